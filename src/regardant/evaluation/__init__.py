@@ -1,0 +1,1 @@
+"""How good the answers are, by well-kept libraries: translation scores and word alignment."""

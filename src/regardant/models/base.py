@@ -38,10 +38,10 @@ class SequenceToSequence(Protocol):
     def start(self, memory: Any, beam_size: int, max_length: int) -> DecodingState:
         """The state before the first target token, for at most `max_length` steps."""
 
-    def step(self, tokens: Tensor, state: DecodingState) -> Tensor:
-        """Feed the newest token of every beam, [B, W] int64 (SOS first); get next-token scores [B, W, V].
+    def step(self, tokens: Tensor, state: Any) -> Tensor:
+        """Feed the newest token of every beam, [B, W] int64 (SOS first) to a state of `start`; get scores [B, W, V].
 
-        Scores are unnormalised (logits). The state is changed in place.
+        Scores of the next token, unnormalised (logits). The state is changed in place.
         """
 
     def scores(self, source: Tensor, target: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""YAML to checked frozen objects, with dotted overrides and all problems in one report. Knows no component."""
+"""The class every configuration derives from."""
 
 from pydantic import BaseModel, ConfigDict
 

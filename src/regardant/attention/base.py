@@ -1,0 +1,216 @@
+"""How a query weighs keys: the one interface of every mechanism.
+
+A mechanism says twice how much each query takes from each key: `weights` builds the matrix, to be looked at;
+`mix` gives the weighted values the fast way, to train and decode. A contract test holds them equal.
+Projections, heads, positions and the keeping of state live in the layer that holds the mechanism.
+
+Shape legend: B batch, H query heads, G key heads (H is a multiple of G), Q queries, K keys, D size of a query
+and a key, E size of a value, N rows of a decoding state (sentences or beams).
+"""
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from regardant.config import Config
+
+Queries = Float[Tensor, "B H Q D"]
+Keys = Float[Tensor, "B G K D"]
+Values = Float[Tensor, "B G K E"]
+Mixed = Float[Tensor, "B H Q E"]
+Weights = Float[Tensor, "B H Q K"]
+
+BlockBias = Callable[[Int[Tensor, " Q"], Int[Tensor, " K"]], Float[Tensor, "H Q K"]]
+"""What to add to the scores of a block, from the positions of its queries and keys: nobody builds n x n for it."""
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """What each query may see, and from where it looks. True = may be seen."""
+
+    causal: bool = False
+    """A query sees no key that stands after it."""
+
+    keys: Bool[Tensor, "B K"] | None = None
+    """Which keys are real; the others are padding."""
+
+    pairs: Bool[Tensor, "#B #H Q K"] | None = None
+    """Any pattern at all, spelled out."""
+
+    bias: BlockBias | None = None
+    """Added to the scores: relative positions, T5 buckets, ALiBi."""
+
+    query_positions: Int[Tensor, " Q"] | None = None
+    """Where the queries stand; by default they are the last of the keys."""
+
+    key_positions: Int[Tensor, " K"] | None = None
+    """Where the keys stand; by default 0, 1, 2 ..."""
+
+    _made: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+
+    def asks(self) -> frozenset[str]:
+        """The names of what this view demands of a mechanism."""
+        names = ("causal", "keys", "pairs", "bias", "query_positions", "key_positions")
+        values = (getattr(self, name) for name in names)
+        return frozenset(n for n, v in zip(names, values, strict=True) if v is not None and v is not False)
+
+    def positions(self, q: Tensor, k: Tensor) -> tuple[Int[Tensor, " Q"], Int[Tensor, " K"]]:
+        """Where queries [.., Q, D] and keys [.., K, D] stand."""
+        num_queries, num_keys = q.shape[-2], k.shape[-2]
+        at_queries, at_keys = self.query_positions, self.key_positions
+        if at_keys is None:
+            at_keys = torch.arange(num_keys, device=k.device)
+        if at_queries is None:
+            at_queries = torch.arange(num_keys - num_queries, num_keys, device=q.device)
+        return at_queries, at_keys
+
+    def allowed(self, q: Tensor, k: Tensor) -> Bool[Tensor, "#B #H #Q K"] | None:
+        """Which pairs may meet, as one mask that broadcasts to [B, H, Q, K]. None: all of them."""
+        return self._once(("allowed", q.shape[-2], k.shape[-2]), lambda: self._allowed(q, k))
+
+    def additive(self, q: Tensor, k: Tensor) -> Float[Tensor, "#B #H #Q K"] | None:
+        """The mask and the bias as float32 to be added to the scores. None: nothing to add."""
+        return self._once(("additive", q.shape[-2], k.shape[-2]), lambda: self._additive(q, k))
+
+    def blind(self, q: Tensor, k: Tensor) -> Bool[Tensor, "#B #H #Q 1"] | None:
+        """The queries that may see nothing at all, or None if there are none. They mix to zeros."""
+        return self._once(("blind", q.shape[-2], k.shape[-2]), lambda: self._blind(q, k))
+
+    def _once(self, name: Hashable, make: Callable[[], Any]) -> Any:
+        # All layers of a stack share a view: its masks are made once a forward pass.
+        if name not in self._made:
+            self._made[name] = make()
+        return self._made[name]
+
+    def _allowed(self, q: Tensor, k: Tensor) -> Tensor | None:
+        allowed: Tensor | None = None
+        if self.keys is not None:
+            allowed = self.keys[:, None, None, :]
+        if self.causal and (q.shape[-2] > 1 or self.query_positions is not None):
+            at_queries, at_keys = self.positions(q, k)
+            past = (at_keys[None, :] <= at_queries[:, None])[None, None]
+            allowed = past if allowed is None else allowed & past
+        if self.pairs is not None:
+            allowed = self.pairs if allowed is None else allowed & self.pairs
+        return allowed
+
+    def _additive(self, q: Tensor, k: Tensor) -> Tensor | None:
+        allowed = self.allowed(q, k)
+        added = None if self.bias is None else self.bias(*self.positions(q, k)).float()[None]
+        if allowed is None:
+            return added
+        hidden = torch.zeros(allowed.shape, device=allowed.device).masked_fill_(~allowed, float("-inf"))
+        return hidden if added is None else hidden + added
+
+    def _blind(self, q: Tensor, k: Tensor) -> Tensor | None:
+        allowed = self.allowed(q, k)
+        if allowed is None:
+            return None
+        blind = ~allowed.any(-1, keepdim=True)
+        return blind if bool(blind.any()) else None
+
+
+EVERYTHING = View()
+"""Every query sees every key."""
+
+
+@dataclass(frozen=True)
+class AppendedKeys:
+    """The state most mechanisms decode with: all keys and values so far, in buffers of a fixed capacity."""
+
+    capacity: int
+    length: int = 0
+    keys: Float[Tensor, "N G C D"] | None = None
+    values: Float[Tensor, "N G C E"] | None = None
+
+    def append(self, k: Tensor, v: Tensor) -> Self:
+        """With [N, G, T, .] more keys and values."""
+        keys, values, end = self.keys, self.values, self.length + k.shape[2]
+        if keys is None or values is None:
+            keys = k.new_empty(k.shape[0], k.shape[1], self.capacity, k.shape[3])
+            values = v.new_empty(v.shape[0], v.shape[1], self.capacity, v.shape[3])
+        keys[:, :, self.length : end] = k
+        values[:, :, self.length : end] = v
+        return type(self)(self.capacity, end, keys, values)
+
+    def reorder(self, rows: Int[Tensor, " N2"]) -> Self:
+        """Row i of the result is what was row `rows[i]`."""
+        if self.keys is None or self.values is None:
+            return self
+        keys, values = self.keys, self.values
+        if len(rows) == len(keys):  # in place: only what is filled moves, nothing is allocated for the rest
+            keys[:, :, : self.length] = keys[rows, :, : self.length]
+            values[:, :, : self.length] = values[rows, :, : self.length]
+            return self
+        return type(self)(self.capacity, self.length, keys[rows], values[rows])
+
+
+class Attention(nn.Module):
+    """A mechanism. Write `weights`; override `mix` where the mixed values can be had without building them."""
+
+    honours: ClassVar[frozenset[str]] = frozenset(
+        {"causal", "keys", "pairs", "bias", "query_positions", "key_positions"}
+    )
+    """The fields of a View this mechanism obeys. Any other is refused, never ignored."""
+
+    shares_query_and_key: ClassVar[bool] = False
+    """Whether the layer gives queries and keys one projection."""
+
+    def weights(self, q: Queries, k: Keys, view: View = EVERYTHING) -> Weights:
+        """How much each query takes from each key. Rows sum to one, or to zero where nothing may be seen."""
+        raise NotImplementedError
+
+    def mix(self, q: Queries, k: Keys, v: Values, view: View) -> Mixed:
+        """The weighted values; k and v come with as many heads as q."""
+        return self.weights(q, k, view) @ v
+
+    def forward(self, q: Queries, k: Keys, v: Values, view: View = EVERYTHING) -> Mixed:
+        """Weighted values [B, H, Q, E].
+
+        Raises:
+            ValueError: the view asks for what this mechanism cannot honour.
+        """
+        self.check(view)
+        groups = q.shape[1] // k.shape[1]
+        if groups > 1:
+            k, v = k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)
+        return self.mix(q, k, v, view)
+
+    def check(self, view: View) -> None:
+        """Refuse a view that cannot be honoured."""
+        if unmet := view.asks() - self.honours:
+            raise ValueError(
+                f"{type(self).__name__} cannot honour view.{', view.'.join(sorted(unmet))}; "
+                f"it honours {', '.join(sorted(self.honours))}: choose another mechanism"
+            )
+
+    def redraw(self) -> None:
+        """Draw anew what is random in the mechanism (features, hashes). Nothing here."""
+
+    def start(self, capacity: int) -> Any:
+        """The state before the first of at most `capacity` keys."""
+        return AppendedKeys(capacity)
+
+    def step(self, q: Queries, k: Keys, v: Values, state: Any, view: View) -> tuple[Mixed, Any]:
+        """Take in the newest keys and values [N, G, T, .] and answer their queries [N, H, T, D]."""
+        state = state.append(k, v)
+        seen = slice(None, state.length)
+        return self(q, state.keys[:, :, seen], state.values[:, :, seen], view), state
+
+    def reorder(self, state: Any, rows: Int[Tensor, " N2"]) -> Any:
+        """The state in which row i continues what was row `rows[i]`."""
+        return state.reorder(rows)
+
+
+class AttentionConfig(Config):
+    """What every mechanism's configuration is."""
+
+    kind: str
+
+    def build(self, *, num_heads: int, head_size: int) -> Attention:
+        """The mechanism for queries and keys of `head_size` in `num_heads` heads."""
+        raise NotImplementedError

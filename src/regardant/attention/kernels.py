@@ -1,0 +1,72 @@
+"""How scaled dot products are computed: exact kernels that differ in speed alone.
+
+`sdpa` is PyTorch's own (flash attention where it has it). `matmul` multiplies batched matrices and keeps the
+weights for the backward pass: on sentences of some twenty tokens it trains several times faster on a CPU, where
+the flash kernel's bfloat16 backward is slow. Which one runs is measured on the machine, see `training.probes`.
+
+Shape legend: as in `attention.base`.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from regardant.attention.base import Mixed, Queries, View
+
+Kernel = Callable[[Tensor, Tensor, Tensor, View, float], Tensor]
+"""(q, k, v, view, scale) to mixed values."""
+
+LONGEST_MATMUL = 512
+"""Beyond as many keys `matmul` hands over to `sdpa`: its weights would cost more memory than they save time."""
+
+
+def sdpa(q: Queries, k: Queries, v: Queries, view: View, scale: float) -> Mixed:
+    """PyTorch's scaled_dot_product_attention."""
+    if view.causal and view.asks() == {"causal"} and q.shape[2] == k.shape[2]:
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale)
+    added = view.additive(q, k)
+    mask = None if added is None else added.to(q.dtype).expand(*q.shape[:3], k.shape[2])
+    mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
+    blind = None if mask is None else view.blind(q, k)
+    return mixed if blind is None else mixed.masked_fill(blind, 0)
+
+
+def matmul(q: Queries, k: Queries, v: Queries, view: View, scale: float) -> Mixed:
+    """Batched matrix products, softmax in float32."""
+    if k.shape[2] > LONGEST_MATMUL:
+        return sdpa(q, k, v, view, scale)
+    added, blind = view.additive(q, k), view.blind(q, k)
+    return _MatmulAttention.apply(q, k, v, added, blind, scale)  # type: ignore[no-untyped-call]
+
+
+KERNELS: dict[str, Kernel] = {"sdpa": sdpa, "matmul": matmul}
+
+
+class _MatmulAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, q: Tensor, k: Tensor, v: Tensor, added: Tensor | None, blind: Tensor | None, scale: float
+    ) -> Tensor:
+        q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
+        scores = q @ k.mT
+        scores = scores.float() * scale if added is None else torch.add(added, scores, alpha=scale)
+        weights = torch.softmax(scores, -1)
+        if blind is not None:
+            weights = weights.masked_fill(blind, 0)
+        ctx.save_for_backward(q, k, v, weights, added)
+        ctx.scale = scale
+        return weights.to(v.dtype) @ v
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        q, k, v, weights, added = ctx.saved_tensors
+        gradient = gradients[0].contiguous()
+        to_v = weights.to(v.dtype).mT @ gradient
+        to_weights = (gradient @ v.mT).float()
+        to_scores = torch._softmax_backward_data(to_weights, weights, -1, torch.float32)
+        to_added = to_scores.sum_to_size(added.shape) if ctx.needs_input_grad[3] else None
+        to_scores = (to_scores * ctx.scale).to(q.dtype)
+        return to_scores @ k, to_scores.mT @ q, to_v, to_added, None, None

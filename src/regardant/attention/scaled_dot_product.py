@@ -1,0 +1,52 @@
+"""Scaled dot-product attention: softmax(Q K^T / sqrt(d_k)) V.
+
+Vaswani et al. 2017, "Attention is all you need", https://arxiv.org/abs/1706.03762, eq. 1.
+"""
+
+import math
+from typing import Literal
+
+import torch
+
+from regardant.attention.base import (
+    EVERYTHING,
+    Attention,
+    AttentionConfig,
+    Keys,
+    Mixed,
+    Queries,
+    Values,
+    View,
+    Weights,
+)
+from regardant.attention.kernels import Kernel, sdpa
+
+
+class ScaledDotProductConfig(AttentionConfig):
+    """softmax(Q K^T / sqrt(d_k)) V."""
+
+    kind: Literal["scaled_dot_product"] = "scaled_dot_product"
+
+    def build(self, *, num_heads: int, head_size: int) -> "ScaledDotProduct":
+        return ScaledDotProduct(head_size)
+
+
+class ScaledDotProduct(Attention):
+    """Exact attention over every key."""
+
+    def __init__(self, head_size: int) -> None:
+        super().__init__()
+        self.scale = 1 / math.sqrt(head_size)
+        self.kernel: Kernel = sdpa
+
+    def weights(self, q: Queries, k: Keys, view: View = EVERYTHING) -> Weights:
+        self.check(view)
+        scores = (q @ k.repeat_interleave(q.shape[1] // k.shape[1], 1).mT).float() * self.scale
+        if (added := view.additive(q, k)) is not None:
+            scores = scores + added
+        weights = torch.softmax(scores, -1)
+        blind = view.blind(q, k)
+        return weights if blind is None else weights.masked_fill(blind, 0)
+
+    def mix(self, q: Queries, k: Keys, v: Values, view: View) -> Mixed:
+        return self.kernel(q, k, v, view, self.scale)

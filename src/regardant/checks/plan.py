@@ -1,0 +1,120 @@
+"""Before training: what it will cost. Everything but the wall time is exact or measured on the largest batch."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from regardant.tasks.translation.job import TranslationJob
+from regardant.training.config import TrainingConfig
+from regardant.training.devices import memory_guard
+from regardant.training.engine import dry_run
+from regardant.training.probes import Decisions
+from regardant.training.reporting import memory
+
+OPTIMIZER_BYTES = 8
+"""Of a parameter: Adam's two running means in float32. They come with the first update."""
+
+OVERHEAD = 1.12
+"""Of an update over the forward and backward of its batches (optimizer, average, reading); measured 1.05 to 1.2."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run will cost."""
+
+    parameters: int
+    memory_bytes: int
+    """Peak of the process, the optimizer's state included."""
+    flops_per_token: float
+    """Of one target token with its share of the source, forward and backward."""
+    tokens_per_epoch: int
+    """Target tokens."""
+    tokens_per_second: float
+    """Target tokens of training."""
+    seconds: float
+    """Expected for training and validation."""
+    updates: int
+    epochs: float
+    source_padding: float
+    target_padding: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """For --json."""
+        return asdict(self)
+
+    def lines(self) -> list[str]:
+        """For people."""
+        return [
+            f"parameters      {self.parameters:,}",
+            f"memory          {self.memory_bytes / 2**30:.2f} GiB at the peak",
+            f"computing       {self.flops_per_token / 1e6:,.1f} MFLOP a target token, "
+            f"{self.tokens_per_second:,.0f} target tokens a second",
+            f"padding         {self.source_padding:.1%} of the source blocks, {self.target_padding:.1%} of the target",
+            f"training        {self.updates:,} updates, {self.epochs:.1f} passes over {self.tokens_per_epoch:,} tokens",
+            f"expected time   {_told(self.seconds)}",
+        ]
+
+
+def tokens_per_second(job: TranslationJob, decisions: Decisions, device: torch.device) -> float:
+    """Target tokens of training a second, from a middling batch."""
+    planned = job.batches.middling()
+    with _autocast(decisions, device):
+        seconds = min(dry_run(job, planned, device) for _ in range(3))
+    return job.load(planned).target_tokens / (OVERHEAD * seconds)
+
+
+def plan_training(
+    job: TranslationJob, training: TrainingConfig, decisions: Decisions, speed: float, device: torch.device
+) -> Plan:
+    """Run the largest batch once, without an update, and reckon the rest. Raises OutOfMemory with advice."""
+    advice = (
+        f"lower training.batch_tokens ({training.batch_tokens}) and raise training.accumulate, or take a smaller model"
+    )
+    with memory_guard(advice), _autocast(decisions, device):
+        dry_run(job, job.batches.largest(), device)
+    parameters = sum(parameter.numel() for parameter in job.model.parameters())
+    peak = torch.cuda.max_memory_allocated() if device.type == "cuda" else memory().peak
+    tokens = job.corpus.target_tokens
+    updates_per_epoch = -(-len(job.plan(0)) // training.accumulate)
+    updates = _updates(training, updates_per_epoch, tokens / updates_per_epoch / speed)
+    source_padding, target_padding = job.batches.padding()
+    return Plan(
+        parameters=parameters,
+        memory_bytes=peak + OPTIMIZER_BYTES * parameters,
+        flops_per_token=_flops_per_token(job, device),
+        tokens_per_epoch=tokens,
+        tokens_per_second=speed,
+        seconds=updates * tokens / updates_per_epoch / speed / 0.93,  # validation takes up to a tenth
+        updates=updates,
+        epochs=updates / updates_per_epoch,
+        source_padding=source_padding,
+        target_padding=target_padding,
+    )
+
+
+def _updates(training: TrainingConfig, updates_per_epoch: int, seconds_per_update: float) -> int:
+    bounds = []
+    if training.max_updates:
+        bounds.append(training.max_updates)
+    if training.max_epochs:
+        bounds.append(training.max_epochs * updates_per_epoch)
+    if isinstance(training.max_minutes, float):
+        bounds.append(int(0.93 * 60 * training.max_minutes / seconds_per_update))
+    return max(1, min(bounds))
+
+
+def _flops_per_token(job: TranslationJob, device: torch.device) -> float:
+    planned = job.batches.middling()
+    with FlopCounterMode(display=False) as counter:
+        dry_run(job, planned, device)
+    return counter.get_total_flops() / job.load(planned).target_tokens
+
+
+def _autocast(decisions: Decisions, device: torch.device) -> torch.autocast:
+    return torch.autocast(device.type, torch.bfloat16, enabled=decisions.precision == "bfloat16")
+
+
+def _told(seconds: float) -> str:
+    return f"{seconds:.0f} seconds" if seconds < 120 else f"{seconds / 60:.0f} minutes"

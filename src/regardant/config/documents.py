@@ -1,0 +1,106 @@
+"""YAML text to plain values and back, by the YAML 1.2 core schema.
+
+PyYAML follows YAML 1.1, where `no` is false, `1e-4` a string, `010` eight and `12:30` 750. Under the core
+schema a word is a word and a number a number.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from regardant.config.base import Config
+from regardant.errors import ConfigError
+
+CORE_SCHEMA = {
+    "null": ("~|null|Null|NULL|", ["~", "n", "N", ""]),
+    "bool": ("true|True|TRUE|false|False|FALSE", list("tTfF")),
+    "int": ("[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", list("-+0123456789")),
+    "float": (
+        r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
+        list("-+.0123456789"),
+    ),
+}
+"""What a plain scalar of each type looks like and may start with. The first to fit wins, so int stands before float."""
+
+
+class Loader(yaml.SafeLoader):
+    """Reads the core schema, and refuses a key given twice, of which PyYAML silently takes the last."""
+
+    def construct_core_int(self, node: yaml.ScalarNode) -> int:
+        text = self.construct_scalar(node)
+        return int(text, 0) if text.startswith(("0o", "0x")) else int(text)
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if key.value in seen:
+                raise yaml.MarkedYAMLError(problem=f"key {key.value} given twice", problem_mark=key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+class Dumper(yaml.SafeDumper):
+    """Quotes every string that YAML 1.1 or the core schema would take for something else."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+    def represent_text(self, text: str) -> yaml.ScalarNode:
+        # Unicode's own line breaks come through unharmed only where they are escaped.
+        style = '"' if re.search("[\x85\u2028\u2029]", text) else None
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style)
+
+
+Loader.yaml_implicit_resolvers = {}  # none of YAML 1.1's
+for _type, (_pattern, _first) in CORE_SCHEMA.items():
+    for _class in (Loader, Dumper):
+        _class.add_implicit_resolver(f"tag:yaml.org,2002:{_type}", re.compile(f"(?:{_pattern})$"), _first)
+Loader.add_constructor("tag:yaml.org,2002:int", Loader.construct_core_int)
+Dumper.add_representer(str, Dumper.represent_text)
+
+
+def parse(text: str) -> Any:
+    """The plain value that a YAML text holds. Raises yaml.YAMLError."""
+    try:
+        return yaml.load(text, Loader)
+    except ValueError as error:  # a tag that the value does not fit, as in `!!int x`
+        raise yaml.YAMLError(str(error)) from error
+
+
+def parse_mapping(text: str, origin: str) -> dict[str, Any]:
+    """The mapping that a YAML text holds. `origin` names the text in a ConfigError."""
+    try:
+        document = parse(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{origin}{_where(error)}: not YAML: {_what(error)}") from error
+    if not isinstance(document, dict):
+        raise ConfigError(f"{origin}: holds {type(document).__name__}; must be a mapping, as in 'seed: 1'")
+    return document
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """The mapping in a YAML file. A ConfigError says what is wrong with the file, with line and column."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 text") from error
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}; give the path of a YAML file") from error
+    return parse_mapping(text, str(path))
+
+
+def dump(config: Config) -> str:
+    """Every field of a configuration as YAML. `load` makes an equal object of it."""
+    return yaml.dump(config.model_dump(mode="json"), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=110)
+
+
+def _what(error: yaml.YAMLError) -> str:
+    problem = getattr(error, "problem", None) or str(error)
+    return " ".join(problem.split())
+
+
+def _where(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    return f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""

@@ -1,0 +1,44 @@
+"""The recipes that come with the package, by name: `demo`, `ladder/x` for one in a folder."""
+
+from collections.abc import Iterator
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from itertools import takewhile
+from typing import Any
+
+from regardant.config.documents import parse_mapping
+from regardant.config.problems import did_you_mean
+from regardant.errors import ConfigError
+
+FOLDER: Traversable = files("regardant") / "recipes"
+
+
+def recipes() -> dict[str, Traversable]:
+    """Every recipe's file by its name, in alphabetical order."""
+    return dict(sorted(_named(FOLDER, ""))) if FOLDER.is_dir() else {}
+
+
+def recipe(name: str) -> dict[str, Any]:
+    """The document of a recipe, as `load` takes it."""
+    return parse_mapping(_text(name), name)
+
+
+def header(name: str) -> str:
+    """The comment that opens a recipe: what it is, the command, what it costs and scores."""
+    comment = takewhile(lambda line: line.startswith("#"), _text(name).splitlines())
+    return "\n".join(line.removeprefix("#").removeprefix(" ") for line in comment)
+
+
+def _named(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _named(entry, f"{prefix}{entry.name}/")
+        elif entry.name.endswith(".yaml"):
+            yield prefix + entry.name.removesuffix(".yaml"), entry
+
+
+def _text(name: str) -> str:
+    known = recipes()
+    if name not in known:
+        raise ConfigError(f"no recipe {name!r}{did_you_mean(name, known)} (there are: {', '.join(known)})")
+    return known[name].read_text(encoding="utf-8")

@@ -1,0 +1,92 @@
+"""A document and its overrides to a checked configuration, or one report of all that is wrong with them."""
+
+import copy
+import reprlib
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+from yaml import YAMLError
+
+from regardant.config.base import Config
+from regardant.config.documents import parse
+from regardant.config.problems import Problem, explain, report
+from regardant.config.schema import KIND, default_of, inside, variants
+from regardant.errors import ConfigError
+
+T = TypeVar("T", bound=Config)
+
+
+def load(
+    schema: type[T],
+    document: Mapping[str, Any],
+    overrides: Sequence[str] = (),
+    origin: str = "configuration",
+) -> T:
+    """The configuration that a document describes, changed by overrides such as `model.d_model=256`.
+
+    Values of overrides are YAML. The more specific override wins, then the later one. Items of a list go by
+    number: `layers.0.size=3`. An override that changes a section's `kind` drops the section's other keys, as
+    they belong to the old kind. Raises one ConfigError, headed by `origin`, with every problem of the
+    document and the overrides.
+    """
+    changed = copy.deepcopy(dict(document))
+    problems = _override(changed, schema, overrides)
+    try:
+        config = schema.model_validate(changed)
+    except ValidationError as error:
+        raise ConfigError(report(origin, problems + explain(error, schema))) from error
+    if problems:
+        raise ConfigError(report(origin, problems))
+    return config
+
+
+def _override(document: dict[str, Any], schema: type[Config], overrides: Sequence[str]) -> list[Problem]:
+    """Applies what can be applied to the document, in place; what cannot comes back."""
+    problems = []
+    assignments = []
+    for override in overrides:
+        path, equals, text = override.partition("=")
+        keys = path.split(".")
+        if not (equals and all(keys)):
+            problems.append(Problem(override, "malformed override; write key=value, as in model.d_model=256"))
+            continue
+        try:
+            assignments.append((keys, parse(text)))
+        except YAMLError:
+            problems.append(Problem(path, f"given {text!r}; must be a YAML value"))
+    # A section goes before its keys, and its kind, which may empty it, before its other keys.
+    assignments.sort(key=lambda assignment: (len(assignment[0]), assignment[0][-1] != KIND))
+    for keys, value in assignments:
+        try:
+            _assign(document, schema, keys, value)
+        except LookupError as error:
+            problems.append(Problem(".".join(keys), f"cannot be set; {error.args[0]}"))
+    return problems
+
+
+def _assign(node: Any, holder: Any, keys: Sequence[str], value: Any) -> None:
+    """Sets a key below a node that a `holder`, a type of the schema, will be made of."""
+    slot, rest = _slot(node, keys[0]), keys[1:]
+    if rest:
+        if isinstance(node, dict) and node.get(slot) is None:
+            node[slot] = default_of(holder, keys[0])
+        child = node[slot]
+        choices = inside(holder, slot)
+        if len(choices) > 1:
+            choices = [variants(choices).get(str(child.get(KIND)))] if isinstance(child, dict) else []
+        _assign(child, choices[0] if choices else None, rest, value)
+        return
+    if slot == KIND and node.get(KIND, value) != value:
+        node.clear()
+    node[slot] = value
+
+
+def _slot(node: Any, key: str) -> str | int:
+    if isinstance(node, dict):
+        return key
+    if not isinstance(node, list):
+        raise LookupError(f"{reprlib.repr(node)} has no keys")
+    if not key.isdecimal() or int(key) >= len(node):
+        raise LookupError(f"{key} is not an item of a list of {len(node)}, the first being 0")
+    return int(key)

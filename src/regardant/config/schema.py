@@ -1,0 +1,116 @@
+"""What a schema allows: keys, types, variants. The reference of every recipe is made from it."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeGuard, Union, get_args, get_origin
+
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined, to_jsonable_python
+
+from regardant.config.base import Config
+
+KIND = "kind"
+"""The key by which a section names its variant."""
+
+
+@dataclass(frozen=True)
+class FieldHelp:
+    """One row of the reference."""
+
+    path: str
+    """Dotted; [] after a list, the kind in brackets after a union: `layers[].mixer[lstm].size`."""
+    type: str
+    """A variant goes by its kind, any other configuration is a `section`."""
+    default: str
+    """As JSON; `required` where there is none."""
+    help: str
+
+
+def describe(schema: type[Config]) -> list[FieldHelp]:
+    """Every field of a schema, of its sections and of their variants, in order of declaration."""
+    return list(_rows(schema, "", None))
+
+
+def alternatives(annotation: Any) -> list[Any]:
+    """The types a value may have, None left out: several for a union only."""
+    if get_origin(annotation) is Annotated:
+        return alternatives(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, UnionType):
+        return [choice for part in get_args(annotation) for choice in alternatives(part)]
+    return [] if annotation is NoneType else [annotation]
+
+
+def inside(holder: Any, key: Any) -> list[Any]:
+    """The types that the value under `key` of a `holder` may have. None for an unknown key."""
+    if is_config(holder):
+        return alternatives(holder.model_fields[key].annotation) if key in holder.model_fields else []
+    items = {list: 0, tuple: 0, dict: 1}.get(get_origin(holder))
+    return [] if items is None else alternatives(get_args(holder)[items])
+
+
+def variants(choices: list[Any]) -> dict[str, type[Config]]:
+    """The configurations of a union by the kind that selects them."""
+    return {
+        kind: choice
+        for choice in choices
+        if is_config(choice) and KIND in choice.model_fields
+        for kind in get_args(choice.model_fields[KIND].annotation)
+    }
+
+
+def default_of(holder: Any, key: str) -> Any:
+    """What a key left out stands for, in plain values; an empty mapping where that is nothing."""
+    known = is_config(holder) and key in holder.model_fields
+    default = _default(holder.model_fields[key]) if known else None
+    return {} if default in (None, PydanticUndefined) else to_jsonable_python(default)
+
+
+def is_config(annotation: Any) -> TypeGuard[type[Config]]:
+    return isinstance(annotation, type) and issubclass(annotation, Config)
+
+
+def _rows(schema: type[Config], prefix: str, section: Any) -> Iterator[FieldHelp]:
+    # The section that stands at the prefix by default may hold other values than its class does.
+    for name, field in schema.model_fields.items():
+        if name == KIND:
+            continue  # it is in the type of the union
+        default = getattr(section, name) if isinstance(section, schema) else _default(field)
+        yield FieldHelp(prefix + name, _type_name(field.annotation), _shown(default), field.description or "")
+        path, choices = prefix + name, alternatives(field.annotation)
+        if len(choices) == 1 and get_origin(choices[0]) in (list, tuple):
+            path, choices = f"{path}[]", inside(choices[0], 0)
+        sections = [choice for choice in choices if is_config(choice)]
+        for choice in sections:
+            variant = f"[{_type_name(choice)}]" if len(sections) > 1 else ""
+            yield from _rows(choice, f"{path}{variant}.", default)
+
+
+def _default(field: FieldInfo) -> Any:
+    return field.get_default(call_default_factory=True)
+
+
+def _shown(default: Any) -> str:
+    if default is PydanticUndefined:
+        return "required"
+    if isinstance(default, Config):
+        return _type_name(type(default))
+    return json.dumps(to_jsonable_python(default), ensure_ascii=False)
+
+
+def _type_name(annotation: Any) -> str:
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _type_name(arguments[0])
+    if origin is Literal:
+        return " | ".join(map(str, arguments))
+    if origin in (Union, UnionType):
+        return " | ".join(map(_type_name, arguments))
+    if origin in (list, tuple):
+        return f"list of {_type_name(arguments[0])}"
+    if origin is dict:
+        return f"mapping to {_type_name(arguments[1])}"
+    if is_config(annotation):
+        return " | ".join(variants([annotation])) or "section"
+    return "null" if annotation is NoneType else annotation.__name__

@@ -1,0 +1,93 @@
+"""A corpus drawn from the language, split so that two kinds of novelty can be told apart.
+
+The test set holds new sentences made of familiar combinations. The held-out set holds sentences with at least one
+combination that is in no other set: an adjective with a noun, or a verb with a tense and a polarity, whose parts are
+all familiar from elsewhere.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from hashlib import blake2b
+from itertools import islice
+from random import Random
+
+from regardant.data.grammar.language import language
+from regardant.data.grammar.lecture import LECTURE_SENTENCES
+from regardant.data.grammar.lexicon import Tense, adjectives, nouns, verbs
+from regardant.data.grammar.realisation import Pair, realise
+from regardant.data.grammar.syntax import Combination, combinations
+from regardant.errors import DataError
+
+HELD_OUT_SHARE = 0.1
+DIGEST_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """Four lists that share no source sentence."""
+
+    train: list[Pair]
+    validation: list[Pair]
+    test: list[Pair]
+    """Unseen sentences of seen combinations."""
+    heldout: list[Pair]
+    """Sentences with a combination that no other list has."""
+
+
+def corpus(*, seed: int, train: int, validation: int, test: int, heldout: int) -> Corpus:
+    """Draws as many pairs for each list; the same on every machine. None holds a lecture sentence."""
+    sizes = {"train": train, "validation": validation, "test": test, "heldout": heldout}
+    for name, size in sizes.items():
+        if size < 0:
+            raise DataError(f"the grammar cannot write {size} pairs for {name}: ask for 0 or more")
+    held_out = held_out_combinations(seed)
+    random = Random(seed)
+    seen = {pair.source for pair in LECTURE_SENTENCES}
+    familiar: list[Pair] = []
+    novel: list[Pair] = []
+    while len(familiar) < train + validation + test or len(novel) < heldout:
+        sentence = language().draw(random)
+        wanted, size = familiar, train + validation + test
+        if not held_out.isdisjoint(combinations(sentence)):
+            wanted, size = novel, heldout
+        if len(wanted) == size:
+            continue
+        pair = realise(sentence)
+        if pair.source not in seen:
+            seen.add(pair.source)
+            wanted.append(pair)
+    rest = iter(familiar)
+    return Corpus(
+        train=list(islice(rest, train)),
+        validation=list(islice(rest, validation)),
+        test=list(rest),
+        heldout=novel,
+    )
+
+
+@cache
+def held_out_combinations(seed: int) -> frozenset[Combination]:
+    """A tenth of all, chosen by hash; each adjective and each verb keeps one at least."""
+    held_out: list[Combination] = []
+    for adjective in adjectives().values():
+        with_nouns = {noun.english[0]: (adjective, noun) for noun in nouns().values() if noun.fits(adjective.nouns)}
+        held_out += choose(f"{seed} {adjective.english}", with_nouns)
+    for verb in verbs().values():
+        forms = {
+            f"{tense.name} {polarity.name}": (verb, tense, polarity) for tense in Tense for polarity in verb.polarities
+        }
+        held_out += choose(f"{seed} {verb.base}", forms)
+    return frozenset(held_out)
+
+
+def choose(salt: str, candidates: Mapping[str, Combination]) -> list[Combination]:
+    hashes = {name: fraction(f"{salt} {name}") for name in candidates}
+    keeps = max(hashes, key=hashes.__getitem__)
+    return [candidates[name] for name, value in hashes.items() if value < HELD_OUT_SHARE and name != keeps]
+
+
+def fraction(name: str) -> float:
+    """A number from 0 to 1 that is the same on every machine, as Python's own hash is not."""
+    digest = blake2b(name.encode(), digest_size=DIGEST_BYTES).digest()
+    return int.from_bytes(digest, "big") / (1 << 8 * DIGEST_BYTES)

@@ -1,0 +1,133 @@
+"""The trees a sentence is drawn as. A tree holds what both languages say, and neither's word order nor agreement."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from regardant.data.grammar.lexicon import Adjective, Determiner, Noun, Phrase, Polarity, Pronoun, Tense, Verb
+
+
+@dataclass(frozen=True, slots=True)
+class NounPhrase:
+    """the beautiful old house"""
+
+    noun: Noun
+    plural: bool
+    determiner: Determiner
+    adjectives: tuple[Adjective, ...] = ()
+    """In English order."""
+    complement: "PrepositionalPhrase | None" = None
+    """... of the king"""
+    relative: "Clause | None" = None
+    """... that the king bought: a clause that lacks its subject or its object."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coordination:
+    """the cat and the dog"""
+
+    first: NounPhrase
+    second: NounPhrase
+
+
+@dataclass(frozen=True, slots=True)
+class PrepositionalPhrase:
+    """in front of the house"""
+
+    preposition: Phrase
+    phrase: NounPhrase
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """very old, after be"""
+
+    adjective: Adjective
+    degree: Phrase | None
+
+
+Subject = NounPhrase | Coordination | Pronoun
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A verb and what stands around it; `verb` is be where there is a description."""
+
+    verb: Verb
+    tense: Tense
+    polarity: Polarity
+    subject: Subject | None = None
+    """None in a relative clause whose noun is the subject."""
+    passive: bool = False
+    frequency: Phrase | None = None
+    description: Description | None = None
+    object: NounPhrase | Pronoun | None = None
+    recipient: PrepositionalPhrase | None = None
+    """Who is given something, or by whom something is done."""
+    manner: Phrase | None = None
+    place: PrepositionalPhrase | None = None
+    time: Phrase | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    clause: Clause
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Did the cat sleep?, or Where did the cat sleep?; one about who needs no turning round."""
+
+    clause: Clause
+    about: Phrase | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Compound:
+    """He slept because he was tired."""
+
+    first: Clause
+    conjunction: Phrase
+    second: Clause
+
+
+Sentence = Statement | Question | Compound
+Combination = tuple[Adjective, Noun] | tuple[Verb, Tense, Polarity]
+
+
+def combinations(sentence: Sentence) -> Iterator[Combination]:
+    """Each adjective with the noun it qualifies, and each verb but be with its tense and polarity."""
+    if isinstance(sentence, Compound):
+        yield from in_clause(sentence.first)
+        yield from in_clause(sentence.second)
+    else:
+        yield from in_clause(sentence.clause)
+
+
+def in_clause(clause: Clause) -> Iterator[Combination]:
+    if clause.description is None:
+        yield clause.verb, clause.tense, clause.polarity
+    for part in (clause.subject, clause.object, clause.recipient, clause.place):
+        for phrase in noun_phrases(part):
+            yield from in_noun_phrase(phrase)
+    if clause.description is not None:
+        for phrase in noun_phrases(clause.subject):
+            yield clause.description.adjective, phrase.noun
+
+
+def in_noun_phrase(phrase: NounPhrase) -> Iterator[Combination]:
+    for adjective in phrase.adjectives:
+        yield adjective, phrase.noun
+    if phrase.complement is not None:
+        yield from in_noun_phrase(phrase.complement.phrase)
+    if phrase.relative is not None:
+        yield from in_clause(phrase.relative)
+
+
+def noun_phrases(part: Subject | PrepositionalPhrase | None) -> tuple[NounPhrase, ...]:
+    if isinstance(part, NounPhrase):
+        return (part,)
+    if isinstance(part, PrepositionalPhrase):
+        return (part.phrase,)
+    if isinstance(part, Coordination):
+        return part.first, part.second
+    return ()

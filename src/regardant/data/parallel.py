@@ -1,0 +1,297 @@
+"""Sentence pairs for translation: where they are read from, how they are split, and where they are kept.
+
+Text is read once and written to Arrow files, which are mapped into memory, so that a corpus may be larger
+than the machine's memory. `Splits` is those files; every corpus of pairs ends as one.
+"""
+
+import json
+import shutil
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import blake2b, sha256
+from itertools import chain, compress, islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field, model_validator
+
+from regardant.config import Config
+from regardant.data.cleaning import CleaningConfig, CleaningReport, Dropped, Pair, Reason, clean
+from regardant.data.readers import Fault, Record, is_table_file, read_dataset, read_table, read_text_files
+from regardant.errors import DataError
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+MARKER = "splits.json"
+"""Written last: a folder that has it is whole."""
+
+ROWS_AT_ONCE = 1000
+LEFT_OUT = -1
+TRAIN = 0
+
+
+@dataclass(frozen=True)
+class Splits:
+    """Training, validation and test pairs, memory-mapped. Each has the text columns `source` and `target`."""
+
+    train: "Dataset"
+    validation: "Dataset"
+    tests: "dict[str, Dataset]"
+    """Test sets by name."""
+
+    report: CleaningReport
+    """What cleaning left out of the training text. Pairs split off from it count as kept."""
+
+    fingerprints: dict[str, str]
+    """By split, `train` and `validation` and the tests' names: SHA-256 of its pairs, equal on all machines."""
+
+    @classmethod
+    def write(cls, folder: Path, sets: Mapping[str, Iterable[Pair]], report: CleaningReport) -> Self:
+        """Writes `train`, `validation` and the test sets, in the order given, and opens them.
+
+        `folder` appears at the end and whole, in place of splits that were there before. `report` is stored
+        as it stands when all pairs have been taken. One process at a time.
+        """
+        if folder.exists() and not (folder / MARKER).is_file() and any(folder.iterdir()):
+            raise DataError(f"{folder} holds something else than pairs, and is not replaced; name another folder")
+        with _folder_beside(folder) as scratch:
+            new = scratch / folder.name
+            new.mkdir()
+            fingerprints = {name: _write_arrow(new / f"{name}.arrow", pairs) for name, pairs in sets.items()}
+            written = {"fingerprints": fingerprints, "report": report.as_dict()}
+            (new / MARKER).write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+            if folder.exists():
+                shutil.rmtree(folder)
+            new.rename(folder)
+        return cls.load(folder)
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Opens what `write` wrote. Needs none of the files the text came from."""
+        from datasets import Dataset
+
+        marker = folder / MARKER
+        if not marker.is_file():
+            raise DataError(f"{folder} holds no whole splits (no {MARKER}); read the pairs again")
+        written = json.loads(marker.read_text(encoding="utf-8"))
+        fingerprints = written["fingerprints"]
+        sets = {name: Dataset.from_file(str(folder / f"{name}.arrow")) for name in fingerprints}
+        return cls(
+            train=sets.pop("train"),
+            validation=sets.pop("validation"),
+            tests=sets,
+            report=CleaningReport.from_dict(written["report"]),
+            fingerprints=fingerprints,
+        )
+
+
+class Pairs(Config):
+    """Where pairs are read from: two text files, or two columns of a table."""
+
+    source: str
+    """A file with one sentence a line (plain, .gz or .zst); if `table` is set, the name of its column."""
+
+    target: str
+    """The same for the translations. A column may be nested (translation.fr); columns of a .tsv or .csv file
+    without a line of names are numbers from 1."""
+
+    table: str | None = None
+    """A .tsv, .csv, .jsonl or .parquet file, a folder holding a Hugging Face dataset, or its name on the hub."""
+
+    split: str | None = None
+    """Which split of a dataset; may be left out where there is one."""
+
+    subset: str | None = None
+    """Which variant of a dataset of the hub, as en-fr of Helsinki-NLP/opus_books."""
+
+    @model_validator(mode="after")
+    def _only_datasets_have_splits(self) -> Self:
+        is_dataset = self.table is not None and not is_table_file(Path(self.table))
+        if (self.split is not None or self.subset is not None) and not is_dataset:
+            raise ValueError("split and subset are for Hugging Face datasets; leave them out for files")
+        return self
+
+    def records(self, root: Path) -> Iterator[Record]:
+        """The pairs as they are found, relative paths being under `root`. What is not there is noticed at once."""
+        if self.table is None:
+            return read_text_files(root / self.source, root / self.target)
+        path = root / self.table
+        if is_table_file(path):
+            return read_table(path, self.source, self.target)
+        name = str(path) if path.exists() else self.table
+        return read_dataset(name, self.source, self.target, self.split, self.subset)
+
+    def __str__(self) -> str:
+        return self.table or f"{self.source} and {self.target}"
+
+
+class PairsConfig(Pairs):
+    """A corpus of sentence pairs of your own.
+
+    Training text is cleaned. Validation and test text that is given is taken line for line as it is. What is
+    not given is split off from the cleaned training text: lines are ranked by a hash of their source and the
+    seed, and the first ones are taken, so that the choice depends on no order of lines and no source sentence
+    is in two of the sets.
+    """
+
+    kind: Literal["pairs"] = "pairs"
+
+    root: str = ""
+    """The folder that relative paths start from; the current one if empty."""
+
+    validation: Pairs | None = None
+    """Pairs to validate on; split off from the training text if not given."""
+
+    test: Pairs | None = None
+    """Pairs to test on; split off from the training text if not given."""
+
+    validation_size: int | None = Field(None, gt=0)
+    """How many pairs to split off to validate on; if not set a twentieth, and at most 1,000."""
+
+    test_size: int | None = Field(None, gt=0)
+    """How many pairs to split off to test on; if not set a twentieth, and at most 1,000."""
+
+    cleaning: CleaningConfig = CleaningConfig()
+    """Which training pairs are left out."""
+
+    @model_validator(mode="after")
+    def _sizes_are_for_splitting_off(self) -> Self:
+        for name, given, size in (
+            ("validation", self.validation, self.validation_size),
+            ("test", self.test, self.test_size),
+        ):
+            if given is not None and size is not None:
+                raise ValueError(f"{name}_size is for splitting off, but {name} is given; leave out one of them")
+        return self
+
+    def read(self, folder: Path, seed: int) -> Splits:
+        """Reads, cleans and splits the corpus into `folder`. Raises DataError for text that cannot be used."""
+        root = Path(self.root).expanduser()
+        # Found before the long pass over the training text, so that a missing file is told at once.
+        sets: dict[str, Iterable[Pair]] = {
+            name: evaluation_pairs(given, given.records(root))
+            for name, given in (("validation", self.validation), ("test", self.test))
+            if given is not None
+        }
+        report = CleaningReport()
+        train = self._training_pairs(self.records(root), report)
+        if len(sets) == 2:
+            return Splits.write(folder, {**sets, "train": train}, report)
+        with _folder_beside(folder) as scratch:
+            cleaned = scratch / "cleaned.arrow"
+            ranks = array("Q")
+            _write_arrow(cleaned, _ranked(train, seed, ranks))
+            return Splits.write(folder, {**sets, **self._split_off(cleaned, ranks, report)}, report)
+
+    def _training_pairs(self, records: Iterator[Record], report: CleaningReport) -> Iterator[Pair]:
+        yield from clean(records, self.cleaning, report)
+        if not report.kept:
+            raise DataError(f"{self}: nothing to train on, {report.summary()}; see the text and `cleaning`")
+
+    def _split_off(self, cleaned: Path, ranks: "array[int]", report: CleaningReport) -> dict[str, Iterable[Pair]]:
+        share = min(1000, max(1, len(ranks) // 20))
+        wanted = {}
+        if self.validation is None:
+            wanted["validation"] = self.validation_size or share
+        if self.test is None:
+            wanted["test"] = self.test_size or share
+        parts = _assign(np.frombuffer(ranks, np.uint64), list(wanted.values()))
+        if not (parts == TRAIN).any():
+            sizes = " and ".join(f"{size:,} to {name}" for name, size in wanted.items())
+            raise DataError(
+                f"{self}: {len(ranks):,} pairs of {len(set(ranks)):,} sources leave none to train on after {sizes}; "
+                "add text, lower these sizes or give files for them"
+            )
+        if num_left_out := int((parts == LEFT_OUT).sum()):
+            report.kept -= num_left_out
+            report.dropped[Reason.SOURCE_HELD_OUT] = Dropped(num_left_out, None)
+        names = ["train", *wanted]
+        return {name: compress(_read_arrow(cleaned), parts == part) for part, name in enumerate(names)}
+
+
+def evaluation_pairs(pairs: Pairs, records: Iterator[Record]) -> Iterator[Pair]:
+    """Pairs to evaluate on, line for line. Raises DataError for a line that cannot be read, and for none at all."""
+    is_empty = True
+    for line, source, target in records:
+        if isinstance(source, Fault):
+            raise _unreadable(pairs, pairs.source, line, source)
+        if isinstance(target, Fault):
+            raise _unreadable(pairs, pairs.target, line, target)
+        is_empty = False
+        yield source, target
+    if is_empty:
+        raise DataError(f"{pairs}: there is no pair to evaluate on; give text, or none to have some split off")
+
+
+def _unreadable(pairs: Pairs, side: str, line: int, fault: Fault) -> DataError:
+    place = side if pairs.table is None else f"{pairs.table} column {side}"
+    what = "is not valid UTF-8" if fault is Fault.BAD_ENCODING else "is missing"
+    return DataError(f"{place} line {line:,} {what}; text to evaluate on is never skipped, so mend the line")
+
+
+def _assign(ranks: npt.NDArray[np.uint64], sizes: Sequence[int]) -> npt.NDArray[np.int8]:
+    """Which part each pair goes to: TRAIN, 1 for the first of `sizes`, 2 for the second, ... or LEFT_OUT.
+
+    Equal ranks are equal sources. Pairs that share the last source taken into a part, but find it full, are
+    left out: the sizes are exact, and a source is in one part only.
+    """
+    order = np.argsort(ranks, kind="stable")
+    ranked = ranks[order]
+    parts = np.full(len(ranks), TRAIN, np.int8)
+    start = 0
+    for part, size in enumerate(sizes, 1):
+        stop = start + size
+        if stop > len(ranks):
+            return np.full(len(ranks), LEFT_OUT, np.int8)
+        end = int(np.searchsorted(ranked, ranked[stop - 1], side="right"))
+        parts[order[start:stop]] = part
+        parts[order[stop:end]] = LEFT_OUT
+        start = end
+    return parts
+
+
+def _ranked(pairs: Iterable[Pair], seed: int, ranks: "array[int]") -> Iterator[Pair]:
+    key = str(seed).encode()
+    for source, target in pairs:
+        ranks.append(int.from_bytes(blake2b(source.encode(), digest_size=8, key=key).digest(), "little"))
+        yield source, target
+
+
+@contextmanager
+def _folder_beside(folder: Path) -> Iterator[Path]:
+    # On the same disk, so that what is written in it can be moved to its place in one step.
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as name:
+        yield Path(name)
+
+
+def _write_arrow(path: Path, pairs: Iterable[Pair]) -> str:
+    """Writes the pairs and returns the SHA-256 of their texts, each after its length in bytes."""
+    import pyarrow as pa
+
+    schema = pa.schema([("source", pa.string()), ("target", pa.string())])
+    digest = sha256()
+    pairs = iter(pairs)
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, schema) as stream:
+        while rows := list(islice(pairs, ROWS_AT_ONCE)):
+            for text in chain.from_iterable(rows):
+                encoded = text.encode()
+                digest.update(b"%d %b" % (len(encoded), encoded))
+            stream.write_batch(
+                pa.record_batch([pa.array(side, pa.string()) for side in zip(*rows, strict=True)], schema)
+            )
+    return digest.hexdigest()
+
+
+def _read_arrow(path: Path) -> Iterator[Pair]:
+    import pyarrow as pa
+
+    with pa.memory_map(str(path)) as file:
+        for batch in pa.ipc.open_stream(file):
+            yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)

@@ -1,0 +1,295 @@
+"""Text to ids and back without loss: five kinds of vocabulary over the Hugging Face `tokenizers` library.
+
+    character   every character is a token
+    word        every word and every mark of punctuation
+    byte        the 256 bytes of UTF-8; nothing to train
+    bpe         the most frequent pairs merged again and again: Sennrich et al. 2016, https://arxiv.org/abs/1508.07909
+    unigram     the likeliest pieces under a unigram model: Kudo 2018, https://arxiv.org/abs/1804.10959
+
+A piece carries the space before it (" sat"), so joining pieces gives the text back. `bpe` and `unigram` never cross
+from a word into punctuation, and spell what they have not seen in bytes.
+
+Text cannot name a special token. Nothing is registered with the library as an added token, which it would look for
+in the text, and no piece of text can be spelt like one: "<" and "eos" are never in one piece.
+"""
+
+import codecs
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, chain, pairwise
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import tokenizers as hf
+from pydantic import Field, model_validator
+from tokenizers import models, normalizers, pre_tokenizers, trainers
+
+from regardant.config import Config
+from regardant.data.vocabulary import SPECIAL_TOKENS, UNK
+from regardant.errors import ConfigError, DataError
+
+WORDS = r" ?\w+| ?[^\w\s]"
+CHARACTERS = r"[\s\S]"
+BYTES = [f"<0x{byte:02X}>" for byte in range(256)]  # the names by which the library falls back to bytes
+UNKNOWN = {"word": " <unk>", "character": "\N{REPLACEMENT CHARACTER}"}
+
+
+class TokenizerConfig(Config):
+    """How text becomes tokens."""
+
+    kind: Literal["character", "word", "byte", "bpe", "unigram"] = "bpe"
+    """What a token is. bpe and unigram find pieces between a character and a word."""
+
+    vocab_size: int | None = Field(None, gt=len(SPECIAL_TOKENS))
+    """Tokens in a vocabulary, special ones included; chosen from the corpus when left out. An exact demand on bpe
+    and unigram, the most for character and word, no matter for byte."""
+
+    lowercase: bool = False
+    """Make all text lower case. The case of the output is then lost too."""
+
+    joint: bool = True
+    """One vocabulary for source and target; else one each."""
+
+    @model_validator(mode="after")
+    def _leave_room_for_pieces(self) -> Self:
+        least = len(SPECIAL_TOKENS) + len(BYTES) + 1
+        if self.kind in ("bpe", "unigram") and self.vocab_size is not None and self.vocab_size < least:
+            raise ValueError(
+                f"vocab_size ({self.vocab_size}) must be at least {least} for {self.kind}, which holds "
+                f"{len(SPECIAL_TOKENS)} special tokens and {len(BYTES)} bytes"
+            )
+        return self
+
+    @property
+    def splits_words(self) -> bool:
+        """Whether text is words between single spaces, and not just any characters."""
+        return self.kind in ("word", "bpe", "unigram")
+
+
+class Tokenizer:
+    """Text to ids and back, for one language or for several that share a vocabulary.
+
+    Ids 0 to 4 are the special tokens of `vocabulary`, whatever the kind.
+    """
+
+    def __init__(self, config: TokenizerConfig, backend: hf.Tokenizer) -> None:
+        self.config = config
+        self.backend = backend
+        vocabulary = backend.get_vocab(with_added_tokens=False)
+        self.vocab_size = len(vocabulary)
+        self._pieces = sorted(vocabulary, key=vocabulary.__getitem__)
+        self._bytes = [piece.encode() for piece in self._pieces]
+        self._bytes[: len(SPECIAL_TOKENS)] = [b""] * len(SPECIAL_TOKENS)
+        self._bytes[UNK] = UNKNOWN.get(config.kind, "").encode()
+        if config.kind not in UNKNOWN:
+            first = len(SPECIAL_TOKENS)
+            self._bytes[first : first + 256] = [bytes([byte]) for byte in range(256)]
+
+    @classmethod
+    def train(cls, config: TokenizerConfig, texts: Iterable[str], vocab_size: int) -> Self:
+        """Learn the vocabulary of `texts`; the same texts give the same vocabulary.
+
+        `config.vocab_size` is exact, see there; without it `vocab_size` is aimed at and what the texts
+        support is taken. Raises ConfigError if they do not support `config.vocab_size`.
+        """
+        backend = _untrained(config)
+        if config.kind != "byte":
+            _learn(backend, config.kind, texts, config.vocab_size or vocab_size)
+        tokenizer = cls(config, hf.Tokenizer.from_str(json.dumps(_canonical(backend))))
+        tokenizer._require_size()
+        return tokenizer
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text, without SOS and EOS."""
+        return self.backend.encode(text).ids
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """As `encode`, for many texts on all cores."""
+        return [encoding.ids for encoding in self.backend.encode_batch_fast(texts)]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of any ids. Special tokens are skipped, bytes that are no UTF-8 become �.
+
+        `decode(encode(text)) == normalise(text)`, for every text.
+        """
+        text = b"".join(self._bytes[token] for token in ids).decode(errors="replace")
+        return text.removeprefix(" ") if self.config.splits_words else text
+
+    def tokens(self, ids: Iterable[int]) -> list[str]:
+        """How each token is written in a picture: spaces as ▁, bytes as their ASCII character or their number."""
+        return [self._readable(token) for token in ids]
+
+    def spans(self, ids: Iterable[int]) -> list[tuple[int, int]]:
+        """Where each token stands in `decode(ids)`. The spans join without gaps and cover the text.
+
+        The space before a word belongs to the word's first token. Special tokens have an empty span, and so
+        have the bytes of a character before its last.
+        """
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        parts = [decoder.decode(self._bytes[token]) for token in ids]
+        if not parts:
+            return []
+        parts[-1] += decoder.decode(b"", final=True)
+        hidden = int(self.config.splits_words and "".join(parts).startswith(" "))
+        ends = accumulate((len(part) for part in parts), initial=0)
+        return list(pairwise(max(end - hidden, 0) for end in ends))
+
+    def normalise(self, text: str) -> str:
+        """The text as it comes back from its ids; `normalisation` says in words what that changes."""
+        text = self.backend.normalizer.normalize_str(text)
+        if self.config.kind in UNKNOWN:
+            pieces = [piece for piece, _ in self.backend.pre_tokenizer.pre_tokenize_str(text)]
+            unknown = UNKNOWN[self.config.kind]
+            text = "".join(unknown if self.backend.token_to_id(piece) is None else piece for piece in pieces)
+        return text.removeprefix(" ") if self.config.splits_words else text
+
+    @property
+    def normalisation(self) -> str:
+        """What `normalise` does, for people."""
+        steps = ["lower-cased"] if self.config.lowercase else []
+        if self.config.kind != "byte":
+            steps += ["NFC"]
+        if self.config.splits_words:
+            steps += ["white space squeezed"]
+        if self.config.kind in UNKNOWN:
+            steps += [f"unknown {self.config.kind}s become {UNKNOWN[self.config.kind].strip()}"]
+        return ", ".join(steps) or "none"
+
+    def _readable(self, token: int) -> str:
+        raw = self._bytes[token]
+        if token < len(SPECIAL_TOKENS) or len(raw) != 1:
+            return self._pieces[token].replace(" ", "▁")
+        return chr(raw[0]).replace(" ", "▁") if 32 <= raw[0] < 127 else self._pieces[token]
+
+    def _require_size(self) -> None:
+        asked, got, kind = self.config.vocab_size, self.vocab_size, self.config.kind
+        if asked is None or asked == got or kind not in ("bpe", "unigram"):
+            return
+        if asked > got:
+            limit = f"at most {got}: set vocab_size to {got} or less"
+        else:
+            characters = sum(len(piece) == 1 for piece in self._pieces)
+            # The unigram trainer prunes nothing unless it has one place to spare.
+            least = len(SPECIAL_TOKENS) + len(BYTES) + characters + (kind == "unigram")
+            limit = f"at least {least}, for its characters alone: set vocab_size to {least} or more"
+        raise ConfigError(f"a {kind} vocab_size of {asked} does not fit this corpus, which gives {limit}")
+
+
+@dataclass(frozen=True)
+class Tokenizers:
+    """The tokenizers of source and target; one and the same where the vocabulary is joint."""
+
+    source: Tokenizer
+    target: Tokenizer
+
+    @classmethod
+    def train(cls, config: TokenizerConfig, sources: Iterable[str], targets: Iterable[str], vocab_size: int) -> Self:
+        """Learn one vocabulary from both columns, or one from each. As `Tokenizer.train`."""
+        if config.joint:
+            tokenizer = Tokenizer.train(config, chain(sources, targets), vocab_size)
+            return cls(tokenizer, tokenizer)
+        return cls(*(Tokenizer.train(config, texts, vocab_size) for texts in (sources, targets)))
+
+    def save(self, path: Path) -> None:
+        """Write both, with their configuration, to one JSON file."""
+        content: dict[str, Any] = {"config": self.source.config.model_dump()}
+        content["source"] = json.loads(self.source.backend.to_str())
+        if self.target is not self.source:
+            content["target"] = json.loads(self.target.backend.to_str())
+        partial = path.with_name(path.name + ".partial")
+        partial.write_text(json.dumps(content, ensure_ascii=False, indent=1), encoding="utf-8")
+        os.replace(partial, path)
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read what `save` wrote; nothing in the file is executed. Raises DataError."""
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            config = TokenizerConfig(**content["config"])
+            source = Tokenizer(config, hf.Tokenizer.from_str(json.dumps(content["source"])))
+            if config.joint:
+                return cls(source, source)
+            return cls(source, Tokenizer(config, hf.Tokenizer.from_str(json.dumps(content["target"]))))
+        except OSError as error:
+            raise DataError(f"{path} cannot be read: {error.strerror}; give the tokenizer.json of a run") from None
+        except Exception as error:  # all that the library raises for a damaged file
+            raise DataError(f"{path} holds no tokenizer: give the tokenizer.json of a run, unchanged") from error
+
+
+def _untrained(config: TokenizerConfig) -> hf.Tokenizer:
+    unknown = SPECIAL_TOKENS[UNK]
+    model: models.Model
+    match config.kind:
+        case "word" | "character":
+            model = models.WordLevel(unk_token=unknown)
+        case "byte":
+            vocabulary = {piece: token for token, piece in enumerate([*SPECIAL_TOKENS, *BYTES])}
+            model = models.BPE(vocabulary, [], unk_token=unknown, byte_fallback=True)
+        case "bpe":
+            model = models.BPE(unk_token=unknown, byte_fallback=True)
+        case "unigram":
+            model = models.Unigram()
+    backend = hf.Tokenizer(model)
+    # Composed last: the lower case of a sequence may compose where its upper case does not (H̱, ẖ).
+    steps: list[normalizers.Normalizer] = [normalizers.Lowercase()] if config.lowercase else []
+    if config.kind != "byte":
+        pattern = WORDS if config.splits_words else CHARACTERS
+        backend.pre_tokenizer = pre_tokenizers.Split(hf.Regex(pattern), "isolated")
+        steps += [normalizers.NFC()]
+    if config.splits_words:
+        # A space before the first word too, so that a word is one token wherever it stands.
+        steps += [normalizers.Replace(hf.Regex(r"\s+"), " "), normalizers.Strip(), normalizers.Prepend(" ")]
+    backend.normalizer = normalizers.Sequence(steps)
+    return backend
+
+
+def _learn(backend: hf.Tokenizer, kind: str, texts: Iterable[str], vocab_size: int) -> None:
+    special = list(SPECIAL_TOKENS)
+    trainer: trainers.Trainer
+    match kind:
+        case "bpe":
+            # A piece seen once cannot be learnt from, so such pairs are left apart.
+            trainer = trainers.BpeTrainer(
+                vocab_size=vocab_size, min_frequency=2, special_tokens=special + BYTES, show_progress=False
+            )
+        case "unigram":
+            trainer = trainers.UnigramTrainer(
+                vocab_size=vocab_size,
+                unk_token=SPECIAL_TOKENS[UNK],
+                special_tokens=special + BYTES,
+                show_progress=False,
+            )
+        case _:
+            trainer = trainers.WordLevelTrainer(vocab_size=vocab_size, special_tokens=special, show_progress=False)
+    try:
+        backend.train_from_iterator(texts, trainer)
+    except Exception as error:  # the class the library raises; an error in `texts` goes through
+        if "not large enough to contain all chars" not in str(error):
+            raise
+        raise ConfigError(
+            f"a {kind} vocab_size of {vocab_size} does not fit this corpus, which has more different characters: "
+            "raise vocab_size"
+        ) from None
+
+
+def _canonical(backend: hf.Tokenizer) -> dict[str, Any]:
+    """The library's JSON without added tokens, and the same for the same texts."""
+    content: dict[str, Any] = json.loads(backend.to_str())
+    content["added_tokens"] = []
+    model = content["model"]
+    if model["type"] == "Unigram":
+        model.update(unk_id=UNK, byte_fallback=True, vocab=_in_one_order(model["vocab"]))
+    return content
+
+
+def _in_one_order(vocabulary: list[tuple[str, float]]) -> list[tuple[str, float]]:
+    # The trainer visits words in the random order of a hash table. That moves the last digits of every score, and
+    # deals the scores of the rarest characters, 0.0001 apart from the lowest upwards, in another order each time.
+    start = len(SPECIAL_TOKENS) + len(BYTES)
+    learnt = vocabulary[start:]
+    lowest = min((score for _, score in learnt), default=0.0)
+    dealt = lowest + 0.0001 * sum(len(piece) == 1 for piece, _ in learnt)
+    rounded = [(piece, round(lowest if len(piece) == 1 and score < dealt else score, 6)) for piece, score in learnt]
+    return vocabulary[:start] + sorted(rounded, key=lambda entry: (-entry[1], entry[0]))

@@ -1,0 +1,98 @@
+"""Translation quality by sacreBLEU: BLEU, chrF and TER, each with the signature that makes it comparable.
+
+Post 2018, "A Call for Clarity in Reporting BLEU Scores", https://arxiv.org/abs/1804.08771. The interval is a
+bootstrap over sentences: Koehn 2004, "Statistical Significance Tests for Machine Translation Evaluation".
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from pydantic import Field
+from sacrebleu.metrics.bleu import BLEU, BLEUScore
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
+
+from regardant.config import Config
+from regardant.errors import DataError
+
+
+class TranslationMetrics(Config):
+    """How translations are compared with their references."""
+
+    tokenize: Literal["13a", "none", "intl", "char"] = "13a"
+    """What BLEU counts: words by mteval-v13a, the text's own spaces, words by mteval-v14, or characters."""
+
+    lowercase: bool = False
+    """BLEU and chrF without regard to case. TER, as its authors defined it, never regards it."""
+
+    bootstrap_samples: int = Field(1000, ge=2)
+    """Resamples behind the interval of BLEU. Each takes 48 bytes of memory a sentence."""
+
+
+@dataclass(frozen=True)
+class TranslationScores:
+    """Corpus scores from 0 to 100. Higher is better, but for TER, which may also exceed 100."""
+
+    bleu: float
+    chrf: float
+    ter: float
+    signature: str
+    """Of BLEU."""
+    chrf_signature: str
+    ter_signature: str
+    bleu_interval: tuple[float, float]
+    """Holds 95 % of the BLEU scores of resampled sentences."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self) | {"bleu_interval": list(self.bleu_interval)}
+
+
+def score(hypotheses: Sequence[str], references: Sequence[str], config: TranslationMetrics) -> TranslationScores:
+    """All scores of a corpus, a reference for each hypothesis. Some seconds for 1,000 sentences, most for TER.
+
+    Raises DataError for unequal counts, or none at all.
+    """
+    _check_counts(hypotheses, references)
+    bleu, chrf, ter = _bleu(config), CHRF(lowercase=config.lowercase), TER()
+    bleu_score = bleu.corpus_score(hypotheses, [references], n_bootstrap=config.bootstrap_samples)
+    chrf_score = chrf.corpus_score(hypotheses, [references])
+    ter_score = ter.corpus_score(hypotheses, [references])
+    return TranslationScores(
+        bleu=bleu_score.score,
+        chrf=chrf_score.score,
+        ter=ter_score.score,
+        signature=str(bleu.get_signature()),
+        chrf_signature=str(chrf.get_signature()),
+        ter_signature=str(ter.get_signature()),
+        bleu_interval=_interval(bleu_score, str(bleu.get_signature())),
+    )
+
+
+def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str], config: TranslationMetrics) -> float:
+    """BLEU alone, without an interval: what validation during training needs, in a fraction of the time."""
+    _check_counts(hypotheses, references)
+    return _bleu(config).corpus_score(hypotheses, [references]).score
+
+
+def _bleu(config: TranslationMetrics) -> BLEU:
+    # With `none` the text is meant to be tokenised, and sacreBLEU need not warn that it looks so.
+    return BLEU(tokenize=config.tokenize, lowercase=config.lowercase, force=config.tokenize == "none")
+
+
+def _check_counts(hypotheses: Sequence[str], references: Sequence[str]) -> None:
+    if len(hypotheses) != len(references) or not references:
+        raise DataError(
+            f"{len(hypotheses)} translations for {len(references)} references; "
+            "give one translation for each reference, and at least one"
+        )
+
+
+def _interval(bleu: BLEUScore, signature: str) -> tuple[float, float]:
+    # Only the JSON form tells the interval: the resamples' mean, and how far it reaches to either side.
+    form = json.loads(bleu.format(width=12, signature=signature, is_json=True))
+    mean, reach = form.get("confidence_mean", bleu.score), form.get("confidence_var", 0.0)
+    # Resamples are summed in single precision: where all are equal, the score may lie a rounding outside.
+    return min(mean - reach, bleu.score), max(mean + reach, bleu.score)

@@ -1,0 +1,178 @@
+"""Beam search: at every step the W likeliest hypotheses of each sentence go on.
+
+A step looks at the 2 W best continuations, of which at most W end. Those that end among the first W are put
+aside with their penalised score; the first W that do not end go on, so that W are always live. A sentence is
+done
+
+- when W of its hypotheses have ended: the rule of fairseq and CTranslate2, and greedy search when W = 1;
+- or before that, when N have ended and no live one can still become one of the N best. The sums only fall, so
+  the most that a live one can reach is its present sum / limit ** length_penalty, and stopping there
+  never changes the answer;
+- or at its length limit, where the live fill the N best after those that ended, as not finished.
+
+Done sentences leave the batch. The host waits for the device once a step, and again where a hypothesis ends.
+
+Shape legend: B sentences still being written, W beams, N n best, t tokens written, V vocabulary.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from regardant.data.vocabulary import EOS, SOS
+from regardant.generation.config import GenerationConfig
+from regardant.generation.constraints import Constraints
+from regardant.generation.hypothesis import Hypothesis, impossible, penalised
+from regardant.models.base import SequenceToSequence
+
+
+def beam_search(
+    model: SequenceToSequence,
+    source: Tensor,
+    limits: list[int],
+    constraints: Constraints,
+    config: GenerationConfig,
+) -> list[list[Hypothesis]]:
+    """The N best hypotheses for each sentence of source [B, S], of at most limits[b] tokens with EOS."""
+    state = model.start(model.encode(source), config.beam_size, max(limits))
+    beams = Beams.begin(torch.tensor(limits, device=source.device), config)
+    found: list[list[Hypothesis]] = [[] for _ in limits]
+    present = list(range(len(limits)))  # the place in `found` of each sentence still being written
+    while True:
+        logits = model.step(beams.tokens[..., -1], state)
+        log_probabilities = torch.log_softmax(logits, dim=-1, dtype=torch.float32)
+        constraints.apply(log_probabilities, beams.tokens[..., 1:])
+        candidates = expand(beams.totals, log_probabilities)
+        ended = candidates.ended()
+        before = beams.tokens
+        parents = beams.advance(candidates, ended, config.length_penalty)
+        done = beams.done(config)
+        any_ended, any_done = torch.stack([ended.any(), done.any()]).tolist()
+        if any_ended:
+            for row, tokens, total in endings(candidates, ended, before):
+                found[present[row]].append(Hypothesis.of(tokens, total, config.length_penalty))
+        if any_done:
+            for row in done.nonzero().squeeze(1).tolist():
+                found[present[row]] = choose(found[present[row]], beams, row, config)
+            going = (~done).nonzero().squeeze(1)
+            present = [present[row] for row in going.tolist()]
+            if not present:
+                return found
+            parents = parents[going]
+            beams.keep(going)
+            constraints.keep(going)
+            state.keep(going)
+        state.reorder(parents)
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The 2 W best continuations of each sentence, best first: what they continue, and by which token."""
+
+    totals: Tensor
+    """[B, 2W] float32, minus infinity where there is no continuation."""
+    parents: Tensor
+    """[B, 2W] int64, a beam."""
+    tokens: Tensor
+    """[B, 2W] int64"""
+
+    def ended(self) -> Tensor:
+        """[B, W] bool: which of the first W are whole. An ending ranked lower has fallen out of the beam."""
+        beam_size = self.tokens.shape[1] // 2
+        return ((self.tokens == EOS) & (self.totals != -torch.inf))[:, :beam_size]
+
+
+def expand(totals: Tensor, log_probabilities: Tensor) -> Candidates:
+    """From the totals of the live [B, W] and the next tokens' log-probabilities [B, W, V]."""
+    beam_size, vocab_size = log_probabilities.shape[1:]
+    best, places = (totals[..., None] + log_probabilities).flatten(1).topk(2 * beam_size)
+    return Candidates(best, places // vocab_size, places % vocab_size)
+
+
+def endings(candidates: Candidates, ended: Tensor, before: Tensor) -> Iterator[tuple[int, list[int], float]]:
+    """Row, tokens after SOS and log-probability of each candidate that ended.
+
+    ended [B, W] bool; before [B, W, 1 + t], the tokens before this step.
+    """
+    rows, ranks = ended.nonzero(as_tuple=True)
+    tokens = before[rows, candidates.parents[rows, ranks], 1:].tolist()
+    totals = candidates.totals[rows, ranks].tolist()
+    for row, written, total in zip(rows.tolist(), tokens, totals, strict=True):
+        yield row, [*written, EOS], total
+
+
+@dataclass
+class Beams:
+    """The live hypotheses of the sentences being written, and what the stopping rule must know."""
+
+    tokens: Tensor
+    """[B, W, 1 + t] int64, SOS first."""
+    totals: Tensor
+    """[B, W] float32 log-probabilities, best first; minus infinity where a beam is empty."""
+    best_ended: Tensor
+    """[B, N] float32, the best penalised scores that ended, best first; minus infinity until there are N."""
+    num_ended: Tensor
+    """[B] int64"""
+    limits: Tensor
+    """[B] int64, most tokens of a target, with EOS."""
+
+    @classmethod
+    def begin(cls, limits: Tensor, config: GenerationConfig) -> Self:
+        totals = torch.full((len(limits), config.beam_size), -torch.inf, device=limits.device)
+        totals[:, 0] = 0  # beams that all began alike would stay alike
+        return cls(
+            tokens=torch.full_like(totals, SOS, dtype=torch.int64)[..., None],
+            totals=totals,
+            best_ended=totals.new_full((len(limits), config.nbest), -torch.inf),
+            num_ended=torch.zeros_like(limits),
+            limits=limits,
+        )
+
+    def advance(self, candidates: Candidates, ended: Tensor, length_penalty: float) -> Tensor:
+        """Take one step; returns the beam that each live hypothesis continues, [B, W]."""
+        beam_size, length = self.tokens.shape[1:]  # SOS counts for the token of this step
+        scores = penalised(candidates.totals[:, :beam_size], length, length_penalty)
+        scores = torch.cat([self.best_ended, scores.masked_fill(~ended, -torch.inf)], dim=1)
+        self.best_ended = scores.topk(self.best_ended.shape[1]).values
+        self.num_ended = self.num_ended + ended.sum(1)
+
+        live = (candidates.tokens == EOS).int().argsort(dim=1, stable=True)[:, :beam_size]
+        self.totals = candidates.totals.gather(1, live)
+        # An empty beam is fed EOS: the token it happens to hold may be PAD, which a model need not read.
+        newest = candidates.tokens.gather(1, live).masked_fill(self.totals == -torch.inf, EOS)
+        parents = candidates.parents.gather(1, live)
+        history = self.tokens.gather(1, parents[..., None].expand_as(self.tokens))
+        self.tokens = torch.cat([history, newest[..., None]], dim=2)
+        return parents
+
+    def done(self, config: GenerationConfig) -> Tensor:
+        """[B] bool: which sentences need no further step."""
+        reachable = penalised(self.totals[:, 0], self.limits, config.length_penalty)
+        return (
+            (self.num_ended >= config.beam_size)
+            | ~(reachable > self.best_ended[:, -1])  # so also where every beam is empty, or NaN
+            | (self.tokens.shape[2] > self.limits)
+        )
+
+    def keep(self, sentences: Tensor) -> None:
+        """Go on with these sentences alone. [B'] int64 indices into the present B."""
+        self.tokens = self.tokens[sentences]
+        self.totals = self.totals[sentences]
+        self.best_ended = self.best_ended[sentences]
+        self.num_ended = self.num_ended[sentences]
+        self.limits = self.limits[sentences]
+
+
+def choose(ended: list[Hypothesis], beams: Beams, row: int, config: GenerationConfig) -> list[Hypothesis]:
+    """The N best of a sentence that is done: those that ended, by score, then the live."""
+    best = sorted(ended, key=lambda hypothesis: hypothesis.score, reverse=True)[: config.nbest]
+    if len(best) < config.nbest:  # at its limit, or every beam is empty
+        live = zip(beams.tokens[row, :, 1:].tolist(), beams.totals[row].tolist(), strict=True)
+        cut = [Hypothesis.of(tokens, total, config.length_penalty) for tokens, total in live if total != -torch.inf]
+        best += cut[: config.nbest - len(best)]
+    if not best:
+        raise impossible()
+    return best

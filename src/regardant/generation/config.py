@@ -1,0 +1,36 @@
+"""How targets are searched for."""
+
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from regardant.config import Config
+
+
+class GenerationConfig(Config):
+    """How targets are searched for: greedily (beam_size 1) or by beam search."""
+
+    beam_size: int = Field(5, gt=0)
+    """Hypotheses of a sentence followed at once. 1 takes the likeliest token at every step."""
+
+    length_penalty: float = Field(1.0, ge=0)
+    """Hypotheses are ranked by log-probability / length ** length_penalty, EOS counted; 0 ranks by the sum alone.
+    The formula of fairseq, CTranslate2 and Hugging Face; Google's divides by ((5 + length) / 6) ** a instead."""
+
+    max_length_ratio: float = Field(2.0, ge=0)
+    """Target tokens allowed for each source token, EOS counted in both, beside max_length_extra."""
+
+    max_length_extra: int = Field(20, gt=0)
+    """Target tokens allowed whatever the length of the source."""
+
+    no_repeat_ngram_size: int = Field(0, ge=0)
+    """No hypothesis contains the same n tokens in a row twice. 0 allows every repetition."""
+
+    nbest: int = Field(1, gt=0)
+    """Hypotheses returned for each sentence, best first. At most beam_size."""
+
+    @model_validator(mode="after")
+    def beam_holds_nbest(self) -> Self:
+        if self.nbest > self.beam_size:
+            raise ValueError(f"nbest ({self.nbest}) must be at most beam_size ({self.beam_size}): raise beam_size")
+        return self

@@ -1,0 +1,97 @@
+"""From sources to their best targets: one padded batch, or any number of sentences.
+
+Shape legend: B sentences, S source length.
+"""
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from regardant.data.vocabulary import EOS, PAD, SOS
+from regardant.errors import DataError
+from regardant.generation.beam import beam_search
+from regardant.generation.config import GenerationConfig
+from regardant.generation.constraints import Constraints
+from regardant.generation.greedy import greedy_search
+from regardant.generation.hypothesis import Hypothesis
+from regardant.models.base import SequenceToSequence
+
+
+def generate(
+    model: SequenceToSequence,
+    source: Tensor,
+    config: GenerationConfig,
+    prefixes: list[list[int]] | None = None,
+    max_length: int | None = None,
+) -> list[list[Hypothesis]]:
+    """The n best targets of each sentence of source [B, S], best first, those that ended before those cut.
+
+    There may be fewer than nbest, never none. Each prefix is a sentence's first target tokens: it is written
+    whatever it costs, and its log-probabilities count. max_length is the most tokens the model can write, EOS
+    counted. What a sentence gets does not depend on the others. The model must be in evaluation mode.
+
+    Raises DataError for a prefix that cannot be written, RunError where the model's scores are NaN.
+    """
+    prefixes = [[] for _ in source] if prefixes is None else prefixes
+    limits = length_limits(source, config, prefixes, max_length)
+    with torch.inference_mode():
+        constraints = Constraints(prefixes, config.no_repeat_ngram_size, source.device)
+        if config.beam_size > 1:
+            return beam_search(model, source, limits, constraints, config)
+        best = greedy_search(model, source, limits, constraints, config.length_penalty)
+        return [[hypothesis] for hypothesis in best]
+
+
+def generate_all(
+    model: SequenceToSequence,
+    sources: list[list[int]],
+    config: GenerationConfig,
+    device: torch.device,
+    *,
+    prefixes: list[list[int]] | None = None,
+    max_length: int | None = None,
+    batch_tokens: int = 16_384,
+) -> list[list[Hypothesis]]:
+    """`generate` for any number of sources, each ending with EOS, in batches of like length; in their order.
+
+    A batch holds at most batch_tokens = sentences * beam_size * longest source, and at least one sentence.
+    `device` is the model's.
+    """
+    found: dict[int, list[Hypothesis]] = {}
+    for batch in batches_of_like_length([len(source) for source in sources], batch_tokens // config.beam_size):
+        rows = [torch.tensor(sources[index]) for index in batch]
+        source = pad_sequence(rows, batch_first=True, padding_value=PAD).to(device)
+        starts = None if prefixes is None else [prefixes[index] for index in batch]
+        found.update(zip(batch, generate(model, source, config, starts, max_length), strict=True))
+    return [found[index] for index in range(len(sources))]
+
+
+def length_limits(
+    source: Tensor, config: GenerationConfig, prefixes: list[list[int]], max_length: int | None
+) -> list[int]:
+    """The most tokens of each target, EOS counted: from its own source's length, EOS counted and padding not.
+
+    Never more than the model can write, never less than the prefix.
+    """
+    limits = []
+    for length, prefix in zip((source != PAD).sum(1).tolist(), prefixes, strict=True):
+        if not {PAD, SOS, EOS}.isdisjoint(prefix):
+            raise DataError(f"a forced prefix holds the ids {prefix}: leave out PAD, SOS and EOS ({PAD}, {SOS}, {EOS})")
+        limit = int(length * config.max_length_ratio) + config.max_length_extra
+        if max_length is not None:
+            if len(prefix) > max_length:
+                raise DataError(f"a forced prefix has {len(prefix)} tokens, the model writes {max_length}: shorten it")
+            limit = min(limit, max_length)
+        limits.append(max(limit, len(prefix)))
+    return limits
+
+
+def batches_of_like_length(lengths: list[int], batch_tokens: int) -> list[list[int]]:
+    """Indices into lengths, the longest first, so that too large a batch is met at once."""
+    batches: list[list[int]] = []
+    for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
+        if batches and (len(batches[-1]) + 1) * lengths[batches[-1][0]] <= batch_tokens:
+            batches[-1].append(index)
+        else:
+            batches.append([index])
+    return batches

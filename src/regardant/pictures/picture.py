@@ -1,0 +1,65 @@
+"""What is drawn: one sentence pair, the attention between its words, and the links known to be right.
+
+Shapes: L layers, H heads, T target words (queries, rows), S source words (keys, columns).
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+ROUNDING = 1e-2  # a half-precision softmax overshoots one by this much
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionPicture:
+    """Cross-attention over one sentence pair. A ValueError says which part does not fit the others."""
+
+    title: str
+
+    source: Sequence[str]
+    """S words or pieces, the columns."""
+
+    target: Sequence[str]
+    """T words or pieces, the rows."""
+
+    weights: NDArray[np.floating[Any]]
+    """[L, H, T, S]. Rows sum to one, or to zero where nothing may be seen."""
+
+    gold: Collection[tuple[int, int]] = ()
+    """(source index, target index) of words known to translate each other."""
+
+    chosen: tuple[int, int] | None = None
+    """(layer, head) shown first, head -1 for the mean of heads. None: the last layer's mean."""
+
+    note: str = ""
+    """A remark under the sentences."""
+
+    def __post_init__(self) -> None:
+        words = (len(self.target), len(self.source))
+        if self.weights.ndim != 4 or self.weights.shape[2:] != words or not self.weights.size:
+            raise ValueError(
+                f"weights are {list(self.weights.shape)}; give [layers, heads, {words[0]} target words, "
+                f"{words[1]} source words], each at least 1"
+            )
+        lowest, highest = float(self.weights.min()), float(self.weights.max())
+        if not (lowest >= 0 and highest <= 1 + ROUNDING):  # NaN fails too
+            raise ValueError(f"weights lie in [{lowest:g}, {highest:g}]; give attention after its softmax, 0 to 1")
+        for link in self.gold:
+            if not (0 <= link[0] < words[1] and 0 <= link[1] < words[0]):
+                raise ValueError(f"gold link {link} is outside {words[1]} source and {words[0]} target words")
+        if self.chosen is not None:
+            layer, head = self.chosen
+            self.matrix(layer, None if head == -1 else head)
+
+    def matrix(self, layer: int, head: int | None) -> NDArray[np.floating[Any]]:
+        """[T, S]: one head's weights, or with None the mean of the layer's heads."""
+        num_layers, num_heads = self.weights.shape[:2]
+        if not 0 <= layer < num_layers:
+            raise ValueError(f"layer {layer} is not drawn; choose 0 to {num_layers - 1}")
+        heads: NDArray[np.floating[Any]] = self.weights[layer]
+        if head is not None and not 0 <= head < num_heads:
+            raise ValueError(f"head {head} is not drawn; choose 0 to {num_heads - 1}, or the mean of heads")
+        return heads.mean(axis=0) if head is None else heads[head, :, :]

@@ -1,0 +1,258 @@
+"""A run folder is the only handle: train into it, load it, translate, evaluate.
+
+RUN/run.yaml             what was asked, what it became, what was decided by measuring, the data's fingerprints
+RUN/tokenizer.json       both vocabularies
+RUN/model.safetensors    the best weights so far
+RUN/metrics.jsonl        every number of training
+RUN/checkpoints/         what resuming needs
+RUN/data/                the text and its tokens
+RUN/evaluation/          hypotheses beside sources and references, and their scores
+"""
+
+import json
+import platform
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+
+from regardant import __version__
+from regardant import config as configuration
+from regardant.checks.plan import Plan, plan_training, tokens_per_second
+from regardant.data.parallel import MARKER, Pairs, Splits, evaluation_pairs
+from regardant.errors import ConfigError, RunError
+from regardant.generation.config import GenerationConfig
+from regardant.tasks.translation.config import TranslationConfig
+from regardant.tasks.translation.evaluation import (
+    TestSet,
+    choose_on_validation,
+    evaluate_translator,
+    test_sets,
+)
+from regardant.tasks.translation.pictures import lecture_page
+from regardant.tasks.translation.task import Prepared, load_translator, prepare_training
+from regardant.tasks.translation.translator import Translation, Translator
+from regardant.training.checkpoints import write_atomically
+from regardant.training.devices import keep_freed_memory, make_fabric, the_device
+from regardant.training.engine import Outcome, Trainer, dry_run
+from regardant.training.probes import Decisions, decide
+
+Say = Callable[[str], None]
+
+BUDGET = {"max_minutes", "max_updates", "max_epochs", "patience", "keep_checkpoints", "checkpoint_minutes"}
+"""Of training: what may change between the start of a run and its resume."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """What run.yaml holds."""
+
+    asked: dict[str, Any]
+    """The configuration as the user gave it."""
+    config: TranslationConfig
+    """With everything chosen."""
+    decided: Decisions
+    fingerprints: dict[str, str]
+    plan: dict[str, Any]
+
+    def write(self, run: Path) -> None:
+        """Put it into the run folder."""
+        content = {
+            "regardant": __version__,
+            "versions": {"python": platform.python_version(), "torch": str(torch.__version__)},
+            "asked": self.asked,
+            "config": self.config.model_dump(mode="json", by_alias=True),
+            "decided": self.decided.as_dict(),
+            "fingerprints": self.fingerprints,
+            "plan": self.plan,
+        }
+        write_atomically(run / "run.yaml", yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
+
+    @classmethod
+    def read(cls, run: Path) -> "Record":
+        """What a run folder says of itself. Raises RunError where it is no whole run."""
+        if not run.is_dir():
+            raise RunError(f"{run} is no folder: give the folder of a run, as runs/demo")
+        if not (run / "run.yaml").is_file():
+            raise RunError(f"{run} is no run, or half written (no run.yaml): train into it first")
+        try:
+            content = configuration.read_yaml(run / "run.yaml")
+            return cls(
+                asked=content["asked"],
+                config=configuration.load(TranslationConfig, content["config"], origin=str(run / "run.yaml")),
+                decided=Decisions.from_dict(content["decided"]),
+                fingerprints=content["fingerprints"],
+                plan=content["plan"],
+            )
+        except (KeyError, TypeError) as error:
+            raise RunError(f"{run / 'run.yaml'} is damaged ({error}): restore it or train anew") from error
+
+
+class Run:
+    """A trained translator and all that belongs to it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.record = Record.read(folder)
+        self.config = self.record.config
+
+    @cached_property
+    def translator(self) -> Translator:
+        """The model, ready to translate."""
+        translator = load_translator(self.config, self.folder, the_device())
+        self.record.decided.apply(translator.model)
+        return translator
+
+    def translate(
+        self, lines: Sequence[str], *, prefixes: Sequence[str] | None = None, **generation: Any
+    ) -> list[Translation]:
+        """A translation a line. `generation` goes before the recipe's, as beam_size=5, nbest=3."""
+        return self.translator.translate(lines, self.generation(**generation), prefixes)
+
+    def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[float]:
+        """Log-probability of each target given its source, in nats."""
+        return self.translator.score(sources, targets)
+
+    def generation(self, **fields: Any) -> GenerationConfig:
+        """The recipe's way to write, with some fields replaced."""
+        changed = {name: value for name, value in fields.items() if value is not None}
+        return configuration.load(
+            GenerationConfig, {**self.config.generation.model_dump(), **changed}, origin="generation"
+        )
+
+    def evaluate(self, *, data: TestSet | None = None, **generation: Any) -> dict[str, dict[str, Any]]:
+        """Scores by name of the test set: the run's own ones, or `data`. Everything is kept in RUN/evaluation."""
+        text = self.folder / "data" / "text"
+        splits = Splits.load(text) if (text / MARKER).is_file() else None
+        if data is None and splits is None:
+            raise RunError(f"{self.folder} holds no test text: give some with --data")
+        alignment = choose_on_validation(self.translator, text, splits) if splits is not None and not data else None
+        tested = [data] if data is not None else test_sets(text, splits) if splits is not None else []
+        return {
+            one.name: evaluate_translator(
+                self.translator,
+                one,
+                self.folder / "evaluation",
+                generation=self.generation(**generation),
+                metrics=self.config.evaluation,
+                alignment=alignment,
+            )
+            for one in tested
+        }
+
+
+def load(folder: str | Path) -> Run:
+    """Open a run folder. Raises RunError where it is no whole run."""
+    return Run(Path(folder))
+
+
+def plan(config: TranslationConfig, folder: Path, say: Say) -> tuple[Prepared, Decisions, Plan]:
+    """Prepare a run and measure what it will cost, up to and with a dry run of the largest batch."""
+    keep_freed_memory()
+    device = the_device()
+    prepared = prepare_training(config, folder, say)
+    decisions = _decide(prepared, device)
+    say(decisions.told())
+    speed = tokens_per_second(prepared.job, decisions, device)
+    resolved = prepared.with_speed(speed)
+    planned = plan_training(prepared.job, resolved.training, decisions, speed, device)
+    for line in planned.lines():
+        say(line)
+    return prepared, decisions, planned
+
+
+def train(config: TranslationConfig, folder: str | Path, say: Say = print) -> Outcome:
+    """Train into a folder, or go on with what is there. Ends bit-equal to a run that was never interrupted."""
+    folder = Path(folder)
+    if (folder / "run.yaml").is_file():
+        return _resume(config, folder, say)
+    if folder.is_dir() and any(entry.name != "data" for entry in folder.iterdir() if entry.name != "tokenizer.json"):
+        raise RunError(f"{folder} is not empty and no run (no run.yaml): give another --out, or remove it")
+    prepared, decisions, planned = plan(config, folder, say)
+    record = Record(
+        asked=config.model_dump(mode="json", by_alias=True),
+        config=prepared.config,
+        decided=decisions,
+        fingerprints=prepared.job.corpus.splits.fingerprints,
+        plan=planned.as_dict(),
+    )
+    record.write(folder)
+    return _fit(prepared, decisions, folder)
+
+
+def _resume(config: TranslationConfig, folder: Path, say: Say) -> Outcome:
+    record = Record.read(folder)
+    asked = config.model_dump(mode="json", by_alias=True)
+    if changed := _differences(record.asked, asked):
+        raise ConfigError(f"{folder} was begun with other settings ({'; '.join(changed)}): give another --out")
+    keep_freed_memory()
+    budget = {name: asked["training"][name] for name in BUDGET if asked["training"][name] != "auto"}
+    training = record.config.training.model_copy(update=budget)
+    resolved = record.config.model_copy(update={"training": training})
+    prepared = prepare_training(resolved, folder, say)
+    say(f"as decided at the start: {record.decided.told()}")
+    return _fit(prepared, record.decided, folder)
+
+
+def _fit(prepared: Prepared, decisions: Decisions, folder: Path) -> Outcome:
+    decisions.apply(prepared.job.model)
+    config = prepared.config
+    fabric = make_fabric(decisions.precision)
+    trainer = Trainer(
+        prepared.job,
+        config.training,
+        folder,
+        fabric=fabric,
+        dropout_key=prepared.job.model.dropout_key,
+        seed=config.seed,
+    )
+    return trainer.fit()
+
+
+def _decide(prepared: Prepared, device: torch.device) -> Decisions:
+    asked = prepared.config.training.precision
+    job = prepared.job
+    planned = job.batches.middling()
+    return decide(job.model, lambda: dry_run(job, planned, device), None if asked == "auto" else asked, device)
+
+
+def _differences(before: dict[str, Any], now: dict[str, Any], path: str = "") -> list[str]:
+    """What differs between two configurations, the budget aside."""
+    found = []
+    for name in sorted(before.keys() | now.keys()):
+        here = f"{path}{name}"
+        old, new = before.get(name), now.get(name)
+        if isinstance(old, dict) and isinstance(new, dict):
+            found += _differences(old, new, f"{here}.")
+        elif old != new and here not in {f"training.{field}" for field in BUDGET}:
+            found.append(f"{here} was {old!r}, is {new!r}")
+    return found
+
+
+def read_test_set(files: Sequence[Path]) -> TestSet:
+    """Pairs to test on, from two text files or from the first two columns of a table."""
+    if len(files) > 2:
+        raise ConfigError(f"--data was given {len(files)} times: give one table, or a source and a target file")
+    if len(files) == 2:
+        pairs = Pairs(source=str(files[0]), target=str(files[1]))
+    else:
+        pairs = Pairs(table=str(files[0]), source="source", target="target")
+    read = list(evaluation_pairs(pairs, pairs.records(Path())))
+    name = files[0].name.split(".")[0]
+    return TestSet(name, [source for source, _ in read], [target for _, target in read])
+
+
+def show_lecture_sentences(folder: Path, say: Say) -> Path:
+    """Translate the lectures' two sentences and draw the cross-attention, with the gold links over it."""
+    run = load(folder)
+    scores = folder / "evaluation" / "test.json"
+    if not scores.is_file():
+        run.evaluate()
+    page = lecture_page(run.translator, run.generation(), json.loads(scores.read_text(encoding="utf-8")), say)
+    path = folder / "report.html"
+    write_atomically(path, page)
+    return path

@@ -1,0 +1,109 @@
+"""Word alignments read off a translator's cross-attention, teacher-forced over given translations.
+
+The layer, the head (or the mean of heads), whether a row is taken one step later and how heavy a link must be are
+chosen on validation pairs with gold links; then the choice stands.
+
+Shape legend: L layers, H heads, T target tokens with EOS, S source tokens with EOS, V target words, W source words.
+"""
+
+from collections.abc import Sequence, Set
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from regardant.data.tokenizers import Tokenizer
+from regardant.data.words import words
+from regardant.evaluation.alignment import (
+    NO_WORD,
+    Link,
+    alignment_error_rate,
+    choose_threshold,
+    extract_links,
+    merge_to_words,
+    shifted,
+    word_of_token,
+)
+from regardant.inspection.capture import capture_attention
+from regardant.tasks.translation.translator import Translator
+
+BATCH = 50
+
+MEAN_OF_HEADS = -1
+
+
+@dataclass(frozen=True)
+class AlignmentChoice:
+    """Where in the model to read alignments."""
+
+    layer: int
+    head: int
+    """-1: the mean of the layer's heads."""
+    shift: bool
+    """Whether a word's row is that of the step which reads it, one after the step which wrote it (Chen et al. 2020)."""
+    threshold: float
+    """A link is as heavy as this share of the target word's heaviest one, at least."""
+    validation_error_rate: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """For --json."""
+        return asdict(self)
+
+
+def word_attention(translator: Translator, sources: Sequence[str], targets: Sequence[str]) -> list[NDArray[Any]]:
+    """Cross-attention between words, a [2, L, H + 1, V, W] array a pair.
+
+    First index: as it is, and shifted by one step. The last head is the mean of the others.
+    """
+    found: list[NDArray[Any]] = []
+    for start in range(0, len(sources), BATCH):
+        rows = slice(start, start + BATCH)
+        batch = translator.pairs(sources[rows], targets[rows], first_line=start + 1)
+        with torch.inference_mode(), capture_attention(translator.model, "cross_attention") as records:
+            translator.model.scores(batch.source, batch.target[:, :-1])
+        layers = torch.stack([record[0] for record in records.values()], 1).numpy()  # [B, L, H, T, S]
+        for pair, source, target in zip(layers, sources[rows], targets[rows], strict=True):
+            found.append(_between_words(pair, translator, source, target))
+    return found
+
+
+def choose_alignment(attention: Sequence[NDArray[Any]], gold: Sequence[Set[Link]]) -> AlignmentChoice:
+    """The place with the lowest error rate on these pairs."""
+    _, num_layers, num_heads = attention[0].shape[:3]
+    best: AlignmentChoice | None = None
+    for shift in (False, True):
+        for layer in range(num_layers):
+            for head in range(num_heads):
+                weights = [pair[int(shift), layer, head] for pair in attention]
+                threshold = choose_threshold(weights, gold)
+                error = alignment_error_rate([extract_links(w, threshold) for w in weights], gold)
+                if best is None or error < best.validation_error_rate:
+                    named = MEAN_OF_HEADS if head == num_heads - 1 else head
+                    best = AlignmentChoice(layer, named, shift, threshold, error)
+    assert best is not None
+    return best
+
+
+def links_by(choice: AlignmentChoice, attention: Sequence[NDArray[Any]]) -> list[set[Link]]:
+    """The links of pairs as `word_attention` gives them."""
+    return [extract_links(pair[int(choice.shift), choice.layer, choice.head], choice.threshold) for pair in attention]
+
+
+def _between_words(weights: NDArray[Any], translator: Translator, source: str, target: str) -> NDArray[Any]:
+    source_words = _words_of_tokens(translator.tokenizers.source, source)
+    target_words = _words_of_tokens(translator.tokenizers.target, target)
+    weights = weights[:, :, : len(target_words), : len(source_words)]
+    by_head = [[[*layer, layer.mean(0)] for layer in weights]]
+    by_head.append([[shifted(head) for head in layer] for layer in by_head[0]])
+    return np.stack(
+        [[[merge_to_words(head, source_words, target_words) for head in layer] for layer in way] for way in by_head]
+    )
+
+
+def _words_of_tokens(tokenizer: Tokenizer, text: str) -> list[int]:
+    """The word of every token, EOS last."""
+    text = tokenizer.normalise(text)
+    spans = [(word.start, word.end) for word in words(text)]
+    return [*word_of_token(tokenizer.spans(tokenizer.encode(text)), spans), NO_WORD]

@@ -1,0 +1,105 @@
+"""The text of a run as the trainer takes it: split, tokenised once, kept in the run folder."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from regardant.data.batching import EncodedPairs, PairBatch, padding_share, plan_batches
+from regardant.data.parallel import MARKER, Splits
+from regardant.data.tokenizers import Tokenizers
+from regardant.errors import DataError
+from regardant.tasks.translation.choices import count_words, vocab_size_for
+from regardant.tasks.translation.config import TranslationConfig
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """All that training reads."""
+
+    splits: Splits
+    tokenizers: Tokenizers
+    train: EncodedPairs
+    validation: EncodedPairs
+
+    @property
+    def target_tokens(self) -> int:
+        """Of one pass over the training text, with EOS."""
+        return int(self.train.target_lengths.sum())
+
+
+def prepare(config: TranslationConfig, run: Path, say: Callable[[str], None]) -> Corpus:
+    """Read, clean, split and tokenise into RUN/data, or open what an earlier start left there."""
+    folder = run / "data"
+    text, vocabulary = folder / "text", run / "tokenizer.json"
+    if (text / MARKER).is_file():
+        splits = Splits.load(text)
+    else:
+        splits = config.data.read(text, config.seed)
+        for line in splits.report.lines():
+            say(line)
+    if not vocabulary.is_file():
+        _tokenizers(config, splits, say).save(vocabulary)
+    tokenizers = Tokenizers.load(vocabulary)
+    encoded = []
+    for name, dataset in (("train", splits.train), ("validation", splits.validation)):
+        path = folder / "tokens" / name
+        encoded.append(EncodedPairs.load(path) if path.is_dir() else EncodedPairs.build(dataset, tokenizers, path))
+    return Corpus(splits, tokenizers, *encoded)
+
+
+class Batches:
+    """The training batches of every epoch. Pairs longer than the model are left out, and counted."""
+
+    def __init__(self, pairs: EncodedPairs, *, batch_tokens: int, max_length: int, seed: int) -> None:
+        longest = min(max_length, batch_tokens)
+        fits = (pairs.source_lengths <= longest) & (pairs.target_lengths <= longest)
+        self.pairs, self.batch_tokens, self.seed = pairs, batch_tokens, seed
+        self.kept = np.flatnonzero(fits)
+        self.too_long = len(pairs) - len(self.kept)
+        if not len(self.kept):
+            raise DataError(
+                f"none of the {len(pairs):,} pairs fits {longest} tokens: raise model.max_length or batch_tokens"
+            )
+        self.source_lengths, self.target_lengths = pairs.source_lengths[fits], pairs.target_lengths[fits]
+
+    def plan(self, epoch: int) -> list[Any]:
+        """Indices into `kept`, a list a batch."""
+        return plan_batches(
+            self.source_lengths, self.target_lengths, batch_tokens=self.batch_tokens, seed=self.seed, epoch=epoch
+        )
+
+    def load(self, planned: Any) -> PairBatch:
+        """One planned batch as tensors."""
+        return self.pairs.batch(self.kept[planned])
+
+    def padding(self) -> tuple[float, float]:
+        """The share of padding in the source and in the target blocks of the first epoch."""
+        return padding_share(self.plan(0), self.source_lengths, self.target_lengths)
+
+    def largest(self) -> Any:
+        """The planned batch that takes most memory: the one with most places on both sides."""
+
+        def places(batch: Any) -> int:
+            return len(batch) * int(self.source_lengths[batch].max() + self.target_lengths[batch].max())
+
+        return max(self.plan(0), key=places)
+
+    def middling(self) -> Any:
+        """A batch of typical length, to time."""
+        planned = sorted(self.plan(0), key=lambda b: int(self.target_lengths[b].max()))
+        return planned[len(planned) // 2]
+
+
+def _tokenizers(config: TranslationConfig, splits: Splits, say: Callable[[str], None]) -> Tokenizers:
+    if config.training.start_from is not None:
+        say(f"vocabulary of {config.training.start_from}")
+        return Tokenizers.load(Path(config.training.start_from) / "tokenizer.json")
+    asked = config.tokenizer.vocab_size or vocab_size_for(count_words(splits))
+
+    def column(name: str) -> Any:
+        return (text for chunk in splits.train.iter(batch_size=10_000) for text in chunk[name])
+
+    return Tokenizers.train(config.tokenizer, column("source"), column("target"), asked)

@@ -1,0 +1,133 @@
+"""A translator against test sets: scores, and files from which anyone can recompute them.
+
+FOLDER/NAME.src, .ref, .hyp    a line a sentence
+FOLDER/NAME.links              predicted word alignments of source and reference, `0-0 1-2`
+FOLDER/NAME.gold               the gold ones, where the corpus has them
+FOLDER/NAME.json               the scores
+"""
+
+import json
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from regardant.data.grammar.config import gold_links
+from regardant.data.parallel import Splits
+from regardant.evaluation.alignment import alignment_error_rate, format_links, parse_links
+from regardant.evaluation.translation import TranslationMetrics, score
+from regardant.generation.config import GenerationConfig
+from regardant.tasks.translation.alignment import (
+    AlignmentChoice,
+    choose_alignment,
+    links_by,
+    word_attention,
+)
+from regardant.tasks.translation.translator import Translator
+from regardant.training.checkpoints import write_atomically
+
+PAIRS_TO_CHOOSE_BY = 200
+"""Validation pairs by which the place to read alignments is chosen."""
+
+
+@dataclass(frozen=True)
+class TestSet:
+    """Sentences with references, and gold alignments if there are any."""
+
+    __test__ = False  # no test case, whatever its name says to pytest
+
+    name: str
+    sources: list[str]
+    references: list[str]
+    gold: list[str] | None = None
+
+
+def test_sets(text: Path, splits: Splits) -> list[TestSet]:
+    """The test sets of a run whose text is in the folder `text`."""
+    return [
+        TestSet(name, list(pairs["source"]), list(pairs["target"]), gold_links(text, name))
+        for name, pairs in splits.tests.items()
+    ]
+
+
+def choose_on_validation(translator: Translator, text: Path, splits: Splits) -> AlignmentChoice | None:
+    """Where to read alignments, where the validation pairs have gold ones."""
+    gold = gold_links(text, "validation")
+    if gold is None:
+        return None
+    pairs = splits.validation[:PAIRS_TO_CHOOSE_BY]
+    attention = word_attention(translator, pairs["source"], pairs["target"])
+    return choose_alignment(attention, [parse_links(line) for line in gold[:PAIRS_TO_CHOOSE_BY]])
+
+
+def evaluate_translator(
+    translator: Translator,
+    tested: TestSet,
+    folder: Path,
+    *,
+    generation: GenerationConfig,
+    metrics: TranslationMetrics,
+    alignment: AlignmentChoice | None = None,
+) -> dict[str, Any]:
+    """Translate, score, and keep everything in `folder`."""
+    start = time.perf_counter()
+    hypotheses = [translation.text for translation in translator.translate(tested.sources, generation)]
+    seconds = time.perf_counter() - start
+    scores = score(hypotheses, tested.references, metrics).as_dict()
+    same = sum(h == r for h, r in zip(hypotheses, tested.references, strict=True))
+    scores |= {
+        "accuracy": same / len(hypotheses),
+        "perplexity": _perplexity(translator, tested),
+        "sentences": len(hypotheses),
+        "sentences_per_second": round(len(hypotheses) / seconds, 2),
+        "beam_size": generation.beam_size,
+        "length_penalty": generation.length_penalty,
+    }
+    files = {"src": tested.sources, "ref": tested.references, "hyp": hypotheses}
+    if tested.gold is not None and alignment is not None:
+        predicted = links_by(alignment, word_attention(translator, tested.sources, tested.references))
+        gold = [parse_links(line) for line in tested.gold]
+        scores |= {
+            "alignment_error_rate": alignment_error_rate(predicted, gold),
+            "alignment": alignment.as_dict(),
+        }
+        files |= {"links": [format_links(links) for links in predicted], "gold": tested.gold}
+    for suffix, lines in files.items():
+        write_atomically(folder / f"{tested.name}.{suffix}", "".join(line + "\n" for line in lines))
+    write_atomically(folder / f"{tested.name}.json", json.dumps(scores, indent=2) + "\n")
+    return scores
+
+
+def _perplexity(translator: Translator, tested: TestSet) -> float | None:
+    """exp of the mean nats a token of the references; None where one is longer than the model."""
+    target = translator.tokenizers.target
+    lengths = [len(ids) + 1 for ids in target.encode_batch(tested.references)]
+    sources = translator.tokenizers.source.encode_batch(tested.sources)
+    if max(lengths) > translator.max_length or max(map(len, sources)) >= translator.max_length:
+        return None
+    with torch.inference_mode():
+        total = sum(translator.score(tested.sources, tested.references))
+    return math.exp(min(50.0, -total / sum(lengths)))
+
+
+def told(name: str, scores: dict[str, Any]) -> Sequence[str]:
+    """Lines for people."""
+    low, high = scores["bleu_interval"]
+    lines = [
+        f"{name}: BLEU {scores['bleu']:.2f} (95 % within {low:.2f} to {high:.2f}), chrF {scores['chrf']:.2f}, "
+        f"TER {scores['ter']:.2f}, exact {scores['accuracy']:.1%}, {scores['sentences']:,} sentences",
+        f"  {scores['signature']}",
+    ]
+    if "alignment_error_rate" in scores:
+        place = scores["alignment"]
+        head = "mean of heads" if place["head"] < 0 else f"head {place['head']}"
+        shift = "shifted by one" if place["shift"] else "not shifted"
+        lines.append(
+            f"  alignment error rate {scores['alignment_error_rate']:.3f} "
+            f"(cross-attention of layer {place['layer']}, {head}, {shift}; chosen on validation)"
+        )
+    return lines

@@ -1,0 +1,75 @@
+"""Translation as the trainer sees it: batches, a loss, and a validation on decoded text."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from regardant.data.batching import PairBatch
+from regardant.evaluation.translation import corpus_bleu
+from regardant.generation.config import GenerationConfig
+from regardant.generation.search import generate
+from regardant.models.encoder_decoder import EncoderDecoder
+from regardant.models.heads import Loss
+from regardant.tasks.translation.config import TranslationConfig
+from regardant.tasks.translation.corpus import Batches, Corpus
+
+DECODING_COST = 3.0
+"""What a token costs to validate, with its greedy decoding, in training tokens. Measured on two cores: 1 to 2."""
+
+VALIDATION_SHARE = 0.1
+"""The most of a run's time that validation may take."""
+
+VALIDATION_TOKENS = 8192
+"""Of a validation batch."""
+
+
+class TranslationJob:
+    """Implements `training.engine.Job`."""
+
+    def __init__(self, config: TranslationConfig, corpus: Corpus, model: EncoderDecoder) -> None:
+        self.config, self.corpus, self.model = config, corpus, model
+        max_length, seed = config.model.max_length, config.seed
+        self.batches = Batches(
+            corpus.train, batch_tokens=config.training.batch_tokens, max_length=max_length, seed=seed
+        )
+        self.validation = Batches(corpus.validation, batch_tokens=VALIDATION_TOKENS, max_length=max_length, seed=seed)
+        self.validate_every = config.training.validate_every or self._interval()
+
+    def plan(self, epoch: int) -> Sequence[Any]:
+        return self.batches.plan(epoch)
+
+    def load(self, planned: Any) -> PairBatch:
+        return self.batches.load(planned)
+
+    def loss(self, model: nn.Module, batch: PairBatch, device: torch.device) -> Loss:
+        batch = batch.to(device)
+        loss: Loss = model(batch.source, batch.target, self.config.training.label_smoothing)
+        return loss
+
+    def validate(self, model: nn.Module, device: torch.device) -> dict[str, float]:
+        """Loss in nats a token without smoothing, perplexity, and BLEU of greedy translations."""
+        assert isinstance(model, EncoderDecoder)
+        greedy = GenerationConfig(beam_size=1, length_penalty=0)
+        target = self.corpus.tokenizers.target
+        total, tokens, hypotheses, order = 0.0, 0, [], []
+        for planned in self.validation.plan(0):
+            batch = self.validation.load(planned).to(device)
+            loss = model(batch.source, batch.target)
+            total, tokens = total + float(loss.plain), tokens + loss.tokens
+            found = generate(model, batch.source, greedy, max_length=self.config.model.max_length)
+            hypotheses += [target.decode(best.tokens) for best, *_ in found]
+            order += self.validation.kept[planned].tolist()
+        texts = self.corpus.splits.validation["target"]
+        bleu = corpus_bleu(hypotheses, [target.normalise(texts[i]) for i in order], self.config.evaluation)
+        mean = total / tokens
+        return {"loss": mean, "perplexity": math.exp(min(mean, 50.0)), "bleu": bleu}
+
+    def _interval(self) -> int:
+        """Updates between validations: by counting tokens and not by the clock, so that a run can be repeated."""
+        training = self.config.training
+        cost = DECODING_COST * int(self.validation.target_lengths.sum())
+        a_batch = int(self.batches.target_lengths.sum()) / len(self.plan(0))
+        return max(10, math.ceil(cost / VALIDATION_SHARE / (a_batch * training.accumulate)))

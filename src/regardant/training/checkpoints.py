@@ -1,0 +1,178 @@
+"""Files that are whole or absent, whatever kills the process.
+
+Everything is written beside its place, flushed to the disk and renamed into it, so a reader meets the old
+file or the new one. One process writes to a run folder. Nothing loaded from here can run code: checkpoints
+are plain containers and tensors (`weights_only`), weights are safetensors.
+
+    RUN/checkpoints/update-00001234.pt    all that resuming needs
+    RUN/model.safetensors                 all that using the model needs
+"""
+
+import json
+import os
+import pickle
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from regardant.errors import RunError
+
+_PART = ".part"  # ends the name of a file that is still being written
+_HEADER = "regardant"  # our entry in the header of a safetensors file
+
+
+def write_atomically(path: Path, content: bytes | str) -> None:
+    """Put `content` (text as UTF-8) in `path`, in one step for every reader. Makes the folder if need be."""
+    with _replacing(path) as part:
+        part.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def save_checkpoint(run: Path, state: dict[str, Any], update: int, keep: int) -> Path:
+    """Write the state after `update` to the run folder, then leave the `keep` newest checkpoints up to it.
+
+    Later ones go as well: they are of a continuation that resuming from an earlier update gave up. `state`
+    must be plain containers and tensors, or `load_checkpoint` refuses it.
+    """
+    folder = run / "checkpoints"
+    path = folder / f"update-{update:08d}.pt"
+    for left_by_a_kill in folder.glob(f"*{_PART}"):
+        left_by_a_kill.unlink()
+    with _replacing(path) as part:
+        torch.save(state, part)
+    checkpoints = _checkpoints(run)
+    newest = checkpoints.index(path) + 1
+    for old in checkpoints[: max(0, newest - keep)] + checkpoints[newest:]:
+        old.unlink()
+    return path
+
+
+def latest_checkpoint(run: Path) -> Path | None:
+    """The newest whole checkpoint of a run folder; None when it has none at all.
+
+    Reads the file once to check its sums. A damaged one is passed over for the one before; when all are
+    damaged, RunError, since starting over in silence would cost the user the run.
+    """
+    checkpoints = _checkpoints(run)
+    for path in reversed(checkpoints):
+        if _is_whole(path):
+            return path
+    if checkpoints:
+        raise RunError(
+            f"{run / 'checkpoints'}: none of the {len(checkpoints)} checkpoints can be read; "
+            "restore one from a copy, or delete the folder to train from the start"
+        )
+    return None
+
+
+def load_checkpoint(path: Path) -> dict[str, Any]:
+    """What `save_checkpoint` was given, with all tensors on the CPU. RunError when it cannot be read."""
+    try:
+        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    except (OSError, EOFError, RuntimeError, pickle.UnpicklingError) as error:
+        raise RunError(f"{path} is no whole checkpoint ({_first_line(error)}); use an earlier one") from error
+    return state
+
+
+def save_weights(path: Path, weights: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
+    """Write a state dict as safetensors, with notes for whoever reads the file's header. Equal input, equal bytes.
+
+    The format refuses tensors that share memory, so a tied tensor is stored once, under its first name. The
+    header's entry `regardant` is a JSON object of `metadata` and `tied`, which maps each other name to that one.
+    """
+    first_name: dict[tuple[object, ...], str] = {}
+    tied: dict[str, str] = {}
+    for name, tensor in weights.items():
+        place = (tensor.device, tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype)
+        if place in first_name:
+            tied[name] = first_name[place]
+        else:
+            first_name[place] = name
+    # A copy each, so that views into one memory (a slice, a recurrent layer's flat weights) are stored too.
+    stored = {
+        name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in weights.items() if name not in tied
+    }
+    # One entry, since the library writes several in an order of chance.
+    header = {_HEADER: json.dumps({**metadata, "tied": tied})}
+    with _replacing(path) as part:
+        save_file(stored, part, metadata=header)
+
+
+def load_weights(path: Path) -> dict[str, Tensor]:
+    """What `save_weights` was given, on the CPU, tied names sharing a tensor. RunError if unreadable."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            weights: dict[str, Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            header = json.loads((file.metadata() or {}).get(_HEADER, "{}"))
+    except FileNotFoundError as error:
+        raise RunError(f"{path} is not there; has the run saved a model yet?") from error
+    except (OSError, SafetensorError) as error:
+        raise RunError(f"{path} is no whole safetensors file ({_first_line(error)}); restore it") from error
+    return weights | {name: weights[stored] for name, stored in header.get("tied", {}).items()}
+
+
+def load_into(model: nn.Module, path: Path) -> None:
+    """Give `model` the weights in `path`. RunError and an untouched model unless names and shapes agree."""
+    weights = load_weights(path)
+    own = model.state_dict()
+    problems = {
+        "missing": [name for name in own if name not in weights],
+        "unexpected": [name for name in weights if name not in own],
+        "of another shape": [n for n in own if n in weights and own[n].shape != weights[n].shape],
+    }
+    if any(problems.values()):
+        told = "; ".join(f"{what}: {_some(names)}" for what, names in problems.items() if names)
+        raise RunError(f"{path} does not fit this model ({told}); use the configuration it was trained with")
+    model.load_state_dict(weights)
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """Gives a path to write to, which becomes `path` on leaving, or vanishes if an exception leaves."""
+    part = path.with_name(path.name + _PART)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            yield part
+            _to_disk(part)
+            os.replace(part, path)
+            _to_disk(path.parent)  # the renaming itself
+        finally:
+            part.unlink(missing_ok=True)
+    except (OSError, RuntimeError, SafetensorError) as error:  # each writer has its own word for a full disk
+        raise RunError(f"cannot write {path} ({_first_line(error)}); is the disk full or read-only?") from error
+
+
+def _to_disk(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _checkpoints(run: Path) -> list[Path]:
+    return sorted((run / "checkpoints").glob(f"update-{'[0-9]' * 8}.pt"))
+
+
+def _is_whole(path: Path) -> bool:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.testzip() is None
+    except (OSError, EOFError, zipfile.BadZipFile):
+        return False
+
+
+def _some(names: list[str], shown: int = 3) -> str:
+    more = f" and {len(names) - shown} more" if len(names) > shown else ""
+    return ", ".join(names[:shown]) + more
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0]

@@ -1,0 +1,75 @@
+"""How a model is trained."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from regardant.config import Config
+from regardant.training.averaging import AveragingConfig, EmaConfig
+from regardant.training.optimizers import OptimizerConfig
+from regardant.training.schedules import LinearConfig, ScheduleConfig
+
+Precision = Literal["float32", "bfloat16"]
+
+
+class TrainingConfig(Config):
+    """Budget, batches, optimizer, schedule and what is kept."""
+
+    start_from: str | None = Field(None, alias="from")
+    """A finished run whose weights and tokenizer to go on from."""
+
+    max_minutes: Annotated[float, Field(gt=0)] | Literal["auto"] | None = None
+    """Stop after so many minutes of training and validation, over all resumes; the schedule ends with them.
+    auto: from the corpus and the speed of the machine, unless updates or epochs are given."""
+
+    max_updates: int | None = Field(None, gt=0)
+    """Stop after so many updates."""
+
+    max_epochs: int | None = Field(None, gt=0)
+    """Stop after so many passes over the data."""
+
+    batch_tokens: int = Field(4096, gt=0)
+    """Most tokens of a batch, padding counted, on its longer side."""
+
+    accumulate: int = Field(1, gt=0)
+    """Batches of one update. Their loss is a mean over all their target tokens."""
+
+    label_smoothing: float = Field(0.1, ge=0, lt=1)
+    """Share of the target distribution spread over the whole vocabulary."""
+
+    schedule: ScheduleConfig = LinearConfig()
+    """The learning rate over time."""
+
+    optimizer: OptimizerConfig = OptimizerConfig()
+    """AdamW."""
+
+    clip_norm: float = Field(1.0, ge=0)
+    """Longest gradient; a longer one is shortened to it. 0: no clipping."""
+
+    precision: Precision | Literal["auto"] = "auto"
+    """Of the matrix products; weights stay float32. auto: the faster on this machine, measured once and kept."""
+
+    averaging: AveragingConfig = EmaConfig()
+    """What is validated and kept in place of the last weights."""
+
+    validate_every: int | None = Field(None, gt=0)
+    """Updates from one validation to the next. Empty: so that validation takes under a tenth of the time."""
+
+    best_by: Literal["loss", "bleu"] = "bleu"
+    """Which validation number decides what is kept."""
+
+    patience: int | None = Field(None, gt=0)
+    """Stop after so many validations without a better one."""
+
+    checkpoint_minutes: float = Field(5.0, gt=0)
+    """A crash loses at most so much."""
+
+    keep_checkpoints: int = Field(2, gt=0)
+    """How many to keep to resume from."""
+
+    @model_validator(mode="after")
+    def has_an_end(self) -> Self:
+        """Some budget."""
+        if self.max_minutes is None and self.max_updates is None and self.max_epochs is None:
+            raise ValueError("a run needs an end: set max_minutes, max_updates or max_epochs")
+        return self

@@ -1,0 +1,297 @@
+"""The training loop. It knows no task: a job brings the model, its batches and its validation.
+
+An update takes `accumulate` batches of an epoch, normalised by all their real targets together. Everything that
+decides the next update is a pure function of the configuration, the cursor (epoch, batches taken) and the weights, or
+is in the checkpoint: a run that was interrupted ends bit-equal to one that was not (equal machine, threads, precision).
+"""
+
+import contextlib
+import math
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any, Protocol
+
+import torch
+from lightning_fabric import Fabric
+from torch import Tensor, nn
+
+from regardant.layers.dropout import DropoutKey
+from regardant.training.checkpoints import latest_checkpoint, load_checkpoint, save_checkpoint, save_weights
+from regardant.training.config import TrainingConfig
+from regardant.training.optimizers import build_optimizer
+from regardant.training.reporting import Reporter
+
+LOG_EVERY = 10
+"""Updates between two lines of metrics: numbers wait on the device until then, so that no step waits for them."""
+
+class Loss(Protocol):
+    """Sums over targets."""
+
+    @property
+    def total(self) -> Tensor:
+        """What is minimised, summed over the targets."""
+
+    @property
+    def plain(self) -> Tensor:
+        """The same without label smoothing."""
+
+
+class Batch(Protocol):
+    """What the model's forward takes."""
+
+    @property
+    def target_tokens(self) -> int:
+        """Real targets in it, known before any computing."""
+
+
+class Job(Protocol):
+    """What a task hands to the trainer."""
+
+    @property
+    def model(self) -> nn.Module:
+        """Its forward gives the Loss of a batch."""
+
+    def plan(self, epoch: int) -> Sequence[Any]:
+        """What the batches of an epoch are made of: a pure function of seed and epoch."""
+
+    def load(self, planned: Any) -> Any:
+        """One of them: a Batch, on the CPU."""
+
+    def loss(self, model: nn.Module, batch: Any, device: torch.device) -> Loss:
+        """The loss of a batch through `model`, which may be wrapped for precision and devices."""
+
+    def validate(self, model: nn.Module, device: torch.device) -> dict[str, float]:
+        """Numbers on the validation set, `loss` among them; those to be maximised are all others."""
+
+    validate_every: int
+    """Updates between validations."""
+
+
+@dataclass
+class Cursor:
+    """Where a run stands."""
+
+    update: int = 0
+    epoch: int = 0
+    batch: int = 0
+    """Batches of this epoch that are consumed."""
+    seconds: float = 0.0
+    """Of training and validation, over all resumes."""
+    validation_seconds: float = 0.0
+    best: float = -math.inf
+    best_update: int = 0
+    without_better: int = 0
+    """Validations since the best one."""
+    validated_at: int = 0
+    """The update of the last validation."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended."""
+
+    cursor: Cursor
+    finished: bool
+    """False: interrupted, and can be resumed."""
+    targets: int
+    """Real target tokens trained on since the start or resume."""
+
+
+class Trainer:
+    """Trains a job in a run folder, from its start or its last checkpoint. Use `fit` once."""
+
+    def __init__(
+        self, job: Job, config: TrainingConfig, run: Path, *, fabric: Fabric, dropout_key: DropoutKey, seed: int
+    ) -> None:
+        self.job, self.config, self.run, self.fabric = job, config, run, fabric
+        self.dropout_key = dropout_key
+        dropout_key.seed = seed
+        optimizer = build_optimizer(job.model, config.optimizer)
+        self.average = config.averaging.build(job.model)
+        self.model, self.optimizer = fabric.setup(job.model, optimizer)
+        self.cursor = Cursor()
+        self.targets = 0
+        self.stop_asked = False
+        self.planned: Sequence[Any] = []
+        self.waiting: list[tuple[Tensor, int, Tensor]] = []
+        self._resume()
+
+    def fit(self) -> Outcome:
+        """Train until the budget is spent, patience is lost or somebody interrupts."""
+        cursor = self.cursor
+        with Reporter(self.run, update=cursor.update, seconds=cursor.seconds) as self.reporter, self._interruptible():
+            if cursor.update:
+                self.reporter.say(f"going on from update {cursor.update:,} of {self.run}")
+            self.started = time.perf_counter() - cursor.seconds
+            self.saved = cursor.seconds
+            while not self.stop_asked and not self._is_over():
+                self._update()
+                if cursor.update % self.job.validate_every == 0:
+                    self._validate()
+                self._checkpoint_if_due()
+            finished = not self.stop_asked
+            if finished and cursor.validated_at != cursor.update:
+                self._validate()
+            self._report()
+            self._checkpoint()
+        return Outcome(cursor, finished, self.targets)
+
+    def _update(self) -> None:
+        cursor, config = self.cursor, self.config
+        batches: list[Batch] = [self.job.load(planned) for planned in self._take()]
+        targets = sum(batch.target_tokens for batch in batches)
+        cursor.update += 1
+        rate = config.schedule.rate(cursor.update, self._progress())
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.model.train()
+        plain = torch.zeros((), device=self.fabric.device)
+        for number, batch in enumerate(batches):
+            self.dropout_key.update, self.dropout_key.micro_batch = cursor.update, number
+            loss = self.job.loss(self.model, batch, self.fabric.device)
+            self.fabric.backward(loss.total / targets)
+            plain += loss.plain.detach()
+        norm = self._clip()
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.average.update(self.job.model)
+        self.targets += targets
+        self.waiting.append((plain, targets, norm))
+        cursor.seconds = time.perf_counter() - self.started
+        if cursor.update % LOG_EVERY == 0:
+            self._report()
+
+    def _take(self) -> Sequence[Any]:
+        """The next update's share of the epoch; a new epoch begins where one is used up."""
+        cursor = self.cursor
+        if not self.planned or cursor.batch >= len(self.planned):
+            if self.planned:
+                cursor.epoch, cursor.batch = cursor.epoch + 1, 0
+            self.planned = self.job.plan(cursor.epoch)
+        taken = self.planned[cursor.batch : cursor.batch + self.config.accumulate]
+        cursor.batch += len(taken)
+        return taken
+
+    def _clip(self) -> Tensor:
+        if self.config.clip_norm:
+            norm = self.fabric.clip_gradients(self.model, self.optimizer, max_norm=self.config.clip_norm)
+            return norm if isinstance(norm, Tensor) else torch.tensor(float("nan"))
+        return torch.nn.utils.get_total_norm([p.grad for p in self.job.model.parameters() if p.grad is not None])
+
+    def _progress(self) -> float:
+        """The share of the budget that is spent: of the one that is nearest its end."""
+        cursor, config = self.cursor, self.config
+        shares = [0.0]
+        if isinstance(config.max_minutes, float):
+            shares.append(cursor.seconds / (60 * config.max_minutes))
+        if config.max_updates:
+            shares.append(cursor.update / config.max_updates)
+        if config.max_epochs and self.planned:
+            shares.append((cursor.epoch + cursor.batch / len(self.planned)) / config.max_epochs)
+        return max(shares)
+
+    def _is_over(self) -> bool:
+        patience = self.config.patience
+        return self._progress() >= 1 or (patience is not None and self.cursor.without_better >= patience)
+
+    def _validate(self) -> None:
+        self._report()
+        cursor, start = self.cursor, time.perf_counter()
+        self.average.snapshot(self.job.model)
+        self.model.eval()
+        with self.average.averaged(self.job.model), torch.inference_mode(), self.fabric.autocast():
+            numbers = self.job.validate(self.job.model, self.fabric.device)
+            score = -numbers["loss"] if self.config.best_by == "loss" else numbers[self.config.best_by]
+            cursor.without_better += 1
+            if score > cursor.best or not cursor.best_update:
+                cursor.best, cursor.best_update, cursor.without_better = score, cursor.update, 0
+                self._save_weights(numbers)
+        took = time.perf_counter() - start
+        cursor.validated_at = cursor.update
+        cursor.validation_seconds += took
+        cursor.seconds = time.perf_counter() - self.started
+        best = {f"best_{self.config.best_by}": abs(cursor.best)}
+        self.reporter.validation(update=cursor.update, seconds=cursor.seconds, took=took, **numbers, **best)
+
+    def _report(self) -> None:
+        if not self.waiting:
+            return
+        targets = sum(count for _, count, _ in self.waiting)
+        loss = float(torch.stack([plain for plain, _, _ in self.waiting]).sum()) / targets
+        self.reporter.train(
+            update=self.cursor.update,
+            epoch=self.cursor.epoch,
+            progress=min(1.0, self._progress()),
+            seconds=self.cursor.seconds,
+            tokens=targets,
+            loss=loss,
+            learning_rate=self.optimizer.param_groups[0]["lr"],
+            gradient_norm=float(self.waiting[-1][2]),
+        )
+        self.waiting.clear()
+
+    def _save_weights(self, numbers: dict[str, float]) -> None:
+        told = {name: f"{value:.6g}" for name, value in numbers.items()}
+        save_weights(
+            self.run / "model.safetensors",
+            self.job.model.state_dict(),
+            {"update": str(self.cursor.update), **told},
+        )
+
+    def _checkpoint_if_due(self) -> None:
+        if self.cursor.seconds - self.saved >= 60 * self.config.checkpoint_minutes:
+            self._checkpoint()
+
+    def _checkpoint(self) -> None:
+        self._report()
+        state = {
+            "model": self.job.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "average": self.average.state_dict(),
+            "cursor": asdict(self.cursor),
+        }
+        save_checkpoint(self.run, state, self.cursor.update, self.config.keep_checkpoints)
+        self.saved = self.cursor.seconds
+
+    def _resume(self) -> None:
+        path = latest_checkpoint(self.run)
+        if path is None:
+            return
+        state = load_checkpoint(path)
+        self.job.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.average.load_state_dict(state["average"])
+        self.cursor = Cursor(**state["cursor"])
+        self.planned = self.job.plan(self.cursor.epoch)
+
+    @contextlib.contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """The first Ctrl-C ends the update at hand and saves; a second one is the usual interrupt."""
+
+        def ask_to_stop(number: int, frame: FrameType | None) -> None:
+            self.stop_asked = True
+            signal.signal(number, signal.default_int_handler)
+            self.reporter.say("stopping after this update; press again to drop it")
+
+        handlers: dict[int, Any] = {}
+        with contextlib.suppress(ValueError):  # not in the main thread: nobody can press Ctrl-C here
+            for number in (signal.SIGINT, signal.SIGTERM):
+                handlers[number] = signal.signal(number, ask_to_stop)
+        try:
+            yield
+        finally:
+            for stopper, handler in handlers.items():
+                signal.signal(stopper, handler)
+
+
+def dry_run(job: Job, planned: Any, device: torch.device) -> float:
+    """Forward and backward of one batch without an update; how many seconds it took."""
+    start = time.perf_counter()
+    loss = job.loss(job.model, job.load(planned), device)
+    loss.total.backward()
+    job.model.zero_grad(set_to_none=True)
+    return time.perf_counter() - start

@@ -1,0 +1,85 @@
+"""What is decided by measuring the machine: precision and attention kernel. The answer is kept in the run."""
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from statistics import median
+from typing import Any, Self
+
+import torch
+from torch import nn
+
+from regardant.attention import KERNELS, ScaledDotProduct
+from regardant.training.config import Precision
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """What a resumed run must not decide anew."""
+
+    precision: Precision
+    kernel: str
+    threads: int
+    seconds: dict[str, float] = field(default_factory=dict)
+    """What each candidate took for a training step of a middling batch."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """For run.yaml."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, decided: dict[str, Any]) -> Self:
+        """From run.yaml."""
+        return cls(**decided)
+
+    def apply(self, model: nn.Module) -> None:
+        """Make the model and the process run as decided."""
+        torch.set_num_threads(self.threads)
+        use_kernel(model, self.kernel)
+
+    def told(self) -> str:
+        """One line for people."""
+        line = f"precision {self.precision}, attention kernel {self.kernel}, {self.threads} threads"
+        if not self.seconds:
+            return line
+        return f"{line} (measured: {', '.join(f'{name} {1000 * s:.0f} ms' for name, s in self.seconds.items())})"
+
+
+def use_kernel(model: nn.Module, kernel: str) -> None:
+    """Have all exact attention of a model computed by this kernel."""
+    for module in model.modules():
+        if isinstance(module, ScaledDotProduct):
+            module.kernel = KERNELS[kernel]
+
+
+def decide(
+    model: nn.Module, train_step: Callable[[], object], precision: Precision | None, device: torch.device
+) -> Decisions:
+    """Time a training step in every allowed precision with every kernel; the fastest wins.
+
+    `train_step` runs forward and backward and leaves no gradients behind.
+    """
+    precisions: list[Precision] = ["float32", "bfloat16"] if precision is None else [precision]
+    if device.type == "cuda":  # flash attention and bfloat16 are what such a machine is built for
+        return Decisions(precision or "bfloat16", "sdpa", torch.get_num_threads())
+    seconds: dict[str, float] = {}
+    for candidate in precisions:
+        for kernel in KERNELS:
+            use_kernel(model, kernel)
+            with torch.autocast(device.type, torch.bfloat16, enabled=candidate == "bfloat16"):
+                seconds[f"{candidate}/{kernel}"] = _seconds_of(train_step)
+    chosen: Precision
+    best = min(seconds, key=seconds.__getitem__)
+    chosen = "bfloat16" if best.startswith("bfloat16") else "float32"
+    told = {name: round(value, 4) for name, value in seconds.items()}
+    return Decisions(chosen, best.split("/")[1], torch.get_num_threads(), told)
+
+
+def _seconds_of(step: Callable[[], object], repeats: int = 3) -> float:
+    step()
+    taken = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        step()
+        taken.append(time.perf_counter() - start)
+    return median(taken)

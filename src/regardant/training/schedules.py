@@ -1,0 +1,112 @@
+"""The learning rate of each update.
+
+A schedule is a pure function of two numbers, so resuming needs no state: `update`, counted from 1, and
+`progress`, the share of the budget (updates or minutes) that is spent. What rises follows `update`, what
+decays to an end follows `progress`: so a run bounded by time ends its decay on time, on any machine.
+
+noam            Vaswani et al. 2017, "Attention Is All You Need", https://arxiv.org/abs/1706.03762, eq. 3
+inverse_sqrt    the same curve, told by its peak
+constant        level
+cosine          Loshchilov and Hutter 2017, "SGDR", https://arxiv.org/abs/1608.03983, eq. 5, one cycle
+linear          a straight line
+"""
+
+import math
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from regardant.config import Config
+
+
+class NoamConfig(Config):
+    """factor * d_model^-0.5 * min(update^-0.5, update * warmup_steps^-1.5), highest at warmup_steps."""
+
+    kind: Literal["noam"] = "noam"
+
+    d_model: int = Field(gt=0)
+    """The model's own d_model: wider models take smaller steps."""
+
+    factor: float = Field(1.0, gt=0)
+    """Multiplies the whole curve. The paper's is 1."""
+
+    warmup_steps: int = Field(4000, gt=0)
+    """Updates until the peak, which is factor / sqrt(d_model * warmup_steps)."""
+
+    def rate(self, update: int, progress: float) -> float:
+        _refuse_update_zero(update)
+        rising = update * math.pow(self.warmup_steps, -1.5)
+        return self.factor * math.pow(self.d_model, -0.5) * min(math.pow(update, -0.5), rising)
+
+
+class InverseSqrtConfig(Config):
+    """Rises linearly to learning_rate, then falls as learning_rate * sqrt(warmup_steps / update)."""
+
+    kind: Literal["inverse_sqrt"] = "inverse_sqrt"
+
+    learning_rate: float = Field(5e-4, gt=0)
+    """The peak."""
+
+    warmup_steps: int = Field(4000, gt=0)
+    """Updates until the peak. At four times as many the rate has halved."""
+
+    def rate(self, update: int, progress: float) -> float:
+        _refuse_update_zero(update)
+        return self.learning_rate * min(update / self.warmup_steps, math.sqrt(self.warmup_steps / update))
+
+
+class _WarmedUpConfig(Config):
+    learning_rate: float = Field(5e-4, gt=0)
+    """The rate once warmed up, before any decay."""
+
+    warmup_steps: int = Field(1000, ge=0)
+    """Updates of linear warm-up. 0 starts at the full rate."""
+
+    def rate(self, update: int, progress: float) -> float:
+        _refuse_update_zero(update)
+        warmup = min(1.0, update / max(1, self.warmup_steps))
+        # A run bounded by time ends its last update a little past the budget.
+        return self.learning_rate * warmup * self._decay(min(progress, 1.0))
+
+    def _decay(self, progress: float) -> float:
+        return 1.0
+
+
+class _DecayingConfig(_WarmedUpConfig):
+    final_ratio: float = Field(0.0, ge=0, le=1)
+    """The share of learning_rate that is left when the budget is spent."""
+
+
+class ConstantConfig(_WarmedUpConfig):
+    """A linear warm-up to learning_rate, which then stays."""
+
+    kind: Literal["constant"] = "constant"
+
+
+class CosineConfig(_DecayingConfig):
+    """Half a cosine from learning_rate down to final_ratio of it at the end, times a linear warm-up."""
+
+    kind: Literal["cosine"] = "cosine"
+
+    def _decay(self, progress: float) -> float:
+        return self.final_ratio + (1 - self.final_ratio) * (1 + math.cos(math.pi * progress)) / 2
+
+
+class LinearConfig(_DecayingConfig):
+    """A straight line from learning_rate down to final_ratio of it at the end, times a linear warm-up."""
+
+    kind: Literal["linear"] = "linear"
+
+    def _decay(self, progress: float) -> float:
+        return self.final_ratio + (1 - self.final_ratio) * (1 - progress)
+
+
+ScheduleConfig = Annotated[
+    NoamConfig | InverseSqrtConfig | ConstantConfig | CosineConfig | LinearConfig, Field(discriminator="kind")
+]
+"""Any schedule, told apart by `kind`. Each has `rate(update, progress)`: the learning rate of that update."""
+
+
+def _refuse_update_zero(update: int) -> None:
+    if update < 1:
+        raise ValueError(f"updates count from 1, so update {update} has no learning rate")

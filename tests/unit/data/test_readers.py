@@ -1,0 +1,322 @@
+import csv
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regardant.data.readers import Fault, Record, read_dataset, read_table, read_text_files
+from regardant.errors import DataError
+
+PAIRS = [("The cat.", "Le chat."), ('She said "no".', "Elle a dit « non »."), ("", "Été, déjà"), ("a, b", "")]
+RECORDS = [Record(line, source, target) for line, (source, target) in enumerate(PAIRS, 1)]
+NOT_UTF8 = b"caf\xe9"
+
+
+def write_sides(folder: Path, source: bytes, target: bytes) -> tuple[Path, Path]:
+    (folder / "train.en").write_bytes(source)
+    (folder / "train.fr").write_bytes(target)
+    return folder / "train.en", folder / "train.fr"
+
+
+def texts(records):
+    return [(source, target) for _, source, target in records]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+@pytest.mark.parametrize("last", ["with a line end", "without"])
+def test_two_files_give_a_record_a_line(tmp_path, end, last):
+    sides = [end.join(text.encode() for text in side) for side in (["a", "", "c"], ["x", "y", "z"])]
+    files = write_sides(tmp_path, *(side + end if last == "with a line end" else side for side in sides))
+    assert list(read_text_files(*files)) == [Record(1, "a", "x"), Record(2, "", "y"), Record(3, "c", "z")]
+
+
+@given(lines=st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\ufeff")), min_size=1))
+def test_only_a_line_feed_ends_a_line(tmp_path_factory, lines):
+    path = tmp_path_factory.mktemp("text") / "all.txt"
+    path.write_bytes("".join(line + "\n" for line in lines).encode())
+    assert [record.source for record in read_text_files(path, path)] == lines
+
+
+def test_a_carriage_return_and_a_line_separator_stay_inside_a_line(tmp_path):
+    line = "one\u2028two\x85three\x0bfour\x0cfive\rsix"
+    files = write_sides(tmp_path, f"{line}\r\nend\n".encode(), b"x\ny\n")
+    assert list(read_text_files(*files)) == [Record(1, line, "x"), Record(2, "end", "y")]
+
+
+def test_a_byte_order_mark_is_dropped_from_the_start_only(tmp_path):
+    files = write_sides(tmp_path, "\ufeffa\n\ufeffb\n".encode(), b"x\ny\n")
+    assert texts(read_text_files(*files)) == [("a", "x"), ("\ufeffb", "y")]
+
+
+def test_compressed_files_read_as_plain_ones(tmp_path):
+    text = "".join(f"sentence {number} é\n" for number in range(5000)).encode()
+    half = len(text) // 2
+    pack = zstandard.ZstdCompressor().compress
+    plain, gz, zst = (tmp_path / name for name in ("a.en", "a.en.gz", "a.en.zst"))
+    plain.write_bytes(text)
+    gz.write_bytes(gzip.compress(text[:half]) + gzip.compress(text[half:]))  # joined archives, as cat makes them
+    zst.write_bytes(pack(text[:half]) + pack(text[half:]))
+    expected = list(read_text_files(plain, plain))
+    assert len(expected) == 5000
+    assert list(read_text_files(gz, zst)) == expected
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_a_truncated_file_is_refused_and_not_read_short(tmp_path, suffix):
+    text = os.urandom(50_000).hex().encode()
+    packed = gzip.compress(text) if suffix == ".gz" else zstandard.ZstdCompressor().compress(text)
+    path = tmp_path / f"a.en{suffix}"
+    path.write_bytes(packed[:-100])
+    with pytest.raises(DataError, match=r"a\.en.* cannot be read: Truncated"):
+        list(read_text_files(path, path))
+
+
+@pytest.mark.parametrize("longer", ["train.en", "train.fr"])
+def test_files_of_unequal_length_are_named_with_both_counts(tmp_path, longer):
+    files = write_sides(tmp_path, b"a\nb\n", b"x\ny\n")
+    (tmp_path / longer).write_bytes(b"1\n2\n3\n4\n5\n")
+    counts = {"train.en": 2, "train.fr": 2, longer: 5}
+    with pytest.raises(DataError) as caught:
+        list(read_text_files(*files))
+    for name, count in counts.items():
+        assert f"{name} has {count}" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_is_noticed_at_once_with_a_name_like_it(tmp_path):
+    files = write_sides(tmp_path, b"", b"")
+    with pytest.raises(DataError, match=r"no file .*train\.enn; did you mean train\.en"):
+        read_text_files(tmp_path / "train.enn", files[1])
+    with pytest.raises(DataError, match=r"no folder .*elsewhere either"):
+        read_text_files(files[0], tmp_path / "elsewhere" / "train.fr")
+    with pytest.raises(DataError, match="is a folder"):
+        read_table(tmp_path, "a", "b")
+
+
+def test_bytes_that_are_no_utf8_are_a_fault_of_their_line_alone(tmp_path):
+    files = write_sides(tmp_path, b"a\n" + NOT_UTF8 + b"\nc\n", b"x\ny\n\xff\n")
+    assert list(read_text_files(*files)) == [
+        Record(1, "a", "x"),
+        Record(2, Fault.BAD_ENCODING, "y"),
+        Record(3, "c", Fault.BAD_ENCODING),
+    ]
+
+
+def test_reading_is_lazy(tmp_path):
+    files = write_sides(tmp_path, b"a\n" * 100_000, b"x\n" * 100_001)
+    assert next(read_text_files(*files)) == Record(1, "a", "x")
+
+
+def write_tsv(path: Path) -> None:
+    path.write_text("".join(f"{n}\t{s}\t{t}\n" for n, (s, t) in [("id", ("en", "fr")), *enumerate(PAIRS)]))
+
+
+def write_csv(path: Path) -> None:
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([("id", "en", "fr"), *((n, *pair) for n, pair in enumerate(PAIRS))])
+
+
+def write_json(path: Path) -> None:
+    path.write_text("".join(json.dumps({"id": n, "en": s, "fr": t}) + "\n" for n, (s, t) in enumerate(PAIRS)))
+
+
+def write_parquet(path: Path) -> None:
+    pq.write_table(pa.Table.from_pylist([{"id": n, "en": s, "fr": t} for n, (s, t) in enumerate(PAIRS)]), path)
+
+
+WRITERS = {"a.tsv": write_tsv, "a.csv": write_csv, "a.jsonl": write_json, "a.json": write_json}
+
+
+@pytest.mark.parametrize("name", [*WRITERS, "a.parquet"])
+def test_every_kind_of_table_gives_the_same_pairs(tmp_path, name):
+    path = tmp_path / name
+    {**WRITERS, "a.parquet": write_parquet}[name](path)
+    assert texts(read_table(path, "en", "fr")) == PAIRS
+    assert texts(read_table(path, "fr", "en")) == [(target, source) for source, target in PAIRS]
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_compressed_table_reads_as_a_plain_one(tmp_path, name):
+    plain = tmp_path / name
+    WRITERS[name](plain)
+    for suffix, pack in ((".gz", gzip.compress), (".zst", zstandard.ZstdCompressor().compress)):
+        packed = tmp_path / (name + suffix)
+        packed.write_bytes(pack(plain.read_bytes()))
+        assert list(read_table(packed, "en", "fr")) == list(read_table(plain, "en", "fr"))
+
+
+@pytest.mark.parametrize("name", [*WRITERS, "a.parquet"])
+def test_an_unknown_column_is_answered_with_those_there_are(tmp_path, name):
+    path = tmp_path / name
+    {**WRITERS, "a.parquet": write_parquet}[name](path)
+    with pytest.raises(DataError, match=rf"{name} has no column de; it has id, en, fr"):
+        list(read_table(path, "en", "de"))
+
+
+def test_columns_may_be_numbers_where_there_is_no_header(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text("5\tthe cat\tle chat\n6\ta dog\n\n")
+    assert list(read_table(path, "2", "3")) == [
+        Record(1, "the cat", "le chat"),
+        Record(2, "a dog", Fault.MISSING),
+        Record(3, Fault.MISSING, Fault.MISSING),
+    ]
+    with pytest.raises(DataError, match="no column 4; it has 1, 2, 3"):
+        list(read_table(path, "2", "4"))
+
+
+def test_a_quoted_cell_of_a_csv_file_may_hold_line_ends(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(b'en,fr\n"two\nlines, ""quoted""",x\n\ncaf\xe9,y\nd,z\n')
+    assert list(read_table(path, "en", "fr")) == [
+        Record(2, 'two\nlines, "quoted"', "x"),
+        Record(5, Fault.BAD_ENCODING, "y"),
+        Record(6, "d", "z"),
+    ]
+
+
+def test_a_quote_left_open_is_an_error_with_its_line(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('en,fr\na,x\n"b,y\nc,z\n')
+    with pytest.raises(DataError, match=r"a\.csv line 3: .*quote"):
+        list(read_table(path, "en", "fr"))
+
+
+def test_dots_reach_into_json_objects(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"t": {"en": "a", "fr": "x"}}\n\n{"t": {"en": "b", "fr": null}}\n{"t": {"en": "c"}}\n')
+    assert list(read_table(path, "t.en", "t.fr")) == [
+        Record(1, "a", "x"),
+        Record(3, "b", Fault.MISSING),
+        Record(4, "c", Fault.MISSING),
+    ]
+    with pytest.raises(DataError, match=r"no column t; it has t\.en, t\.fr"):
+        list(read_table(path, "t", "t.fr"))
+
+
+def test_half_a_surrogate_pair_in_json_is_a_bad_encoding(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"en": "\\ud83d", "fr": "x"}\n{"en": "\xff", "fr": "y"}\n{"en": "\\ud83d\\ude00", "fr": "z"}\n')
+    assert texts(read_table(path, "en", "fr")) == [
+        (Fault.BAD_ENCODING, "x"),
+        (Fault.BAD_ENCODING, Fault.BAD_ENCODING),
+        ("😀", "z"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"), [("[1]", "JSON object"), ("{", "JSON object"), ('{"en":"a","fr":3}', "holds 3")]
+)
+def test_json_that_is_no_pair_of_texts_is_an_error_with_its_line(tmp_path, line, problem):
+    path = tmp_path / "a.jsonl"
+    path.write_text(f'{{"en": "a", "fr": "x"}}\n{line}\n')
+    with pytest.raises(DataError, match=rf"a\.jsonl line 2.*{problem}"):
+        list(read_table(path, "en", "fr"))
+
+
+def test_parquet_gives_faults_for_nulls_and_bad_bytes_and_reaches_into_structs(tmp_path):
+    path = tmp_path / "a.parquet"
+    english = pa.array([b"a", NOT_UTF8, None]).view(pa.string())
+    french = pa.array(["x", "y", "z"], pa.large_string())
+    struct = pa.StructArray.from_arrays([english, french], ["en", "fr"])
+    pq.write_table(pa.table({"translation": struct, "id": [1, 2, 3]}), path)
+    assert list(read_table(path, "translation.en", "translation.fr")) == [
+        Record(1, "a", "x"),
+        Record(2, Fault.BAD_ENCODING, "y"),
+        Record(3, Fault.MISSING, "z"),
+    ]
+    with pytest.raises(DataError, match="column id holds int64, not text"):
+        list(read_table(path, "translation.en", "id"))
+
+
+def test_a_file_that_only_claims_to_be_parquet_is_refused(tmp_path):
+    path = tmp_path / "a.parquet"
+    path.write_text("en\tfr\n")
+    with pytest.raises(DataError, match="cannot be read as parquet"):
+        list(read_table(path, "en", "fr"))
+
+
+def test_rows_of_parquet_are_counted_on_across_batches(tmp_path):
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"en": ["a"] * 2500, "fr": ["x"] * 2500}), path)
+    assert [record.line for record in read_table(path, "en", "fr")] == list(range(1, 2501))
+
+
+@pytest.fixture
+def dataset():
+    return datasets.Dataset.from_list([{"translation": {"en": s, "fr": t}} for s, t in PAIRS])
+
+
+def test_a_saved_dataset_gives_the_same_pairs(tmp_path, dataset, capfd):
+    dataset.save_to_disk(tmp_path / "one")
+    datasets.DatasetDict(train=dataset, test=dataset.select([1])).save_to_disk(tmp_path / "two")
+    capfd.readouterr()
+    columns = ("translation.en", "translation.fr")
+    assert list(read_dataset(str(tmp_path / "one"), *columns)) == RECORDS
+    assert list(read_dataset(str(tmp_path / "two"), *columns, split="train")) == RECORDS
+    assert texts(read_dataset(str(tmp_path / "two"), *columns, split="test")) == PAIRS[1:2]
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_folder_of_data_files_gives_the_same_pairs(tmp_path, dataset, capfd):
+    dataset.to_parquet(tmp_path / "train.parquet")
+    capfd.readouterr()
+    assert list(read_dataset(str(tmp_path), "translation.en", "translation.fr")) == RECORDS
+    assert capfd.readouterr() == ("", "")
+    with pytest.raises(DataError, match=r"no column en; it has translation\.en, translation\.fr"):
+        list(read_dataset(str(tmp_path), "en", "translation.fr"))
+    with pytest.raises(DataError, match=r"cannot be opened as a dataset .*'other' not found"):
+        read_dataset(str(tmp_path), "en", "fr", subset="other")
+
+
+def test_a_split_that_is_not_there_is_answered_with_those_there_are(tmp_path, dataset):
+    datasets.DatasetDict(train=dataset, test=dataset).save_to_disk(tmp_path / "two")
+    dataset.save_to_disk(tmp_path / "one")
+    with pytest.raises(DataError, match="has no split dev; set split to one of train, test"):
+        read_dataset(str(tmp_path / "two"), "a", "b", split="dev")
+    with pytest.raises(DataError, match="several splits; set split to one of train, test"):
+        read_dataset(str(tmp_path / "two"), "a", "b")
+    with pytest.raises(DataError, match="has no splits"):
+        read_dataset(str(tmp_path / "one"), "a", "b", split="train")
+
+
+def test_streaming_leaves_the_cache_alone(tmp_path, dataset):
+    dataset.to_parquet(tmp_path / "train.parquet")
+    cache = Path(datasets.config.HF_DATASETS_CACHE)
+    before = sorted(cache.rglob("*"))
+    list(read_dataset(str(tmp_path), "translation.en", "translation.fr"))
+    assert sorted(cache.rglob("*")) == before
+
+
+def test_progress_bars_are_left_as_they_were(tmp_path, dataset):
+    assert not datasets.are_progress_bars_disabled()
+    dataset.save_to_disk(tmp_path / "one")
+    read_dataset(str(tmp_path / "one"), "translation.en", "translation.fr")
+    assert not datasets.are_progress_bars_disabled()
+
+
+def test_a_dataset_that_cannot_be_reached_is_one_line(tmp_path):
+    (tmp_path / "opus_books").mkdir()
+    program = "from regardant.data.readers import read_dataset\nread_dataset('opus_boks', 'en', 'fr')"
+    offline = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "cache")}
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=offline, capture_output=True, text=True, check=False
+    )
+    message = done.stderr.splitlines()[-1]
+    assert message.startswith("regardant.errors.DataError: opus_boks is neither a folder here nor a dataset")
+    assert "did you mean opus_books?" in message
+
+
+def test_importing_the_readers_costs_no_dataset_library():
+    program = "import sys, regardant.data.toys; assert not {'datasets', 'pyarrow', 'torch'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,0 +1,140 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from regardant.data.vocabulary import EOS, PAD, SOS
+from regardant.errors import DataError
+from regardant.generation.config import GenerationConfig
+from regardant.generation.scoring import score_pairs
+from regardant.generation.search import batches_of_like_length, generate, generate_all, length_limits
+
+CPU = torch.device("cpu")
+TEXTS = st.lists(st.integers(5, 7), max_size=4)
+SEARCHES = st.builds(
+    lambda nbest, more, **rest: GenerationConfig(nbest=nbest, beam_size=nbest + more, max_length_extra=5, **rest),
+    nbest=st.integers(1, 3),
+    more=st.integers(0, 2),
+    length_penalty=st.sampled_from([0.0, 0.6, 1.0, 2.0]),
+    no_repeat_ngram_size=st.integers(0, 3),
+    max_length_ratio=st.sampled_from([0.0, 0.5, 1.5]),
+)
+
+
+def padded(texts, start=()):
+    longest = max(len(text) for text in texts)
+    return torch.tensor([[*start, *text, *[PAD] * (longest - len(text))] for text in texts])
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    pairs=st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=5),
+    config=SEARCHES,
+    batch_tokens=st.integers(1, 60),
+)
+def test_a_sentence_gets_the_same_alone_and_in_any_batch(table_model, seed, pairs, config, batch_tokens):
+    model = table_model(seed)
+    sources, prefixes = [[*source, EOS] for source, _ in pairs], [prefix for _, prefix in pairs]
+    together = generate(model, padded(sources), config, prefixes)
+    anyhow = generate_all(model, sources, config, CPU, prefixes=prefixes, batch_tokens=batch_tokens)
+    alone = [
+        generate(model, torch.tensor([source]), config, [prefix])[0]
+        for source, prefix in zip(sources, prefixes, strict=True)
+    ]
+    for several in (together, anyhow):
+        for one, other in zip(alone, several, strict=True):
+            assert [hypothesis.tokens for hypothesis in one] == [hypothesis.tokens for hypothesis in other]
+            assert [hypothesis.score for hypothesis in one] == pytest.approx(
+                [hypothesis.score for hypothesis in other], abs=1e-6
+            )
+
+
+@settings(max_examples=80, deadline=None)
+@given(seed=st.integers(0, 10_000), pairs=st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=4), config=SEARCHES)
+def test_every_hypothesis_obeys_and_scores_as_under_teacher_forcing(table_model, seed, pairs, config):
+    model = table_model(seed)
+    sources, prefixes = [[*source, EOS] for source, _ in pairs], [prefix for _, prefix in pairs]
+    found = generate(model, padded(sources), config, prefixes)
+    for source, prefix, hypotheses in zip(sources, prefixes, found, strict=True):
+        assert 1 <= len(hypotheses) <= config.nbest
+        assert len({(tuple(one.tokens), one.finished) for one in hypotheses}) == len(hypotheses)
+        ranks = [(one.finished, one.score) for one in hypotheses]
+        assert ranks == sorted(ranks, reverse=True)
+        for one in hypotheses:
+            written = [*one.tokens, EOS] if one.finished else one.tokens
+            assert one.tokens[: len(prefix)] == prefix
+            assert min(one.tokens, default=5) >= 5
+            size, free = config.no_repeat_ngram_size, one.tokens[len(prefix) :]
+            ngrams = [tuple(free[i : i + size]) for i in range(len(free) - size + 1)]
+            assert size == 0 or len(set(ngrams)) == len(ngrams)
+            total = score_pairs(model, torch.tensor([source]), torch.tensor([[SOS, *written]])).item()
+            assert one.log_probability == pytest.approx(total, abs=1e-5)
+            assert one.score == pytest.approx(total / len(written) ** config.length_penalty, abs=1e-5)
+            limit = max(int(len(source) * config.max_length_ratio) + 5, len(prefix))
+            assert len(written) <= limit
+            assert one.finished or len(written) == limit
+
+
+@pytest.mark.parametrize("beam_size", [1, 5])
+def test_scores_are_summed_in_float32_whatever_the_model_computes_in(table_model, beam_size):
+    model = table_model(seed=2)
+    model.table = model.table.bfloat16()
+    exact = table_model(seed=2)
+    exact.table = model.table.float()
+    source, config = torch.tensor([[5, 6, EOS]]), GenerationConfig(beam_size=beam_size, nbest=beam_size)
+    assert generate(model, source, config) == generate(exact, source, config)
+
+
+def test_the_model_runs_in_inference_mode(table_model):
+    class Watched(table_model):
+        def step(self, tokens, state):
+            modes.add(torch.is_inference_mode_enabled())
+            return super().step(tokens, state)
+
+    modes = set()
+    generate(Watched(seed=1), torch.tensor([[5, EOS]]), GenerationConfig())
+    assert modes == {True}
+
+
+def test_a_limit_counts_the_real_source_with_its_end():
+    config = GenerationConfig(max_length_ratio=1.5, max_length_extra=4)
+    source = torch.tensor([[5, 6, EOS], [EOS, PAD, PAD]])
+    assert length_limits(source, config, [[], []], None) == [8, 5]
+    assert length_limits(source, config, [[], []], 6) == [6, 5]
+
+
+def test_a_limit_grows_to_the_prefix(table_model):
+    config = GenerationConfig(beam_size=2, max_length_ratio=0, max_length_extra=2)
+    ((hypothesis,),) = generate(table_model(seed=3), torch.tensor([[5, EOS]]), config, [[5, 6, 7, 5]])
+    assert hypothesis.tokens == [5, 6, 7, 5]
+    assert not hypothesis.finished
+
+
+def test_a_prefix_longer_than_the_model_writes_is_refused(table_model):
+    with pytest.raises(DataError, match="has 3 tokens, the model writes 2: shorten it"):
+        generate(table_model(seed=3), torch.tensor([[5, EOS]]), GenerationConfig(), [[5, 6, 7]], max_length=2)
+
+
+@pytest.mark.parametrize("token", [PAD, SOS, EOS])
+def test_a_prefix_with_a_token_that_frames_a_text_is_refused(table_model, token):
+    with pytest.raises(DataError, match="leave out PAD, SOS and EOS"):
+        generate(table_model(seed=3), torch.tensor([[5, EOS]]), GenerationConfig(), [[5, token]])
+
+
+@given(lengths=st.lists(st.integers(1, 30), max_size=20), batch_tokens=st.integers(1, 100))
+def test_batches_hold_every_sentence_once_and_no_more_tokens_than_asked(lengths, batch_tokens):
+    batches = batches_of_like_length(lengths, batch_tokens)
+    assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
+    for batch in batches:
+        assert len(batch) == 1 or len(batch) * max(lengths[index] for index in batch) <= batch_tokens
+
+
+def test_a_batch_holds_no_more_beams_than_asked(table_model):
+    model = table_model(seed=4)
+    generate_all(model, [[5, EOS]] * 7, GenerationConfig(beam_size=3), CPU, batch_tokens=12)
+    assert max(sentences for sentences, _ in model.fed) == 2
+
+
+def test_no_sources_give_no_targets(table_model):
+    assert generate_all(table_model(seed=5), [], GenerationConfig(), CPU) == []

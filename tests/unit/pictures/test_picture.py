@@ -1,0 +1,51 @@
+import numpy as np
+import pytest
+
+from regardant.pictures import AttentionPicture
+
+
+def picture_of(weights, **more):
+    return AttentionPicture("t", ["a", "b", "c"], ["x", "y"], weights, **more)
+
+
+def even(*shape):
+    return np.full(shape, 1 / shape[-1], dtype=np.float32)
+
+
+def test_weights_that_do_not_fit_the_words_are_refused_with_the_shape_to_give():
+    with pytest.raises(ValueError, match=r"weights are \[1, 1, 3, 2\]; give \[layers, heads, 2 target words, 3"):
+        picture_of(even(1, 1, 3, 2))
+
+
+def test_weights_without_a_head_are_refused():
+    with pytest.raises(ValueError, match="each at least 1"):
+        picture_of(even(2, 0, 2, 3))
+
+
+@pytest.mark.parametrize("wrong", [np.nan, -0.5, 3.0])
+def test_what_is_not_attention_is_refused(wrong):
+    weights = even(1, 1, 2, 3)
+    weights[0, 0, 1, 2] = wrong
+    with pytest.raises(ValueError, match="give attention after its softmax"):
+        picture_of(weights)
+
+
+@pytest.mark.parametrize("link", [(3, 0), (0, 2), (-1, 0)])
+def test_a_gold_link_to_no_word_is_refused(link):
+    with pytest.raises(ValueError, match="outside 3 source and 2 target words"):
+        picture_of(even(1, 1, 2, 3), gold={link})
+
+
+@pytest.mark.parametrize("chosen", [(2, 0), (0, 2), (0, -2), (-1, 0)])
+def test_a_choice_of_no_head_is_refused(chosen):
+    with pytest.raises(ValueError, match="is not drawn; choose 0 to 1"):
+        picture_of(even(2, 2, 2, 3), chosen=chosen)
+
+
+def test_without_a_head_the_matrix_is_the_mean_of_its_layer_alone():
+    weights = np.zeros((2, 2, 2, 3))
+    weights[1, 0, :, 0] = 1
+    weights[1, 1, :, 2] = 1
+    picture = picture_of(weights, chosen=(1, -1))
+    assert picture.matrix(1, None).tolist() == [[0.5, 0, 0.5]] * 2
+    assert picture.matrix(1, 1).tolist() == [[0, 0, 1]] * 2

@@ -1,0 +1,225 @@
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+from torch import nn
+
+from regardant.errors import RunError
+from regardant.training.checkpoints import (
+    latest_checkpoint,
+    load_checkpoint,
+    load_into,
+    load_weights,
+    save_checkpoint,
+    save_weights,
+    write_atomically,
+)
+
+STATE = {
+    "update": 3,
+    "weights": {"a": torch.arange(5.0), "b": torch.ones(2, dtype=torch.bfloat16)},
+    "cursor": [1, (2, None)],
+}
+SAVES_WITHOUT_END = """
+import sys, torch
+from pathlib import Path
+from regardant.training.checkpoints import save_checkpoint
+for update in range(1, 10**6):
+    save_checkpoint(Path(sys.argv[1]), {"weights": torch.full((8_000_000,), update)}, update, keep=2)
+"""
+
+
+def files_in(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def tied_model():
+    model = nn.Sequential(nn.Embedding(5, 3), nn.Linear(3, 3), nn.Linear(3, 5))
+    model[2].weight = model[0].weight
+    return model
+
+
+def truncate(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def test_a_checkpoint_comes_back_as_it_was(tmp_path):
+    path = save_checkpoint(tmp_path, STATE, update=3, keep=2)
+    assert path == tmp_path / "checkpoints" / "update-00000003.pt" == latest_checkpoint(tmp_path)
+    torch.testing.assert_close(load_checkpoint(path), STATE, rtol=0, atol=0)
+
+
+def test_only_the_newest_checkpoints_stay(tmp_path):
+    for update in (5, 10, 99, 100):
+        save_checkpoint(tmp_path, STATE, update, keep=2)
+    assert files_in(tmp_path / "checkpoints") == ["update-00000099.pt", "update-00000100.pt"]
+
+
+def test_a_given_up_continuation_does_not_outlive_the_next_save(tmp_path):
+    for update in (1, 2, 3):
+        save_checkpoint(tmp_path, STATE, update, keep=3)
+    truncate(tmp_path / "checkpoints" / "update-00000003.pt")
+    save_checkpoint(tmp_path, STATE, 2, keep=1)
+    assert files_in(tmp_path / "checkpoints") == ["update-00000002.pt"]
+
+
+def test_a_run_without_checkpoints_has_no_latest(tmp_path):
+    assert latest_checkpoint(tmp_path) is None
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / "update-00000001.pt.part").write_bytes(b"left by a kill")
+    assert latest_checkpoint(tmp_path) is None
+
+
+def one_wrong_bit(path):
+    content = bytearray(path.read_bytes())
+    content[content.index(torch.arange(5.0).numpy().tobytes())] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("damage", [truncate, one_wrong_bit, lambda path: path.write_bytes(b"")])
+def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(damage, tmp_path):
+    older, newer = (save_checkpoint(tmp_path, STATE, update, keep=2) for update in (1, 2))
+    damage(newer)
+    assert latest_checkpoint(tmp_path) == older
+
+
+def test_a_run_with_damaged_checkpoints_alone_does_not_start_over(tmp_path):
+    truncate(save_checkpoint(tmp_path, STATE, 1, keep=2))
+    with pytest.raises(RunError, match="none of the 1 checkpoints can be read; restore one"):
+        latest_checkpoint(tmp_path)
+
+
+def test_a_checkpoint_that_would_run_code_is_refused(tmp_path):
+    path = save_checkpoint(tmp_path, {"schedule": os.system}, 1, keep=1)
+    with pytest.raises(RunError, match="no whole checkpoint") as error:
+        load_checkpoint(path)
+    assert "\n" not in str(error.value)
+
+
+def test_a_kill_in_the_middle_of_saving_leaves_a_loadable_folder(tmp_path):
+    saver = subprocess.Popen([sys.executable, "-c", SAVES_WITHOUT_END, str(tmp_path)])
+    folder, half_written = tmp_path / "checkpoints", False
+    try:
+        deadline = time.monotonic() + 60
+        while not half_written:
+            time.sleep(0.003)
+            assert saver.poll() is None and time.monotonic() < deadline
+            saver.send_signal(signal.SIGSTOP)  # so that the look at the folder is not out of date
+            os.waitpid(saver.pid, os.WUNTRACED)
+            half_written = any(folder.glob("*.pt")) and any(part.stat().st_size for part in folder.glob("*.part"))
+            if not half_written:
+                saver.send_signal(signal.SIGCONT)
+    finally:
+        saver.kill()
+        saver.wait()
+    path = latest_checkpoint(tmp_path)
+    weights = load_checkpoint(path)["weights"]
+    assert (weights == int(path.stem.removeprefix("update-"))).all()
+    save_checkpoint(tmp_path, STATE, 10**7, keep=1)
+    assert files_in(folder) == ["update-10000000.pt"]  # what the kill left is gone
+
+
+def test_an_interrupted_write_leaves_the_old_file_and_no_other(tmp_path):
+    path = tmp_path / "new folder" / "run.yaml"
+    write_atomically(path, "café")
+    assert path.read_bytes() == "café".encode()
+    with pytest.raises(TypeError):
+        write_atomically(path, 3)
+    write_atomically(path, b"\x00\xff")
+    assert path.read_bytes() == b"\x00\xff"
+    assert files_in(path.parent) == ["run.yaml"]
+
+
+def test_a_place_that_cannot_be_written_is_one_line(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    for write in (
+        lambda run: write_atomically(run / "run.yaml", "x"),
+        lambda run: save_checkpoint(run, STATE, 1, keep=1),
+        lambda run: save_weights(run / "model.safetensors", {"a": torch.ones(1)}, {}),
+    ):
+        with pytest.raises(RunError, match=r"cannot write .*is the disk full or read-only") as error:
+            write(tmp_path / "file")
+        assert "\n" not in str(error.value)
+
+
+def test_a_full_disk_keeps_the_checkpoint_that_was_there(tmp_path):
+    path = save_checkpoint(tmp_path, STATE, 1, keep=1)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
+        with pytest.raises(RunError, match="cannot write"):
+            save_checkpoint(tmp_path, {"weights": torch.zeros(100_000)}, 2, keep=1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert files_in(path.parent) == [path.name]
+
+
+def test_tied_weights_are_stored_once_and_come_back_tied(tmp_path):
+    model, path = tied_model(), tmp_path / "model.safetensors"
+    save_weights(path, model.state_dict(), {"update": "7"})
+    header = json.loads(path.read_bytes()[8 : 8 + int.from_bytes(path.read_bytes()[:8], "little")])
+    assert sorted(header) == ["0.weight", "1.bias", "1.weight", "2.bias", "__metadata__"]
+    assert json.loads(header["__metadata__"]["regardant"]) == {"update": "7", "tied": {"2.weight": "0.weight"}}
+    weights = load_weights(path)
+    assert weights["2.weight"] is weights["0.weight"]
+    torch.testing.assert_close(weights, dict(model.state_dict()), rtol=0, atol=0)
+
+
+def test_weights_load_into_a_model_and_keep_its_ties(tmp_path):
+    model, other, path = tied_model(), tied_model(), tmp_path / "model.safetensors"
+    save_weights(path, model.state_dict(), {})
+    load_into(other, path)
+    assert other[2].weight is other[0].weight
+    torch.testing.assert_close(dict(other.state_dict()), dict(model.state_dict()), rtol=0, atol=0)
+
+
+def test_views_into_one_memory_are_stored_too(tmp_path):
+    whole, path = torch.arange(12.0).view(3, 4), tmp_path / "model.safetensors"
+    weights = {"whole": whole, "row": whole[0], "transposed": whole.T, "none": whole[:0], "nothing": whole[:0]}
+    save_weights(path, weights, {})
+    torch.testing.assert_close(load_weights(path), weights, rtol=0, atol=0, check_stride=False)
+
+
+def test_equal_weights_are_equal_files(tmp_path):
+    model, files = tied_model(), set()
+    for number in range(8):
+        path = tmp_path / f"{number}.safetensors"
+        save_weights(path, model.state_dict(), {"update": "7", "version": "1", "metric": "bleu"})
+        files.add(path.read_bytes())
+    assert len(files) == 1
+
+
+def test_weights_that_do_not_fit_are_named_and_the_model_is_untouched(tmp_path):
+    path = tmp_path / "model.safetensors"
+    save_weights(path, {"0.weight": torch.ones(2, 2), "spare": torch.ones(1)}, {})
+    model = nn.Sequential(nn.Linear(3, 3))
+    before = model[0].weight.clone()
+    with pytest.raises(RunError) as error:
+        load_into(model, path)
+    told = "(missing: 0.bias; unexpected: spare; of another shape: 0.weight)"
+    assert told in str(error.value) and "\n" not in str(error.value)
+    assert torch.equal(model[0].weight, before)
+
+
+def test_many_missing_weights_are_counted(tmp_path):
+    path = tmp_path / "model.safetensors"
+    save_weights(path, {"spare": torch.ones(1)}, {})
+    with pytest.raises(RunError, match=r"missing: 0.weight, 1.weight, 1.bias and 2 more; unexpected: spare\)"):
+        load_into(tied_model(), path)
+
+
+def test_truncated_or_absent_weights_are_one_line(tmp_path):
+    path = tmp_path / "model.safetensors"
+    with pytest.raises(RunError, match="is not there"):
+        load_into(tied_model(), path)
+    save_weights(path, tied_model().state_dict(), {})
+    truncate(path)
+    with pytest.raises(RunError, match="no whole safetensors file") as error:
+        load_into(tied_model(), path)
+    assert "\n" not in str(error.value)

@@ -1,6 +1,12 @@
-"""The command line: parses, calls `regardant.run`, prints. Torch is imported only when a verb needs it."""
+"""The command line: parses, calls `regardant.run`, prints. Torch is imported only when a verb needs it.
 
+Results go to stdout, all else to stderr. Text is UTF-8 whatever the locale, and a line ends at a line feed and nowhere
+else. Exit codes: 0 done, 1 stdout was closed, 2 something the user can mend, 130 interrupted.
+"""
+
+import io
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -9,15 +15,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regardant.errors import RegardantError
+from regardant import __version__
+from regardant.errors import ConfigError, RegardantError
 
 if TYPE_CHECKING:
     from regardant.run import Run
     from regardant.tasks.translation.config import TranslationConfig
     from regardant.tasks.translation.translator import Translation
 
-PENALTY_HELP = "Rank by log-probability / length ** ALPHA, EOS counted; 0 ranks by the sum alone."
+PENALTY_HELP = "Rank by log-probability / length ** ALPHA; length in tokens, EOS counted; 0 ranks by the sum alone."
+DATA_HELP = """Other pairs to test on. Given twice: a file of sentences and one of their translations, a line each.
+Given once: a .jsonl, .parquet, .csv or .tsv table with columns named source and target; a .csv or .tsv of just two
+columns, source first, needs no line of names."""
 LINES_AT_ONCE = 512
+UTF8_BOM = b"\xef\xbb\xbf"
 
 app = typer.Typer(
     help="Train, look inside and ship attention models on your own data.",
@@ -27,109 +38,144 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-Recipe = Annotated[str, typer.Argument(help="The name of a recipe (see `regardant recipes`) or a YAML file.")]
-Overrides = Annotated[list[str] | None, typer.Option("--set", metavar="A.B=C", help="Set a field; may be repeated.")]
+Recipe = Annotated[
+    str, typer.Argument(metavar="RECIPE", help="A recipe's name (see `regardant recipes`), a .yaml file or a run.yaml.")
+]
+Overrides = Annotated[
+    list[str] | None, typer.Option("--set", metavar="A.B=C", help="Set a field of the recipe; may be repeated.")
+]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-BeamSize = Annotated[int | None, typer.Option(min=1, help="Hypotheses followed at once; 1 is greedy.")]
+BeamSize = Annotated[int | None, typer.Option(min=1, metavar="N", help="Hypotheses followed at once; 1 is greedy.")]
 Penalty = Annotated[float | None, typer.Option(min=0, metavar="ALPHA", help=PENALTY_HELP)]
+
+
+@app.callback(invoke_without_command=True)
+def program(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
+    """Train, look inside and ship attention models on your own data."""
+    if version:
+        print(f"regardant {__version__}")
+        raise typer.Exit
 
 
 @app.command()
 def train(
     recipe: Recipe,
     overrides: Overrides = None,
-    out: Annotated[Path | None, typer.Option(help="The run folder; runs/RECIPE if not given.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="RUN", help="The run folder. If not given runs/RECIPE, or where the run.yaml is."),
+    ] = None,
 ) -> None:
-    """Train into a run folder; the same command goes on where it was interrupted."""
-    config = _configuration(recipe, overrides)
-    folder = out or Path("runs") / Path(recipe).stem
-    if not _train(config, folder):
-        raise typer.Exit(130)
+    """Train into a run folder. The same command goes on where it was interrupted."""
+    folder = out or _default_folder(recipe)
+    _train(_configuration(recipe, overrides), folder)
     _say(f"translate: regardant translate {folder} 'Your sentence.'")
     _say(f"evaluate:  regardant evaluate {folder}")
 
 
 @app.command()
 def plan(recipe: Recipe, overrides: Overrides = None, as_json: AsJson = False) -> None:
-    """Parameters, memory, FLOPs and expected time, before training."""
+    """Say what training will cost. Parameters, memory, FLOPs and time, measured without an update."""
     from tempfile import TemporaryDirectory
 
+    config = _configuration(recipe, overrides)
     from regardant import run
 
-    config = _configuration(recipe, overrides)
     with TemporaryDirectory(prefix="regardant-plan-") as folder:
-        _, _, planned = run.plan(config, Path(folder), _say if not as_json else _nothing)
+        _, _, planned = run.plan(config, Path(folder), _say)
     if as_json:
         _print_json(planned.as_dict())
+    else:
+        print("\n".join(planned.lines()))
 
 
 @app.command()
 def evaluate(
     run: RunFolder,
-    data: Annotated[
-        list[Path] | None, typer.Option(help="Other pairs to test on: two files (source, then target), or a table.")
-    ] = None,
+    data: Annotated[list[Path] | None, typer.Option(metavar="FILE", help=DATA_HELP)] = None,
     beam_size: BeamSize = None,
     length_penalty: Penalty = None,
     as_json: AsJson = False,
 ) -> None:
-    """BLEU, chrF and TER with signatures on the run's test sets; hypotheses are kept in RUN/evaluation."""
+    """Score translations of the run's test sets. BLEU, chrF and TER with their signatures; what was scored is
+    kept in RUN/evaluation. Options that are not given are as the recipe says."""
+    from regardant.run import load, read_test_set
     from regardant.tasks.translation.evaluation import told
 
-    scores = _load(run).evaluate(data=_test_set(data), beam_size=beam_size, length_penalty=length_penalty)
-    if as_json:
+    tested = read_test_set(data) if data else None
+    scores = load(run).evaluate(data=tested, beam_size=beam_size, length_penalty=length_penalty)
+    if as_json:  # the first set's scores, and beside them the other sets by name
         first, *others = scores
         _print_json({**scores[first], **{name: scores[name] for name in others}})
         return
     for name, numbers in scores.items():
-        for line in told(name, numbers):
-            print(line)
+        print("\n".join(told(name, numbers)))
     print(f"kept in {run / 'evaluation'}")
 
 
 @app.command()
 def translate(
     run: RunFolder,
-    text: Annotated[list[str] | None, typer.Argument(help="Sentences; without any, stdin line for line.")] = None,
+    text: Annotated[
+        list[str] | None, typer.Argument(metavar="TEXT", help="Sentences. Without any, stdin, a line each.")
+    ] = None,
     beam_size: BeamSize = None,
     length_penalty: Penalty = None,
-    nbest: Annotated[int | None, typer.Option(min=1, help="Translations a line, tab-separated, best first.")] = None,
-    no_repeat_ngram_size: Annotated[int | None, typer.Option(min=0, help="No n tokens in a row twice.")] = None,
-    prefix: Annotated[str | None, typer.Option(help="How every translation must begin.")] = None,
-    target: Annotated[
-        Path | None, typer.Option("--score", help="Score these translations instead, a line each.")
+    nbest: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Translations a line, best first, between tabs.")
     ] = None,
-    with_scores: Annotated[bool, typer.Option("--with-scores", help="Score before each translation.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    no_repeat_ngram_size: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="No N tokens in a row twice; 0 allows every repetition.")
+    ] = None,
+    prefix: Annotated[str | None, typer.Option(metavar="TEXT", help="How every translation must begin.")] = None,
+    score: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="Translate nothing: print the log-probability, in nats, of each line of FILE "
+            "as the translation of the same line.",
+        ),
+    ] = None,
+    with_scores: Annotated[bool, typer.Option("--with-scores", help="Score and tab before each translation.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
 ) -> None:
-    """Translate: stdin to stdout, a line for a line, an empty line for an empty line."""
-    loaded = _load(run)
-    lines: Iterable[str] = text or (line.rstrip("\r\n") for line in _stdin())
-    if target is not None:
-        _print_scores(loaded, list(lines), target)
-        return
+    """Translate sentences. From stdin to stdout, a line for a line, an empty line for a blank one. Options that
+    are not given are as the recipe says."""
+    from regardant.run import load
+
     options = {
-        "beam_size": max(beam_size or loaded.config.generation.beam_size, nbest or 1) if nbest else beam_size,
+        "beam_size": beam_size,
         "length_penalty": length_penalty,
         "nbest": nbest,
         "no_repeat_ngram_size": no_repeat_ngram_size,
     }
-    at_once = 1 if text is None and sys.stdin.isatty() else LINES_AT_ONCE
-    number = 0
-    for batch in _batched(lines, at_once):
+    if score is not None and (
+        with_scores or prefix is not None or any(value is not None for value in options.values())
+    ):
+        raise ConfigError("--score writes no translations: leave out all other options but --json")
+    loaded = load(run)
+    lines = _lines((one.encode(errors="surrogateescape") for one in text) if text else sys.stdin.buffer)
+    if score is not None:
+        _print_log_probabilities(loaded, list(lines), score, as_json)
+        return
+    at_once = 1 if not text and sys.stdin.isatty() else LINES_AT_ONCE
+    done = 0
+    while batch := list(islice(lines, at_once)):
         prefixes = None if prefix is None else [prefix] * len(batch)
-        for translation in loaded.translate(batch, prefixes=prefixes, **options):
-            number += 1
+        for number, translation in enumerate(loaded.translate(batch, prefixes=prefixes, **options), done + 1):
             for note in translation.notes:
                 _say(f"line {number}: {note}")
             _print_translation(translation, with_scores, as_json)
         sys.stdout.flush()
+        done += len(batch)
 
 
 @app.command()
 def recipes() -> None:
-    """The recipes that come with the package, with what each promises."""
+    """List the recipes that come with the package."""
     from regardant import config
 
     for name in config.recipes():
@@ -139,80 +185,85 @@ def recipes() -> None:
 
 
 @app.command()
-def demo(out: Annotated[Path, typer.Option(help="The run folder.")] = Path("runs/demo")) -> None:
-    """Train the embedded default, evaluate it, translate two sentences and draw what it looks at."""
+def demo(out: Annotated[Path, typer.Option(metavar="RUN", help="The run folder.")] = Path("runs/demo")) -> None:
+    """Show it all on the embedded corpus. Trains, evaluates, translates two sentences and draws where it looks."""
+    _train(_configuration("demo", None), out)
+    evaluate(out)
     from regardant import run
 
-    if not _train(_configuration("demo", None), out):
-        raise typer.Exit(130)
-    evaluate(out)
     picture = run.show_lecture_sentences(out, _say)
     print(f"open {picture} in a browser to see where each word comes from")
 
 
 def main() -> None:
-    """The program. A user's mistake is one line on stderr and exit code 2."""
+    """The program. What the user or the machine can mend is one line on stderr and exit code 2."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", newline="\n")
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
     except RegardantError as error:
-        print(f"regardant: {error}", file=sys.stderr)
+        _say(f"regardant: {error}")
         sys.exit(2)
-    except BrokenPipeError:  # `regardant translate RUN < a.en | head`
-        sys.stderr.close()
-        sys.exit(0)
+    except BrokenPipeError:  # `regardant recipes | head -1`
+        _give_up_stdout()
+        sys.exit(1)
+    except OSError as error:  # a full disk, a folder that may not be written
+        _give_up_stdout()
+        _say(f"regardant: the system refused: {error}; mend that and give the same command again")
+        sys.exit(2)
 
 
 def _configuration(recipe: str, overrides: list[str] | None) -> "TranslationConfig":
     from regardant import config
 
-    path = Path(recipe)
-    is_file = path.suffix in (".yaml", ".yml") or path.is_file()
-    document = config.read_yaml(path) if is_file else config.recipe(recipe)
-    if is_file and "config" in document and "asked" in document:  # the run.yaml of an earlier run
-        document = document["asked"]
-    from regardant.tasks.translation.config import TranslationConfig
+    if not _is_file(recipe):
+        document = config.recipe(recipe)
+    else:
+        document = config.read_yaml(Path(recipe))
+        if isinstance(document.get("asked"), dict):  # the run.yaml of an earlier run
+            document = document["asked"]
+    from regardant.tasks.translation.config import TranslationConfig  # the first to import torch
 
     return config.load(TranslationConfig, document, overrides or (), origin=recipe)
 
 
-def _train(config: "TranslationConfig", folder: Path) -> bool:
-    """Whether training ended, or was interrupted."""
+def _default_folder(recipe: str) -> Path:
+    path = Path(recipe)
+    if path.name == "run.yaml":
+        return path.parent
+    return Path("runs") / (path.stem if _is_file(recipe) else recipe)
+
+
+def _is_file(recipe: str) -> bool:
+    return recipe.endswith((".yaml", ".yml"))
+
+
+def _train(config: "TranslationConfig", folder: Path) -> None:
     from regardant import run
 
     outcome = run.train(config, folder, _say)
     cursor = outcome.cursor
     if not outcome.finished:
         _say(f"stopped at update {cursor.update:,}, saved in {folder}; the same command goes on from there")
-        return False
+        raise typer.Exit(130)
     share = cursor.validation_seconds / cursor.seconds if cursor.seconds else 0.0
     _say(
         f"{folder}: {cursor.update:,} updates in {cursor.seconds / 60:.1f} minutes ({share:.0%} of it validation), "
         f"best {config.training.best_by} {abs(cursor.best):.4g} at update {cursor.best_update:,}"
     )
-    return True
 
 
-def _load(folder: Path) -> "Run":
-    from regardant import run
-
-    return run.load(folder)
-
-
-def _test_set(data: list[Path] | None) -> Any:
-    from regardant import run
-
-    return None if not data else run.read_test_set(data)
-
-
-def _print_scores(run: "Run", sources: list[str], target: Path) -> None:
-    from regardant.errors import DataError
-
-    try:
-        targets = target.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{target} cannot be read ({error}): give a UTF-8 text file, a line a translation") from None
-    for score in run.score(sources, targets):
-        print(f"{score:.4f}")
+def _print_log_probabilities(run: "Run", sources: list[str], file: Path, as_json: bool) -> None:
+    with file.open("rb") as lines:
+        targets = list(_lines(lines, f"{file} "))
+    for source, target, score in zip(sources, targets, run.score(sources, targets), strict=True):
+        if as_json:
+            _print_json({"source": source, "target": target, "score": score})
+        else:
+            print(f"{score:.4f}")
 
 
 def _print_translation(translation: "Translation", with_scores: bool, as_json: bool) -> None:
@@ -224,19 +275,15 @@ def _print_translation(translation: "Translation", with_scores: bool, as_json: b
     print("\t".join(cells))
 
 
-def _stdin() -> Iterator[str]:
-    for number, line in enumerate(sys.stdin.buffer, 1):
+def _lines(raw: Iterable[bytes], place: str = "") -> Iterator[str]:
+    for number, line in enumerate(raw, 1):
+        text = line.removeprefix(UTF8_BOM) if number == 1 else line
+        text = text.removesuffix(b"\n").removesuffix(b"\r")
         try:
-            yield line.decode("utf-8")
+            yield text.decode()
         except UnicodeDecodeError:
-            _say(f"line {number}: not valid UTF-8, read with replacement characters")
-            yield line.decode("utf-8", errors="replace")
-
-
-def _batched(lines: Iterable[str], size: int) -> Iterator[list[str]]:
-    iterator = iter(lines)
-    while batch := list(islice(iterator, size)):
-        yield batch
+            _say(f"{place}line {number}: not valid UTF-8, read with replacement characters")
+            yield text.decode(errors="replace")
 
 
 def _print_json(content: Any) -> None:
@@ -247,5 +294,6 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _nothing(text: str) -> None:
-    """Says nothing."""
+def _give_up_stdout() -> None:
+    """Python flushes stdout once more on its way out, and would complain once more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

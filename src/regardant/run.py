@@ -11,6 +11,7 @@ RUN/evaluation/          hypotheses beside sources and references, and their sco
 
 import json
 import platform
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,7 +24,10 @@ import yaml
 from regardant import __version__
 from regardant import config as configuration
 from regardant.checks.plan import Plan, plan_training, tokens_per_second
+from regardant.config.documents import Dumper
+from regardant.config.problems import did_you_mean
 from regardant.data.parallel import MARKER, Pairs, Splits, evaluation_pairs
+from regardant.data.readers import first_row, is_table_file
 from regardant.errors import ConfigError, RunError
 from regardant.generation.config import GenerationConfig
 from regardant.tasks.translation.config import TranslationConfig
@@ -37,14 +41,17 @@ from regardant.tasks.translation.pictures import lecture_page
 from regardant.tasks.translation.task import Prepared, load_translator, prepare_training
 from regardant.tasks.translation.translator import Translation, Translator
 from regardant.training.checkpoints import write_atomically
-from regardant.training.devices import keep_freed_memory, make_fabric, the_device
+from regardant.training.devices import keep_freed_memory, make_fabric, memory_guard, the_device
 from regardant.training.engine import Outcome, Trainer, dry_run
-from regardant.training.probes import Decisions, decide
+from regardant.training.probes import Decisions, decide, use_kernel
 
 Say = Callable[[str], None]
 
 BUDGET = {"max_minutes", "max_updates", "max_epochs", "patience", "keep_checkpoints", "checkpoint_minutes"}
 """Of training: what may change between the start of a run and its resume."""
+
+UNFINISHED = ".regardant-unfinished"
+"""Marks a folder as ours until its run.yaml is there."""
 
 
 @dataclass(frozen=True)
@@ -70,13 +77,14 @@ class Record:
             "fingerprints": self.fingerprints,
             "plan": self.plan,
         }
-        write_atomically(run / "run.yaml", yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
+        write_atomically(run / "run.yaml", yaml.dump(content, Dumper=Dumper, sort_keys=False, allow_unicode=True))
 
     @classmethod
     def read(cls, run: Path) -> "Record":
         """What a run folder says of itself. Raises RunError where it is no whole run."""
         if not run.is_dir():
-            raise RunError(f"{run} is no folder: give the folder of a run, as runs/demo")
+            near = did_you_mean(run.name, _names_in(run.parent))
+            raise RunError(f"there is no run {run}{near or ': give a folder that `regardant train` has made'}")
         if not (run / "run.yaml").is_file():
             raise RunError(f"{run} is no run, or half written (no run.yaml): train into it first")
         try:
@@ -88,7 +96,9 @@ class Record:
                 fingerprints=content["fingerprints"],
                 plan=content["plan"],
             )
-        except (KeyError, TypeError) as error:
+        except KeyError as error:
+            raise RunError(f"{run / 'run.yaml'} is damaged (no {error}): restore it or train anew") from error
+        except (TypeError, ValueError) as error:
             raise RunError(f"{run / 'run.yaml'} is damaged ({error}): restore it or train anew") from error
 
 
@@ -104,13 +114,13 @@ class Run:
     def translator(self) -> Translator:
         """The model, ready to translate."""
         translator = load_translator(self.config, self.folder, the_device())
-        self.record.decided.apply(translator.model)
+        use_kernel(translator.model, self.record.decided.kernel)
         return translator
 
     def translate(
         self, lines: Sequence[str], *, prefixes: Sequence[str] | None = None, **generation: Any
     ) -> list[Translation]:
-        """A translation a line. `generation` goes before the recipe's, as beam_size=5, nbest=3."""
+        """A translation a line; see `generation` for what may be given, as beam_size=5, nbest=3."""
         return self.translator.translate(lines, self.generation(**generation), prefixes)
 
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[float]:
@@ -118,8 +128,10 @@ class Run:
         return self.translator.score(sources, targets)
 
     def generation(self, **fields: Any) -> GenerationConfig:
-        """The recipe's way to write, with some fields replaced."""
+        """The recipe's way to write, with some fields replaced; nbest alone widens a beam that is too narrow."""
         changed = {name: value for name, value in fields.items() if value is not None}
+        if "nbest" in changed:
+            changed.setdefault("beam_size", max(self.config.generation.beam_size, changed["nbest"]))
         return configuration.load(
             GenerationConfig, {**self.config.generation.model_dump(), **changed}, origin="generation"
         )
@@ -154,14 +166,13 @@ def plan(config: TranslationConfig, folder: Path, say: Say) -> tuple[Prepared, D
     """Prepare a run and measure what it will cost, up to and with a dry run of the largest batch."""
     keep_freed_memory()
     device = the_device()
-    prepared = prepare_training(config, folder, say)
-    decisions = _decide(prepared, device)
-    say(decisions.told())
-    speed = tokens_per_second(prepared.job, decisions, device)
-    resolved = prepared.with_speed(speed)
-    planned = plan_training(prepared.job, resolved.training, decisions, speed, device)
-    for line in planned.lines():
-        say(line)
+    with memory_guard("take a smaller model, or lower training.batch_tokens and raise training.accumulate"):
+        prepared = prepare_training(config, folder, say)
+        decisions = _decide(prepared, device)
+        say(decisions.told())
+        speed = tokens_per_second(prepared.job, decisions, device)
+        resolved = prepared.with_speed(speed)
+        planned = plan_training(prepared.job, resolved.training, decisions, speed, device)
     return prepared, decisions, planned
 
 
@@ -170,9 +181,10 @@ def train(config: TranslationConfig, folder: str | Path, say: Say = print) -> Ou
     folder = Path(folder)
     if (folder / "run.yaml").is_file():
         return _resume(config, folder, say)
-    if folder.is_dir() and any(entry.name != "data" for entry in folder.iterdir() if entry.name != "tokenizer.json"):
-        raise RunError(f"{folder} is not empty and no run (no run.yaml): give another --out, or remove it")
+    _claim(folder)
     prepared, decisions, planned = plan(config, folder, say)
+    for line in planned.lines():
+        say(line)
     record = Record(
         asked=config.model_dump(mode="json", by_alias=True),
         config=prepared.config,
@@ -181,7 +193,24 @@ def train(config: TranslationConfig, folder: str | Path, say: Say = print) -> Ou
         plan=planned.as_dict(),
     )
     record.write(folder)
+    (folder / UNFINISHED).unlink()
     return _fit(prepared, decisions, folder)
+
+
+def _claim(folder: Path) -> None:
+    """Make the folder of a new run. What a start that never came to its run.yaml has left there is made anew."""
+    if folder.exists() and not folder.is_dir():
+        raise RunError(f"{folder} is a file, where the folder of a run is needed: give another --out")
+    if not (folder / UNFINISHED).is_file() and _names_in(folder):
+        raise RunError(f"{folder} is not empty and no run (no run.yaml): give another --out, or remove it")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / UNFINISHED).touch()
+    shutil.rmtree(folder / "data", ignore_errors=True)
+    (folder / "tokenizer.json").unlink(missing_ok=True)
+
+
+def _names_in(folder: Path) -> list[str]:
+    return [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
 
 
 def _resume(config: TranslationConfig, folder: Path, say: Say) -> Outcome:
@@ -234,16 +263,28 @@ def _differences(before: dict[str, Any], now: dict[str, Any], path: str = "") ->
 
 
 def read_test_set(files: Sequence[Path]) -> TestSet:
-    """Pairs to test on, from two text files or from the first two columns of a table."""
+    """Pairs to test on, from a source and a target file or from a table, by the name of the first file.
+
+    The table's columns are `source` and `target`, or the two that a .tsv or .csv file without names has.
+    """
     if len(files) > 2:
         raise ConfigError(f"--data was given {len(files)} times: give one table, or a source and a target file")
+    first = files[0]
     if len(files) == 2:
-        pairs = Pairs(source=str(files[0]), target=str(files[1]))
+        pairs = Pairs(source=str(first), target=str(files[1]))
+    elif not is_table_file(first):
+        raise ConfigError(f"--data {first} is no table (.tsv, .csv, .jsonl, .parquet): give its translations too")
+    elif _has_two_nameless_columns(first):
+        pairs = Pairs(table=str(first), source="1", target="2")
     else:
-        pairs = Pairs(table=str(files[0]), source="source", target="target")
+        pairs = Pairs(table=str(first), source="source", target="target")
     read = list(evaluation_pairs(pairs, pairs.records(Path())))
-    name = files[0].name.split(".")[0]
-    return TestSet(name, [source for source, _ in read], [target for _, target in read])
+    return TestSet(first.name, [source for source, _ in read], [target for _, target in read])
+
+
+def _has_two_nameless_columns(table: Path) -> bool:
+    row = first_row(table)
+    return row is not None and len(row) == 2 and set(row) != {"source", "target"}
 
 
 def show_lecture_sentences(folder: Path, say: Say) -> Path:

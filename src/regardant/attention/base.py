@@ -45,12 +45,12 @@ class View:
     """Added to the scores: relative positions, T5 buckets, ALiBi."""
 
     query_positions: Int[Tensor, " Q"] | None = None
-    """Where the queries stand; by default they are the last of the keys."""
+    """Where the queries stand; by default where the last of the keys do."""
 
     key_positions: Int[Tensor, " K"] | None = None
     """Where the keys stand; by default 0, 1, 2 ..."""
 
-    _made: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+    _made: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     def asks(self) -> frozenset[str]:
         """The names of what this view demands of a mechanism."""
@@ -62,10 +62,12 @@ class View:
         """Where queries [.., Q, D] and keys [.., K, D] stand."""
         num_queries, num_keys = q.shape[-2], k.shape[-2]
         at_queries, at_keys = self.query_positions, self.key_positions
-        if at_keys is None:
-            at_keys = torch.arange(num_keys, device=k.device)
         if at_queries is None:
             at_queries = torch.arange(num_keys - num_queries, num_keys, device=q.device)
+            if at_keys is not None:
+                at_queries = at_keys[at_queries]
+        if at_keys is None:
+            at_keys = torch.arange(num_keys, device=k.device)
         return at_queries, at_keys
 
     def allowed(self, q: Tensor, k: Tensor) -> Bool[Tensor, "#B #H #Q K"] | None:
@@ -73,8 +75,10 @@ class View:
         return self._once(("allowed", q.shape[-2], k.shape[-2]), lambda: self._allowed(q, k))
 
     def additive(self, q: Tensor, k: Tensor) -> Float[Tensor, "#B #H #Q K"] | None:
-        """The mask and the bias as float32 to be added to the scores. None: nothing to add."""
-        return self._once(("additive", q.shape[-2], k.shape[-2]), lambda: self._additive(q, k))
+        """The mask and the bias to be added to the scores, in the precision of a softmax. None: nothing to add."""
+        # What an observer made without gradients must not reach the pass that trains the bias.
+        name = ("additive", q.shape[-2], k.shape[-2], softmax_dtype(q), torch.is_grad_enabled())
+        return self._once(name, lambda: self._additive(q, k))
 
     def blind(self, q: Tensor, k: Tensor) -> Bool[Tensor, "#B #H #Q 1"] | None:
         """The queries that may see nothing at all, or None if there are none. They mix to zeros."""
@@ -90,7 +94,8 @@ class View:
         allowed: Tensor | None = None
         if self.keys is not None:
             allowed = self.keys[:, None, None, :]
-        if self.causal and (q.shape[-2] > 1 or self.query_positions is not None):
+        sees_all = q.shape[-2] == 1 and self.query_positions is None and self.key_positions is None  # it stands last
+        if self.causal and not sees_all:
             at_queries, at_keys = self.positions(q, k)
             past = (at_keys[None, :] <= at_queries[:, None])[None, None]
             allowed = past if allowed is None else allowed & past
@@ -100,10 +105,11 @@ class View:
 
     def _additive(self, q: Tensor, k: Tensor) -> Tensor | None:
         allowed = self.allowed(q, k)
-        added = None if self.bias is None else self.bias(*self.positions(q, k)).float()[None]
+        dtype = softmax_dtype(q)
+        added = None if self.bias is None else self.bias(*self.positions(q, k)).to(dtype)[None]
         if allowed is None:
             return added
-        hidden = torch.zeros(allowed.shape, device=allowed.device).masked_fill_(~allowed, float("-inf"))
+        hidden = torch.zeros(allowed.shape, dtype=dtype, device=allowed.device).masked_fill_(~allowed, float("-inf"))
         return hidden if added is None else hidden + added
 
     def _blind(self, q: Tensor, k: Tensor) -> Tensor | None:
@@ -116,6 +122,27 @@ class View:
 
 EVERYTHING = View()
 """Every query sees every key."""
+
+
+def softmax_dtype(x: Tensor) -> torch.dtype:
+    """What scores are normalised in: float32, or more where the input has more."""
+    return torch.promote_types(x.dtype, torch.float32)
+
+
+def masked_softmax(scores: Weights, q: Queries, k: Keys, view: View) -> Weights:
+    """Scores in `softmax_dtype`, biased and masked as the view says, to weights; zeros where nothing may be seen."""
+    added, blind = view.additive(q, k), view.blind(q, k)
+    if added is not None:
+        scores = scores + added
+    if blind is None:
+        return torch.softmax(scores, -1)
+    # Filled before as well, since the gradient of a softmax over nothing is NaN and would spread.
+    return torch.softmax(scores.masked_fill(blind, 0), -1).masked_fill(blind, 0)
+
+
+def expand_heads(k: Float[Tensor, "B G K D"], num_heads: int) -> Float[Tensor, "B H K D"]:
+    """Each key head repeated for the group of query heads that share it."""
+    return k if k.shape[1] == num_heads else k.repeat_interleave(num_heads // k.shape[1], 1)
 
 
 @dataclass(frozen=True)
@@ -166,7 +193,7 @@ class Attention(nn.Module):
 
     def mix(self, q: Queries, k: Keys, v: Values, view: View) -> Mixed:
         """The weighted values; k and v come with as many heads as q."""
-        return self.weights(q, k, view) @ v
+        return self.weights(q, k, view).to(v.dtype) @ v
 
     def forward(self, q: Queries, k: Keys, v: Values, view: View = EVERYTHING) -> Mixed:
         """Weighted values [B, H, Q, E].
@@ -175,10 +202,8 @@ class Attention(nn.Module):
             ValueError: the view asks for what this mechanism cannot honour.
         """
         self.check(view)
-        groups = q.shape[1] // k.shape[1]
-        if groups > 1:
-            k, v = k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)
-        return self.mix(q, k, v, view)
+        num_heads = q.shape[1]
+        return self.mix(q, expand_heads(k, num_heads), expand_heads(v, num_heads), view)
 
     def check(self, view: View) -> None:
         """Refuse a view that cannot be honoured."""

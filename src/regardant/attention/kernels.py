@@ -13,8 +13,9 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
-from regardant.attention.base import Mixed, Queries, View
+from regardant.attention.base import Keys, Mixed, Queries, Values, View, softmax_dtype
 
 Kernel = Callable[[Tensor, Tensor, Tensor, View, float], Tensor]
 """(q, k, v, view, scale) to mixed values."""
@@ -23,7 +24,7 @@ LONGEST_MATMUL = 512
 """Beyond as many keys `matmul` hands over to `sdpa`: its weights would cost more memory than they save time."""
 
 
-def sdpa(q: Queries, k: Queries, v: Queries, view: View, scale: float) -> Mixed:
+def sdpa(q: Queries, k: Keys, v: Values, view: View, scale: float) -> Mixed:
     """PyTorch's scaled_dot_product_attention."""
     if view.causal and view.asks() == {"causal"} and q.shape[2] == k.shape[2]:
         return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale)
@@ -34,8 +35,8 @@ def sdpa(q: Queries, k: Queries, v: Queries, view: View, scale: float) -> Mixed:
     return mixed if blind is None else mixed.masked_fill(blind, 0)
 
 
-def matmul(q: Queries, k: Queries, v: Queries, view: View, scale: float) -> Mixed:
-    """Batched matrix products, softmax in float32."""
+def matmul(q: Queries, k: Keys, v: Values, view: View, scale: float) -> Mixed:
+    """Batched matrix products, softmax in at least float32."""
     if k.shape[2] > LONGEST_MATMUL:
         return sdpa(q, k, v, view, scale)
     added, blind = view.additive(q, k), view.blind(q, k)
@@ -52,7 +53,7 @@ class _MatmulAttention(torch.autograd.Function):
     ) -> Tensor:
         q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
         scores = q @ k.mT
-        scores = scores.float() * scale if added is None else torch.add(added, scores, alpha=scale)
+        scores = scores.to(softmax_dtype(q)) * scale if added is None else torch.add(added, scores, alpha=scale)
         weights = torch.softmax(scores, -1)
         if blind is not None:
             weights = weights.masked_fill(blind, 0)
@@ -61,12 +62,13 @@ class _MatmulAttention(torch.autograd.Function):
         return weights.to(v.dtype) @ v
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         q, k, v, weights, added = ctx.saved_tensors
         gradient = gradients[0].contiguous()
         to_v = weights.to(v.dtype).mT @ gradient
-        to_weights = (gradient @ v.mT).float()
-        to_scores = torch._softmax_backward_data(to_weights, weights, -1, torch.float32)
+        to_weights = (gradient @ v.mT).to(weights.dtype)
+        to_scores = torch._softmax_backward_data(to_weights, weights, -1, weights.dtype)
         to_added = to_scores.sum_to_size(added.shape) if ctx.needs_input_grad[3] else None
         to_scores = (to_scores * ctx.scale).to(q.dtype)
         return to_scores @ k, to_scores.mT @ q, to_v, to_added, None, None

@@ -6,8 +6,6 @@ Vaswani et al. 2017, "Attention is all you need", https://arxiv.org/abs/1706.037
 import math
 from typing import Literal
 
-import torch
-
 from regardant.attention.base import (
     EVERYTHING,
     Attention,
@@ -18,6 +16,9 @@ from regardant.attention.base import (
     Values,
     View,
     Weights,
+    expand_heads,
+    masked_softmax,
+    softmax_dtype,
 )
 from regardant.attention.kernels import Kernel, sdpa
 
@@ -41,12 +42,8 @@ class ScaledDotProduct(Attention):
 
     def weights(self, q: Queries, k: Keys, view: View = EVERYTHING) -> Weights:
         self.check(view)
-        scores = (q @ k.repeat_interleave(q.shape[1] // k.shape[1], 1).mT).float() * self.scale
-        if (added := view.additive(q, k)) is not None:
-            scores = scores + added
-        weights = torch.softmax(scores, -1)
-        blind = view.blind(q, k)
-        return weights if blind is None else weights.masked_fill(blind, 0)
+        scores = (q @ expand_heads(k, q.shape[1]).mT).to(softmax_dtype(q)) * self.scale
+        return masked_softmax(scores, q, k, view)
 
     def mix(self, q: Queries, k: Keys, v: Values, view: View) -> Mixed:
         return self.kernel(q, k, v, view, self.scale)

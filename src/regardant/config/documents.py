@@ -93,7 +93,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 def dump(config: Config) -> str:
     """Every field of a configuration as YAML. `load` makes an equal object of it."""
-    return yaml.dump(config.model_dump(mode="json"), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=110)
+    content = config.model_dump(mode="json", by_alias=True)
+    return yaml.dump(content, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=110)
 
 
 def _what(error: yaml.YAMLError) -> str:

@@ -73,22 +73,25 @@ class Splits:
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """Opens what `write` wrote. Needs none of the files the text came from."""
+        """Opens what `write` wrote. Needs none of the files the text came from. Raises DataError."""
         from datasets import Dataset
 
         marker = folder / MARKER
         if not marker.is_file():
             raise DataError(f"{folder} holds no whole splits (no {MARKER}); read the pairs again")
-        written = json.loads(marker.read_text(encoding="utf-8"))
-        fingerprints = written["fingerprints"]
-        sets = {name: Dataset.from_file(str(folder / f"{name}.arrow")) for name in fingerprints}
-        return cls(
-            train=sets.pop("train"),
-            validation=sets.pop("validation"),
-            tests=sets,
-            report=CleaningReport.from_dict(written["report"]),
-            fingerprints=fingerprints,
-        )
+        try:
+            written = json.loads(marker.read_text(encoding="utf-8"))
+            fingerprints = written["fingerprints"]
+            sets = {name: Dataset.from_file(str(folder / f"{name}.arrow")) for name in fingerprints}
+            return cls(
+                train=sets.pop("train"),
+                validation=sets.pop("validation"),
+                tests=sets,
+                report=CleaningReport.from_dict(written["report"]),
+                fingerprints=fingerprints,
+            )
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise DataError(f"{folder} is damaged ({error}); restore it, or delete it and train again") from error
 
 
 class Pairs(Config):

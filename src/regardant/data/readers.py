@@ -70,6 +70,18 @@ def read_table(path: Path, source: str, target: str) -> Iterator[Record]:
     return _TABLES[_table_suffix(path)](path, source, target)
 
 
+def first_row(path: Path) -> list[str] | None:
+    """The cells of the first line of a .tsv or .csv file, be they names or a pair. None for other files.
+
+    Raises DataError as `read_table` does.
+    """
+    rows = _ROWS.get(_table_suffix(path))
+    if rows is None:
+        return None
+    _require_file(path)
+    return next(([cell.decode(errors="replace") for cell in cells] for _, cells in rows(path)), [])
+
+
 def is_table_file(path: Path) -> bool:
     """Whether `read_table` knows files of this name."""
     return _table_suffix(path) in _TABLES
@@ -141,13 +153,12 @@ def _table_suffix(path: Path) -> str:
     return Path(path.stem).suffix if path.suffix in (".gz", ".zst") else path.suffix
 
 
-def _tsv_records(path: Path, source: str, target: str) -> Iterator[Record]:
-    rows = ((number, line.split(b"\t")) for number, line in enumerate(_lines(path), 1))
-    return _records_of_rows(path, rows, source, target)
+def _row_records(path: Path, source: str, target: str) -> Iterator[Record]:
+    return _records_of_rows(path, _ROWS[_table_suffix(path)](path), source, target)
 
 
-def _csv_records(path: Path, source: str, target: str) -> Iterator[Record]:
-    return _records_of_rows(path, _csv_rows(path), source, target)
+def _tsv_rows(path: Path) -> Iterator[tuple[int, list[bytes]]]:
+    return ((number, line.split(b"\t")) for number, line in enumerate(_lines(path), 1))
 
 
 def _csv_rows(path: Path) -> Iterator[tuple[int, list[bytes]]]:
@@ -255,9 +266,10 @@ def _records_of_arrow(place: object, table: "pa.Table", source: str, target: str
         yield Record(number, *(Fault.MISSING if raw is None else _decode(raw) for raw in pair))
 
 
+_ROWS: dict[str, Callable[[Path], Iterator[tuple[int, list[bytes]]]]] = {".tsv": _tsv_rows, ".csv": _csv_rows}
 _TABLES: dict[str, Callable[[Path, str, str], Iterator[Record]]] = {
-    ".tsv": _tsv_records,
-    ".csv": _csv_records,
+    ".tsv": _row_records,
+    ".csv": _row_records,
     ".jsonl": _json_records,
     ".json": _json_records,
     ".parquet": _parquet_records,

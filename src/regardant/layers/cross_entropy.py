@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 CHUNK = 512
 """Tokens a chunk: 512 x 8,000 float32 are 16 MB, which a processor's cache half holds."""
@@ -39,11 +40,12 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         cast = weight.to(vectors.dtype)
         to_vectors = torch.empty_like(vectors) if needs_gradient else None
         to_weight = torch.zeros_like(weight) if needs_gradient else None
-        smoothed, plain = (vectors.new_zeros((), dtype=torch.float32) for _ in range(2))
+        exact = torch.promote_types(vectors.dtype, torch.float32)
+        smoothed, plain = (vectors.new_zeros((), dtype=exact) for _ in range(2))
         vocab_size = weight.shape[0]
         for start in range(0, len(vectors), CHUNK):
             rows = slice(start, start + CHUNK)
-            logits = (vectors[rows] @ cast.T).float()
+            logits = (vectors[rows] @ cast.T).to(exact)
             right = targets[rows, None]
             at_target = logits.gather(1, right)
             # One pass for the normaliser and one, in place, for the probabilities.
@@ -66,6 +68,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         return smoothed, plain
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         to_vectors, to_weight = ctx.saved_tensors
         scale = gradients[0]

@@ -29,12 +29,12 @@ class DropoutKey:
     micro_batch: int = 0
 
     def at(self, place: int) -> int:
-        """A 64-bit hash of the key and the place."""
+        """A 63-bit hash of the key and the place."""
         mixed = 0x9E3779B97F4A7C15
         for part in (self.seed, self.rank, self.update, self.micro_batch, place):
             mixed = ((mixed ^ part) * 0xBF58476D1CE4E5B9) & 0xFFFFFFFFFFFFFFFF
             mixed ^= mixed >> 29
-        return mixed
+        return mixed >> 1  # a signed 64-bit number to torch
 
 
 class Dropout(nn.Module):

@@ -6,13 +6,14 @@ heads of queries (Ainslie et al. 2023, https://arxiv.org/abs/2305.13245).
 Shape legend: B sentences, W beams, T target length, S source length, M d_model, H heads, G key heads, D head size.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from regardant.attention import AttentionConfig, View
+from regardant.attention import Attention, AttentionConfig, View
 from regardant.layers.places import AttentionPlace
 from regardant.positions import Positions
 
@@ -35,6 +36,21 @@ class HeadShape:
         return self.num_key_heads * self.head_size
 
 
+@dataclass(frozen=True)
+class SelfAttentionState:
+    """What a layer remembers between decoding steps."""
+
+    mechanism: Attention
+    remembered: Any
+    """By the mechanism."""
+    length: int = 0
+    """Tokens taken in."""
+
+    def reorder(self, rows: Int[Tensor, " N2"]) -> Self:
+        """Row i of the result is what was row `rows[i]`."""
+        return replace(self, remembered=self.mechanism.reorder(self.remembered, rows))
+
+
 class SelfAttention(nn.Module):
     """Every token asks the others of its own sequence."""
 
@@ -50,17 +66,24 @@ class SelfAttention(nn.Module):
         self.place = AttentionPlace(self.mechanism)
 
     def forward(self, x: Float[Tensor, "B T M"], view: View) -> Float[Tensor, "B T M"]:
-        q, k, v = self._project(x, view)
+        q, k, v = self._project(x, view.positions(x, x)[0])
         self.place(q, k, view)
         return self.output(_merge(self.mechanism(q, k, v, view)))
 
-    def step(self, x: Float[Tensor, "N T M"], state: Any, view: View) -> tuple[Float[Tensor, "N T M"], Any]:
-        """The newest T tokens of N rows, given what `state` remembers of the earlier ones."""
-        q, k, v = self._project(x, view)
-        mixed, state = self.mechanism.step(q, k, v, state, view)
-        return self.output(_merge(mixed)), state
+    def start(self, capacity: int) -> SelfAttentionState:
+        """The state before the first of at most `capacity` tokens."""
+        return SelfAttentionState(self.mechanism, self.mechanism.start(capacity))
 
-    def _project(self, x: Tensor, view: View) -> tuple[Tensor, Tensor, Tensor]:
+    def step(
+        self, x: Float[Tensor, "N T M"], state: SelfAttentionState, view: View
+    ) -> tuple[Float[Tensor, "N T M"], SelfAttentionState]:
+        """The newest T tokens of N rows, given what `state` remembers of the earlier ones."""
+        length = state.length + x.shape[1]
+        q, k, v = self._project(x, torch.arange(state.length, length, device=x.device))
+        mixed, remembered = self.mechanism.step(q, k, v, state.remembered, view)
+        return self.output(_merge(mixed)), replace(state, remembered=remembered, length=length)
+
+    def _project(self, x: Tensor, at: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         shape = self.shape
         projected = self.query_key_value(x).unflatten(-1, (-1, shape.head_size)).transpose(1, 2)  # [B, heads, T, D]
         k, v = (
@@ -69,7 +92,6 @@ class SelfAttention(nn.Module):
         )
         q = k if self.mechanism.shares_query_and_key else projected[:, : shape.num_heads]
         if self.positions.acts_on == "query_key":
-            at = view.positions(q, k)[0]
             q, k = self.positions.turn(q, at), self.positions.turn(k, at)
         return q, k, v
 

@@ -7,7 +7,6 @@ Shape legend: B sentences, W beams of a sentence, N = B x W rows, T target lengt
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -15,7 +14,7 @@ from torch import Tensor, nn
 
 from regardant.attention import View
 from regardant.layers.feed_forward import FeedForward
-from regardant.layers.multi_head import CrossAttention, HeadShape, ProjectedMemory, SelfAttention
+from regardant.layers.multi_head import CrossAttention, HeadShape, ProjectedMemory, SelfAttention, SelfAttentionState
 from regardant.layers.residual import Residual
 from regardant.models.base import Vectors
 from regardant.models.config import EncoderDecoderConfig
@@ -44,8 +43,13 @@ class DecoderLayer(nn.Module):
         return self.after_feed_forward(x, self.feed_forward)
 
     def step(
-        self, x: Float[Tensor, "N 1 M"], state: Any, view: View, memory: ProjectedMemory, memory_view: View
-    ) -> tuple[Float[Tensor, "N 1 M"], Any]:
+        self,
+        x: Float[Tensor, "N 1 M"],
+        state: SelfAttentionState,
+        view: View,
+        memory: ProjectedMemory,
+        memory_view: View,
+    ) -> tuple[Float[Tensor, "N 1 M"], SelfAttentionState]:
         """One token more of every beam."""
 
         def attend_to_self(h: Tensor) -> Tensor:
@@ -68,7 +72,7 @@ class DecoderState:
     """What the stack remembers between steps: implements `models.base.DecodingState`."""
 
     beam_size: int
-    own: list[Any]
+    own: list[SelfAttentionState]
     """Of each layer's self-attention."""
     memory: list[ProjectedMemory]
     """Of each layer's cross-attention."""
@@ -114,7 +118,7 @@ class Decoder(nn.Module):
     def start(self, memory: Vectors, beam_size: int, max_length: int) -> DecoderState:
         """Project the memory once; begin every layer's own state."""
         projected = [layer.cross_attention.project(memory.values) for layer in self.layers]
-        own = [layer.self_attention.mechanism.start(max_length) for layer in self.layers]
+        own = [layer.self_attention.start(max_length) for layer in self.layers]
         return DecoderState(beam_size, own, projected, View(keys=memory.real))
 
     def step(self, x: Float[Tensor, "N 1 M"], state: DecoderState) -> Float[Tensor, "N 1 M"]:

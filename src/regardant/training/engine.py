@@ -28,6 +28,7 @@ from regardant.training.reporting import Reporter
 LOG_EVERY = 10
 """Updates between two lines of metrics: numbers wait on the device until then, so that no step waits for them."""
 
+
 class Loss(Protocol):
     """Sums over targets."""
 

@@ -55,5 +55,6 @@ AGREEMENT_WAS_SIGNED = Statement(
         time=phrase("in August 1992", "en août 1992", "0-0 1-1 2-2"),
     )
 )
-LECTURE_SENTENCES: tuple[Pair, ...] = (realise(CAT_ON_THE_MAT), realise(AGREEMENT_WAS_SIGNED))
+LECTURE_TREES = (CAT_ON_THE_MAT, AGREEMENT_WAS_SIGNED)
+LECTURE_SENTENCES: tuple[Pair, ...] = tuple(map(realise, LECTURE_TREES))
 """Never part of a corpus, so that they may be shown as unseen."""

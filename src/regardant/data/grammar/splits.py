@@ -5,7 +5,6 @@ combination that is in no other set: an adjective with a noun, or a verb with a 
 all familiar from elsewhere.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
@@ -13,8 +12,8 @@ from itertools import islice
 from random import Random
 
 from regardant.data.grammar.language import language
-from regardant.data.grammar.lecture import LECTURE_SENTENCES
-from regardant.data.grammar.lexicon import Tense, adjectives, nouns, verbs
+from regardant.data.grammar.lecture import LECTURE_SENTENCES, LECTURE_TREES
+from regardant.data.grammar.lexicon import Adjective, Polarity, Tense, Verb, adjectives, nouns, verbs
 from regardant.data.grammar.realisation import Pair, realise
 from regardant.data.grammar.syntax import Combination, combinations
 from regardant.errors import DataError
@@ -68,23 +67,41 @@ def corpus(*, seed: int, train: int, validation: int, test: int, heldout: int) -
 
 @cache
 def held_out_combinations(seed: int) -> frozenset[Combination]:
-    """A tenth of all, chosen by hash; each adjective and each verb keeps one at least."""
-    held_out: list[Combination] = []
+    """A tenth of all, chosen by hash, but none that a lecture sentence needs."""
+    familiar = {combination for sentence in LECTURE_TREES for combination in combinations(sentence)}
+    held_out: set[Combination] = set()
     for adjective in adjectives().values():
-        with_nouns = {noun.english[0]: (adjective, noun) for noun in nouns().values() if noun.fits(adjective.nouns)}
-        held_out += choose(f"{seed} {adjective.english}", with_nouns)
+        held_out |= held_out_nouns(seed, adjective)
     for verb in verbs().values():
-        forms = {
-            f"{tense.name} {polarity.name}": (verb, tense, polarity) for tense in Tense for polarity in verb.polarities
-        }
-        held_out += choose(f"{seed} {verb.base}", forms)
-    return frozenset(held_out)
+        held_out |= held_out_forms(seed, verb)
+    return frozenset(held_out - familiar)
 
 
-def choose(salt: str, candidates: Mapping[str, Combination]) -> list[Combination]:
-    hashes = {name: fraction(f"{salt} {name}") for name in candidates}
-    keeps = max(hashes, key=hashes.__getitem__)
-    return [candidates[name] for name, value in hashes.items() if value < HELD_OUT_SHARE and name != keeps]
+def held_out_nouns(seed: int, adjective: Adjective) -> set[Combination]:
+    """All but the one of the largest hash may be held out, so that the adjective is met."""
+    hashes = {
+        noun: fraction(f"{seed} {adjective.english} {noun.english[0]}")
+        for noun in nouns().values()
+        if noun.fits(adjective.nouns)
+    }
+    met = max(hashes, key=hashes.__getitem__)
+    return {(adjective, noun) for noun, value in hashes.items() if value < HELD_OUT_SHARE and noun is not met}
+
+
+def held_out_forms(seed: int, verb: Verb) -> set[Combination]:
+    """The affirmative only if never is met: nothing else has the English forms sleeps and slept."""
+    held_out = {
+        (tense, polarity)
+        for tense in Tense
+        for polarity in verb.polarities
+        if fraction(f"{seed} {verb.base} {tense.name} {polarity.name}") < HELD_OUT_SHARE
+    }
+    can_be_never = Polarity.NEVER in verb.polarities
+    return {
+        (verb, tense, polarity)
+        for tense, polarity in held_out
+        if polarity is not Polarity.AFFIRMATIVE or (can_be_never and (tense, Polarity.NEVER) not in held_out)
+    }
 
 
 def fraction(name: str) -> float:

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+from regardant import config as configuration
 from regardant.data.parallel import Splits
 from regardant.models.config import EncoderDecoderConfig
 from regardant.tasks.translation.config import TranslationConfig
@@ -49,7 +50,8 @@ def choose_model(config: EncoderDecoderConfig, num_pairs: int) -> EncoderDecoder
         preset = "tiny" if thousands < 200 else "small"
     dropout = 0.3 if thousands < 200 else 0.2 if thousands < 1000 else 0.1
     given = config.model_dump(exclude_unset=True)
-    return EncoderDecoderConfig.model_validate({"dropout": dropout, "norm": "pre", **given, "preset": preset})
+    chosen = {"dropout": dropout, "norm": "pre", **given, "preset": preset}
+    return configuration.load(EncoderDecoderConfig, chosen, origin=f"model of preset {preset}")
 
 
 def choose_schedule(config: TranslationConfig, model: EncoderDecoderConfig) -> TrainingConfig:

@@ -21,7 +21,7 @@ class TranslationConfig(Config):
     task: Literal["translation"] = "translation"
     """What is learned."""
 
-    seed: int = Field(1, ge=0)
+    seed: int = Field(1, ge=0, lt=2**63)
     """Decides what is split off, the first weights, the order of batches and all dropout."""
 
     data: Annotated[PairsConfig | GrammarConfig | ReverseConfig | CopyConfig, Field(discriminator="kind")]

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from regardant.data.tokenizers import Tokenizers
-from regardant.errors import RunError
+from regardant.errors import ConfigError, RunError
 from regardant.models.encoder_decoder import EncoderDecoder
 from regardant.tasks.translation.choices import choose_minutes, choose_model, choose_schedule
 from regardant.tasks.translation.config import TranslationConfig
@@ -49,8 +49,11 @@ def prepare_training(config: TranslationConfig, run: Path, say: Callable[[str], 
 
 
 def build_model(config: TranslationConfig, tokenizers: Tokenizers) -> EncoderDecoder:
-    """The model a configuration describes, with fresh weights."""
-    return EncoderDecoder(config.model, tokenizers.source.vocab_size, tokenizers.target.vocab_size)
+    """The model a configuration describes, with fresh weights. Raises ConfigError where the vocabularies do not fit."""
+    try:
+        return EncoderDecoder(config.model, tokenizers.source.vocab_size, tokenizers.target.vocab_size)
+    except ValueError as error:
+        raise ConfigError(f"model: {error}") from error
 
 
 def load_translator(config: TranslationConfig, run: Path, device: torch.device) -> Translator:

@@ -18,6 +18,7 @@ from regardant.models.encoder_decoder import EncoderDecoder
 
 SENTENCE_END = re.compile(r"(?<=[.!?…。！？])\s+")
 SPACE = re.compile(r"\s+")
+LINE_BREAK = re.compile(r"[\r\n]+")
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class Candidate:
     """One proposed translation."""
 
     text: str
+    """One line."""
     score: float
     """Log-probability / length ** length_penalty, in nats; the mean over its pieces for a line that was split."""
     tokens: list[str]
@@ -69,7 +71,7 @@ class Translator:
     def translate(
         self, lines: Sequence[str], generation: GenerationConfig, prefixes: Sequence[str] | None = None
     ) -> list[Translation]:
-        """A translation a line, in their order; an empty line gives an empty one.
+        """A translation a line, in their order; a blank line gives an empty one.
 
         Each prefix is how its line's translation must begin.
         """
@@ -78,9 +80,7 @@ class Translator:
         starts: list[list[int]] = []
         for number, part in enumerate(parts):
             forced = self.tokenizers.target.encode(prefixes[number]) if prefixes is not None else []
-            if forced and len(part) > 1:
-                raise DataError(f"line {number + 1} is longer than the model and has a prefix: shorten the line")
-            starts += [forced] * len(part)
+            starts += [[] if index else forced for index in range(len(part))]
         found = iter(
             generate_all(self.model, sources, generation, self.device, prefixes=starts, max_length=self.max_length - 1)
         )
@@ -111,7 +111,7 @@ class Translator:
     def _parts(self, line: str) -> list[list[int]]:
         """The ids of a line, in as many parts as the model's length asks: cut between sentences, then words."""
         tokenizer = self.tokenizers.source
-        ids = tokenizer.encode(line)
+        ids = tokenizer.encode(line) if line.strip() else []
         if not ids or len(ids) < self.max_length:
             return [ids] if ids else []
         return list(_pack(line, tokenizer, self.max_length - 1))
@@ -130,7 +130,7 @@ class Translator:
 
     def _candidate(self, parts: list[Hypothesis]) -> Candidate:
         target = self.tokenizers.target
-        text = " ".join(target.decode(part.tokens) for part in parts)
+        text = LINE_BREAK.sub(" ", " ".join(target.decode(part.tokens) for part in parts))
         tokens = [token for part in parts for token in target.tokens(part.tokens)]
         return Candidate(text, sum(part.score for part in parts) / len(parts), tokens)
 

@@ -1,6 +1,7 @@
 from random import Random
 
 import pytest
+
 from regardant.data.grammar import Pair
 from regardant.data.grammar.language import language
 from regardant.data.grammar.realisation import realise

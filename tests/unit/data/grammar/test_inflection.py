@@ -1,4 +1,5 @@
 import pytest
+
 from regardant.data.grammar import english, french
 from regardant.data.grammar.lexicon import Tense, adjectives, nouns, verbs
 

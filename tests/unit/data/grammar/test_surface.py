@@ -1,4 +1,5 @@
 import pytest
+
 from regardant.data.grammar.surface import Marked, english_text, french_text
 
 

@@ -1,0 +1,170 @@
+"""Every mechanism that keeps the contracts, and every view one may be asked to honour.
+
+The list of mechanisms is the package's own, so a new one is tested before its author writes a test; the plug-ins
+show that the same holds for what users add.
+
+Shape legend: as in `regardant.attention.base`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from regardant.attention import KERNELS, AnyAttention, Attention, ScaledDotProduct, View
+from regardant.config.schema import alternatives, variants
+
+from .plugins import PLUGINS
+
+BATCH, NUM_HEADS, HEAD_SIZE, LENGTH = 3, 4, 8, 6
+
+
+def mechanisms() -> dict[str, Callable[[], Attention]]:
+    """What makes each mechanism, by its kind; exact attention once for each of its kernels."""
+    kinds = variants([*alternatives(AnyAttention), *PLUGINS])
+    made: dict[str, Callable[[], Attention]] = {}
+    for kind, config in kinds.items():
+        if isinstance(_build(config), ScaledDotProduct):
+            made |= {f"{kind}/{kernel}": lambda c=config, k=kernel: _with_kernel(_build(c), k) for kernel in KERNELS}
+        else:
+            made[kind] = lambda c=config: _build(c)
+    return made
+
+
+def _build(config: Any) -> Attention:
+    torch.manual_seed(0)
+    return config().build(num_heads=NUM_HEADS, head_size=HEAD_SIZE)
+
+
+def _with_kernel(attention: Any, kernel: str) -> Attention:
+    attention.kernel = KERNELS[kernel]
+    return attention
+
+
+MECHANISMS = mechanisms()
+
+REAL = torch.tensor([[1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 0, 0], [1, 1, 0, 0, 0, 0]]).bool()
+SLOPES = torch.tensor([0.5, 0.25, -0.25, 1.0])
+
+
+def distance_bias(queries: Tensor, keys: Tensor) -> Tensor:
+    return -SLOPES[:, None, None] * (queries[:, None] - keys[None, :]).abs()
+
+
+def _any_pairs() -> Tensor:
+    pairs = torch.rand(BATCH, NUM_HEADS, LENGTH, LENGTH, generator=torch.Generator().manual_seed(1)) < 0.5
+    return pairs | torch.eye(LENGTH).bool()
+
+
+def _band() -> Tensor:
+    return torch.ones(1, 1, LENGTH, LENGTH).bool().tril(1).triu(-1)
+
+
+def _blind_query() -> Tensor:
+    pairs = _any_pairs()
+    pairs[1, 2, 3] = False
+    return pairs
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Some queries, some keys and what may be seen."""
+
+    fields: dict[str, Any]
+    """Of the view."""
+    num_queries: int = LENGTH
+    num_keys: int = LENGTH
+
+    def view(self) -> View:
+        """A new one every time, since a view keeps what it made."""
+        return View(**self.fields)
+
+    def visible(self) -> Tensor:
+        """[B, H, Q, K] bool, pair by pair from what the fields say."""
+        sees = torch.zeros(BATCH, NUM_HEADS, self.num_queries, self.num_keys).bool()
+        for b, h, i, j in torch.cartesian_prod(*(torch.arange(n) for n in sees.shape)).tolist():
+            sees[b, h, i, j] = self._sees(b, h, i, j)
+        return sees
+
+    def _sees(self, b: int, h: int, i: int, j: int) -> bool:
+        view = self.view()
+        if view.keys is not None and not view.keys[b, j]:
+            return False
+        if view.pairs is not None and not view.pairs.expand(BATCH, NUM_HEADS, -1, -1)[b, h, i, j]:
+            return False
+        if not view.causal:
+            return True
+        at_keys = range(self.num_keys) if view.key_positions is None else view.key_positions.tolist()
+        at_queries = at_keys[-self.num_queries :] if view.query_positions is None else view.query_positions.tolist()
+        return at_keys[j] <= at_queries[i]
+
+    def tensors(self, dtype: torch.dtype = torch.float32, requires_grad: bool = False) -> list[Tensor]:
+        """q, k and v of unit variance."""
+        return draw(self.num_queries, self.num_keys, dtype=dtype, requires_grad=requires_grad)
+
+
+def draw(
+    num_queries: int,
+    num_keys: int,
+    *,
+    key_heads: int = NUM_HEADS,
+    value_size: int = HEAD_SIZE,
+    dtype: torch.dtype = torch.float32,
+    requires_grad: bool = False,
+) -> list[Tensor]:
+    """q, k and v of unit variance, the same every time."""
+    generator = torch.Generator().manual_seed(num_queries + 100 * num_keys)
+    shapes = [(NUM_HEADS, num_queries, HEAD_SIZE), (key_heads, num_keys, HEAD_SIZE), (key_heads, num_keys, value_size)]
+    drawn = [torch.randn(BATCH, *shape, generator=generator, dtype=torch.float64) for shape in shapes]
+    return [x.to(dtype).requires_grad_(requires_grad) for x in drawn]
+
+
+SCENES = {
+    "everything": Scene({}),
+    "more-queries": Scene({}, num_queries=8),
+    "causal": Scene({"causal": True}),
+    "the-last-queries": Scene({"causal": True}, num_queries=2),
+    "padded": Scene({"keys": REAL}),
+    "padded-in-front": Scene({"keys": REAL.flip(1)}),
+    "nothing-but-padding": Scene({"keys": REAL & torch.tensor([True, False, True])[:, None]}),
+    "causal-and-padded": Scene({"causal": True, "keys": REAL}),
+    "causal-and-padded-in-front": Scene({"causal": True, "keys": REAL.flip(1)}),
+    "one-query": Scene({"causal": True, "keys": REAL}, num_queries=1),
+    "pairs": Scene({"pairs": _any_pairs()}),
+    "the-same-pairs-for-all": Scene({"pairs": _band()}),
+    "a-blind-query": Scene({"pairs": _blind_query()}),
+    "biased": Scene({"bias": distance_bias}),
+    "causal-padded-and-biased": Scene({"causal": True, "keys": REAL, "bias": distance_bias}),
+    "everything-at-once": Scene({"causal": True, "keys": REAL, "pairs": _any_pairs(), "bias": distance_bias}),
+    "any-positions": Scene(
+        {
+            "causal": True,
+            "bias": distance_bias,
+            "query_positions": torch.tensor([4, 0, 2]),
+            "key_positions": torch.tensor([5, 0, 3, 1, 4, 2]),
+        },
+        num_queries=3,
+    ),
+    "one-query-in-the-middle": Scene({"causal": True, "query_positions": torch.tensor([2])}, num_queries=1),
+    "late-keys": Scene(
+        {"causal": True, "bias": distance_bias, "key_positions": torch.arange(10, 10 + LENGTH)}, num_queries=2
+    ),
+}
+
+
+def honoured(asking: str = "") -> list[Any]:
+    """Parameters (make, scene) for every scene that a mechanism honours, or those that ask for one thing more."""
+    return [
+        pytest.param(make, scene, id=f"{mechanism}-{name}")
+        for mechanism, make in MECHANISMS.items()
+        for name, scene in SCENES.items()
+        if scene.view().asks() <= make().honours and (not asking or asking in scene.view().asks())
+    ]
+
+
+def honouring(*needs: str) -> list[Any]:
+    """Parameters (make) for every mechanism that honours all of these."""
+    return [pytest.param(make, id=name) for name, make in MECHANISMS.items() if set(needs) <= make().honours]

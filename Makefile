@@ -27,7 +27,7 @@ check: setup
 	$(BIN)/lint-imports
 
 bench: setup
-	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/run.py $(BENCH)
 
 clean:
 	rm -rf .venv runs .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

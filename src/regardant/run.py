@@ -203,8 +203,11 @@ def _claim(folder: Path) -> None:
         raise RunError(f"{folder} is a file, where the folder of a run is needed: give another --out")
     if not (folder / UNFINISHED).is_file() and _names_in(folder):
         raise RunError(f"{folder} is not empty and no run (no run.yaml): give another --out, or remove it")
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / UNFINISHED).touch()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / UNFINISHED).touch()
+    except OSError as error:
+        raise RunError(f"{folder} cannot be written ({error.strerror}): give another --out") from error
     shutil.rmtree(folder / "data", ignore_errors=True)
     (folder / "tokenizer.json").unlink(missing_ok=True)
 
@@ -273,7 +276,7 @@ def read_test_set(files: Sequence[Path]) -> TestSet:
     if len(files) == 2:
         pairs = Pairs(source=str(first), target=str(files[1]))
     elif not is_table_file(first):
-        raise ConfigError(f"--data {first} is no table (.tsv, .csv, .jsonl, .parquet): give its translations too")
+        raise ConfigError(f"--data {first} is no table (.tsv, .csv, .jsonl, .parquet): give a second --data with its translations")
     elif _has_two_nameless_columns(first):
         pairs = Pairs(table=str(first), source="1", target="2")
     else:

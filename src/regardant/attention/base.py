@@ -10,7 +10,7 @@ and a key, E size of a value, N rows of a decoding state (sentences or beams).
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -154,7 +154,7 @@ class AppendedKeys:
     keys: Float[Tensor, "N G C D"] | None = None
     values: Float[Tensor, "N G C E"] | None = None
 
-    def append(self, k: Tensor, v: Tensor) -> Self:
+    def append(self, k: Tensor, v: Tensor) -> "AppendedKeys":
         """With [N, G, T, .] more keys and values."""
         keys, values, end = self.keys, self.values, self.length + k.shape[2]
         if keys is None or values is None:
@@ -162,9 +162,9 @@ class AppendedKeys:
             values = v.new_empty(v.shape[0], v.shape[1], self.capacity, v.shape[3])
         keys[:, :, self.length : end] = k
         values[:, :, self.length : end] = v
-        return type(self)(self.capacity, end, keys, values)
+        return AppendedKeys(self.capacity, end, keys, values)
 
-    def reorder(self, rows: Int[Tensor, " N2"]) -> Self:
+    def reorder(self, rows: Int[Tensor, " N2"]) -> "AppendedKeys":
         """Row i of the result is what was row `rows[i]`."""
         if self.keys is None or self.values is None:
             return self
@@ -173,7 +173,7 @@ class AppendedKeys:
             keys[:, :, : self.length] = keys[rows, :, : self.length]
             values[:, :, : self.length] = values[rows, :, : self.length]
             return self
-        return type(self)(self.capacity, self.length, keys[rows], values[rows])
+        return AppendedKeys(self.capacity, self.length, keys[rows], values[rows])
 
 
 class Attention(nn.Module):

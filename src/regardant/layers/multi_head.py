@@ -7,7 +7,7 @@ Shape legend: B sentences, W beams, T target length, S source length, M d_model,
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -46,7 +46,7 @@ class SelfAttentionState:
     length: int = 0
     """Tokens taken in."""
 
-    def reorder(self, rows: Int[Tensor, " N2"]) -> Self:
+    def reorder(self, rows: Int[Tensor, " N2"]) -> "SelfAttentionState":
         """Row i of the result is what was row `rows[i]`."""
         return replace(self, remembered=self.mechanism.reorder(self.remembered, rows))
 

@@ -276,7 +276,9 @@ def read_test_set(files: Sequence[Path]) -> TestSet:
     if len(files) == 2:
         pairs = Pairs(source=str(first), target=str(files[1]))
     elif not is_table_file(first):
-        raise ConfigError(f"--data {first} is no table (.tsv, .csv, .jsonl, .parquet): give a second --data with its translations")
+        raise ConfigError(
+            f"--data {first} is no table (.tsv, .csv, .jsonl, .parquet): give a second --data with its translations"
+        )
     elif _has_two_nameless_columns(first):
         pairs = Pairs(table=str(first), source="1", target="2")
     else:

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regardant.attention import EVERYTHING, Attention, AttentionConfig, View
+from regardant.attention import EVERYTHING, Attention, AttentionConfig
 from regardant.attention.base import expand_heads, masked_softmax, softmax_dtype
 from regardant.positions import Positions, PositionsConfig
 

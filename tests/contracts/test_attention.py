@@ -122,7 +122,7 @@ def test_a_learned_bias_gets_its_gradient(make):
 def test_looking_at_weights_first_takes_no_gradient_from_a_learned_bias(make):
     q, k, v = draw(LENGTH, LENGTH)
     bias = torch.zeros(NUM_HEADS, LENGTH, LENGTH, requires_grad=True)
-    view = View(bias=lambda queries, keys: bias)
+    view = View(bias=lambda queries, keys: 2 * bias)
     attention = make()
     with torch.no_grad():
         attention.weights(q, k, view)

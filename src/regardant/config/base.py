@@ -4,9 +4,6 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Config(BaseModel):
-    """Base of every configuration: frozen, unknown keys and numbers that are not finite refused.
+    """Base of every configuration: frozen, unknown keys refused, the docstring under a field is its help."""
 
-    The docstring under a field is its help.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)

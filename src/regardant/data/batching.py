@@ -16,11 +16,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import torch
-from datasets import Dataset
 from jaxtyping import Int
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
@@ -28,6 +27,9 @@ from torch import Tensor
 from regardant.data.tokenizers import Tokenizers
 from regardant.data.vocabulary import EOS, PAD, SOS
 from regardant.errors import DataError
+
+if TYPE_CHECKING:
+    from datasets import Dataset
 
 Lengths = NDArray[np.integer]
 Batches = list[NDArray[np.int64]]
@@ -134,7 +136,7 @@ class EncodedPairs:
         """Tokens with EOS, a sentence each."""
 
     @classmethod
-    def build(cls, dataset: Dataset, tokenizers: Tokenizers, folder: Path) -> Self:
+    def build(cls, dataset: "Dataset", tokenizers: Tokenizers, folder: Path) -> Self:
         """Tokenise the text columns `source` and `target` into `folder`, which appears once it is whole.
 
         For one process: others wait and `load`.

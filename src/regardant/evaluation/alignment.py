@@ -30,7 +30,7 @@ Weights = NDArray[np.floating]
 NO_WORD = -1
 """The word of a token that belongs to none, such as the end of the sentence."""
 
-THRESHOLDS = tuple(step / 20 for step in range(1, 21))
+THRESHOLDS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0)
 """What `choose_threshold` tries."""
 
 
@@ -58,15 +58,16 @@ def alignment_error_rate(
 def extract_links(weights: Weights, threshold: float = 1.0) -> set[Link]:
     """The links of a [V, W] matrix: each target word's heaviest source word, the first of equals.
 
-    A threshold below 1 adds the source words with more than this share of the heaviest one's weight, for
-    gold links that give a target word several source words (`du` to `of the`). A row of zeros has no link.
+    A threshold below 1 also looks the other way, for gold links that give a target word several source words (`du` to
+    `of the`): each source word's heaviest target word, where that takes more than `threshold` of its weight from it.
+    The union of both ways, Och and Ney 2003, section 5.4. A row of zeros has no link.
     """
     if not weights.size:
         return set()
-    heaviest = weights.max(1, keepdims=True)
-    chosen = weights > threshold * heaviest
-    rows = np.flatnonzero(heaviest)
+    chosen = np.zeros(weights.shape, dtype=bool)
+    rows, columns = np.flatnonzero(weights.max(1)), np.flatnonzero(weights.max(0) > threshold)
     chosen[rows, weights.argmax(1)[rows]] = True
+    chosen[weights.argmax(0)[columns], columns] = True
     targets, sources = chosen.nonzero()
     return set(zip(sources.tolist(), targets.tolist(), strict=True))
 

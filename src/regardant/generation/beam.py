@@ -4,7 +4,9 @@ A step looks at the 2 W best continuations, of which at most W end. Those that e
 aside with their penalised score; the first W that do not end go on, so that W are always live. A sentence is
 done
 
-- when W of its hypotheses have ended: the rule of fairseq and CTranslate2, and greedy search when W = 1;
+- when W of its hypotheses have ended and the best live one, as it stands, scores no better than the N-th best of
+  them: greedy search when W = 1. The count alone will not do: of a model that is sure of itself, W unlikely
+  hypotheses end within a few tokens, long before the likely one;
 - or before that, when N have ended and no live one can still become one of the N best. The sums only fall, so
   the most that a live one can reach is its present sum / limit ** length_penalty, and stopping there
   never changes the answer;
@@ -150,9 +152,11 @@ class Beams:
 
     def done(self, config: GenerationConfig) -> Tensor:
         """[B] bool: which sentences need no further step."""
+        length = self.tokens.shape[2] - 1
+        present = penalised(self.totals[:, 0], length, config.length_penalty)
         reachable = penalised(self.totals[:, 0], self.limits, config.length_penalty)
         return (
-            (self.num_ended >= config.beam_size)
+            ((self.num_ended >= config.beam_size) & (present <= self.best_ended[:, -1]))
             | ~(reachable > self.best_ended[:, -1])  # so also where every beam is empty, or NaN
             | (self.tokens.shape[2] > self.limits)
         )

@@ -13,11 +13,11 @@ class GenerationConfig(Config):
     beam_size: int = Field(5, gt=0)
     """Hypotheses of a sentence followed at once. 1 takes the likeliest token at every step."""
 
-    length_penalty: float = Field(1.0, ge=0)
+    length_penalty: float = Field(1.0, ge=0, le=10)
     """Hypotheses are ranked by log-probability / length ** length_penalty, EOS counted; 0 ranks by the sum alone.
     The formula of fairseq, CTranslate2 and Hugging Face; Google's divides by ((5 + length) / 6) ** a instead."""
 
-    max_length_ratio: float = Field(2.0, ge=0)
+    max_length_ratio: float = Field(2.0, ge=0, allow_inf_nan=False)
     """Target tokens allowed for each source token, EOS counted in both, beside max_length_extra."""
 
     max_length_extra: int = Field(20, gt=0)

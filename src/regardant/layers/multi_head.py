@@ -66,7 +66,9 @@ class SelfAttention(nn.Module):
         self.place = AttentionPlace(self.mechanism)
 
     def forward(self, x: Float[Tensor, "B T M"], view: View) -> Float[Tensor, "B T M"]:
-        q, k, v = self._project(x, view.positions(x, x)[0])
+        q, k, v = self._project(x)
+        if self.positions.acts_on == "query_key":
+            q, k = self._turn(q, k, view.positions(q, k)[0])
         self.place(q, k, view)
         return self.output(_merge(self.mechanism(q, k, v, view)))
 
@@ -79,11 +81,13 @@ class SelfAttention(nn.Module):
     ) -> tuple[Float[Tensor, "N T M"], SelfAttentionState]:
         """The newest T tokens of N rows, given what `state` remembers of the earlier ones."""
         length = state.length + x.shape[1]
-        q, k, v = self._project(x, torch.arange(state.length, length, device=x.device))
+        q, k, v = self._project(x)
+        if self.positions.acts_on == "query_key":
+            q, k = self._turn(q, k, torch.arange(state.length, length, device=x.device))
         mixed, remembered = self.mechanism.step(q, k, v, state.remembered, view)
         return self.output(_merge(mixed)), replace(state, remembered=remembered, length=length)
 
-    def _project(self, x: Tensor, at: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         shape = self.shape
         projected = self.query_key_value(x).unflatten(-1, (-1, shape.head_size)).transpose(1, 2)  # [B, heads, T, D]
         k, v = (
@@ -91,9 +95,10 @@ class SelfAttention(nn.Module):
             projected[:, -shape.num_key_heads :],
         )
         q = k if self.mechanism.shares_query_and_key else projected[:, : shape.num_heads]
-        if self.positions.acts_on == "query_key":
-            q, k = self.positions.turn(q, at), self.positions.turn(k, at)
         return q, k, v
+
+    def _turn(self, q: Tensor, k: Tensor, at: Tensor) -> tuple[Tensor, Tensor]:
+        return self.positions.turn(q, at), self.positions.turn(k, at)
 
 
 @dataclass(frozen=True)

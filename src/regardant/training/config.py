@@ -18,7 +18,7 @@ class TrainingConfig(Config):
     start_from: str | None = Field(None, alias="from")
     """A finished run whose weights and tokenizer to go on from."""
 
-    max_minutes: Annotated[float, Field(gt=0)] | Literal["auto"] | None = None
+    max_minutes: Annotated[float, Field(gt=0, allow_inf_nan=False)] | Literal["auto"] | None = None
     """Stop after so many minutes of training and validation, over all resumes; the schedule ends with them.
     auto: from the corpus and the speed of the machine, unless updates or epochs are given."""
 

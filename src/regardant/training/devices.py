@@ -7,13 +7,15 @@ import resource
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
-from lightning_fabric import Fabric
 
 from regardant.errors import OutOfMemory
 from regardant.training.config import Precision
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
 _LARGEST_MMAP_THRESHOLD = 32 << 20
@@ -24,8 +26,10 @@ def the_device() -> torch.device:
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def make_fabric(precision: Precision) -> Fabric:
+def make_fabric(precision: Precision) -> "Fabric":
     """Lightning Fabric on that device."""
+    from lightning_fabric import Fabric  # takes as long as torch, and only training needs it
+
     fabrics_word: Literal["bf16-mixed", "32-true"] = "bf16-mixed" if precision == "bfloat16" else "32-true"
     fabric = Fabric(accelerator=the_device().type, devices=1, precision=fabrics_word)
     fabric.launch()

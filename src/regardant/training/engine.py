@@ -7,23 +7,28 @@ is in the checkpoint: a run that was interrupted ends bit-equal to one that was 
 
 import contextlib
 import math
+import os
 import signal
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
-from lightning_fabric import Fabric
 from torch import Tensor, nn
+from torch.nn.utils import get_total_norm
 
+from regardant.errors import RunError
 from regardant.layers.dropout import DropoutKey
 from regardant.training.checkpoints import latest_checkpoint, load_checkpoint, save_checkpoint, save_weights
 from regardant.training.config import TrainingConfig
 from regardant.training.optimizers import build_optimizer
 from regardant.training.reporting import Reporter
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 LOG_EVERY = 10
 """Updates between two lines of metrics: numbers wait on the device until then, so that no step waits for them."""
@@ -106,7 +111,7 @@ class Trainer:
     """Trains a job in a run folder, from its start or its last checkpoint. Use `fit` once."""
 
     def __init__(
-        self, job: Job, config: TrainingConfig, run: Path, *, fabric: Fabric, dropout_key: DropoutKey, seed: int
+        self, job: Job, config: TrainingConfig, run: Path, *, fabric: "Fabric", dropout_key: DropoutKey, seed: int
     ) -> None:
         self.job, self.config, self.run, self.fabric = job, config, run, fabric
         self.dropout_key = dropout_key
@@ -137,7 +142,6 @@ class Trainer:
             finished = not self.stop_asked
             if finished and cursor.validated_at != cursor.update:
                 self._validate()
-            self._report()
             self._checkpoint()
         return Outcome(cursor, finished, self.targets)
 
@@ -179,9 +183,12 @@ class Trainer:
 
     def _clip(self) -> Tensor:
         if self.config.clip_norm:
-            norm = self.fabric.clip_gradients(self.model, self.optimizer, max_norm=self.config.clip_norm)
-            return norm if isinstance(norm, Tensor) else torch.tensor(float("nan"))
-        return torch.nn.utils.get_total_norm([p.grad for p in self.job.model.parameters() if p.grad is not None])
+            norm = self.fabric.clip_gradients(
+                self.model, self.optimizer, max_norm=self.config.clip_norm, error_if_nonfinite=False
+            )
+            assert norm is not None
+            return norm
+        return get_total_norm([p.grad for p in self.job.model.parameters() if p.grad is not None])
 
     def _progress(self) -> float:
         """The share of the budget that is spent: of the one that is nearest its end."""
@@ -221,6 +228,7 @@ class Trainer:
     def _report(self) -> None:
         if not self.waiting:
             return
+        self._refuse_infinite_gradients()
         targets = sum(count for _, count, _ in self.waiting)
         loss = float(torch.stack([plain for plain, _, _ in self.waiting]).sum()) / targets
         self.reporter.train(
@@ -235,6 +243,13 @@ class Trainer:
         )
         self.waiting.clear()
 
+    def _refuse_infinite_gradients(self) -> None:
+        if self.waiting and not torch.stack([norm for *_, norm in self.waiting]).isfinite().all():
+            raise RunError(
+                f"a gradient was not finite, at update {self.cursor.update:,} or shortly before: train anew with a "
+                "lower training.schedule.learning_rate"
+            )
+
     def _save_weights(self, numbers: dict[str, float]) -> None:
         told = {name: f"{value:.6g}" for name, value in numbers.items()}
         save_weights(
@@ -248,12 +263,13 @@ class Trainer:
             self._checkpoint()
 
     def _checkpoint(self) -> None:
-        self._report()
+        self._refuse_infinite_gradients()
         state = {
             "model": self.job.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "average": self.average.state_dict(),
             "cursor": asdict(self.cursor),
+            "waiting": self.waiting,  # told when it would have been, so that metrics.jsonl shows no checkpoints
         }
         save_checkpoint(self.run, state, self.cursor.update, self.config.keep_checkpoints)
         self.saved = self.cursor.seconds
@@ -267,6 +283,8 @@ class Trainer:
         self.optimizer.load_state_dict(state["optimizer"])
         self.average.load_state_dict(state["average"])
         self.cursor = Cursor(**state["cursor"])
+        device = self.fabric.device
+        self.waiting = [(plain.to(device), targets, norm.to(device)) for plain, targets, norm in state["waiting"]]
         self.planned = self.job.plan(self.cursor.epoch)
 
     @contextlib.contextmanager
@@ -276,7 +294,8 @@ class Trainer:
         def ask_to_stop(number: int, frame: FrameType | None) -> None:
             self.stop_asked = True
             signal.signal(number, signal.default_int_handler)
-            self.reporter.say("stopping after this update; press again to drop it")
+            with contextlib.suppress(OSError):  # past Python's buffer, in which the signal may have come
+                os.write(2, b"\nstopping after this update; press again to drop it\n")
 
         handlers: dict[int, Any] = {}
         with contextlib.suppress(ValueError):  # not in the main thread: nobody can press Ctrl-C here

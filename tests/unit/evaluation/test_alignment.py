@@ -72,10 +72,11 @@ def test_equal_weights_link_the_first():
     assert extract_links(np.array([[0.2, 0.4, 0.4]])) == {(1, 0)}
 
 
-def test_a_threshold_links_all_that_come_near_the_heaviest():
+def test_a_threshold_also_links_each_source_word_to_its_heaviest_target_word():
     weights = np.array([[0.5, 0.4, 0.1], [0.05, 0.9, 0.05]])
-    assert extract_links(weights, 0.7) == {(0, 0), (1, 0), (1, 1)}
-    assert extract_links(weights, 0.9) == {(0, 0), (1, 1)}
+    assert extract_links(weights) == {(0, 0), (1, 1)}
+    assert extract_links(weights, 0.05) == {(0, 0), (1, 1), (2, 0)}
+    assert extract_links(weights, 0.1) == {(0, 0), (1, 1)}
 
 
 def test_a_row_of_zeros_and_an_empty_matrix_have_no_links():

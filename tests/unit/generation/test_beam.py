@@ -38,7 +38,7 @@ def every_target(model, source, limit, length_penalty):
 
 
 def plain_beam_search(model, source, limit, config):
-    """The same search for one sentence in plain Python, without any early stop but W endings."""
+    """The same search for one sentence in plain Python, without any early stop but W endings and nothing better."""
     live, ended = [(0.0, [])], []
     for length in range(1, limit + 1):
         candidates = [
@@ -53,7 +53,9 @@ def plain_beam_search(model, source, limit, config):
                 ended.append((total / length**config.length_penalty, written[:-1], True))
         live = [(total, written) for total, written in candidates if written[-1] != EOS][: config.beam_size]
         if len(ended) >= config.beam_size:
-            break
+            worst_kept = sorted((score for score, *_ in ended), reverse=True)[config.nbest - 1]
+            if not live or live[0][0] / length**config.length_penalty <= worst_kept:
+                break
     cut = [(total / limit**config.length_penalty, written, False) for total, written in live]
     return (sorted(ended, reverse=True) + cut)[: config.nbest]
 

@@ -44,7 +44,7 @@ class AlignmentChoice:
     shift: bool
     """Whether a word's row is that of the step which reads it, one after the step which wrote it (Chen et al. 2020)."""
     threshold: float
-    """A link is as heavy as this share of the target word's heaviest one, at least."""
+    """How much of its weight a target word must give to a source word that has no heavier one, to be linked to it too."""
     validation_error_rate: float
 
     def as_dict(self) -> dict[str, Any]:
@@ -104,6 +104,6 @@ def _between_words(weights: NDArray[Any], translator: Translator, source: str, t
 
 def _words_of_tokens(tokenizer: Tokenizer, text: str) -> list[int]:
     """The word of every token, EOS last."""
-    text = tokenizer.normalise(text)
+    # Of the text as it was given, as gold links count: normalised, an unknown word is the three words < unk >.
     spans = [(word.start, word.end) for word in words(text)]
-    return [*word_of_token(tokenizer.spans(tokenizer.encode(text)), spans), NO_WORD]
+    return [*word_of_token(tokenizer.backend.encode(text).offsets, spans), NO_WORD]

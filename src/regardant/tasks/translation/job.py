@@ -69,7 +69,8 @@ class TranslationJob:
 
     def _interval(self) -> int:
         """Updates between validations: by counting tokens and not by the clock, so that a run can be repeated."""
-        training = self.config.training
         cost = DECODING_COST * int(self.validation.target_lengths.sum())
-        a_batch = int(self.batches.target_lengths.sum()) / len(self.plan(0))
-        return max(10, math.ceil(cost / VALIDATION_SHARE / (a_batch * training.accumulate)))
+        # Not batches times accumulate: an epoch's last update has what is left.
+        updates_of_an_epoch = math.ceil(len(self.plan(0)) / self.config.training.accumulate)
+        an_update = int(self.batches.target_lengths.sum()) / updates_of_an_epoch
+        return max(10, math.ceil(cost / VALIDATION_SHARE / an_update))

@@ -27,7 +27,7 @@ def lecture_page(
         pictures.append(
             AttentionPicture(
                 title=pair.source,
-                source=[word.text for word in words(translator.tokenizers.source.normalise(pair.source))],
+                source=[word.text for word in words(pair.source)],
                 target=[word.text for word in words(text)],
                 weights=weights[:, :-1],
                 gold=pair.links if text == pair.target else (),

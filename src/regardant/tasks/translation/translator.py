@@ -16,8 +16,9 @@ from regardant.generation.scoring import score_pairs
 from regardant.generation.search import generate_all
 from regardant.models.encoder_decoder import EncoderDecoder
 
-SENTENCE_END = re.compile(r"(?<=[.!?…。！？])\s+")
-SPACE = re.compile(r"\s+")
+SENTENCE_END = re.compile(r"(?<=[.!?…。！？])(?=\s)")
+WORD_END = re.compile(r"(?<=\S)(?=\s)")
+"""Both leave the space with what follows, as the pieces of a tokenizer do."""
 LINE_BREAK = re.compile(r"[\r\n]+")
 
 
@@ -153,6 +154,6 @@ def _units(line: str, tokenizer: Tokenizer, longest: int) -> Iterator[list[int]]
         if len(ids) <= longest:
             yield ids
             continue
-        for word in SPACE.split(sentence):
+        for word in WORD_END.split(sentence):
             ids = tokenizer.encode(word)
             yield from (ids[start : start + longest] for start in range(0, len(ids), longest))

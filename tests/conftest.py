@@ -1,0 +1,81 @@
+"""What many tests share: one thread, and small translators that `regardant.run.train` made."""
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from regardant import config as configuration
+from regardant import run
+from regardant.data.parallel import Splits
+from regardant.tasks.translation.config import TranslationConfig
+from regardant.tasks.translation.evaluation import TestSet, test_sets
+
+torch.set_num_threads(1)  # sums come in one order, and parallel test processes do not fight for cores
+
+TINY: dict[str, Any] = {
+    "data": {
+        "kind": "grammar",
+        "train_size": 1000,
+        "validation_size": 40,
+        "test_size": 110,
+        "heldout_size": 10,
+    },
+    "tokenizer": {"kind": "word", "vocab_size": 250},
+    "model": {
+        "preset": None,
+        "d_model": 32,
+        "num_heads": 2,
+        "d_ff": 64,
+        "dropout": 0.0,
+        "max_length": 48,
+        "encoder": {"num_layers": 1},
+        "decoder": {"num_layers": 1},
+    },
+    "training": {
+        "max_updates": 300,
+        "batch_tokens": 400,
+        "validate_every": 150,
+        "precision": "float32",
+        "best_by": "loss",
+        "schedule": {"kind": "linear", "learning_rate": 1e-2, "warmup_steps": 20},
+        "averaging": {"kind": "ema", "decay": 0.9},
+    },
+    "evaluation": {"bootstrap_samples": 10},
+}
+"""English to French, learned for two seconds: wrong, but of other words for other sources."""
+
+
+@pytest.fixture(scope="session")
+def tiny_config() -> Callable[..., TranslationConfig]:
+    """The recipe TINY with fields set as by --set."""
+
+    def load(*overrides: str) -> TranslationConfig:
+        return configuration.load(TranslationConfig, copy.deepcopy(TINY), overrides, origin="tiny")
+
+    return load
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory, tiny_config) -> Callable[..., run.Run]:
+    """The run of TINY with fields set, trained once a process. Its folder is shared: copy it to change it."""
+    runs: dict[tuple[str, ...], run.Run] = {}
+
+    def train(*overrides: str) -> run.Run:
+        if overrides not in runs:
+            folder: Path = tmp_path_factory.mktemp("runs") / "tiny"
+            assert run.train(tiny_config(*overrides), folder, say=lambda line: None).finished
+            runs[overrides] = run.load(folder)
+        return runs[overrides]
+
+    return train
+
+
+@pytest.fixture(scope="session")
+def test_set(trained) -> TestSet:
+    """110 sentences that TINY has not seen, with references and gold alignments."""
+    text = trained().folder / "data" / "text"
+    return test_sets(text, Splits.load(text))[0]

@@ -1,0 +1,179 @@
+"""The same command goes on where a run stopped, and ends bit-equal to a run that never stopped.
+
+Precision and attention kernel are decided by timing, so all runs but the first get its run.yaml: one decision for all.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+import yaml
+
+from regardant import run
+from regardant.errors import ConfigError
+from regardant.training.checkpoints import latest_checkpoint, load_checkpoint, load_weights
+
+OVERRIDES = (
+    "data.train_size=400",
+    "training.max_updates=60",
+    "training.accumulate=3",
+    "training.batch_tokens=250",
+    "training.validate_every=25",
+    "training.keep_checkpoints=3",
+    "model.dropout=0.3",
+)
+EVERY_UPDATE = "training.checkpoint_minutes=1e-9"
+"""How often a checkpoint is written."""
+
+CLOCK = {"time", "took", "tokens_per_second"}
+
+
+def quietly(line):
+    pass
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(trained):
+    folder = trained(*OVERRIDES).folder
+    assert latest_checkpoint(folder).stem == "update-00000060"
+    return folder
+
+
+def begin_alike(uninterrupted, folder):
+    """A run about to start whose precision and kernel are decided as in the other."""
+    folder.mkdir()
+    shutil.copy(uninterrupted / "run.yaml", folder)
+    return folder
+
+
+def start_training(tiny_config, folder, *overrides):
+    """`regardant train` as a process of its own."""
+    recipe = folder.with_suffix(".yaml")
+    recipe.write_text(yaml.safe_dump(tiny_config(*OVERRIDES, *overrides).model_dump(mode="json", by_alias=True)))
+    command = [
+        sys.executable,
+        "-c",
+        "from regardant.cli import main; main()",
+        "train",
+        str(recipe),
+        "--out",
+        str(folder),
+    ]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, text=True)
+
+
+def wait_for(process, condition):
+    deadline = time.monotonic() + 300
+    while not condition():
+        assert process.poll() is None, process.stdout.read()
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+def newest_update(folder):
+    return max((int(path.stem.removeprefix("update-")) for path in folder.glob("checkpoints/*.pt")), default=0)
+
+
+def events(folder):
+    lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return [{name: value for name, value in json.loads(line).items() if name not in CLOCK} for line in lines]
+
+
+def assert_bit_equal(folder, other):
+    assert (folder / "model.safetensors").read_bytes() == (other / "model.safetensors").read_bytes()
+    states = [load_checkpoint(latest_checkpoint(one)) for one in (folder, other)]
+    for part in ("model", "optimizer", "average"):
+        torch.testing.assert_close(states[0][part], states[1][part], rtol=0, atol=0)
+    for state in states:
+        for timed in ("seconds", "validation_seconds"):
+            del state["cursor"][timed]
+    assert states[0]["cursor"] == states[1]["cursor"]
+
+
+def test_an_interrupted_run_saves_exits_with_130_and_ends_bit_equal(tmp_path, tiny_config, uninterrupted):
+    folder = begin_alike(uninterrupted, tmp_path / "interrupted")
+    metrics = folder / "metrics.jsonl"
+    process = start_training(tiny_config, folder)
+    wait_for(process, lambda: metrics.is_file() and metrics.stat().st_size)  # told of update 10, in the second epoch
+    process.send_signal(signal.SIGINT)
+    told, _ = process.communicate(timeout=300)
+    assert process.returncode == 130, told
+    stopped_at = load_checkpoint(latest_checkpoint(folder))["cursor"]["update"]
+    assert 10 <= stopped_at < 60, told
+    assert f"stopped at update {stopped_at}, saved" in told
+    process = start_training(tiny_config, folder)
+    told, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, told
+    assert f"going on from update {stopped_at} " in told
+    assert_bit_equal(folder, uninterrupted)
+    assert events(folder) == events(uninterrupted)
+
+
+def test_a_killed_run_goes_on_from_its_last_checkpoint_and_ends_bit_equal(tmp_path, tiny_config, uninterrupted):
+    folder = begin_alike(uninterrupted, tmp_path / "killed")
+    process = start_training(tiny_config, folder, EVERY_UPDATE)
+    wait_for(process, lambda: newest_update(folder) > 26)  # a validation lies behind it
+    process.kill()
+    process.communicate()
+    assert load_checkpoint(latest_checkpoint(folder))["cursor"]["update"] < 60
+    assert run.train(tiny_config(*OVERRIDES), folder, quietly).finished
+    assert_bit_equal(folder, uninterrupted)
+    assert events(folder) == events(uninterrupted)
+
+
+def test_the_same_seed_and_threads_give_the_same_weights_twice(tmp_path, tiny_config, uninterrupted):
+    again = begin_alike(uninterrupted, tmp_path / "again")
+    assert run.train(tiny_config(*OVERRIDES), again, quietly).finished
+    assert_bit_equal(again, uninterrupted)
+    assert events(again) == events(uninterrupted)
+    assert (again / "tokenizer.json").read_bytes() == (uninterrupted / "tokenizer.json").read_bytes()
+
+
+def test_another_seed_gives_other_weights_from_the_same_text(tmp_path, tiny_config, uninterrupted):
+    folder = begin_alike(uninterrupted, tmp_path / "seed-2")
+    shutil.copy(uninterrupted / "tokenizer.json", folder)
+    shutil.copytree(uninterrupted / "data", folder / "data")
+    record = folder / "run.yaml"
+    record.write_text(record.read_text(encoding="utf-8").replace("seed: 1\n", "seed: 2\n"), encoding="utf-8")
+    run.train(tiny_config(*OVERRIDES, "seed=2", "training.max_updates=3"), folder, quietly)
+    weights, others = (load_weights(one / "model.safetensors") for one in (folder, uninterrupted))
+    assert not any(torch.equal(weights[name], others[name]) for name in others)
+
+
+def test_a_finished_run_is_left_as_it_is(tmp_path, tiny_config, uninterrupted):
+    folder = shutil.copytree(uninterrupted, tmp_path / "finished")
+    outcome = run.train(tiny_config(*OVERRIDES), folder, quietly)
+    assert outcome.finished and outcome.targets == 0
+    assert_bit_equal(folder, uninterrupted)
+    assert events(folder) == events(uninterrupted)
+
+
+def test_a_higher_budget_goes_on_from_the_end(tmp_path, tiny_config, uninterrupted):
+    folder = shutil.copytree(uninterrupted, tmp_path / "longer")
+    outcome = run.train(tiny_config(*OVERRIDES, "training.max_updates=65"), folder, quietly)
+    assert outcome.finished and outcome.cursor.update == 65
+    assert events(folder)[: len(events(uninterrupted))] == events(uninterrupted)
+    assert events(folder)[-1]["update"] == 65
+
+
+@pytest.mark.parametrize(
+    ("override", "told"),
+    [
+        ("model.dropout=0.2", "model.dropout was 0.3, is 0.2"),
+        ("training.schedule.learning_rate=1e-3", "training.schedule.learning_rate was 0.01, is 0.001"),
+        ("seed=2", "seed was 1, is 2"),
+    ],
+)
+def test_changed_settings_are_refused_in_a_line_that_names_them(override, told, tiny_config, uninterrupted):
+    before = (uninterrupted / "metrics.jsonl").read_bytes()
+    with pytest.raises(ConfigError, match=told) as refusal:
+        run.train(tiny_config(*OVERRIDES, override), uninterrupted, quietly)
+    assert "\n" not in str(refusal.value) and "give another --out" in str(refusal.value)
+    assert (uninterrupted / "metrics.jsonl").read_bytes() == before

@@ -1,0 +1,139 @@
+"""It learns: made-up tasks whose answer is known, solved within seconds on one thread.
+
+A model of one layer that cannot copy or reverse eight symbols has a fault, whatever its other tests say.
+"""
+
+import json
+import math
+from collections import Counter
+from itertools import chain
+
+import pytest
+
+from regardant import config as configuration
+from regardant import run
+from regardant.data.parallel import Splits
+from regardant.data.vocabulary import EOS
+from regardant.tasks.translation.alignment import choose_alignment, word_attention
+from regardant.tasks.translation.config import TranslationConfig
+
+TOY = {
+    "data": {
+        "symbols": 10,
+        "min_length": 3,
+        "max_length": 8,
+        "train_size": 5000,
+        "validation_size": 100,
+        "test_size": 200,
+    },
+    "tokenizer": {"kind": "word"},
+    "model": {
+        "preset": None,
+        "d_model": 32,
+        "num_heads": 2,
+        "d_ff": 64,
+        "dropout": 0.0,
+        "max_length": 16,
+        "encoder": {"num_layers": 1},
+        "decoder": {"num_layers": 1},
+    },
+    "training": {
+        "max_updates": 500,
+        "batch_tokens": 800,
+        "validate_every": 500,
+        "precision": "float32",
+        "label_smoothing": 0.0,
+        "schedule": {"kind": "linear", "learning_rate": 1e-2, "warmup_steps": 50},
+        "averaging": {"kind": "ema", "decay": 0.95},
+    },
+    "generation": {"beam_size": 1},
+    "evaluation": {"bootstrap_samples": 10},
+}
+VOCAB_SIZE = 10 + 5  # with the special tokens
+
+
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory):
+    """The run that learned a toy, with fields set; each once."""
+    runs = {}
+
+    def train(kind, *overrides):
+        if (kind, overrides) not in runs:
+            folder = tmp_path_factory.mktemp("learning") / kind
+            document = TOY | {"data": TOY["data"] | {"kind": kind}}
+            run.train(configuration.load(TranslationConfig, document, overrides), folder, say=lambda line: None)
+            runs[kind, overrides] = run.load(folder)
+        return runs[kind, overrides]
+
+    return train
+
+
+def accuracy(trained):
+    """Of whole sequences, none of which was trained on."""
+    return trained.evaluate()["test"]["accuracy"]
+
+
+def events(trained, name):
+    lines = (trained.folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return [event for event in map(json.loads, lines) if event["event"] == name]
+
+
+@pytest.mark.parametrize("kind", ["copy", "reverse"])
+def test_sequences_never_seen_come_out_right(learned, kind):
+    assert accuracy(learned(kind)) >= 0.9
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        pytest.param(("model.norm=post", "training.schedule.learning_rate=5e-3"), id="post-norm"),
+        pytest.param(("model.num_key_heads=1", "model.tie_embeddings=none"), id="shared-keys"),
+        pytest.param(("model.positions.kind=learned",), id="learned-positions", marks=pytest.mark.slow),
+        pytest.param(("training.accumulate=2", "training.batch_tokens=400"), id="accumulated", marks=pytest.mark.slow),
+        pytest.param(("training.averaging.kind=none",), id="not-averaged", marks=pytest.mark.slow),
+    ],
+)
+def test_every_kind_of_model_learns_to_copy(learned, overrides):
+    assert accuracy(learned("copy", *overrides)) >= 0.9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["copy", "reverse"])
+def test_bfloat16_learns_too(learned, kind):
+    assert accuracy(learned(kind, "training.precision=bfloat16")) >= 0.9
+
+
+def test_the_loss_falls_from_chance_to_almost_nothing(learned):
+    losses = [event["loss"] for event in events(learned("copy"), "train")]
+    assert 0.8 * math.log(VOCAB_SIZE) < losses[0] < 2 * math.log(VOCAB_SIZE)
+    assert losses[19] < 1.0  # 200 updates
+    assert events(learned("copy"), "validation")[-1]["loss"] < 0.05
+
+
+def test_label_smoothing_lifts_the_loss_to_its_floor_and_the_answers_stay_right(learned):
+    """Whoever learns the smoothed distribution exactly gives the right symbol 1 - s + s / V."""
+    smoothed = learned("copy", "training.label_smoothing=0.2")
+    floor = -math.log(1 - 0.2 + 0.2 / VOCAB_SIZE)
+    assert events(smoothed, "validation")[-1]["loss"] == pytest.approx(floor, abs=0.05)
+    assert accuracy(smoothed) >= 0.9
+
+
+@pytest.mark.parametrize("kind", ["copy", "reverse"])
+def test_attention_looks_where_the_answer_stands(learned, kind):
+    trained = learned(kind)
+    random = [f"{number * 7919 % 10**6:06}" for number in range(1, 101)]
+    sources = [" ".join(digits) for digits in random]
+    targets = [" ".join(digits if kind == "copy" else digits[::-1]) for digits in random]
+    gold = [{(place if kind == "copy" else 5 - place, place) for place in range(6)}] * len(sources)
+    choice = choose_alignment(word_attention(trained.translator, sources, targets), gold)
+    assert choice.validation_error_rate < 0.1
+
+
+def test_text_is_learned_beyond_the_frequencies_of_its_words(trained):
+    """English to French from a thousand pairs, against the best guess that reads nothing at all."""
+    text = Splits.load(trained().folder / "data" / "text")
+    ids = trained().translator.tokenizers.target.encode_batch(list(text.train["target"]))
+    counts = Counter(chain(*ids, [EOS] * len(ids)))
+    shares = [count / counts.total() for count in counts.values()]
+    entropy = -sum(share * math.log(share) for share in shares)
+    assert events(trained(), "validation")[-1]["loss"] < 0.5 * entropy

@@ -1,0 +1,230 @@
+"""PyTorch's own layers and ours, with the same weights, give the same answers and gradients."""
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from regardant.attention import KERNELS, ScaledDotProduct, ScaledDotProductConfig, View
+from regardant.layers.multi_head import CrossAttention, HeadShape, SelfAttention
+from regardant.layers.residual import Residual
+from regardant.models.base import Vectors
+from regardant.models.config import EncoderDecoderConfig
+from regardant.models.encoder_decoder import EncoderDecoder
+from regardant.positions import SinusoidalConfig
+
+D_MODEL, NUM_HEADS, D_FF, NUM_LAYERS = 16, 4, 40, 3
+SOURCE_LENGTH, TARGET_LENGTH = 7, 5
+REAL = torch.tensor([[True] * 7, [True] * 4 + [False] * 3])
+FUTURE = torch.ones(TARGET_LENGTH, TARGET_LENGTH).triu(1).bool()
+"""True = hidden, as PyTorch has it."""
+
+every_kernel = pytest.mark.parametrize("kernel", KERNELS)
+every_norm = pytest.mark.parametrize("norm", ["pre", "post"])
+
+
+def assert_equal(found, expected):
+    assert_close(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def vectors(length, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(2, length, D_MODEL, generator=generator, requires_grad=True)
+
+
+def with_kernel(module, kernel):
+    for part in module.modules():
+        if isinstance(part, ScaledDotProduct):
+            part.kernel = KERNELS[kernel]
+    return module
+
+
+def assert_equal_with_gradients(found, expected, inputs):
+    assert_equal(found, expected)
+    weighted = torch.linspace(-1, 1, found.numel()).view_as(found)
+    assert_equal(*(torch.autograd.grad(answer, inputs, weighted, retain_graph=True) for answer in (found, expected)))
+
+
+def randomise(module):
+    """Biases and norms too, which start at zeros and ones and would hide an exchange."""
+    for parameter in module.parameters():
+        if parameter.dim() == 1:
+            nn.init.normal_(parameter, mean=0.5)
+
+
+@torch.no_grad()
+def copy_linear(ours, theirs):
+    ours.weight.copy_(theirs.weight)
+    ours.bias.copy_(theirs.bias)
+
+
+@torch.no_grad()
+def copy_self_attention(ours: SelfAttention, theirs: nn.MultiheadAttention):
+    ours.query_key_value.weight.copy_(theirs.in_proj_weight)
+    ours.query_key_value.bias.copy_(theirs.in_proj_bias)
+    copy_linear(ours.output, theirs.out_proj)
+
+
+@torch.no_grad()
+def copy_cross_attention(ours: CrossAttention, theirs: nn.MultiheadAttention):
+    for part, rows in ((ours.query, slice(0, D_MODEL)), (ours.key_value, slice(D_MODEL, None))):
+        part.weight.copy_(theirs.in_proj_weight[rows])
+        part.bias.copy_(theirs.in_proj_bias[rows])
+    copy_linear(ours.output, theirs.out_proj)
+
+
+def copy_layer(ours, theirs):
+    """An encoder's layer, or a decoder's, which has one sublayer more."""
+    copy_self_attention(ours.self_attention, theirs.self_attn)
+    writes = [ours.after_self_attention, ours.after_feed_forward]
+    if hasattr(theirs, "multihead_attn"):
+        copy_cross_attention(ours.cross_attention, theirs.multihead_attn)
+        writes.insert(1, ours.after_cross_attention)
+    copy_linear(ours.feed_forward.widen, theirs.linear1)
+    copy_linear(ours.feed_forward.narrow, theirs.linear2)
+    for i, write in enumerate(writes, start=1):
+        assert isinstance(write, Residual)
+        copy_linear(write.norm, getattr(theirs, f"norm{i}"))
+
+
+def copy_stack(ours, theirs):
+    for our_layer, their_layer in zip(ours.layers, theirs.layers, strict=True):
+        copy_layer(our_layer, their_layer)
+    if theirs.norm is not None:
+        copy_linear(ours.final_norm, theirs.norm)
+
+
+def multi_head(kernel, cross=False):
+    torch.manual_seed(0)
+    theirs = nn.MultiheadAttention(D_MODEL, NUM_HEADS, batch_first=True)
+    randomise(theirs)
+    shape, config = HeadShape(D_MODEL, NUM_HEADS, NUM_HEADS), ScaledDotProductConfig()
+    if cross:
+        crossing = CrossAttention(shape, config)
+        copy_cross_attention(crossing, theirs)
+        return with_kernel(crossing, kernel), theirs
+    positions = SinusoidalConfig().build(d_model=D_MODEL, num_heads=NUM_HEADS, max_length=SOURCE_LENGTH)
+    ours = SelfAttention(shape, config, positions)
+    copy_self_attention(ours, theirs)
+    return with_kernel(ours, kernel), theirs
+
+
+def models(norm, kernel="sdpa"):
+    """Ours, and PyTorch's with the same layers. Its stacks end in a norm of their own, which ours have when pre."""
+    torch.manual_seed(0)
+    options = {"dropout": 0.0, "batch_first": True, "norm_first": norm == "pre"}
+    sizes = (D_MODEL, NUM_HEADS, D_FF)
+    last_norms = [nn.LayerNorm(D_MODEL) if norm == "pre" else None for _ in range(2)]
+    theirs = nn.Transformer(
+        D_MODEL,
+        NUM_HEADS,
+        custom_encoder=nn.TransformerEncoder(
+            nn.TransformerEncoderLayer(*sizes, **options), NUM_LAYERS, last_norms[0], enable_nested_tensor=False
+        ),
+        custom_decoder=nn.TransformerDecoder(nn.TransformerDecoderLayer(*sizes, **options), NUM_LAYERS, last_norms[1]),
+        batch_first=True,
+    )
+    randomise(theirs)
+    for layers in (theirs.encoder.layers, theirs.decoder.layers):
+        for layer in layers:
+            nn.init.normal_(layer.linear1.weight, std=0.3)  # the copies of a stack begin alike
+    stack = {"num_layers": NUM_LAYERS}
+    config = EncoderDecoderConfig(
+        preset=None, d_model=D_MODEL, num_heads=NUM_HEADS, d_ff=D_FF, dropout=0, norm=norm, encoder=stack, decoder=stack
+    )
+    ours = EncoderDecoder(config, 11, 11)
+    copy_stack(ours.encoder, theirs.encoder)
+    copy_stack(ours.decoder, theirs.decoder)
+    return with_kernel(ours, kernel), theirs
+
+
+@every_kernel
+def test_self_attention_equals_multihead_attention(kernel):
+    ours, theirs = multi_head(kernel)
+    x = vectors(SOURCE_LENGTH)
+    assert_equal_with_gradients(ours(x, View()), theirs(x, x, x, need_weights=False)[0], x)
+
+
+@every_kernel
+def test_causal_self_attention_equals_multihead_attention(kernel):
+    ours, theirs = multi_head(kernel)
+    x = vectors(TARGET_LENGTH)
+    expected, _ = theirs(x, x, x, attn_mask=FUTURE, need_weights=False)
+    assert_equal_with_gradients(ours(x, View(causal=True)), expected, x)
+
+
+@every_kernel
+def test_padded_self_attention_equals_multihead_attention(kernel):
+    ours, theirs = multi_head(kernel)
+    x = vectors(SOURCE_LENGTH)
+    expected, _ = theirs(x, x, x, key_padding_mask=~REAL, need_weights=False)
+    assert_equal_with_gradients(ours(x, View(keys=REAL)), expected, x)
+
+
+@every_kernel
+def test_cross_attention_equals_multihead_attention(kernel):
+    ours, theirs = multi_head(kernel, cross=True)
+    x, memory = vectors(TARGET_LENGTH), vectors(SOURCE_LENGTH, seed=1)
+    expected, _ = theirs(x, memory, memory, key_padding_mask=~REAL, need_weights=False)
+    found = ours(x, ours.project(memory), View(keys=REAL))
+    assert_equal_with_gradients(found, expected, (x, memory))
+
+
+def test_the_weights_seen_at_a_place_equal_those_of_multihead_attention():
+    ours, theirs = multi_head("sdpa")
+    seen = []
+    ours.place.register_forward_hook(lambda module, inputs, answer: seen.append(module.mechanism.weights(*inputs)))
+    x = vectors(SOURCE_LENGTH)
+    ours(x, View(keys=REAL))
+    _, expected = theirs(x, x, x, key_padding_mask=~REAL, average_attn_weights=False)
+    assert_equal(seen[0], expected)
+
+
+@every_norm
+def test_one_encoder_layer_equals_its_twin(norm):
+    ours, theirs = models(norm)
+    x = vectors(SOURCE_LENGTH)
+    found = ours.encoder.layers[1](x, View(keys=REAL))
+    assert_equal_with_gradients(found, theirs.encoder.layers[1](x, src_key_padding_mask=~REAL), x)
+
+
+@every_norm
+def test_one_decoder_layer_equals_its_twin(norm):
+    ours, theirs = models(norm)
+    x, memory = vectors(TARGET_LENGTH), vectors(SOURCE_LENGTH, seed=1)
+    found = ours.decoder.layers[1](x, View(causal=True), memory, View(keys=REAL))
+    expected = theirs.decoder.layers[1](x, memory, tgt_mask=FUTURE, memory_key_padding_mask=~REAL)
+    assert_equal_with_gradients(found, expected, (x, memory))
+
+
+@every_kernel
+@every_norm
+def test_the_whole_stack_equals_the_transformer(norm, kernel):
+    ours, theirs = models(norm, kernel)
+    source, target = vectors(SOURCE_LENGTH, seed=1), vectors(TARGET_LENGTH)
+    found = ours.decoder(target, Vectors(ours.encoder(source, REAL), REAL))
+    expected = theirs(source, target, tgt_mask=FUTURE, src_key_padding_mask=~REAL, memory_key_padding_mask=~REAL)
+    assert_equal_with_gradients(found, expected, (source, target))
+
+
+@every_norm
+def test_training_moves_both_alike(norm):
+    ours, theirs = models(norm)
+    source, target = vectors(SOURCE_LENGTH, seed=1).detach(), vectors(TARGET_LENGTH).detach()
+    stacks = nn.ModuleList([ours.encoder, ours.decoder])
+    first, second = (torch.optim.SGD(module.parameters(), lr=0.01) for module in (stacks, theirs))
+    for _ in range(3):
+        found = ours.decoder(target, Vectors(ours.encoder(source, REAL), REAL))
+        expected = theirs(source, target, tgt_mask=FUTURE, src_key_padding_mask=~REAL, memory_key_padding_mask=~REAL)
+        assert_close(found, expected, rtol=1e-4, atol=1e-4)
+        for answer, optimizer in ((found, first), (expected, second)):
+            optimizer.zero_grad()
+            (answer - 1).abs().mean().backward()
+            optimizer.step()
+
+
+@pytest.mark.parametrize(("preset", "parameters"), [("base", 63_082_496), ("big", 214_245_376)])
+def test_the_published_sizes_have_exactly_their_parameters(preset, parameters):
+    with torch.device("meta"):
+        model = EncoderDecoder(EncoderDecoderConfig(preset=preset), 37_000, 37_000)
+    assert sum(parameter.numel() for parameter in model.parameters()) == parameters

@@ -1,0 +1,58 @@
+import pytest
+import torch
+from torch.testing import assert_close
+
+from regardant.attention import KERNELS, View, kernels
+from regardant.attention.kernels import matmul, sdpa
+
+
+def tensors(num_keys=6):
+    generator = torch.Generator().manual_seed(0)
+    return [torch.randn(2, 4, n, 8, generator=generator) for n in (6, num_keys, num_keys)]
+
+
+def test_beyond_its_longest_matmul_hands_over(monkeypatch):
+    handed_over = []
+
+    def counted(*arguments):
+        handed_over.append(arguments)
+        return sdpa(*arguments)
+
+    monkeypatch.setattr(kernels, "sdpa", counted)
+    monkeypatch.setattr(kernels, "LONGEST_MATMUL", 6)
+    short, long = (matmul(*tensors(n), View(), 0.3) for n in (6, 7))
+    assert len(handed_over) == 1
+    assert_close(short, sdpa(*tensors(6), View(), 0.3))
+    assert_close(long, sdpa(*tensors(7), View(), 0.3))
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("scale", [1.0, 0.125])
+def test_the_scale_is_obeyed(kernel, scale):
+    q, k, v = tensors()
+    assert_close(KERNELS[kernel](q, k, v, View(), scale), torch.softmax(q @ k.mT * scale, -1) @ v)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_scores_of_a_thousand_overflow_nothing(kernel):
+    q, k, v = (x.requires_grad_() for x in tensors())
+    mixed = KERNELS[kernel](q * 100, k * 100, v, View(causal=True), 1.0)
+    assert mixed.isfinite().all()
+    assert all(gradient.isfinite().all() for gradient in torch.autograd.grad(mixed.sum(), (q, k, v)))
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_under_autocast_the_answer_is_bfloat16(kernel):
+    q, k, v = tensors()
+    exact = KERNELS[kernel](q, k, v, View(causal=True), 0.3)
+    with torch.autocast("cpu", torch.bfloat16):
+        mixed = KERNELS[kernel](*(x.bfloat16() for x in (q, k, v)), View(causal=True), 0.3)
+    assert mixed.dtype == torch.bfloat16
+    assert (mixed - exact).abs().max() < 0.05
+
+
+def test_a_second_derivative_through_matmul_is_refused_and_not_wrong():
+    q, k, v = (x.requires_grad_() for x in tensors())
+    (gradient,) = torch.autograd.grad(matmul(q, k, v, View(), 0.3).square().sum(), q, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        gradient.sum().backward()

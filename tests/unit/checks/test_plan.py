@@ -1,0 +1,129 @@
+import json
+import math
+
+import pytest
+import torch
+
+from regardant import run
+from regardant.tasks.translation.task import prepare_training
+
+JSON_KEYS = {
+    "parameters",
+    "memory_bytes",
+    "flops_per_token",
+    "tokens_per_epoch",
+    "tokens_per_second",
+    "seconds",
+    "updates",
+    "epochs",
+    "source_padding",
+    "target_padding",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """One for all plans: the text is the same."""
+    return tmp_path_factory.mktemp("plan")
+
+
+@pytest.fixture(scope="module")
+def plan(folder, tiny_config):
+    """What is prepared and planned for TINY with fields set."""
+
+    def make(*overrides):
+        prepared, _, planned = run.plan(tiny_config(*overrides), folder, lambda line: None)
+        return prepared, planned
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def tiny_plan(plan):
+    return plan()
+
+
+def parameters_by_hand(vocab_size, d, f, *, final_norms):
+    """One encoder and one decoder layer, all embeddings tied, positions without weights."""
+    norm, attention, feed_forward = 2 * d, 4 * (d * d + d), d * f + f + f * d + d
+    encoder, decoder = attention + feed_forward + 2 * norm, 2 * attention + feed_forward + 3 * norm
+    return vocab_size * d + encoder + decoder + final_norms * norm
+
+
+def test_parameters_are_exact_and_tied_ones_count_once(tiny_plan):
+    prepared, planned = tiny_plan
+    vocab_size = prepared.job.corpus.tokenizers.target.vocab_size
+    assert planned.parameters == parameters_by_hand(vocab_size, 32, 64, final_norms=2)
+
+
+def test_untied_embeddings_and_learned_positions_count_too(tiny_plan, plan):
+    prepared, planned = plan("model.norm=post", "model.tie_embeddings=none", "model.positions.kind=learned")
+    vocab_size = prepared.job.corpus.tokenizers.target.vocab_size
+    more = 2 * vocab_size * 32 + 2 * 48 * 32
+    assert planned.parameters == parameters_by_hand(vocab_size, 32, 64, final_norms=0) + more
+
+
+def test_tokens_and_padding_are_those_of_an_epoch(tiny_plan):
+    prepared, planned = tiny_plan
+    batches = [prepared.job.load(planned_batch) for planned_batch in prepared.job.plan(0)]
+    assert planned.tokens_per_epoch == sum(batch.target_tokens for batch in batches)
+    places = sum(batch.source.numel() for batch in batches)
+    assert planned.source_padding == pytest.approx(sum(int((b.source == 0).sum()) for b in batches) / places)
+    places = sum(batch.target[:, 1:].numel() for batch in batches)
+    assert planned.target_padding == pytest.approx(sum(int((b.target == 0).sum()) for b in batches) / places)
+
+
+def test_the_computing_is_six_flops_a_weight_and_token(tiny_plan):
+    """Two forward and four backward, embeddings not multiplied; attention itself adds little at these lengths."""
+    prepared, planned = tiny_plan
+    batch = prepared.job.load(prepared.job.batches.middling())
+    vocab_size, d, f = prepared.job.corpus.tokenizers.target.vocab_size, 32, 64
+    a_source_token = 4 * d * d + 2 * d * f + 2 * d * d  # the encoder, and its keys and values for the decoder
+    a_target_token = 4 * d * d + 2 * d * d + 2 * d * f + d * vocab_size
+    weights = batch.source.numel() * a_source_token + batch.target[:, 1:].numel() * a_target_token
+    assert planned.flops_per_token == pytest.approx(6 * weights / batch.target_tokens, rel=0.15)
+
+
+def test_memory_holds_at_least_weights_gradients_and_adam(tiny_plan):
+    _, planned = tiny_plan
+    assert 16 * planned.parameters < planned.memory_bytes < 8 << 30
+
+
+def test_updates_follow_the_budget_that_ends_first(plan):
+    prepared, one = plan("training.max_updates=null", "training.max_epochs=3", "training.accumulate=4")
+    updates_per_epoch = math.ceil(len(prepared.job.plan(0)) / 4)
+    assert (one.updates, one.epochs) == (3 * updates_per_epoch, 3)
+    _, both = plan("training.max_updates=2", "training.max_epochs=3", "training.accumulate=4")
+    assert both.updates == 2 and both.epochs == pytest.approx(2 / updates_per_epoch)
+
+
+def test_the_time_expected_is_that_of_all_tokens_and_some_validation(tiny_plan):
+    _, planned = tiny_plan
+    training = planned.epochs * planned.tokens_per_epoch / planned.tokens_per_second
+    assert training < planned.seconds < 1.2 * training
+
+
+def test_a_run_bounded_by_minutes_is_expected_to_take_them(plan):
+    _, planned = plan("training.max_updates=null", "training.max_minutes=2")
+    assert planned.seconds == pytest.approx(120, rel=0.01)
+    assert planned.updates > 100
+
+
+def test_planning_changes_no_weight_and_leaves_no_gradient(tiny_plan, tiny_config, folder):
+    prepared, _ = tiny_plan
+    model, fresh = prepared.job.model, prepare_training(tiny_config(), folder, lambda line: None).job.model
+    assert all(torch.equal(weight, fresh.state_dict()[name]) for name, weight in model.state_dict().items())
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_what_json_gets(tiny_plan):
+    _, planned = tiny_plan
+    assert json.loads(json.dumps(planned.as_dict())).keys() == JSON_KEYS
+
+
+def test_people_get_a_line_a_subject(tiny_plan):
+    _, planned = tiny_plan
+    lines = planned.lines()
+    assert lines[0].split() == ["parameters", f"{planned.parameters:,}"]
+    assert any(f"{planned.updates:,} updates" in line for line in lines)
+    assert not any("\n" in line for line in lines)

@@ -1,0 +1,45 @@
+import math
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from regardant.positions import SinusoidalConfig
+from regardant.positions.sinusoidal import sinusoids
+
+OF_FOUR = [
+    [0, 1, 0, 1],
+    [0.841471, 0.540302, 0.010000, 0.999950],
+    [0.909297, -0.416147, 0.019999, 0.999800],
+    [0.141120, -0.989992, 0.029996, 0.999550],
+]
+SECOND_OF_EIGHT = [0.841471, 0.540302, 0.099833, 0.995004, 0.010000, 0.999950, 0.001000, 1.000000]
+
+
+def test_the_first_positions_of_four_numbers_are_right_to_six_digits():
+    assert_close(sinusoids(torch.arange(4), 4), torch.tensor(OF_FOUR), rtol=0, atol=6e-7)
+
+
+def test_position_one_of_eight_numbers_is_right_to_six_digits():
+    assert_close(sinusoids(torch.tensor([1]), 8)[0], torch.tensor(SECOND_OF_EIGHT), rtol=0, atol=6e-7)
+
+
+@pytest.mark.parametrize("d_model", [6, 7, 512])
+def test_every_number_is_the_formula_however_far(d_model):
+    for position in (0, 5, 9_999):
+        code = sinusoids(torch.tensor([position]), d_model)[0].tolist()
+        for i in range(d_model):
+            angle = position / 10000 ** ((i - i % 2) / d_model)
+            assert code[i] == pytest.approx(math.cos(angle) if i % 2 else math.sin(angle), abs=1e-6)
+
+
+def test_the_scheme_gives_the_rows_of_its_positions():
+    scheme = SinusoidalConfig().build(d_model=6, num_heads=2, max_length=20)
+    at = torch.tensor([19, 3, 3])
+    assert scheme.acts_on == "input"
+    assert_close(scheme.embed(at), sinusoids(at, 6))
+
+
+def test_the_table_is_neither_learned_nor_saved():
+    scheme = SinusoidalConfig().build(d_model=6, num_heads=2, max_length=20)
+    assert not list(scheme.parameters()) and not scheme.state_dict()

@@ -1,0 +1,93 @@
+import pytest
+import torch
+
+from regardant.data.parallel import Splits
+from regardant.models.config import EncoderDecoderConfig
+from regardant.tasks.translation.choices import (
+    EPOCHS,
+    LEARNING_RATES,
+    LEAST_UPDATES,
+    MOST_MINUTES,
+    choose_minutes,
+    choose_model,
+    choose_schedule,
+    count_words,
+    vocab_size_for,
+)
+from regardant.training.config import TrainingConfig
+
+AUTO = EncoderDecoderConfig(preset="auto")
+
+
+@pytest.mark.parametrize(
+    ("num_words", "expected"), [(0, 300), (1000, 300), (10_000, 800), (700_000, 6600), (10**9, 32_000)]
+)
+def test_vocabularies_grow_with_the_root_of_the_corpus(num_words, expected):
+    assert vocab_size_for(num_words) == expected
+
+
+def test_words_are_counted_on_both_sides(trained, test_set):
+    splits = Splits.load(trained().folder / "data" / "text")
+    expected = sum(len(f"{pair['source']} {pair['target']}".split()) for pair in splits.train)
+    assert count_words(splits) == expected > 4000
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="an accelerator feeds larger models")
+@pytest.mark.parametrize(
+    ("num_pairs", "d_model", "dropout"),
+    [(100, 128, 0.3), (199_000, 128, 0.3), (200_000, 256, 0.2), (999_000, 256, 0.2), (2_000_000, 256, 0.1)],
+)
+def test_larger_corpora_get_larger_models_with_less_dropout(num_pairs, d_model, dropout):
+    chosen = choose_model(AUTO, num_pairs)
+    assert (chosen.d_model, chosen.dropout, chosen.norm) == (d_model, dropout, "pre")
+
+
+def test_what_is_given_goes_before_what_is_chosen():
+    config = EncoderDecoderConfig(preset="auto", dropout=0.05, norm="post", encoder={"num_layers": 2})
+    chosen = choose_model(config, 100)
+    assert (chosen.dropout, chosen.norm, chosen.encoder.num_layers) == (0.05, "post", 2)
+    assert (chosen.preset, chosen.d_model, chosen.decoder.num_layers) == ("tiny", 128, 4)
+
+
+@pytest.mark.parametrize("preset", ["base", None])
+def test_a_preset_that_is_given_stays(preset):
+    config = EncoderDecoderConfig(preset=preset)
+    assert choose_model(config, 100) is config
+
+
+@pytest.mark.parametrize("preset", LEARNING_RATES)
+def test_the_rate_suits_the_preset_where_the_schedule_is_open(tiny_config, preset):
+    config = tiny_config().model_copy(update={"training": TrainingConfig(max_updates=9, accumulate=2)})
+    training = choose_schedule(config, EncoderDecoderConfig(preset=preset))
+    assert (training.schedule.kind, training.schedule.learning_rate) == ("linear", LEARNING_RATES[preset])
+    assert training.model_copy(update={"schedule": config.training.schedule}) == config.training
+
+
+def test_a_schedule_that_is_given_stays(tiny_config):
+    config = tiny_config("training.schedule.learning_rate=0.123")
+    assert choose_schedule(config, EncoderDecoderConfig(preset="tiny")).schedule.learning_rate == 0.123
+
+
+def test_minutes_that_are_given_or_not_wanted_stay():
+    for minutes, updates in ((5, None), (None, 100)):
+        training = TrainingConfig(max_minutes=minutes, max_updates=updates)
+        assert choose_minutes(training, 10**6, 1000).max_minutes == minutes
+
+
+@pytest.mark.parametrize("bound", [{"max_updates": 7}, {"max_epochs": 7}])
+def test_auto_minutes_bound_nothing_beside_another_budget(bound):
+    chosen = choose_minutes(TrainingConfig(max_minutes="auto", **bound), 10**9, 1.0)
+    assert chosen.max_minutes is None and {name: getattr(chosen, name) for name in bound} == bound
+
+
+def test_auto_minutes_are_those_of_enough_epochs_at_the_measured_speed():
+    training = TrainingConfig(max_minutes="auto", batch_tokens=4000)
+    chosen = choose_minutes(training, 400_000, 20_000)
+    assert chosen.max_minutes == pytest.approx(1.1 * EPOCHS * 400_000 / 20_000 / 60, abs=0.06)
+    small = choose_minutes(training, 10_000, 20_000)
+    assert small.max_minutes == pytest.approx(1.1 * LEAST_UPDATES * 4000 / 20_000 / 60, abs=0.06)
+
+
+@pytest.mark.parametrize(("tokens_per_second", "expected"), [(1.0, MOST_MINUTES), (1e9, 1.0)])
+def test_auto_minutes_try_nobody_s_patience(tokens_per_second, expected):
+    assert choose_minutes(TrainingConfig(max_minutes="auto"), 10**6, tokens_per_second).max_minutes == expected

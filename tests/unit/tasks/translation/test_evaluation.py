@@ -1,0 +1,135 @@
+import json
+import math
+
+import pytest
+from sacrebleu.metrics.bleu import BLEU
+
+from regardant.data.grammar.config import gold_links
+from regardant.data.parallel import Splits
+from regardant.data.toys import CopyConfig
+from regardant.evaluation.alignment import alignment_error_rate, parse_links
+from regardant.evaluation.translation import TranslationMetrics
+from regardant.generation.config import GenerationConfig
+from regardant.tasks.translation import evaluation
+from regardant.tasks.translation.evaluation import TestSet, choose_on_validation, evaluate_translator, told
+
+GENERATION = GenerationConfig(beam_size=2, length_penalty=0.5)
+METRICS = TranslationMetrics(bootstrap_samples=10)
+JSON_KEYS = {"bleu", "chrf", "ter", "signature", "bleu_interval", "accuracy", "perplexity", "alignment_error_rate"}
+
+
+@pytest.fixture(scope="module")
+def text(trained):
+    return trained().folder / "data" / "text"
+
+
+@pytest.fixture(scope="module")
+def evaluated(trained, text, test_set, tmp_path_factory):
+    """The folder and the scores of the test set."""
+    folder = tmp_path_factory.mktemp("evaluation")
+    translator = trained().translator
+    alignment = choose_on_validation(translator, text, Splits.load(text))
+    scores = evaluate_translator(
+        translator, test_set, folder, generation=GENERATION, metrics=METRICS, alignment=alignment
+    )
+    return folder, scores
+
+
+def lines_of(path):
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def test_every_file_has_a_line_a_sentence(evaluated, test_set):
+    folder, _ = evaluated
+    names = ["test.gold", "test.hyp", "test.json", "test.links", "test.ref", "test.src"]
+    assert sorted(path.name for path in folder.iterdir()) == names
+    assert lines_of(folder / "test.src") == test_set.sources
+    assert lines_of(folder / "test.ref") == test_set.references
+    assert lines_of(folder / "test.gold") == test_set.gold
+    assert len(lines_of(folder / "test.hyp")) == len(lines_of(folder / "test.links")) == len(test_set.sources)
+
+
+def test_bleu_can_be_had_again_from_the_files_by_sacrebleu_alone(evaluated):
+    folder, scores = evaluated
+    bleu = BLEU().corpus_score(lines_of(folder / "test.hyp"), [lines_of(folder / "test.ref")])
+    assert scores["bleu"] == pytest.approx(bleu.score, abs=1e-9)
+    assert 0 < scores["bleu"] < 100
+    assert scores["bleu_interval"][0] <= scores["bleu"] <= scores["bleu_interval"][1]
+    assert "tok:13a" in scores["signature"]
+
+
+def test_the_error_rate_can_be_had_again_from_the_files(evaluated):
+    folder, scores = evaluated
+    predicted, gold = ([parse_links(line) for line in lines_of(folder / f"test.{name}")] for name in ("links", "gold"))
+    assert scores["alignment_error_rate"] == pytest.approx(alignment_error_rate(predicted, gold))
+    assert 0 < scores["alignment_error_rate"] < 1
+
+
+def test_the_scores_are_kept_as_they_are_told(evaluated):
+    folder, scores = evaluated
+    assert json.loads((folder / "test.json").read_text(encoding="utf-8")) == json.loads(json.dumps(scores))
+    assert scores.keys() >= JSON_KEYS
+    assert (scores["beam_size"], scores["length_penalty"], scores["sentences"]) == (2, 0.5, 110)
+
+
+def test_the_hypotheses_are_the_translations(evaluated, trained, test_set):
+    folder, scores = evaluated
+    expected = [translation.text for translation in trained().translator.translate(test_set.sources, GENERATION)]
+    assert lines_of(folder / "test.hyp") == expected
+    same = sum(one == other for one, other in zip(expected, test_set.references, strict=True))
+    assert scores["accuracy"] == same / len(expected)
+
+
+def test_perplexity_is_of_the_references_by_token_with_eos(evaluated, trained, test_set):
+    _, scores = evaluated
+    translator = trained().translator
+    tokens = sum(len(translator.tokenizers.target.encode(text)) + 1 for text in test_set.references)
+    total = sum(translator.score(test_set.sources, test_set.references))
+    assert scores["perplexity"] == pytest.approx(math.exp(-total / tokens), rel=1e-6)
+
+
+def test_a_reference_longer_than_the_model_leaves_perplexity_out_and_nothing_else(trained, tmp_path):
+    tested = TestSet("long", ["The judge sleeps."] * 2, ["Le juge dort.", "le " * 60])
+    scores = evaluate_translator(trained().translator, tested, tmp_path, generation=GENERATION, metrics=METRICS)
+    assert scores["perplexity"] is None and scores["sentences"] == 2
+
+
+def test_pairs_without_gold_links_have_no_error_rate(trained, tmp_path):
+    tested = TestSet("own", ["The judge sleeps."], ["Le juge dort."])
+    scores = evaluate_translator(trained().translator, tested, tmp_path, generation=GENERATION, metrics=METRICS)
+    assert "alignment_error_rate" not in scores
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["own.hyp", "own.json", "own.ref", "own.src"]
+
+
+def test_gold_links_are_kept_for_validation_and_tests_and_none_for_training(text):
+    splits = Splits.load(text)
+    assert gold_links(text, "train") is None
+    assert len(gold_links(text, "validation")) == len(splits.validation)
+    for tested in evaluation.test_sets(text, splits):
+        assert len(tested.gold) == len(tested.sources) == len(tested.references)
+    assert [tested.name for tested in evaluation.test_sets(text, splits)] == ["test", "heldout"]
+
+
+def test_a_corpus_without_links_has_no_gold_and_no_place_to_read_them(trained, tmp_path):
+    toy = tmp_path / "text"
+    splits = CopyConfig(train_size=20, validation_size=5, test_size=5).read(toy, 1)
+    assert [tested.gold for tested in evaluation.test_sets(toy, splits)] == [None]
+    assert choose_on_validation(trained().translator, toy, splits) is None
+
+
+def test_the_place_is_chosen_on_validation_and_beats_chance(trained, text, evaluated):
+    choice = choose_on_validation(trained().translator, text, Splits.load(text))
+    _, scores = evaluated
+    assert scores["alignment"] == choice.as_dict()
+    assert choice.validation_error_rate < 0.8
+    assert (choice.layer, choice.head in (-1, 0, 1)) == (0, True)
+
+
+def test_people_get_bleu_its_signature_and_where_links_were_read(evaluated):
+    _, scores = evaluated
+    lines = told("test", scores)
+    assert lines[0].startswith(f"test: BLEU {scores['bleu']:.2f}") and "110 sentences" in lines[0]
+    assert lines[1].strip() == scores["signature"]
+    assert f"{scores['alignment_error_rate']:.3f}" in lines[2] and "chosen on validation" in lines[2]
+    del scores["alignment_error_rate"]
+    assert len(told("test", scores)) == 2

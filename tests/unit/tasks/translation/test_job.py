@@ -1,0 +1,94 @@
+import math
+
+import pytest
+import torch
+
+from regardant.evaluation.translation import corpus_bleu
+from regardant.generation.config import GenerationConfig
+from regardant.generation.search import generate
+from regardant.tasks.translation.job import DECODING_COST, VALIDATION_SHARE
+from regardant.tasks.translation.task import prepare_training
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("job")
+
+
+@pytest.fixture
+def job(folder, tiny_config):
+    """The job of TINY with fields set, over one text."""
+    return lambda *overrides: prepare_training(tiny_config(*overrides), folder, lambda line: None).job
+
+
+@pytest.mark.parametrize("accumulate", [1, 7, 1000])
+def test_validation_left_open_takes_at_most_a_tenth_of_the_tokens(tiny_config, tmp_path, accumulate):
+    overrides = ["training.validate_every=null", f"training.accumulate={accumulate}", "data.validation_size=600"]
+    made = prepare_training(tiny_config(*overrides), tmp_path, lambda line: None).job
+    batches = [made.load(planned).target_tokens for planned in made.plan(0)]
+    updates = [sum(batches[start : start + accumulate]) for start in range(0, len(batches), accumulate)]
+    validation = sum(made.validation.load(planned).target_tokens for planned in made.validation.plan(0))
+    trained_on = made.validate_every * sum(updates) / len(updates)
+    assert 0.09 < DECODING_COST * validation / trained_on <= VALIDATION_SHARE == 0.1
+
+
+def test_an_interval_that_is_given_stays(job):
+    assert job("training.validate_every=7").validate_every == 7
+
+
+def test_the_plan_of_an_epoch_can_be_repeated_and_another_epoch_differs(job):
+    first, again, next_epoch = job().plan(0), job().plan(0), job().plan(1)
+    assert [batch.tolist() for batch in first] == [batch.tolist() for batch in again]
+    assert [batch.tolist() for batch in first] != [batch.tolist() for batch in next_epoch]
+
+
+def test_every_pair_that_fits_is_in_an_epoch_once(job):
+    made = job("model.max_length=12")
+    pairs = made.corpus.train
+    fitting = sorted(((pairs.source_lengths <= 12) & (pairs.target_lengths <= 12)).nonzero()[0].tolist())
+    taken = sorted(made.batches.kept[index] for batch in made.plan(0) for index in batch)
+    assert taken == fitting
+    assert made.batches.too_long == len(pairs) - len(fitting) > 0
+
+
+def test_label_smoothing_is_in_the_loss_and_not_in_the_plain_one(job, trained):
+    made = job("training.label_smoothing=0.2")
+    made.model.load_state_dict(trained().translator.model.state_dict())
+    batch = made.load(made.plan(0)[0])
+    with torch.no_grad():
+        smoothed, plain = made.loss(made.model, batch, CPU), made.model(batch.source, batch.target)
+    assert float(smoothed.plain) == pytest.approx(float(plain.total), rel=1e-5)
+    assert float(smoothed.total) > 1.1 * float(plain.total)
+
+
+def test_validation_is_of_all_pairs_whatever_their_batches(job, trained):
+    made = job()
+    made.model.load_state_dict(trained().translator.model.state_dict())
+    made.model.eval()
+    with torch.inference_mode():
+        numbers = made.validate(made.model, CPU)
+        pairs = made.corpus.splits.validation
+        tokenizer = made.corpus.tokenizers.target
+        total, tokens, hypotheses = 0.0, 0, []
+        for number in range(len(pairs)):
+            batch = made.corpus.validation.batch([number])
+            loss = made.model(batch.source, batch.target)
+            total, tokens = total + float(loss.total), tokens + loss.tokens
+            found = generate(made.model, batch.source, GenerationConfig(beam_size=1), max_length=48)
+            hypotheses.append(tokenizer.decode(found[0][0].tokens))
+    references = [tokenizer.normalise(text) for text in pairs["target"]]
+    assert numbers["loss"] == pytest.approx(total / tokens, rel=1e-4)
+    assert numbers["perplexity"] == pytest.approx(math.exp(total / tokens), rel=1e-3)
+    assert numbers["bleu"] == pytest.approx(corpus_bleu(hypotheses, references, made.config.evaluation), abs=1e-6)
+    assert 0 < numbers["bleu"] < 100
+
+
+def test_the_largest_batch_has_most_places(job):
+    made = job()
+    places = [made.load(planned) for planned in made.plan(0)]
+    largest = made.load(made.batches.largest())
+    assert largest.source.numel() + largest.target[:, 1:].numel() == max(
+        batch.source.numel() + batch.target[:, 1:].numel() for batch in places
+    )

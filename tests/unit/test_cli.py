@@ -1,0 +1,341 @@
+import json
+import os
+import pty
+import re
+import resource
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import regardant as package
+from regardant import cli, config
+
+SENTENCES = ["the cat sat on a mat .", "a dog ran .", "the old man saw the red house from a big tree .", "new bird ."]
+
+
+@contextmanager
+def program(*arguments: object, **options: object) -> Iterator[subprocess.Popen[bytes]]:
+    """The program as a process of its own."""
+    command = [sys.executable, "-c", "from regardant.cli import main; main()", *map(str, arguments)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "", **options.pop("env", {})}
+    with subprocess.Popen(command, env=environment, **options) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_version_is_the_package_s(regardant):
+    assert regardant("--version").out == f"regardant {package.__version__}\n"
+
+
+def test_no_command_shows_the_help(regardant):
+    said = regardant()
+    assert said.code == 2
+    assert all(f"\n  {command.callback.__name__} " in said.err for command in cli.app.registered_commands)
+
+
+@pytest.mark.parametrize("verb", ["translate", "evaluate"])
+def test_help_says_how_the_length_penalty_counts(regardant, verb):
+    text = re.sub(r"\s+", " ", regardant(verb, "--help").out)
+    assert "Rank by log-probability / length ** ALPHA; length in tokens, EOS counted; 0 ranks by the sum alone." in text
+
+
+def test_recipes_lists_every_recipe_with_its_header(regardant):
+    out = regardant("recipes").out
+    for name in config.recipes():
+        assert f"{name}\n    {config.header(name).splitlines()[0]}\n" in out
+
+
+# train
+
+
+def test_train_shows_progress_on_stderr_and_leaves_a_run(regardant, corpus, tmp_path):
+    said = regardant("train", corpus / "tiny.yaml", "--out", tmp_path / "r")
+    assert (said.code, said.out) == (0, "")
+    assert "200 of 200 pairs kept" in said.err
+    assert "expected time" in said.err
+    assert "validation at update 20" in said.err
+    assert f"regardant evaluate {tmp_path / 'r'}" in said.err
+    kept = {entry.name for entry in (tmp_path / "r").iterdir()}
+    assert kept >= {"run.yaml", "model.safetensors", "tokenizer.json", "metrics.jsonl", "checkpoints", "data"}
+    assert not any(name.startswith(".") for name in kept)
+
+
+def test_train_goes_to_runs_and_the_recipe_s_name(regardant, corpus, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert regardant("train", corpus / "tiny.yaml", "--set", "training.max_updates=1").code == 0
+    assert Path("runs/tiny/run.yaml").is_file()
+
+
+@pytest.mark.parametrize("recipe", ["run.yaml", "tiny.yaml"])
+def test_the_same_command_or_the_run_s_own_file_goes_on_with_a_run(regardant, corpus, own_run, recipe):
+    given = [own_run / recipe] if recipe == "run.yaml" else [corpus / recipe, "--out", own_run]
+    said = regardant("train", *given, "--set", "training.max_updates=25")
+    assert said.code == 0
+    assert "going on from update 20" in said.err
+    assert f"{own_run}: 25 updates" in said.err
+
+
+def test_a_recipe_s_name_goes_before_a_folder_of_that_name(regardant, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("translation").mkdir()
+    said = regardant("train", "translation")
+    assert said.err.splitlines()[0] == "regardant: translation: 2 problems"
+
+
+def test_an_interrupted_training_saves_and_says_how_to_go_on(corpus, tmp_path):
+    command = ("train", corpus / "tiny.yaml", "--out", tmp_path / "r", "--set", "training.max_updates=1000000")
+    with program(*command, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if b"validation at update 10 " in line:
+                process.send_signal(signal.SIGINT)
+                break
+        rest = process.stderr.read().decode()
+        assert process.wait(60) == 130
+    assert "the same command goes on from there" in rest
+    assert "Traceback" not in rest
+    assert list((tmp_path / "r" / "checkpoints").iterdir())
+
+
+# plan
+
+
+def test_plan_prints_what_training_will_cost(regardant, corpus):
+    said = regardant("plan", corpus / "tiny.yaml")
+    assert said.code == 0
+    assert [line.split()[0] for line in said.lines[:4]] == ["parameters", "memory", "computing", "padding"]
+    assert said.lines[4] == "training        20 updates, 5.0 passes over 1,375 tokens"
+
+
+def test_plan_as_json_is_one_object_and_nothing_is_left_behind(regardant, corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    said = regardant("plan", corpus / "tiny.yaml", "--json")
+    assert len(said.lines) == 1
+    assert json.loads(said.out).keys() >= {"parameters", "memory_bytes", "flops_per_token", "seconds", "updates"}
+    assert not list(tmp_path.glob("regardant-plan-*"))
+
+
+# evaluate
+
+
+def test_evaluate_as_json_is_one_object(regardant, own_run):
+    said = regardant("evaluate", own_run, "--json")
+    assert (said.code, len(said.lines)) == (0, 1)
+    scores = json.loads(said.out)
+    assert scores.keys() >= {"bleu", "chrf", "ter", "signature", "accuracy", "perplexity"}
+    assert (scores["sentences"], scores["beam_size"]) == (8, 5)
+    assert scores == json.loads((own_run / "evaluation" / "test.json").read_text(encoding="utf-8"))
+
+
+def test_evaluate_for_people_names_scores_signature_and_where_they_are_kept(regardant, own_run):
+    said = regardant("evaluate", own_run, "--beam-size", "1")
+    assert said.lines[0].startswith("test: BLEU ")
+    assert said.lines[1].startswith("  nrefs:1|")
+    assert said.lines[-1] == f"kept in {own_run / 'evaluation'}"
+
+
+def test_evaluate_on_other_data_leaves_the_run_s_own_scores_alone(regardant, own_run, tmp_path):
+    regardant("evaluate", own_run)
+    before = (own_run / "evaluation" / "test.json").read_bytes()
+    for name, line in (("test.en", "the cat ."), ("test.fr", "le chat .")):
+        (tmp_path / name).write_text(line + "\n", encoding="utf-8")
+    said = regardant("evaluate", own_run, "--json", "--data", tmp_path / "test.en", "--data", tmp_path / "test.fr")
+    assert json.loads(said.out)["sentences"] == 1
+    assert (own_run / "evaluation" / "test.json").read_bytes() == before
+    assert (own_run / "evaluation" / "test.en.src").read_text(encoding="utf-8") == "the cat .\n"
+
+
+def test_evaluate_on_the_grammar_has_the_alignment_error_rate_and_both_test_sets(regardant, corpus, tmp_path):
+    grammar = "data={kind: grammar, train_size: 300, validation_size: 10, test_size: 12, heldout_size: 14}"
+    trained = regardant("train", corpus / "tiny.yaml", "--out", tmp_path / "r", "--set", grammar)
+    assert trained.code == 0, trained.err
+    scores = json.loads(regardant("evaluate", tmp_path / "r", "--json").out)
+    assert 0 <= scores["alignment_error_rate"] <= 1
+    assert (scores["sentences"], scores["heldout"]["sentences"]) == (12, 14)
+    assert "alignment error rate" in regardant("evaluate", tmp_path / "r").out
+
+
+# translate
+
+
+def test_a_line_comes_out_for_every_line_that_goes_in(regardant, tiny_run):
+    raw = "the cat\r\n\r\n  \na\u2028dog\x85ran\nred\tman\n\nold\x0ctree\nthe end".encode()
+    said = regardant("translate", tiny_run, stdin=raw)
+    assert (said.code, said.err) == (0, "")
+    assert [bool(line) for line in said.lines] == [True, False, False, True, True, False, True, True]
+    assert said.out.endswith("\n")
+    read = [json.loads(line)["source"] for line in regardant("translate", tiny_run, "--json", stdin=raw).lines]
+    assert read == ["the cat", "", "  ", "a\u2028dog\x85ran", "red\tman", "", "old\x0ctree", "the end"]
+
+
+def test_where_spaces_and_line_feeds_are_tokens_a_line_stays_a_line(regardant, corpus, tmp_path):
+    command = ("train", corpus / "tiny.yaml", "--out", tmp_path / "r", "--set", "tokenizer.kind=byte")
+    assert regardant(*command, "--set", "training.max_updates=1").code == 0
+    said = regardant("translate", tmp_path / "r", "--prefix", "a\r\nb", stdin=["one", "  ", "two"])
+    assert [line.startswith("a b") for line in said.lines] == [True, False, True]
+    assert said.lines[1] == ""
+
+
+def test_nothing_in_gives_nothing_out(regardant, tiny_run):
+    assert regardant("translate", tiny_run, stdin=b"").out == ""
+
+
+def test_a_byte_order_mark_is_not_text(regardant, tiny_run):
+    said = regardant("translate", tiny_run, "--json", stdin=b"\xef\xbb\xbfthe cat\n")
+    assert json.loads(said.out)["source"] == "the cat"
+
+
+def test_lines_are_translated_in_their_order_through_all_batches(regardant, tiny_run, monkeypatch):
+    lines = [*SENTENCES * 3, "", "a cat " * 40]
+    by_one = [regardant("translate", tiny_run, line).out.removesuffix("\n") for line in lines]
+    assert len(set(by_one)) >= len(SENTENCES)
+    monkeypatch.setattr(cli, "LINES_AT_ONCE", 3)
+    said = regardant("translate", tiny_run, stdin=lines)
+    assert said.lines == by_one
+    assert said.err.startswith(f"line {len(lines)}: longer than the model's 32 tokens")
+
+
+def test_sentences_on_the_command_line_are_translated_as_those_on_stdin(regardant, tiny_run):
+    assert regardant("translate", tiny_run, *SENTENCES).out == regardant("translate", tiny_run, stdin=SENTENCES).out
+    assert regardant("translate", tiny_run, "").out == "\n"
+
+
+def test_nbest_gives_that_many_candidates_best_first(regardant, tiny_run):
+    said = regardant("translate", tiny_run, "--nbest", 7, "--with-scores", *SENTENCES)
+    assert len(said.lines) == len(SENTENCES)
+    for line in said.lines:
+        cells = line.split("\t")
+        scores = [float(score) for score in cells[::2]]
+        assert len(scores) == len(set(cells[1::2])) == 7
+        assert scores == sorted(scores, reverse=True)
+    without_scores = regardant("translate", tiny_run, "--nbest", 2, *SENTENCES)
+    assert [len(line.split("\t")) for line in without_scores.lines] == [2] * len(SENTENCES)
+
+
+def test_json_holds_source_texts_scores_tokens_and_notes(regardant, tiny_run):
+    said = regardant("translate", tiny_run, "--json", "--nbest", 2, "the cat", "", "a cat " * 40)
+    cat, empty, long = map(json.loads, said.lines)
+    assert cat["source"] == "the cat"
+    assert len(cat["translations"]) == 2
+    assert cat["translations"][0].keys() == {"text", "score", "tokens"}
+    assert [candidate["text"] for candidate in empty["translations"]] == [""]
+    assert any("longer than the model" in note for note in long["notes"])
+
+
+def test_every_translation_begins_with_the_prefix(regardant, tiny_run):
+    said = regardant("translate", tiny_run, "--prefix", "le chat", "the cat", "a cat " * 40, "")
+    assert [line.startswith("le chat") for line in said.lines] == [True, True, False]
+
+
+def test_options_of_the_search_are_obeyed(regardant, tiny_run):
+    said = regardant("translate", tiny_run, "--no-repeat-ngram-size", 1, *SENTENCES)
+    assert all(len(line.split()) == len(set(line.split())) for line in said.lines)
+    scores = [
+        float(regardant("translate", tiny_run, "--with-scores", "--length-penalty", a, "the cat").out.split("\t")[0])
+        for a in (0, 1)
+    ]
+    assert scores[0] < scores[1] < 0
+
+
+def test_score_prints_the_log_probability_of_each_given_translation(regardant, corpus, tiny_run, tmp_path):
+    sources = ["the cat .", "a\u2028dog ."]
+    targets = ["le chat .", "un\u2028chien ."]
+    (tmp_path / "given.fr").write_bytes("\r\n".join(targets).encode())
+    plain = regardant("translate", tiny_run, "--score", tmp_path / "given.fr", stdin=sources)
+    expected = package.load(tiny_run).score(sources, targets)
+    assert [float(line) for line in plain.lines] == pytest.approx(expected, abs=1e-4)
+    as_json = regardant("translate", tiny_run, "--score", tmp_path / "given.fr", "--json", stdin=sources)
+    assert [json.loads(line)["target"] for line in as_json.lines] == targets
+
+
+def test_a_pipe_that_is_closed_early_ends_the_program_quietly(tiny_run):
+    lines = b"the cat sat .\n" * 3000
+    with program(
+        "translate", tiny_run, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+        reader = os.fdopen(os.dup(process.stderr.fileno()), "rb")
+        try:
+            process.stdin.write(lines)
+            process.stdin.close()
+        except BrokenPipeError:
+            pass
+        assert process.stdout.readline().endswith(b"\n")
+        process.stdout.close()
+        with reader:
+            assert reader.read() == b""
+        assert process.wait(60) == 1
+
+
+def test_output_is_utf8_whatever_the_locale(tiny_run, tmp_path):
+    (tmp_path / "a.txt").write_bytes("d\u2019\u00e9t\u00e9\n".encode())
+    latin = {"PYTHONIOENCODING": "latin-1", "LC_ALL": "C"}
+    command = ("translate", tiny_run, "--json")
+    with (
+        (tmp_path / "a.txt").open("rb") as stdin,
+        program(*command, stdin=stdin, stdout=subprocess.PIPE, env=latin) as process,
+    ):
+        out, _ = process.communicate(timeout=60)
+    assert json.loads(out.decode("utf-8"))["source"] == "d\u2019\u00e9t\u00e9"
+
+
+def test_on_a_terminal_each_line_is_answered_before_the_next_is_asked(tiny_run):
+    ours, theirs = pty.openpty()
+    with program("translate", tiny_run, stdin=theirs, stdout=subprocess.PIPE) as process:
+        os.close(theirs)
+        assert process.stdout is not None
+        with os.fdopen(ours, "wb", buffering=0) as terminal:
+            for sentence in SENTENCES[:2]:
+                terminal.write(sentence.encode() + b"\n")
+                assert select.select([process.stdout], [], [], 60)[0], "no answer"
+                assert len(process.stdout.readline()) > 1
+            terminal.write(b"\x04")  # end of text
+            assert process.wait(60) == 0
+
+
+# the machine
+
+
+def test_files_that_may_not_grow_end_training_in_one_line(corpus, tmp_path):
+    def as_on_a_full_disk() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (16 << 10, 16 << 10))
+
+    command = ("train", corpus / "tiny.yaml", "--out", tmp_path / "r")
+    with program(*command, stderr=subprocess.PIPE, preexec_fn=as_on_a_full_disk) as process:
+        _, err = process.communicate(timeout=120)
+    assert process.returncode == 2
+    assert b"Traceback" not in err
+    assert err.splitlines()[-1].startswith(b"regardant: ")
+    assert b"File too large" in err.splitlines()[-1]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_behind_stdout_is_one_line():
+    with Path("/dev/full").open("wb") as full, program("recipes", stdout=full, stderr=subprocess.PIPE) as process:
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert b"No space left on device" in err
+    assert len(err.splitlines()) == 1
+
+
+# demo
+
+
+def test_demo_trains_evaluates_translates_and_draws(regardant, configure, tmp_path, monkeypatch):
+    small = configure("data={kind: grammar, train_size: 300, validation_size: 10, test_size: 10, heldout_size: 10}")
+    document = small.model_dump(mode="json", by_alias=True) | {"model": {**small.model.model_dump(), "max_length": 64}}
+    monkeypatch.setattr(config, "recipe", {"demo": document}.__getitem__)
+    said = regardant("demo", "--out", tmp_path / "demo")
+    assert said.code == 0, said.err
+    page = tmp_path / "demo" / "report.html"
+    assert page.is_file()
+    assert said.lines[0].startswith("test: BLEU ")
+    assert said.lines[-1] == f"open {page} in a browser to see where each word comes from"

@@ -1,0 +1,236 @@
+import json
+import shutil
+
+import pytest
+import yaml
+
+import regardant
+from regardant import config, run
+from regardant.attention import KERNELS, ScaledDotProduct
+from regardant.errors import ConfigError, DataError, RunError
+from regardant.training.probes import Decisions
+
+
+def silent(_: str) -> None:
+    """Nobody listens."""
+
+
+# run.yaml
+
+
+def test_a_record_comes_back_as_it_was_written(tiny_run, tmp_path):
+    record = run.Record.read(tiny_run)
+    record.write(tmp_path)
+    assert run.Record.read(tmp_path) == record
+
+
+def test_a_record_says_what_it_was_made_with(tiny_run, configure):
+    content = yaml.safe_load((tiny_run / "run.yaml").read_text(encoding="utf-8"))
+    assert content["regardant"] == regardant.__version__
+    assert content["versions"].keys() == {"python", "torch"}
+    assert content["fingerprints"].keys() == {"train", "validation", "test"}
+    assert content["asked"] == configure().model_dump(mode="json", by_alias=True)
+
+
+@pytest.mark.parametrize("name", ["1e3", "no", "12:30", "0x1F", "a\u2028b"])
+def test_names_that_look_like_numbers_stay_names(configure, tmp_path, name):
+    given = configure().model_dump(mode="json", by_alias=True)
+    given["data"]["source"] = name
+    asked = config.load(type(configure()), given)
+    record = run.Record(
+        asked=asked.model_dump(mode="json", by_alias=True),
+        config=asked,
+        decided=Decisions("float32", "sdpa", 1),
+        fingerprints={},
+        plan={},
+    )
+    record.write(tmp_path)
+    assert run.Record.read(tmp_path).asked["data"]["source"] == name
+
+
+@pytest.mark.parametrize("key", ["asked", "config", "decided", "fingerprints", "plan"])
+def test_a_record_without_a_part_names_it(own_run, key):
+    content = yaml.safe_load((own_run / "run.yaml").read_text(encoding="utf-8"))
+    del content[key]
+    (own_run / "run.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+    with pytest.raises(RunError, match=f"damaged .no '{key}'"):
+        regardant.load(own_run)
+
+
+def test_a_folder_that_is_not_there_is_told_with_the_nearest_name(tiny_run):
+    with pytest.raises(RunError, match=r"there is no run .*tinny; did you mean tiny"):
+        regardant.load(tiny_run.with_name("tinny"))
+
+
+# training
+
+
+def test_training_measures_before_it_starts_and_says_what_it_will_cost(configure, tmp_path):
+    said = []
+    outcome = run.train(configure("training.max_updates=2"), tmp_path / "r", said.append)
+    assert outcome.finished and outcome.cursor.update == 2
+    assert said[0].strip() == "200 of 200 pairs kept"
+    assert any(line.startswith("precision float32, attention kernel") for line in said)
+    assert any(line.startswith("training        2 updates") for line in said)
+
+
+def test_a_start_that_came_to_nothing_is_begun_anew_with_the_text_as_it_is_now(corpus, configure, tmp_path):
+    folder = tmp_path / "r"
+    with pytest.raises(ConfigError, match="does not fit this corpus"):
+        run.train(configure("tokenizer={kind: bpe, vocab_size: 9000}"), folder, silent)
+    assert not (folder / "run.yaml").exists()
+    english, french = ((corpus / name).read_text(encoding="utf-8") for name in ("a.en", "a.fr"))
+    (tmp_path / "a.en").write_text(english.replace("cat", "tiger"), encoding="utf-8")
+    (tmp_path / "a.fr").write_text(french.replace("chat", "tigre"), encoding="utf-8")
+    (folder / "notes").write_text("mine", encoding="utf-8")
+    run.train(configure(f"data.root={tmp_path}", "training.max_updates=1"), folder, silent)
+    assert "tiger" in (folder / "tokenizer.json").read_text(encoding="utf-8")
+    assert (folder / "notes").read_text(encoding="utf-8") == "mine"
+    assert not (folder / run.UNFINISHED).exists()
+
+
+@pytest.mark.parametrize("held", ["notes", "data", "model.safetensors"])
+def test_a_folder_that_holds_something_else_is_left_alone(configure, tmp_path, held):
+    (tmp_path / held).mkdir()
+    with pytest.raises(RunError, match="not empty and no run"):
+        run.train(configure(), tmp_path, silent)
+    assert [entry.name for entry in tmp_path.iterdir()] == [held]
+
+
+def test_a_budget_may_change_and_nothing_else(own_run, configure):
+    outcome = run.train(configure("training.max_updates=23", "training.patience=90"), own_run, silent)
+    assert outcome.cursor.update == 23
+    with pytest.raises(ConfigError, match=r"model\.d_ff was 32, is 64; seed was 1, is 2"):
+        run.train(configure("model.d_ff=64", "seed=2"), own_run, silent)
+
+
+def test_a_finished_run_is_left_as_it_is_by_the_same_command(own_run, configure):
+    weights = (own_run / "model.safetensors").read_bytes()
+    metrics = (own_run / "metrics.jsonl").read_bytes()
+    assert run.train(configure(), own_run, silent).cursor.update == 20
+    assert (own_run / "model.safetensors").read_bytes() == weights
+    assert (own_run / "metrics.jsonl").read_bytes() == metrics
+
+
+def test_planning_says_nothing_of_its_result_and_trains_nothing(configure, tmp_path):
+    said = []
+    _, decisions, planned = run.plan(configure(), tmp_path, said.append)
+    assert not set(planned.lines()) & set(said)
+    assert (planned.updates, decisions.precision) == (20, "float32")
+    assert not (tmp_path / "run.yaml").exists() and not (tmp_path / "checkpoints").exists()
+
+
+# using a run
+
+
+def test_a_run_translates_with_the_kernel_that_was_measured_best(own_run):
+    content = yaml.safe_load((own_run / "run.yaml").read_text(encoding="utf-8"))
+    for kernel in KERNELS:
+        content["decided"]["kernel"] = kernel
+        (own_run / "run.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+        modules = regardant.load(own_run).translator.model.modules()
+        used = [module.kernel for module in modules if isinstance(module, ScaledDotProduct)]
+        assert used and all(one is KERNELS[kernel] for one in used)
+
+
+def test_a_run_gives_text_score_and_tokens(tiny_run):
+    translations = regardant.load(tiny_run).translate(["the cat .", ""], beam_size=3, nbest=2)
+    assert [len(translation.candidates) for translation in translations] == [2, 1]
+    best = translations[0]
+    assert best.text and best.tokens and best.score == best.candidates[0].score < 0
+    assert (translations[1].text, translations[1].tokens) == ("", [])
+
+
+def test_nbest_alone_widens_the_beam_and_a_beam_that_is_given_stays(tiny_run):
+    loaded = regardant.load(tiny_run)
+    assert loaded.generation(nbest=9).beam_size == 9
+    assert loaded.generation(nbest=2).beam_size == loaded.config.generation.beam_size == 5
+    assert loaded.generation(length_penalty=None, beam_size=None) == loaded.config.generation
+    with pytest.raises(ConfigError, match=r"nbest \(4\) must be at most beam_size \(3\)"):
+        loaded.generation(nbest=4, beam_size=3)
+
+
+def test_a_misspelt_option_is_named(tiny_run):
+    with pytest.raises(ConfigError, match="beamsize: unknown key; did you mean beam_size"):
+        regardant.load(tiny_run).translate(["the cat"], beamsize=3)
+
+
+def test_scores_are_those_of_the_translations_that_were_found(tiny_run):
+    loaded = regardant.load(tiny_run)
+    found = loaded.translate(["the cat ."], length_penalty=0)[0]
+    assert loaded.score(["the cat ."], [found.text])[0] == pytest.approx(found.score, abs=1e-3)
+
+
+def test_evaluation_keeps_what_it_scored_beside_the_scores(own_run):
+    scores = regardant.load(own_run).evaluate(beam_size=1)
+    kept = own_run / "evaluation"
+    assert scores["test"] == json.loads((kept / "test.json").read_text(encoding="utf-8"))
+    assert {
+        len((kept / f"test.{name}").read_text(encoding="utf-8").splitlines()) for name in ("src", "ref", "hyp")
+    } == {8}
+
+
+def test_a_run_without_its_text_asks_for_some(own_run, tmp_path):
+    (own_run / "data").rename(tmp_path / "away")
+    loaded = regardant.load(own_run)
+    with pytest.raises(RunError, match="holds no test text: give some with --data"):
+        loaded.evaluate()
+    (tmp_path / "x.tsv").write_text("the cat\tle chat\n", encoding="utf-8")
+    assert loaded.evaluate(data=run.read_test_set([tmp_path / "x.tsv"]))["x.tsv"]["sentences"] == 1
+
+
+# other pairs to test on
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("x.tsv", "the cat\tle chat\na dog\tun chien\n"),
+        ("x.tsv", "source\ttarget\nthe cat\tle chat\na dog\tun chien\n"),
+        ("x.tsv", "target\tsource\nle chat\tthe cat\nun chien\ta dog\n"),
+        ("x.csv", 'the cat,le chat\n"a dog",un chien\n'),
+        ("x.csv", "id,target,source\n1,le chat,the cat\n2,un chien,a dog\n"),
+        ("x.jsonl", '{"source": "the cat", "target": "le chat"}\n{"source": "a dog", "target": "un chien"}\n'),
+    ],
+)
+def test_a_table_of_pairs_is_read_with_or_without_names(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    tested = run.read_test_set([path])
+    assert (tested.name, tested.sources, tested.references) == (
+        name,
+        ["the cat", "a dog"],
+        ["le chat", "un chien"],
+    )
+
+
+def test_two_files_are_read_line_for_line(tmp_path):
+    for name, text in (("x.en", "the\u2028cat\n\n"), ("x.fr", "le chat\n\n")):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    tested = run.read_test_set([tmp_path / "x.en", tmp_path / "x.fr"])
+    assert (tested.name, tested.sources, tested.references) == ("x.en", ["the\u2028cat", ""], ["le chat", ""])
+
+
+@pytest.mark.parametrize(
+    ("files", "error", "message"),
+    [
+        (["x.en"], ConfigError, "x.en is no table .*: give a second --data"),
+        (["x.en", "x.fr", "x.de"], ConfigError, "--data was given 3 times"),
+        (["none.tsv"], DataError, "there is no file"),
+        (["three.tsv"], DataError, "has no column source; it has a, b, c"),
+        (["empty.tsv"], DataError, "no pair to evaluate on"),
+    ],
+)
+def test_what_is_no_test_set_is_named(tmp_path, files, error, message):
+    (tmp_path / "three.tsv").write_text("a\tb\tc\n", encoding="utf-8")
+    (tmp_path / "empty.tsv").write_text("", encoding="utf-8")
+    with pytest.raises(error, match=message):
+        run.read_test_set([tmp_path / name for name in files])
+
+
+def test_the_lecture_s_sentences_are_drawn_from_a_run_that_was_not_evaluated_yet(trained, tmp_path):
+    folder = shutil.copytree(trained().folder, tmp_path / "r")
+    page = run.show_lecture_sentences(folder, silent)
+    assert page == folder / "report.html"
+    assert "European Economic Area" in page.read_text(encoding="utf-8")
+    assert (folder / "evaluation" / "test.json").is_file()

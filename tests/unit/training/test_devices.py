@@ -1,0 +1,101 @@
+import resource
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from regardant.errors import OutOfMemory
+from regardant.training import devices
+from regardant.training.devices import available_memory, keep_freed_memory, make_fabric, memory_guard, the_device
+
+GIB = 1 << 30
+
+PLANS_WITH_LITTLE_MEMORY = """
+import sys
+from pathlib import Path
+from regardant import config, run
+from regardant.errors import OutOfMemory
+from regardant.tasks.translation.config import TranslationConfig
+from regardant.tasks.translation.task import prepare_training
+from regardant.training import devices
+
+overrides = ["model.d_ff=4096", "training.batch_tokens=80000", "data.train_size=10000", "training.max_updates=1"]
+recipe = config.load(TranslationConfig, config.recipe("copy"), overrides)
+prepare_training(recipe, Path(sys.argv[1]), print)  # reading and tokenising need more than the 200 MiB
+devices.available_memory = lambda: 200 << 20
+try:
+    run.plan(recipe, Path(sys.argv[1]), print)
+except OutOfMemory as error:
+    print(error)
+"""
+
+
+def test_the_device_is_the_accelerator_if_there_is_one():
+    assert the_device().type == ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+@pytest.mark.parametrize(("precision", "dtype"), [("float32", torch.float32), ("bfloat16", torch.bfloat16)])
+def test_fabric_multiplies_in_the_precision_and_keeps_weights_in_float32(precision, dtype):
+    fabric, layer = make_fabric(precision), torch.nn.Linear(2, 2)
+    model = fabric.setup(layer)
+    assert fabric.device.type == the_device().type
+    with fabric.autocast():
+        assert layer(torch.ones(1, 2, device=fabric.device)).dtype == dtype
+    assert next(model.parameters()).dtype == torch.float32
+
+
+def test_available_memory_is_less_than_there_is():
+    with open("/proc/meminfo", encoding="ascii") as lines:
+        total = int(next(lines).split()[1]) * 1024
+    assert 0 < available_memory() < total
+
+
+def allocate_a_tensor():
+    return torch.empty(2 * GIB, dtype=torch.uint8)
+
+
+def allocate_bytes():
+    return bytearray(2 * GIB)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
+@pytest.mark.parametrize("allocate", [allocate_a_tensor, allocate_bytes])
+def test_running_out_of_memory_is_one_line_with_advice_before_the_system_kills(allocate, monkeypatch):
+    monkeypatch.setattr(devices, "available_memory", lambda: GIB)
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    with pytest.raises(OutOfMemory) as error, memory_guard("take less"):
+        torch.empty(GIB // 4, dtype=torch.uint8)  # fits
+        allocate()
+    assert str(error.value) == "the largest batch does not fit into memory: take less"
+    assert resource.getrlimit(resource.RLIMIT_DATA) == before
+
+
+def test_other_errors_go_through_the_guard():
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    with pytest.raises(RuntimeError, match="must match"), memory_guard("take less"):
+        torch.ones(2) + torch.ones(3)
+    assert resource.getrlimit(resource.RLIMIT_DATA) == before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
+def test_a_plan_whose_batch_does_not_fit_says_what_to_change(tmp_path):
+    command = [sys.executable, "-c", PLANS_WITH_LITTLE_MEMORY, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    told = done.stdout.splitlines()[-1]
+    assert told.startswith("the largest batch does not fit into memory: ")
+    assert "training.batch_tokens" in told and "training.accumulate" in told
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it is glibc that is told")
+def test_freed_memory_is_used_again_without_page_faults():
+    def page_faults():
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        for _ in range(10):
+            torch.ones(4 << 20)  # 16 MiB are 4096 pages
+        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+    keep_freed_memory()
+    page_faults()  # the first time they are new
+    assert page_faults() < 4096

@@ -1,0 +1,81 @@
+import json
+import time
+
+import pytest
+import torch
+
+from regardant.attention import KERNELS, ScaledDotProduct
+from regardant.models.config import EncoderDecoderConfig
+from regardant.models.encoder_decoder import EncoderDecoder
+from regardant.training.probes import Decisions, decide, use_kernel
+
+CPU = torch.device("cpu")
+ALL = {f"{precision}/{kernel}" for precision in ("float32", "bfloat16") for kernel in KERNELS}
+
+
+@pytest.fixture
+def model():
+    sizes = {"d_model": 8, "num_heads": 2, "d_ff": 8}
+    stacks = {"encoder": {"num_layers": 1}, "decoder": {"num_layers": 1}}
+    return EncoderDecoder(EncoderDecoderConfig(preset=None, **sizes, **stacks), 9, 9)
+
+
+def kernels_of(model):
+    found = [module.kernel for module in model.modules() if isinstance(module, ScaledDotProduct)]
+    assert len(found) == 3  # encoder, decoder, cross-attention
+    return set(found)
+
+
+def running(model):
+    """The precision and the kernel in use."""
+    precision = "bfloat16" if torch.is_autocast_enabled("cpu") else "float32"
+    (kernel,) = kernels_of(model)
+    return next(f"{precision}/{name}" for name, known in KERNELS.items() if known is kernel)
+
+
+def decide_where_one_is_fast(model, fast, precision=None):
+    """Every candidate but `fast` takes ten milliseconds."""
+    return decide(model, lambda: time.sleep(0 if running(model) == fast else 0.01), precision, CPU)
+
+
+@pytest.mark.parametrize("fast", sorted(ALL))
+def test_the_fastest_precision_and_kernel_are_taken(model, fast):
+    decided = decide_where_one_is_fast(model, fast)
+    assert f"{decided.precision}/{decided.kernel}" == fast
+    assert decided.seconds.keys() == ALL
+    assert min(decided.seconds, key=decided.seconds.get) == fast
+
+
+def test_a_precision_that_was_asked_for_is_the_only_one_timed(model):
+    decided = decide_where_one_is_fast(model, "float32/sdpa", precision="bfloat16")
+    assert decided.precision == "bfloat16"
+    assert all(name.startswith("bfloat16/") for name in decided.seconds)
+
+
+def test_an_accelerator_is_not_timed(model):
+    steps = []
+    decided = decide(model, lambda: steps.append(1), None, torch.device("cuda"))
+    assert (decided.precision, decided.kernel, steps) == ("bfloat16", "sdpa", [])
+    assert decide(model, lambda: None, "float32", torch.device("cuda")).precision == "float32"
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_all_attention_of_a_model_uses_the_kernel(model, kernel):
+    use_kernel(model, kernel)
+    assert kernels_of(model) == {KERNELS[kernel]}
+
+
+def test_decisions_are_applied_and_come_back_from_run_yaml(model):
+    decided = Decisions("float32", "matmul", torch.get_num_threads(), {"float32/matmul": 0.0125})
+    again = Decisions.from_dict(json.loads(json.dumps(decided.as_dict())))
+    assert again == decided
+    again.apply(model)
+    assert kernels_of(model) == {KERNELS["matmul"]}
+    assert torch.get_num_threads() == decided.threads
+
+
+def test_decisions_are_told_in_a_line():
+    told = Decisions("float32", "matmul", 2, {"float32/sdpa": 0.02, "float32/matmul": 0.0124}).told()
+    assert "float32" in told and "matmul" in told and "2 threads" in told and "12 ms" in told
+    assert "\n" not in told
+    assert "measured" not in Decisions("bfloat16", "sdpa", 1).told()

@@ -54,6 +54,10 @@ UNFINISHED = ".regardant-unfinished"
 """Marks a folder as ours until its run.yaml is there."""
 
 
+FREE_OF_WEIGHTS = {"dropout", "embedding_dropout", "feed_forward_dropout"}
+"""Of a model: what may change where training goes on from an earlier run."""
+
+
 @dataclass(frozen=True)
 class Record:
     """What run.yaml holds."""
@@ -181,8 +185,9 @@ def train(config: TranslationConfig, folder: str | Path, say: Say = print) -> Ou
     folder = Path(folder)
     if (folder / "run.yaml").is_file():
         return _resume(config, folder, say)
+    continued = _taken_over(config)
     _claim(folder)
-    prepared, decisions, planned = plan(config, folder, say)
+    prepared, decisions, planned = plan(continued, folder, say)
     for line in planned.lines():
         say(line)
     record = Record(
@@ -195,6 +200,22 @@ def train(config: TranslationConfig, folder: str | Path, say: Say = print) -> Ou
     record.write(folder)
     (folder / UNFINISHED).unlink()
     return _fit(prepared, decisions, folder)
+
+
+def _taken_over(config: TranslationConfig) -> TranslationConfig:
+    """With the model and the vocabulary of the run that training goes on from, if there is one."""
+    if config.training.start_from is None:
+        return config
+    earlier = Record.read(Path(config.training.start_from)).config
+    given = config.model.model_dump(exclude_unset=True, exclude=FREE_OF_WEIGHTS)
+    if given.get("preset") == "auto":
+        del given["preset"]
+    if differing := _differences(_as_told(earlier.model.model_dump(), given), given, "model."):
+        raise ConfigError(
+            f"training.from {config.training.start_from} has another model ({'; '.join(differing)}): leave model out"
+        )
+    free = config.model.model_dump(exclude_unset=True, include=FREE_OF_WEIGHTS)
+    return config.model_copy(update={"model": earlier.model.model_copy(update=free), "tokenizer": earlier.tokenizer})
 
 
 def _claim(folder: Path) -> None:
@@ -250,6 +271,14 @@ def _decide(prepared: Prepared, device: torch.device) -> Decisions:
     job = prepared.job
     planned = job.batches.middling()
     return decide(job.model, lambda: dry_run(job, planned, device), None if asked == "auto" else asked, device)
+
+
+def _as_told(whole: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
+    """Of a configuration what another one tells too."""
+    return {
+        name: _as_told(whole[name], told) if isinstance(told, dict) and isinstance(whole[name], dict) else whole[name]
+        for name, told in part.items()
+    }
 
 
 def _differences(before: dict[str, Any], now: dict[str, Any], path: str = "") -> list[str]:

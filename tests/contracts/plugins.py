@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regardant.attention import EVERYTHING, Attention, AttentionConfig
+from regardant.attention import Attention, AttentionConfig
 from regardant.attention.base import expand_heads, masked_softmax, softmax_dtype
 from regardant.positions import Positions, PositionsConfig
 
@@ -44,9 +44,8 @@ class Linear(Attention):
 
     honours = frozenset({"causal", "keys"})  # queries share their sums over keys: there is no pair to hide
 
-    def weights(self, q, k, view=EVERYTHING):
-        self.check(view)
-        matches = phi(q) @ phi(expand_heads(k, q.shape[1])).mT
+    def weigh(self, q, k, view):
+        matches = phi(q) @ phi(k).mT
         if (allowed := view.allowed(q, k)) is not None:
             matches = matches * allowed
         return matches / nonzero(matches.sum(-1, keepdim=True))
@@ -114,9 +113,7 @@ class Additive(Attention):
         super().__init__()
         self.score = nn.Parameter(torch.linspace(-1, 1, size))
 
-    def weights(self, q, k, view=EVERYTHING):
-        self.check(view)
-        k = expand_heads(k, q.shape[1])
+    def weigh(self, q, k, view):
         hidden = torch.tanh(q[:, :, :, None] + k[:, :, None])  # [B, H, Q, K, A]
         return masked_softmax(hidden.to(softmax_dtype(q)) @ self.score.to(softmax_dtype(q)), q, k, view)
 

@@ -177,7 +177,7 @@ class AppendedKeys:
 
 
 class Attention(nn.Module):
-    """A mechanism. Write `weights`; override `mix` where the mixed values can be had without building them."""
+    """A mechanism. Write `weigh`; override `mix` where the mixed values can be had without building the weights."""
 
     honours: ClassVar[frozenset[str]] = frozenset(
         {"causal", "keys", "pairs", "bias", "query_positions", "key_positions"}
@@ -187,13 +187,22 @@ class Attention(nn.Module):
     shares_query_and_key: ClassVar[bool] = False
     """Whether the layer gives queries and keys one projection."""
 
-    def weights(self, q: Queries, k: Keys, view: View = EVERYTHING) -> Weights:
-        """How much each query takes from each key. Rows sum to one, or to zero where nothing may be seen."""
+    def weigh(self, q: Queries, k: Keys, view: View) -> Weights:
+        """How much each query takes from each key; k comes with as many heads as q, and the view can be honoured."""
         raise NotImplementedError
 
     def mix(self, q: Queries, k: Keys, v: Values, view: View) -> Mixed:
         """The weighted values; k and v come with as many heads as q."""
-        return self.weights(q, k, view).to(v.dtype) @ v
+        return self.weigh(q, k, view).to(v.dtype) @ v
+
+    def weights(self, q: Queries, k: Keys, view: View = EVERYTHING) -> Weights:
+        """How much each query takes from each key. Rows sum to one, or to zero where nothing may be seen.
+
+        Raises:
+            ValueError: the view asks for what this mechanism cannot honour.
+        """
+        self.check(view)
+        return self.weigh(q, expand_heads(k, q.shape[1]), view)
 
     def forward(self, q: Queries, k: Keys, v: Values, view: View = EVERYTHING) -> Mixed:
         """Weighted values [B, H, Q, E].

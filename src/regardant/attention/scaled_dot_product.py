@@ -7,7 +7,6 @@ import math
 from typing import Literal
 
 from regardant.attention.base import (
-    EVERYTHING,
     Attention,
     AttentionConfig,
     Keys,
@@ -16,7 +15,6 @@ from regardant.attention.base import (
     Values,
     View,
     Weights,
-    expand_heads,
     masked_softmax,
     softmax_dtype,
 )
@@ -40,9 +38,8 @@ class ScaledDotProduct(Attention):
         self.scale = 1 / math.sqrt(head_size)
         self.kernel: Kernel = sdpa
 
-    def weights(self, q: Queries, k: Keys, view: View = EVERYTHING) -> Weights:
-        self.check(view)
-        scores = (q @ expand_heads(k, q.shape[1]).mT).to(softmax_dtype(q)) * self.scale
+    def weigh(self, q: Queries, k: Keys, view: View) -> Weights:
+        scores = (q @ k.mT).to(softmax_dtype(q)) * self.scale
         return masked_softmax(scores, q, k, view)
 
     def mix(self, q: Queries, k: Keys, v: Values, view: View) -> Mixed:

@@ -1,7 +1,8 @@
 """Look at attention while a model runs, without changing what runs.
 
 Weights are computed beside the fast path, from the queries and keys that a named place saw. A place may fire many
-times (decoding steps): its records append.
+times: its records append. Self-attention fires in whole passes, not in decoding steps, since a mechanism may then
+keep no keys; look at a translation by one teacher-forced pass over it.
 """
 
 from collections.abc import Iterator

@@ -44,12 +44,13 @@ class Dropout(nn.Module):
         super().__init__()
         self.rate = rate
         self.place = 0
-        self.key = DropoutKey()
+        self.key: DropoutKey | None = None
+        """Given by `share_key`; without one torch's generator is drawn from."""
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.rate == 0:
             return x
-        if x.device.type != "cpu":  # accelerators draw bits in parallel; torch's generator is part of the saved state
+        if self.key is None or x.device.type != "cpu":  # accelerators draw bits in parallel
             return nn.functional.dropout(x, self.rate)
         dropped: Tensor = _Dropout.apply(x, self.rate, self.key.at(self.place))  # type: ignore[no-untyped-call]
         return dropped
@@ -79,7 +80,9 @@ def keep_mask(shape: torch.Size, rate: float, key: int, dtype: torch.dtype) -> T
     torch.bitwise_right_shift(bits, 16, out=shifted)
     draws = bits.bitwise_xor_(shifted).view(torch.int16)[:count].bitwise_and_(RESOLUTION - 1)  # two a hash
     # Negative where dropped; the sign, spread over all bits, blanks the bit pattern of 1.0.
-    draws.sub_(round(rate * RESOLUTION)).bitwise_right_shift_(15).bitwise_not_().bitwise_and_(0x3F80)
+    draws.sub_(min(round(rate * RESOLUTION), RESOLUTION - 1)).bitwise_right_shift_(15).bitwise_not_().bitwise_and_(
+        0x3F80
+    )
     return draws.view(torch.bfloat16).view(shape).to(dtype)
 
 

@@ -269,6 +269,7 @@ class Trainer:
             "optimizer": self.optimizer.state_dict(),
             "average": self.average.state_dict(),
             "cursor": asdict(self.cursor),
+            "generator": torch.cuda.get_rng_state() if self.fabric.device.type == "cuda" else None,
             "waiting": self.waiting,  # told when it would have been, so that metrics.jsonl shows no checkpoints
         }
         save_checkpoint(self.run, state, self.cursor.update, self.config.keep_checkpoints)
@@ -283,6 +284,8 @@ class Trainer:
         self.optimizer.load_state_dict(state["optimizer"])
         self.average.load_state_dict(state["average"])
         self.cursor = Cursor(**state["cursor"])
+        if state["generator"] is not None:  # an accelerator's dropout draws from it; a CPU's from the update's number
+            torch.cuda.set_rng_state(state["generator"])
         device = self.fabric.device
         self.waiting = [(plain.to(device), targets, norm.to(device)) for plain, targets, norm in state["waiting"]]
         self.planned = self.job.plan(self.cursor.epoch)

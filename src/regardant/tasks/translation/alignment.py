@@ -44,7 +44,7 @@ class AlignmentChoice:
     shift: bool
     """Whether a word's row is that of the step which reads it, one after the step which wrote it (Chen et al. 2020)."""
     threshold: float
-    """How much of its weight a target word must give to a source word that has no heavier one, to be linked to it too."""
+    """How much weight the heaviest target word of a source word needs, so that they are linked the other way too."""
     validation_error_rate: float
 
     def as_dict(self) -> dict[str, Any]:

@@ -37,7 +37,7 @@ from regardant.tasks.translation.evaluation import (
     evaluate_translator,
     test_sets,
 )
-from regardant.tasks.translation.pictures import lecture_page
+from regardant.tasks.translation.pictures import lecture_drawing, lecture_page, lecture_pictures
 from regardant.tasks.translation.task import Prepared, load_translator, prepare_training
 from regardant.tasks.translation.translator import Translation, Translator
 from regardant.training.checkpoints import write_atomically
@@ -327,7 +327,11 @@ def show_lecture_sentences(folder: Path, say: Say) -> Path:
     scores = folder / "evaluation" / "test.json"
     if not scores.is_file():
         run.evaluate()
-    page = lecture_page(run.translator, run.generation(), json.loads(scores.read_text(encoding="utf-8")), say)
+    told = json.loads(scores.read_text(encoding="utf-8"))
+    pictures = lecture_pictures(run.translator, run.generation(), told)
+    for picture, translation in zip(pictures, run.translate([one.title for one in pictures]), strict=True):
+        say(f"{picture.title}\n  {translation.text}")
+    write_atomically(folder / "attention.svg", lecture_drawing(pictures[-1]))
     path = folder / "report.html"
-    write_atomically(path, page)
+    write_atomically(path, lecture_page(pictures, told))
     return path

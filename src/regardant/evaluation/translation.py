@@ -95,4 +95,4 @@ def _interval(bleu: BLEUScore, signature: str) -> tuple[float, float]:
     form = json.loads(bleu.format(width=12, signature=signature, is_json=True))
     mean, reach = form.get("confidence_mean", bleu.score), form.get("confidence_var", 0.0)
     # Resamples are summed in single precision: where all are equal, the score may lie a rounding outside.
-    return min(mean - reach, bleu.score), min(100.0, max(mean + reach, bleu.score))
+    return min(mean - reach, bleu.score), max(min(mean + reach, 100.0), bleu.score)

@@ -69,13 +69,20 @@ def test_every_part_of_the_key_changes_the_hash(part):
 def test_the_same_key_and_place_drop_the_same_elements_whatever_was_drawn_between():
     x = torch.randn(33, 17)
     dropout = Dropout(0.3)
-    dropout.key.update = 4
+    key = share_key(dropout)
+    key.update = 4
     before = dropout(x)
     torch.manual_seed(9)
-    dropout.key.update = 5
+    key.update = 5
     assert not torch.equal(dropout(x), before)
-    dropout.key.update = 4
+    key.update = 4
     assert torch.equal(dropout(x), before)
+
+
+def test_a_dropout_without_a_key_draws_anew_each_time():
+    x = torch.ones(1000)
+    dropout = Dropout(0.3)
+    assert not torch.equal(dropout(x), dropout(x))
 
 
 def test_the_mean_is_kept():
@@ -104,6 +111,7 @@ def test_an_odd_count_drops_what_an_even_one_does():
 
 def test_the_gradient_equals_finite_differences():
     dropout = Dropout(0.4)
+    share_key(dropout)
     x = torch.randn(5, 7, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(dropout, x)
 

@@ -1,20 +1,20 @@
 """The lectures' two sentences as a page: the translator's cross-attention with the gold links over it."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 from regardant.data.grammar import LECTURE_SENTENCES
 from regardant.data.words import words
 from regardant.generation.config import GenerationConfig
-from regardant.pictures import AttentionPicture, attention_page
-from regardant.tasks.translation.alignment import word_attention
+from regardant.pictures import AttentionPicture, attention_page, heat_map_svg
+from regardant.tasks.translation.alignment import MEAN_OF_HEADS, word_attention
 from regardant.tasks.translation.translator import Translator
 
 
-def lecture_page(
-    translator: Translator, generation: GenerationConfig, scores: dict[str, Any], say: Callable[[str], None]
-) -> str:
-    """Translates both and draws them; `scores` are those of the run's test set."""
+def lecture_pictures(
+    translator: Translator, generation: GenerationConfig, scores: dict[str, Any]
+) -> list[AttentionPicture]:
+    """Translates both sentences; `scores` are those of the run's test set, and say where alignments are read."""
     sources = [pair.source for pair in LECTURE_SENTENCES]
     translations = [translation.text for translation in translator.translate(sources, generation)]
     place = scores["alignment"]
@@ -22,7 +22,6 @@ def lecture_page(
     for pair, text, attention in zip(
         LECTURE_SENTENCES, translations, word_attention(translator, sources, translations), strict=True
     ):
-        say(f"{pair.source}\n  {text}")
         weights = attention[int(place["shift"])]  # [layers, heads + 1, target words, source words]
         pictures.append(
             AttentionPicture(
@@ -35,9 +34,20 @@ def lecture_page(
                 note="" if text == pair.target else f"The grammar's own translation is: {pair.target}",
             )
         )
+    return pictures
+
+
+def lecture_page(pictures: Sequence[AttentionPicture], scores: dict[str, Any]) -> str:
+    """The page, with the run's scores above."""
     summary = [
         ("BLEU", f"{scores['bleu']:.1f}"),
         ("chrF", f"{scores['chrf']:.1f}"),
         ("alignment error rate", f"{scores['alignment_error_rate']:.3f}"),
     ]
     return attention_page(pictures, title="Where each word comes from", summary=summary)
+
+
+def lecture_drawing(picture: AttentionPicture) -> str:
+    """One of them as SVG, as the page shows it first."""
+    layer, head = picture.chosen if picture.chosen is not None else (0, MEAN_OF_HEADS)
+    return heat_map_svg(picture, layer, None if head == MEAN_OF_HEADS else head)

@@ -71,12 +71,12 @@ def test_a_pair_s_attention_does_not_depend_on_the_pairs_beside_it(trained, test
         np.testing.assert_allclose(together[number], alone, atol=1e-5)
 
 
-def planted(gold, place, shape=(2, NUM_LAYERS, NUM_HEADS + 1), size=6):
-    """Random attention but at `place`, (shift, layer, head), where the links of each sentence are."""
+def planted(gold, place, num_targets=6):
+    """Random attention to six words but at `place`, (shift, layer, head), where the links of each sentence are."""
     random = np.random.default_rng(5)
     attention = []
     for links in gold:
-        weights = random.random((*shape, size, size))
+        weights = random.random((2, NUM_LAYERS, NUM_HEADS + 1, num_targets, 6))
         weights[place] *= 0.01
         for source, target in links:
             weights[place][target, source] = 1.0
@@ -104,8 +104,8 @@ def test_the_chosen_place_gives_the_links_of_other_pairs():
 
 
 def test_a_threshold_for_words_that_come_from_two_is_chosen_with_the_head():
-    gold = [links | {(5, 1)} for links in GOLD]
-    choice = choose_alignment(planted(gold, (PLAIN, 0, 1)), gold)
+    gold = [{(0, 1), (1, 0), (2, 2), (3, 3), (4, 4), (5, 4)}, {(0, 0), (1, 0), (2, 4), (3, 3), (4, 2), (5, 1)}] * 4
+    choice = choose_alignment(planted(gold, (PLAIN, 0, 1), num_targets=5), gold)
     assert (choice.head, choice.validation_error_rate) == (1, 0)
     assert choice.threshold < 1
 

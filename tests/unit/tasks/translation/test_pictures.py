@@ -3,9 +3,11 @@ import json
 import pytest
 
 from regardant.data.grammar import LECTURE_SENTENCES
+from regardant.data.words import words
 from regardant.generation.config import GenerationConfig
-from regardant.tasks.translation.pictures import lecture_page
+from regardant.tasks.translation.pictures import lecture_drawing, lecture_page, lecture_pictures
 
+GENERATION = GenerationConfig(beam_size=2)
 SCORES = {
     "bleu": 12.34,
     "chrf": 56.78,
@@ -14,15 +16,41 @@ SCORES = {
 }
 
 
-@pytest.mark.parametrize("overrides", [(), ("tokenizer.lowercase=true",)], ids=["cased", "lower-case"])
-def test_the_page_shows_both_sentences_and_the_scores_and_says_the_translations(trained, overrides):
-    said, translator = [], trained(*overrides).translator
-    page = lecture_page(translator, GenerationConfig(beam_size=2), SCORES, said.append)
-    translations = translator.translate([pair.source for pair in LECTURE_SENTENCES], GenerationConfig(beam_size=2))
-    assert len(LECTURE_SENTENCES) == 2
-    for pair, translation, line in zip(LECTURE_SENTENCES, translations, said, strict=True):
-        assert pair.source in page
-        assert json.dumps(pair.target)[1:-1] in page  # as the translation, or beside a wrong one
-        assert line == f"{pair.source}\n  {translation.text}"
+@pytest.fixture(params=[(), ("tokenizer.lowercase=true",)], ids=["cased", "lower-case"])
+def translator(request, trained):
+    return trained(*request.param).translator
+
+
+@pytest.fixture
+def pictures(translator):
+    return lecture_pictures(translator, GENERATION, SCORES)
+
+
+def test_a_picture_has_the_words_of_the_sentence_and_of_its_translation(translator, pictures):
+    assert [picture.title for picture in pictures] == [pair.source for pair in LECTURE_SENTENCES]
+    translations = translator.translate([picture.title for picture in pictures], GENERATION)
+    for picture, translation in zip(pictures, translations, strict=True):
+        assert picture.source == [word.text for word in words(picture.title)]  # also where the vocabulary lacks them
+        assert picture.target == [word.text for word in words(translation.text)]
+        assert picture.weights.shape == (1, 2, len(picture.target), len(picture.source))
+        assert picture.chosen == (0, 1)
+
+
+def test_a_wrong_translation_has_the_right_one_beside_it_and_no_gold_links(pictures):
+    for picture, pair in zip(pictures, LECTURE_SENTENCES, strict=True):
+        assert pair.target in picture.note  # a thousand pairs teach neither sentence
+        assert not picture.gold
+
+
+def test_the_page_holds_both_sentences_and_the_scores(pictures):
+    page = lecture_page(pictures, SCORES)
+    for pair in LECTURE_SENTENCES:
+        assert pair.source in page and json.dumps(pair.target)[1:-1] in page
     for number in ("12.3", "56.8", "0.125"):
         assert number in page
+
+
+def test_one_picture_is_drawn_as_svg_with_its_words(pictures):
+    drawing = lecture_drawing(pictures[-1])
+    assert drawing.lstrip().startswith("<svg")
+    assert all(word in drawing for word in pictures[-1].source)

@@ -10,6 +10,7 @@ Each lands in benchmarks/results/RECIPE[-seed-N].json with its commands, the mac
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import time
@@ -41,6 +42,7 @@ def main(named: list[str]) -> None:
 def measure(recipe: str, seed: int) -> None:
     """Train, evaluate and write the result of one recipe."""
     run = ROOT / "runs" / f"bench-{recipe}-{seed}"
+    shutil.rmtree(run, ignore_errors=True)
     train = ["train", recipe, "--out", str(run), "--set", f"seed={seed}"]
     evaluate = ["evaluate", str(run), "--json"]
     if recipe in DATA:

@@ -13,6 +13,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+import torch
 
 from regardant import cli
 
@@ -368,6 +369,17 @@ def test_a_damaged_checkpoint_is_passed_over_and_none_that_is_whole_is_an_error(
         path.write_bytes(b"")
     line = told(*command, "training.max_updates=4")[0]
     assert "none of the 2 checkpoints can be read" in line
+
+
+def test_a_checkpoint_of_another_version_is_refused_by_what_it_lacks(answer, told, workshop):
+    command = ("train", "r.yaml", "--out", "new", "--set")
+    answer(*command, "training.max_updates=2")
+    (path,) = (workshop / "new" / "checkpoints").iterdir()
+    state = torch.load(path, weights_only=True)
+    del state["waiting"]
+    torch.save(state, path)
+    line = told(*command, "training.max_updates=4")[0]
+    assert "is of another version (no waiting): train anew in another --out" in line
 
 
 def test_a_place_that_cannot_hold_a_run_is_refused_and_left_alone(told, workshop):

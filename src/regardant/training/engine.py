@@ -34,6 +34,10 @@ LOG_EVERY = 10
 """Updates between two lines of metrics: numbers wait on the device until then, so that no step waits for them."""
 
 
+STATE = {"model", "optimizer", "average", "cursor", "generator", "waiting"}
+"""What a checkpoint holds."""
+
+
 class Loss(Protocol):
     """Sums over targets."""
 
@@ -280,6 +284,8 @@ class Trainer:
         if path is None:
             return
         state = load_checkpoint(path)
+        if missing := sorted(STATE - state.keys()):
+            raise RunError(f"{path} is of another version (no {', '.join(missing)}): train anew in another --out")
         self.job.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.average.load_state_dict(state["average"])

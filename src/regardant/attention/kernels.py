@@ -1,7 +1,7 @@
 """How scaled dot products are computed: exact kernels that differ in speed alone.
 
 `sdpa` is PyTorch's own (flash attention where it has it). `matmul` multiplies batched matrices and keeps the
-weights for the backward pass: on sentences of some twenty tokens it trains several times faster on a CPU, where
+weights for the backward pass: on sentences of some twenty tokens it trains faster on a CPU, where
 the flash kernel's bfloat16 backward is slow. Which one runs is measured on the machine, see `training.probes`.
 
 Shape legend: as in `attention.base`.

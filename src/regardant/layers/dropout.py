@@ -3,7 +3,7 @@
 The bits are a hash of a counter (two rounds of multiply and xor-shift with the `lowbias32` constants of Wellons),
 keyed by (seed, rank, update, micro-batch) and the place in the model. Activation checkpointing, reversible layers and
 a resumed run recompute them exactly; and they are vectorised over all threads, where torch's generator on a CPU draws
-them one by one on one thread and costs a fifth of a step.
+them one by one on one thread.
 
 A place called several times under one key drops the same elements each time.
 """

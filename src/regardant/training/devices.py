@@ -39,7 +39,7 @@ def make_fabric(precision: Precision) -> "Fabric":
 def keep_freed_memory() -> None:
     """Tell glibc not to give large blocks back to the system after each use.
 
-    Else every step pays page faults for all its activations: 4 to 20 % of the time, by model.
+    Else every step pays page faults for all its activations. The price is a heap that holds more than is in use.
     """
     if sys.platform.startswith("linux"):
         with contextlib.suppress(OSError, AttributeError):  # musl has no mallopt

@@ -87,6 +87,11 @@ class Batches:
 
         return max(self.plan(0), key=places)
 
+    def typical(self) -> list[Any]:
+        """Three batches to time: of short, of middling and of long pairs."""
+        planned = sorted(self.plan(0), key=lambda b: int(self.target_lengths[b].max()))
+        return [planned[len(planned) * quarter // 4] for quarter in (1, 2, 3)]
+
     def middling(self) -> Any:
         """A batch of typical length, to time."""
         planned = sorted(self.plan(0), key=lambda b: int(self.target_lengths[b].max()))

@@ -17,7 +17,7 @@ from regardant.tasks.translation.config import TranslationConfig
 from regardant.tasks.translation.corpus import Batches, Corpus
 
 DECODING_COST = 3.0
-"""What a token costs to validate, with its greedy decoding, in training tokens. Measured on two cores: 1 to 2."""
+"""What a token costs to validate, with its greedy decoding, in training tokens: 2.6 on Multi30k and two cores."""
 
 VALIDATION_SHARE = 0.1
 """The most of a run's time that validation may take."""

@@ -61,7 +61,8 @@ def learned(tmp_path_factory):
         if (kind, overrides) not in runs:
             folder = tmp_path_factory.mktemp("learning") / kind
             document = TOY | {"data": TOY["data"] | {"kind": kind}}
-            run.train(configuration.load(TranslationConfig, document, overrides), folder, say=lambda line: None)
+            recipe = configuration.load(TranslationConfig, document, overrides)
+            assert run.train(recipe, folder, say=lambda line: None).finished
             runs[kind, overrides] = run.load(folder)
         return runs[kind, overrides]
 

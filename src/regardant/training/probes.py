@@ -12,6 +12,11 @@ from torch import nn
 from regardant.attention import KERNELS, ScaledDotProduct
 from regardant.training.config import Precision
 
+SIMPLEST_FIRST = ("matmul", "sdpa")
+
+NEAR_TIE = 1.25
+"""What is no slower than this counts as fast: the same machine should decide alike twice, whatever else it does."""
+
 
 @dataclass(frozen=True)
 class Decisions:
@@ -55,7 +60,7 @@ def use_kernel(model: nn.Module, kernel: str) -> None:
 def decide(
     model: nn.Module, train_step: Callable[[], object], precision: Precision | None, device: torch.device
 ) -> Decisions:
-    """Time a training step in every allowed precision with every kernel; the fastest wins.
+    """Time a training step in every allowed precision with every kernel; the fastest wins, a near tie the simplest.
 
     `train_step` runs forward and backward and leaves no gradients behind.
     """
@@ -64,13 +69,13 @@ def decide(
         return Decisions(precision or "bfloat16", "sdpa", torch.get_num_threads())
     seconds: dict[str, float] = {}
     for candidate in precisions:
-        for kernel in KERNELS:
+        for kernel in SIMPLEST_FIRST:
             use_kernel(model, kernel)
             with torch.autocast(device.type, torch.bfloat16, enabled=candidate == "bfloat16"):
                 seconds[f"{candidate}/{kernel}"] = _seconds_of(train_step)
-    chosen: Precision
-    best = min(seconds, key=seconds.__getitem__)
-    chosen = "bfloat16" if best.startswith("bfloat16") else "float32"
+    fastest = min(seconds.values())
+    best = next(name for name, value in seconds.items() if value <= NEAR_TIE * fastest)
+    chosen: Precision = "bfloat16" if best.startswith("bfloat16") else "float32"
     told = {name: round(value, 4) for name, value in seconds.items()}
     return Decisions(chosen, best.split("/")[1], torch.get_num_threads(), told)
 

@@ -46,6 +46,11 @@ def test_the_fastest_precision_and_kernel_are_taken(model, fast):
     assert min(decided.seconds, key=decided.seconds.get) == fast
 
 
+def test_a_near_tie_goes_to_the_simplest_so_that_two_runs_decide_alike(model):
+    decided = decide(model, lambda: time.sleep(0.02 if running(model).endswith("sdpa") else 0.022), "float32", CPU)
+    assert decided.kernel == "matmul"
+
+
 def test_a_precision_that_was_asked_for_is_the_only_one_timed(model):
     decided = decide_where_one_is_fast(model, "float32/sdpa", precision="bfloat16")
     assert decided.precision == "bfloat16"

@@ -40,13 +40,14 @@ TINY: dict[str, Any] = {
         "batch_tokens": 400,
         "validate_every": 150,
         "precision": "float32",
+        "attention_kernel": "sdpa",
         "best_by": "loss",
         "schedule": {"kind": "linear", "learning_rate": 1e-2, "warmup_steps": 20},
         "averaging": {"kind": "ema", "decay": 0.9},
     },
     "evaluation": {"bootstrap_samples": 10},
 }
-"""English to French, learned for two seconds: wrong, but of other words for other sources."""
+"""English to French, learned for two seconds, everywhere alike: wrong, but of other words for other sources."""
 
 
 @pytest.fixture(scope="session")

@@ -267,10 +267,9 @@ def _fit(prepared: Prepared, decisions: Decisions, folder: Path) -> Outcome:
 
 
 def _decide(prepared: Prepared, device: torch.device) -> Decisions:
-    asked = prepared.config.training.precision
     job = prepared.job
     planned = job.batches.middling()
-    return decide(job.model, lambda: dry_run(job, planned, device), None if asked == "auto" else asked, device)
+    return decide(job.model, lambda: dry_run(job, planned, device), prepared.config.training, device)
 
 
 def _as_told(whole: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,9 @@ from regardant.training.schedules import LinearConfig, ScheduleConfig
 
 Precision = Literal["float32", "bfloat16"]
 
+Kernel = Literal["matmul", "sdpa"]
+"""Names of `attention.KERNELS`."""
+
 
 class TrainingConfig(Config):
     """Budget, batches, optimizer, schedule and what is kept."""
@@ -48,6 +51,9 @@ class TrainingConfig(Config):
 
     precision: Precision | Literal["auto"] = "auto"
     """Of the matrix products; weights stay float32. auto: the faster on this machine, measured once and kept."""
+
+    attention_kernel: Kernel | Literal["auto"] = "auto"
+    """Of exact attention. auto: the faster on this machine, measured once and kept."""
 
     averaging: AveragingConfig = EmaConfig()
     """What is validated and kept in place of the last weights."""

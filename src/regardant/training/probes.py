@@ -10,9 +10,10 @@ import torch
 from torch import nn
 
 from regardant.attention import KERNELS, ScaledDotProduct
-from regardant.training.config import Precision
+from regardant.training.config import Kernel, Precision, TrainingConfig
 
-SIMPLEST_FIRST = ("matmul", "sdpa")
+SIMPLEST_PRECISION_FIRST: tuple[Precision, ...] = ("float32", "bfloat16")
+SIMPLEST_KERNEL_FIRST: tuple[Kernel, ...] = ("matmul", "sdpa")
 
 NEAR_TIE = 1.25
 """What is no slower than this counts as fast: the same machine should decide alike twice, whatever else it does."""
@@ -23,7 +24,7 @@ class Decisions:
     """What a resumed run must not decide anew."""
 
     precision: Precision
-    kernel: str
+    kernel: Kernel
     threads: int
     seconds: dict[str, float] = field(default_factory=dict)
     """What each candidate took for a training step of a middling batch."""
@@ -50,7 +51,7 @@ class Decisions:
         return f"{line} (measured: {', '.join(f'{name} {1000 * s:.0f} ms' for name, s in self.seconds.items())})"
 
 
-def use_kernel(model: nn.Module, kernel: str) -> None:
+def use_kernel(model: nn.Module, kernel: Kernel) -> None:
     """Have all exact attention of a model computed by this kernel."""
     for module in model.modules():
         if isinstance(module, ScaledDotProduct):
@@ -58,26 +59,28 @@ def use_kernel(model: nn.Module, kernel: str) -> None:
 
 
 def decide(
-    model: nn.Module, train_step: Callable[[], object], precision: Precision | None, device: torch.device
+    model: nn.Module, train_step: Callable[[], object], config: TrainingConfig, device: torch.device
 ) -> Decisions:
     """Time a training step in every allowed precision with every kernel; the fastest wins, a near tie the simplest.
 
     `train_step` runs forward and backward and leaves no gradients behind.
     """
-    precisions: list[Precision] = ["float32", "bfloat16"] if precision is None else [precision]
+    precisions = SIMPLEST_PRECISION_FIRST if config.precision == "auto" else (config.precision,)
+    kernels = SIMPLEST_KERNEL_FIRST if config.attention_kernel == "auto" else (config.attention_kernel,)
+    threads = torch.get_num_threads()
     if device.type == "cuda":  # flash attention and bfloat16 are what such a machine is built for
-        return Decisions(precision or "bfloat16", "sdpa", torch.get_num_threads())
-    seconds: dict[str, float] = {}
-    for candidate in precisions:
-        for kernel in SIMPLEST_FIRST:
+        return Decisions(precisions[-1], kernels[-1], threads)
+    if len(precisions) == len(kernels) == 1:
+        return Decisions(precisions[0], kernels[0], threads)
+    seconds: dict[tuple[Precision, Kernel], float] = {}
+    for precision in precisions:
+        for kernel in kernels:
             use_kernel(model, kernel)
-            with torch.autocast(device.type, torch.bfloat16, enabled=candidate == "bfloat16"):
-                seconds[f"{candidate}/{kernel}"] = _seconds_of(train_step)
+            with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16"):
+                seconds[precision, kernel] = _seconds_of(train_step)
     fastest = min(seconds.values())
-    best = next(name for name, value in seconds.items() if value <= NEAR_TIE * fastest)
-    chosen: Precision = "bfloat16" if best.startswith("bfloat16") else "float32"
-    told = {name: round(value, 4) for name, value in seconds.items()}
-    return Decisions(chosen, best.split("/")[1], torch.get_num_threads(), told)
+    best = next(pair for pair, value in seconds.items() if value <= NEAR_TIE * fastest)
+    return Decisions(*best, threads, {"/".join(pair): round(value, 4) for pair, value in seconds.items()})
 
 
 def _seconds_of(step: Callable[[], object], repeats: int = 3) -> float:

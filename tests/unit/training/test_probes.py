@@ -7,6 +7,7 @@ import torch
 from regardant.attention import KERNELS, ScaledDotProduct
 from regardant.models.config import EncoderDecoderConfig
 from regardant.models.encoder_decoder import EncoderDecoder
+from regardant.training.config import TrainingConfig
 from regardant.training.probes import Decisions, decide, use_kernel
 
 CPU = torch.device("cpu")
@@ -33,9 +34,13 @@ def running(model):
     return next(f"{precision}/{name}" for name, known in KERNELS.items() if known is kernel)
 
 
-def decide_where_one_is_fast(model, fast, precision=None):
+def asking(**fields):
+    return TrainingConfig(max_updates=1, **fields)
+
+
+def decide_where_one_is_fast(model, fast, **asked):
     """Every candidate but `fast` takes ten milliseconds."""
-    return decide(model, lambda: time.sleep(0 if running(model) == fast else 0.01), precision, CPU)
+    return decide(model, lambda: time.sleep(0 if running(model) == fast else 0.01), asking(**asked), CPU)
 
 
 @pytest.mark.parametrize("fast", sorted(ALL))
@@ -47,7 +52,8 @@ def test_the_fastest_precision_and_kernel_are_taken(model, fast):
 
 
 def test_a_near_tie_goes_to_the_simplest_so_that_two_runs_decide_alike(model):
-    decided = decide(model, lambda: time.sleep(0.02 if running(model).endswith("sdpa") else 0.022), "float32", CPU)
+    asked = asking(precision="float32")
+    decided = decide(model, lambda: time.sleep(0.02 if running(model).endswith("sdpa") else 0.022), asked, CPU)
     assert decided.kernel == "matmul"
 
 
@@ -57,11 +63,22 @@ def test_a_precision_that_was_asked_for_is_the_only_one_timed(model):
     assert all(name.startswith("bfloat16/") for name in decided.seconds)
 
 
+def test_a_kernel_that_was_asked_for_is_the_only_one_timed(model):
+    decided = decide_where_one_is_fast(model, "float32/matmul", attention_kernel="sdpa")
+    assert decided.kernel == "sdpa"
+    assert decided.seconds.keys() == {"float32/sdpa", "bfloat16/sdpa"}
+
+
+def test_where_both_are_asked_for_nothing_is_timed(model):
+    decided = decide_where_one_is_fast(model, None, precision="bfloat16", attention_kernel="matmul")
+    assert (decided.precision, decided.kernel, decided.seconds) == ("bfloat16", "matmul", {})
+
+
 def test_an_accelerator_is_not_timed(model):
     steps = []
-    decided = decide(model, lambda: steps.append(1), None, torch.device("cuda"))
+    decided = decide(model, lambda: steps.append(1), asking(), torch.device("cuda"))
     assert (decided.precision, decided.kernel, steps) == ("bfloat16", "sdpa", [])
-    assert decide(model, lambda: None, "float32", torch.device("cuda")).precision == "float32"
+    assert decide(model, lambda: None, asking(precision="float32"), torch.device("cuda")).precision == "float32"
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

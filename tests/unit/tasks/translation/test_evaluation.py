@@ -1,6 +1,7 @@
 import json
 import math
 
+import numpy as np
 import pytest
 from sacrebleu.metrics.bleu import BLEU
 
@@ -11,6 +12,7 @@ from regardant.evaluation.alignment import alignment_error_rate, parse_links
 from regardant.evaluation.translation import TranslationMetrics
 from regardant.generation.config import GenerationConfig
 from regardant.tasks.translation import evaluation
+from regardant.tasks.translation.alignment import choose_alignment, word_attention
 from regardant.tasks.translation.evaluation import TestSet, choose_on_validation, evaluate_translator, told
 
 GENERATION = GenerationConfig(beam_size=2, length_penalty=0.5)
@@ -118,10 +120,15 @@ def test_a_corpus_without_links_has_no_gold_and_no_place_to_read_them(trained, t
 
 
 def test_the_place_is_chosen_on_validation_and_beats_chance(trained, text, evaluated):
-    choice = choose_on_validation(trained().translator, text, Splits.load(text))
+    translator, validation = trained().translator, Splits.load(text).validation
+    choice = choose_on_validation(translator, text, Splits.load(text))
     _, scores = evaluated
     assert scores["alignment"] == choice.as_dict()
-    assert choice.validation_error_rate < 0.8
+    gold = [parse_links(line) for line in gold_links(text, "validation")]
+    draw = np.random.default_rng(1).dirichlet
+    weights = word_attention(translator, validation["source"], validation["target"])
+    chance = choose_alignment([draw(np.ones(pair.shape[-1]), pair.shape[:-1]) for pair in weights], gold)
+    assert choice.validation_error_rate < chance.validation_error_rate - 0.01
     assert (choice.layer, choice.head in (-1, 0, 1)) == (0, True)
 
 

@@ -16,8 +16,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-CHUNK = 512
-"""Tokens a chunk: 512 x 8,000 float32 are 16 MB, which a processor's cache half holds."""
+CHUNK = 256
+"""Tokens a chunk: 256 x 8,000 float32 are 8 MB, which a processor's cache holds."""
 
 
 def projected_cross_entropy(
@@ -27,7 +27,8 @@ def projected_cross_entropy(
     label_smoothing: float,
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
     """(sum of the smoothed loss, sum of the plain loss) over the N tokens, in nats; the first can be differentiated."""
-    smoothed, plain = _ProjectedCrossEntropy.apply(vectors, weight, targets, label_smoothing)  # type: ignore[no-untyped-call]
+    with torch.autocast(vectors.device.type, enabled=False):  # it would copy every chunk once more
+        smoothed, plain = _ProjectedCrossEntropy.apply(vectors, weight, targets, label_smoothing)  # type: ignore[no-untyped-call]
     return smoothed, plain
 
 
@@ -37,32 +38,33 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         ctx: Any, vectors: Tensor, weight: Tensor, targets: Tensor, label_smoothing: float
     ) -> tuple[Tensor, Tensor]:
         needs_gradient = any(ctx.needs_input_grad[:2])
-        cast = weight.to(vectors.dtype)
+        cast, mean_weight = weight.to(vectors.dtype), weight.mean(0)
         to_vectors = torch.empty_like(vectors) if needs_gradient else None
         to_weight = torch.zeros_like(weight) if needs_gradient else None
         exact = torch.promote_types(vectors.dtype, torch.float32)
         smoothed, plain = (vectors.new_zeros((), dtype=exact) for _ in range(2))
-        vocab_size = weight.shape[0]
         for start in range(0, len(vectors), CHUNK):
             rows = slice(start, start + CHUNK)
-            logits = (vectors[rows] @ cast.T).to(exact)
-            right = targets[rows, None]
-            at_target = logits.gather(1, right)
-            # One pass for the normaliser and one, in place, for the probabilities.
-            normaliser = logits.logsumexp(1, keepdim=True)
-            loss = (normaliser - at_target).sum()
+            chunk, right = vectors[rows], targets[rows, None]
+            logits = chunk @ cast.T
+            probabilities = torch.softmax(logits, 1, dtype=exact)
+            # Of the likeliest word, whose probability never underflows. logsumexp would take every exponential again.
+            normaliser = logits.amax(1).to(exact) - probabilities.amax(1).log()
+            loss = (normaliser - logits.gather(1, right).squeeze(1)).sum()
             plain += loss
-            mean_loss = (normaliser.squeeze(1) - logits.mean(1)).sum() if label_smoothing else 0.0
+            # The mean logit is one product with the mean word.
+            mean_loss = normaliser.sum() - (chunk.to(exact) @ mean_weight).sum() if label_smoothing else 0.0
             smoothed += (1 - label_smoothing) * loss + label_smoothing * mean_loss
             if to_vectors is None or to_weight is None:
                 continue
-            gradient = logits.sub_(normaliser).exp_()
-            if label_smoothing:
-                gradient.sub_(label_smoothing / vocab_size)
-            gradient.scatter_add_(1, right, gradient.new_full(right.shape, label_smoothing - 1))
-            narrow = gradient.to(vectors.dtype)
-            torch.mm(narrow, cast, out=to_vectors[rows])
-            to_weight += narrow.T @ vectors[rows]
+            each = torch.arange(len(chunk), device=vectors.device)
+            probabilities[each, right.squeeze(1)] -= 1 - label_smoothing
+            gradient = probabilities.to(vectors.dtype)
+            torch.mm(gradient, cast, out=to_vectors[rows])
+            to_weight += gradient.T @ chunk
+        if label_smoothing and to_vectors is not None and to_weight is not None:  # the share of every word alike
+            to_vectors -= (label_smoothing * mean_weight).to(vectors.dtype)
+            to_weight -= label_smoothing / len(weight) * vectors.sum(0, dtype=exact)
         ctx.save_for_backward(to_vectors, to_weight)
         ctx.mark_non_differentiable(plain)
         return smoothed, plain

@@ -15,7 +15,7 @@ from regardant.training.config import Kernel, Precision, TrainingConfig
 SIMPLEST_PRECISION_FIRST: tuple[Precision, ...] = ("float32", "bfloat16")
 SIMPLEST_KERNEL_FIRST: tuple[Kernel, ...] = ("matmul", "sdpa")
 
-NEAR_TIE = 1.25
+NEAR_TIE = 1.1
 """What is no slower than this counts as fast: the same machine should decide alike twice, whatever else it does."""
 
 

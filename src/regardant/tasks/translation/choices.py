@@ -14,7 +14,7 @@ from regardant.training.config import TrainingConfig
 LEARNING_RATES = {"tiny": 4e-3, "small": 1.5e-3, "base": 7e-4, "big": 5e-4}
 """The peak that suits a preset's width: wider models take smaller steps."""
 
-EPOCHS = 60
+EPOCHS = 40
 """Passes that a small corpus bears before a regularised model stops learning from it."""
 
 LEAST_UPDATES = 3000

@@ -49,6 +49,7 @@ def test_the_fastest_precision_and_kernel_are_taken(model, fast):
     assert f"{decided.precision}/{decided.kernel}" == fast
     assert decided.seconds.keys() == ALL
     assert min(decided.seconds, key=decided.seconds.get) == fast
+    assert kernels_of(model) == {KERNELS[decided.kernel]}
 
 
 def test_a_near_tie_goes_to_the_simplest_so_that_two_runs_decide_alike(model):

@@ -1,9 +1,73 @@
-"""The class every configuration derives from."""
+"""The classes every configuration derives from."""
 
-from pydantic import BaseModel, ConfigDict
+import inspect
+from typing import Any, ClassVar, Literal, Self, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+KIND = "kind"
+"""The key by which a section names its variant."""
 
 
 class Config(BaseModel):
     """Base of every configuration: frozen, unknown keys refused, the docstring under a field is its help."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    made: ClassVar[list[type["Config"]]] = []
+    """Every configuration class, the parts of a section before the section."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **options: Any) -> None:
+        Config.made.append(cls)
+
+
+def _literals(cls: type[Config]) -> tuple[str, ...]:
+    """The kinds that a class itself declares to be."""
+    if KIND not in inspect.get_annotations(cls):
+        return ()
+    annotation = cls.model_fields[KIND].annotation
+    return get_args(annotation) if get_origin(annotation) is Literal else ()
+
+
+class Variants(Config):
+    """Base of a section that is one of several kinds.
+
+    Whoever derives from a base and gives `kind` one literal value adds a kind to every field of the base's type, in
+    the package or in a module of a user's own.
+    """
+
+    kind: str
+
+    default_kind: ClassVar[str | None] = None
+    """What a section is that names no kind. None: it has to."""
+
+    @classmethod
+    def kinds(cls) -> dict[str, type[Self]]:
+        """Every kind there is, by name."""
+        return {name: made for made in Config.made if issubclass(made, cls) for name in _literals(made)}
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        if _literals(cls) or not cls.kinds():
+            return handler(source)
+        members = {kind: handler.generate_schema(member) for kind, member in cls.kinds().items()}
+
+        def kind_of(given: Any) -> str | None:
+            kind: str | None = given.get(KIND) if isinstance(given, dict) else getattr(given, KIND, None)
+            return kind or cls.default_kind
+
+        return core_schema.tagged_union_schema(members, discriminator=kind_of if cls.default_kind else KIND)
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **options: Any) -> None:
+        bases = [base for base in cls.__mro__[1:] if issubclass(base, Variants)]
+        taken = {name: other for base in bases for name, other in base.kinds().items()}
+        if again := sorted(set(_literals(cls)) & set(taken)):
+            raise TypeError(f"kind {again[0]!r} is taken by {taken[again[0]].__qualname__}: name it otherwise")
+        super().__pydantic_init_subclass__(**options)
+        used = {field.annotation for made in Config.made for field in made.model_fields.values()}
+        if _literals(cls) and not used.isdisjoint(bases):  # those who use a base were built without this kind
+            for made in Config.made:
+                made.model_rebuild(force=True)

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 from yaml import YAMLError
 
-from regardant.config.base import Config
+from regardant.config.base import KIND, Config
 from regardant.config.documents import parse
 from regardant.config.problems import Problem, explain, report
-from regardant.config.schema import KIND, default_of, inside, variants
+from regardant.config.schema import default_kind, default_of, inside, variants
 from regardant.errors import ConfigError
 
 T = TypeVar("T", bound=Config)
@@ -74,12 +74,21 @@ def _assign(node: Any, holder: Any, keys: Sequence[str], value: Any) -> None:
         child = node[slot]
         choices = inside(holder, slot)
         if len(choices) > 1:
-            choices = [variants(choices).get(str(child.get(KIND)))] if isinstance(child, dict) else []
+            choices = [_variant(child, choices, default_kind(holder, slot))]
         _assign(child, choices[0] if choices else None, rest, value)
         return
     if slot == KIND and node.get(KIND, value) != value:
         node.clear()
     node[slot] = value
+
+
+def _variant(section: Any, choices: list[Any], default: str | None) -> Any:
+    """The type of a section that may be of several kinds. What is of the default kind says so from here on."""
+    if not isinstance(section, dict):
+        return None
+    if default is not None:
+        section.setdefault(KIND, default)
+    return variants(choices).get(str(section.get(KIND)))
 
 
 def _slot(node: Any, key: str) -> str | int:

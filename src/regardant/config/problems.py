@@ -10,8 +10,8 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from regardant.config.base import Config
-from regardant.config.schema import KIND, inside, is_config, variants
+from regardant.config.base import KIND, Config
+from regardant.config.schema import inside, is_config, variants
 
 
 @dataclass(frozen=True)

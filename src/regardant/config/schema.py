@@ -9,10 +9,7 @@ from typing import Annotated, Any, Literal, TypeGuard, Union, get_args, get_orig
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined, to_jsonable_python
 
-from regardant.config.base import Config
-
-KIND = "kind"
-"""The key by which a section names its variant."""
+from regardant.config.base import KIND, Config, Variants
 
 
 @dataclass(frozen=True)
@@ -39,6 +36,8 @@ def alternatives(annotation: Any) -> list[Any]:
         return alternatives(get_args(annotation)[0])
     if get_origin(annotation) in (Union, UnionType):
         return [choice for part in get_args(annotation) for choice in alternatives(part)]
+    if isinstance(annotation, type) and issubclass(annotation, Variants):
+        return list(annotation.kinds().values())
     return [] if annotation is NoneType else [annotation]
 
 
@@ -65,6 +64,13 @@ def default_of(holder: Any, key: str) -> Any:
     known = is_config(holder) and key in holder.model_fields
     default = _default(holder.model_fields[key]) if known else None
     return {} if default in (None, PydanticUndefined) else to_jsonable_python(default)
+
+
+def default_kind(holder: Any, key: Any) -> str | None:
+    """The kind of a section under a key that names none; None where it has to."""
+    known = is_config(holder) and key in holder.model_fields
+    annotation = holder.model_fields[key].annotation if known else None
+    return annotation.default_kind if isinstance(annotation, type) and issubclass(annotation, Variants) else None
 
 
 def is_config(annotation: Any) -> TypeGuard[type[Config]]:
@@ -112,5 +118,5 @@ def _type_name(annotation: Any) -> str:
     if origin is dict:
         return f"mapping to {_type_name(arguments[1])}"
     if is_config(annotation):
-        return " | ".join(variants([annotation])) or "section"
+        return " | ".join(variants(alternatives(annotation))) or "section"
     return "null" if annotation is NoneType else annotation.__name__

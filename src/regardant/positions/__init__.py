@@ -1,14 +1,35 @@
-"""Where a token stands: one scheme, one file."""
+"""Where a token stands: one scheme, one file. A scheme is known by being imported."""
 
-from typing import Annotated
-
-from pydantic import Field
-
+from regardant.positions import (
+    alibi,
+    learned,
+    none,
+    one_hot,
+    relative_bias,
+    rotary,
+    scalar,
+    shaw,
+    sinusoidal,
+    t5,
+    two_dimensional,
+)
 from regardant.positions.base import Place, Positions, PositionsConfig
-from regardant.positions.learned import LearnedConfig
 from regardant.positions.sinusoidal import SinusoidalConfig
 
-AnyPositions = Annotated[SinusoidalConfig | LearnedConfig, Field(discriminator="kind")]
-"""The configurations of all schemes, told apart by `kind`."""
-
-__all__ = ["AnyPositions", "LearnedConfig", "Place", "Positions", "PositionsConfig", "SinusoidalConfig"]
+__all__ = [
+    "Place",
+    "Positions",
+    "PositionsConfig",
+    "SinusoidalConfig",
+    "alibi",
+    "learned",
+    "none",
+    "one_hot",
+    "relative_bias",
+    "rotary",
+    "scalar",
+    "shaw",
+    "sinusoidal",
+    "t5",
+    "two_dimensional",
+]

@@ -6,27 +6,29 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from regardant.positions.base import Positions, PositionsConfig
+from regardant.positions.base import InputConfig, Positions
 
 
-class LearnedConfig(PositionsConfig):
+class LearnedConfig(InputConfig):
     """A table of `max_length` vectors; nothing is known past its end."""
 
     kind: Literal["learned"] = "learned"
 
-    def build(self, *, d_model: int, num_heads: int, max_length: int) -> "Learned":
-        return Learned(d_model, max_length)
+    def build(self, *, d_model: int, num_heads: int, head_size: int, max_length: int, causal: bool) -> "Learned":
+        return Learned(d_model, max_length, concatenated=self.width(d_model, max_length))
 
 
 class Learned(Positions):
-    """A trained table, added to the input."""
+    """A trained table."""
 
     acts_on = "input"
 
-    def __init__(self, d_model: int, max_length: int) -> None:
+    def __init__(self, d_model: int, max_length: int, *, concatenated: int = 0) -> None:
         super().__init__()
-        self.table = nn.Parameter(torch.empty(max_length, d_model))
+        self.concatenated = concatenated
+        self.longest = max_length
+        self.table = nn.Parameter(torch.empty(max_length, concatenated or d_model))
         nn.init.normal_(self.table, std=d_model**-0.5)
 
-    def embed(self, positions: Int[Tensor, " T"]) -> Float[Tensor, "T M"]:
+    def embed(self, positions: Int[Tensor, " T"]) -> Float[Tensor, "T P"]:
         return self.table[positions]

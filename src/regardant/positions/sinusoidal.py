@@ -10,35 +10,43 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regardant.positions.base import Positions, PositionsConfig
+from regardant.positions.base import InputConfig, TabulatedPositions
 
 
-class SinusoidalConfig(PositionsConfig):
+class SinusoidalConfig(InputConfig):
     """Waves of d_model/2 lengths from 2 pi to almost 10000 * 2 pi; defined for any length."""
 
     kind: Literal["sinusoidal"] = "sinusoidal"
 
-    def build(self, *, d_model: int, num_heads: int, max_length: int) -> "Sinusoidal":
-        return Sinusoidal(d_model, max_length)
+    first: Literal[0, 1] = 0
+    """The i of the shortest wave. 1 leaves out the wave of 2 pi and ends with the one of 10000 * 2 pi."""
+
+    def build(self, *, d_model: int, num_heads: int, head_size: int, max_length: int, causal: bool) -> "Sinusoidal":
+        return Sinusoidal(d_model, max_length, concatenated=self.width(d_model, max_length), first=self.first)
 
 
-class Sinusoidal(Positions):
-    """Sine and cosine interleaved, added to the input."""
+class Sinusoidal(TabulatedPositions):
+    """Sine and cosine interleaved."""
 
     acts_on = "input"
-    table: Tensor
 
-    def __init__(self, d_model: int, max_length: int) -> None:
+    def __init__(self, d_model: int, max_length: int, *, concatenated: int = 0, first: int = 0) -> None:
         super().__init__()
-        # A table, since powers and sines at every step cost more than all else in decoding a short sentence.
-        self.register_buffer("table", sinusoids(torch.arange(max_length), d_model), persistent=False)
+        self.concatenated = concatenated
+        self.size = concatenated or d_model
+        self.first = first
+        self.reach(max_length)
 
-    def embed(self, positions: Int[Tensor, " T"]) -> Float[Tensor, "T M"]:
+    def codes(self, positions: Int[Tensor, " T"]) -> Float[Tensor, "T P"]:
+        return sinusoids(positions, self.size, self.first)
+
+    def embed(self, positions: Int[Tensor, " T"]) -> Float[Tensor, "T P"]:
         return self.table[positions]
 
 
-def sinusoids(positions: Int[Tensor, " T"], d_model: int) -> Float[Tensor, "T M"]:
+def sinusoids(positions: Int[Tensor, " T"], size: int, first: int = 0) -> Float[Tensor, "T P"]:
     """The code of these positions. Computed in float64: at position 10,000 float32 is off by 1e-3."""
-    frequencies = torch.exp(torch.arange(0, d_model, 2, dtype=torch.float64) * (-math.log(10000.0) / d_model))
-    angles = positions.double()[:, None] * frequencies  # [T, M/2]
-    return torch.stack((angles.sin(), angles.cos()), -1).flatten(1)[:, :d_model].float()
+    even = torch.arange(2 * first, size + 2 * first, 2, dtype=torch.float64, device=positions.device)
+    frequencies = torch.exp(even * (-math.log(10000.0) / size))
+    angles = positions.double()[:, None] * frequencies  # [T, P/2]
+    return torch.stack((angles.sin(), angles.cos()), -1).flatten(1)[:, :size].float()

@@ -34,12 +34,28 @@ def test_every_number_is_the_formula_however_far(d_model):
 
 
 def test_the_scheme_gives_the_rows_of_its_positions():
-    scheme = SinusoidalConfig().build(d_model=6, num_heads=2, max_length=20)
+    scheme = SinusoidalConfig().build(d_model=6, num_heads=2, head_size=6 // 2, max_length=20, causal=False)
     at = torch.tensor([19, 3, 3])
     assert scheme.acts_on == "input"
     assert_close(scheme.embed(at), sinusoids(at, 6))
 
 
+def test_past_the_length_it_was_built_for_it_goes_on():
+    scheme = SinusoidalConfig().build(d_model=6, num_heads=2, head_size=6 // 2, max_length=20, causal=False)
+    at = torch.tensor([19, 20, 63])
+    scheme.reach(64)
+    assert_close(scheme.embed(at), sinusoids(at, 6))
+
+
+def test_who_writes_token_by_token_does_not_make_the_table_anew_for_each():
+    scheme = SinusoidalConfig().build(d_model=6, num_heads=2, head_size=6 // 2, max_length=20, causal=False)
+    sizes = []
+    for length in range(1, 100):
+        scheme.reach(length)
+        sizes.append(len(scheme.table))
+    assert sorted(set(sizes)) == [20, 40, 80, 160]
+
+
 def test_the_table_is_neither_learned_nor_saved():
-    scheme = SinusoidalConfig().build(d_model=6, num_heads=2, max_length=20)
+    scheme = SinusoidalConfig().build(d_model=6, num_heads=2, head_size=6 // 2, max_length=20, causal=False)
     assert not list(scheme.parameters()) and not scheme.state_dict()

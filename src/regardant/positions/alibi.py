@@ -1,0 +1,35 @@
+"""ALiBi: a score falls with the distance, at a slope of each head's own. Nothing is learned.
+
+Press et al. 2022, "Train short, test long", https://arxiv.org/abs/2108.12409, section 3.
+"""
+
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from regardant.positions.base import Positions, PositionsConfig
+
+
+class AlibiConfig(PositionsConfig):
+    """Scores that fall with the distance; made to be longer at test than in training."""
+
+    kind: Literal["alibi"] = "alibi"
+
+    def build(self, *, d_model: int, num_heads: int, head_size: int, max_length: int, causal: bool) -> "Alibi":
+        return Alibi(num_heads)
+
+
+class Alibi(Positions):
+    """Slopes 2^(-8/H), 2^(-16/H), ..., 2^-8. Where both sides are seen, they fall to both alike."""
+
+    acts_on = "scores"
+    slopes: Tensor
+
+    def __init__(self, num_heads: int) -> None:
+        super().__init__()
+        self.register_buffer("slopes", 2.0 ** (-8 * torch.arange(1, num_heads + 1) / num_heads), persistent=False)
+
+    def bias(self, queries: Int[Tensor, " Q"], keys: Int[Tensor, " K"]) -> Float[Tensor, "H Q K"]:
+        return -self.slopes[:, None, None] * (queries[:, None] - keys[None, :]).abs()

@@ -1,0 +1,37 @@
+"""One-hot positions: as many numbers as there are positions, one of them 1.
+
+Nothing is lost and nothing generalises: no two positions are more alike than any other two.
+"""
+
+from typing import Literal
+
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from regardant.positions.base import Positions, PositionsConfig
+
+
+class OneHotConfig(PositionsConfig):
+    """max_length numbers more in each token's vector."""
+
+    kind: Literal["one_hot"] = "one_hot"
+
+    def build(self, *, d_model: int, num_heads: int, head_size: int, max_length: int, causal: bool) -> "OneHot":
+        return OneHot(max_length)
+
+    def width(self, d_model: int, max_length: int) -> int:
+        return max_length
+
+
+class OneHot(Positions):
+    """Concatenated: the vector grows with the longest sequence."""
+
+    acts_on = "input"
+
+    def __init__(self, max_length: int) -> None:
+        super().__init__()
+        self.concatenated = self.longest = max_length
+
+    def embed(self, positions: Int[Tensor, " T"]) -> Float[Tensor, "T P"]:
+        return F.one_hot(positions, self.concatenated).float()

@@ -1,0 +1,52 @@
+"""Relative bias: a learned number r for each head and distance, added to the score of a pair.
+
+softmax((q . k + r) / sqrt(d)) has it inside the scaling, softmax(q . k / sqrt(d) + r) outside (Liu et al. 2021,
+"Swin", https://arxiv.org/abs/2103.14030, eq. 4).
+"""
+
+import math
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from pydantic import Field
+from torch import Tensor, nn
+
+from regardant.positions.base import Positions, PositionsConfig
+
+
+class RelativeBiasConfig(PositionsConfig):
+    """A learned number for each head and distance."""
+
+    kind: Literal["relative_bias"] = "relative_bias"
+
+    max_distance: int = Field(64, gt=0)
+    """From here on all distances share a number."""
+
+    scaled: bool = False
+    """Divide it by sqrt(d_k) together with the product."""
+
+    def build(self, *, d_model: int, num_heads: int, head_size: int, max_length: int, causal: bool) -> "RelativeBias":
+        return RelativeBias(self.max_distance, num_heads, 1 / math.sqrt(head_size) if self.scaled else None)
+
+
+class RelativeBias(Positions):
+    """A table of distances from -max_distance to max_distance."""
+
+    acts_on = "scores"
+
+    def __init__(self, max_distance: int, num_heads: int, scaled_by: float | None) -> None:
+        super().__init__()
+        self.max_distance = max_distance
+        self.scaled_by = scaled_by
+        self.table = nn.Parameter(torch.empty(num_heads, 2 * max_distance + 1))
+        nn.init.normal_(self.table, std=0.02)
+
+    def bias(self, queries: Int[Tensor, " Q"], keys: Int[Tensor, " K"]) -> Float[Tensor, "H Q K"]:
+        bias = self.table[:, clipped_distance(queries, keys, self.max_distance)]
+        return bias if self.scaled_by is None else bias * self.scaled_by
+
+
+def clipped_distance(queries: Tensor, keys: Tensor, most: int) -> Int[Tensor, "Q K"]:
+    """0 for a key `most` or more before the query, `most` for the query itself, 2 `most` for one far behind it."""
+    return (keys[None, :] - queries[:, None]).clamp(-most, most) + most

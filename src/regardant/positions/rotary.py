@@ -1,0 +1,51 @@
+"""Rotary positions: pairs of a query's or key's numbers are turned by an angle in proportion to where it stands.
+
+A product of a turned query and a turned key depends on their distance alone. Su et al. 2021, "RoFormer",
+https://arxiv.org/abs/2104.09864, eq. 34.
+"""
+
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from pydantic import Field
+from torch import Tensor
+
+from regardant.positions.base import PositionsConfig, TabulatedPositions
+
+
+class RotaryConfig(PositionsConfig):
+    """Queries and keys turned by their position. The size of a head must be even."""
+
+    kind: Literal["rotary"] = "rotary"
+
+    base: float = Field(10000.0, gt=1)
+    """The slowest pair turns once in almost 2 pi times as many tokens."""
+
+    def build(self, *, d_model: int, num_heads: int, head_size: int, max_length: int, causal: bool) -> "Rotary":
+        return Rotary(head_size, self.base, max_length)
+
+
+class Rotary(TabulatedPositions):
+    """Pairs are neighbours: numbers 2i and 2i + 1, as in the paper."""
+
+    acts_on = "query_key"
+
+    def __init__(self, head_size: int, base: float, max_length: int) -> None:
+        super().__init__()
+        if head_size % 2:
+            raise ValueError(f"rotary positions turn pairs, and a head has {head_size} numbers: change num_heads")
+        self.head_size = head_size
+        self.base = base
+        self.reach(max_length)
+
+    def codes(self, positions: Int[Tensor, " T"]) -> Float[Tensor, "T 2 half"]:
+        """Cosines and sines, one of each a pair."""
+        even = torch.arange(0, self.head_size, 2, dtype=torch.float64, device=positions.device)
+        angles = positions.double()[:, None] * self.base ** -(even / self.head_size)
+        return torch.stack((angles.cos(), angles.sin()), 1).float()
+
+    def turn(self, x: Float[Tensor, "B H T D"], positions: Int[Tensor, " T"]) -> Float[Tensor, "B H T D"]:
+        cos, sin = self.table[positions].to(x.dtype).unbind(1)
+        even, odd = x[..., 0::2], x[..., 1::2]
+        return torch.stack((even * cos - odd * sin, even * sin + odd * cos), -1).flatten(-2)

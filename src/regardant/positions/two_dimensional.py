@@ -1,0 +1,50 @@
+"""Positions on a grid: half of the numbers tell the row, half the column, both sinusoidal.
+
+For images cut into patches that are read row by row (Wang and Liu 2019, https://arxiv.org/abs/1908.11415; Carion et
+al. 2020, "DETR", https://arxiv.org/abs/2005.12872, appendix A.4).
+"""
+
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from pydantic import Field
+from torch import Tensor
+
+from regardant.positions.base import InputConfig, TabulatedPositions
+from regardant.positions.sinusoidal import sinusoids
+
+
+class TwoDimensionalConfig(InputConfig):
+    """Row and column of a grid that is read row by row, in a multiple of 4 numbers."""
+
+    kind: Literal["two_dimensional"] = "two_dimensional"
+
+    columns: int = Field(16, gt=0)
+    """Items of a row."""
+
+    def build(self, *, d_model: int, num_heads: int, head_size: int, max_length: int, causal: bool) -> "TwoDimensional":
+        return TwoDimensional(self, d_model, max_length)
+
+
+class TwoDimensional(TabulatedPositions):
+    """The code of the row, then the code of the column."""
+
+    acts_on = "input"
+
+    def __init__(self, config: TwoDimensionalConfig, d_model: int, max_length: int) -> None:
+        super().__init__()
+        self.concatenated = config.width(d_model, max_length)
+        self.size = self.concatenated or d_model
+        self.columns = config.columns
+        if self.size % 4:
+            at_fault = "positions.size" if self.concatenated else "d_model"
+            raise ValueError(f"positions on a grid need a multiple of 4 numbers, not {self.size}: change {at_fault}")
+        self.reach(max_length)
+
+    def codes(self, positions: Int[Tensor, " T"]) -> Float[Tensor, "T P"]:
+        rows, columns = positions // self.columns, positions % self.columns
+        return torch.cat([sinusoids(at, self.size // 2) for at in (rows, columns)], 1)
+
+    def embed(self, positions: Int[Tensor, " T"]) -> Float[Tensor, "T P"]:
+        return self.table[positions]

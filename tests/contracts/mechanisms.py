@@ -1,11 +1,12 @@
 """Every mechanism that keeps the contracts, and every view one may be asked to honour.
 
-The list of mechanisms is the package's own, so a new one is tested before its author writes a test; the plug-ins
-show that the same holds for what users add.
+The list of mechanisms is the package's own, so a new one is tested before its author writes a test; a plugin shows
+that the same holds for what users add.
 
 Shape legend: as in `regardant.attention.base`.
 """
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,33 +15,47 @@ import pytest
 import torch
 from torch import Tensor
 
-from regardant.attention import KERNELS, AnyAttention, Attention, ScaledDotProduct, View
-from regardant.config.schema import alternatives, variants
+from regardant.attention import KERNELS, Attention, AttentionConfig, ScaledDotProduct, View
 
-from .plugins import PLUGINS
+from . import plugins  # noqa: F401  which adds a mechanism
 
 BATCH, NUM_HEADS, HEAD_SIZE, LENGTH = 3, 4, 8, 6
 
 
+NARROW: dict[str, dict[str, Any]] = {
+    "entmax": {"alpha": 2.0},
+    "linformer": {"rank": 3},
+    "lsh": {"num_buckets": 4, "num_rounds": 3, "reach": 1},
+    "performer": {"num_features": 20},
+    "scaled_dot_product": {"scaled": False, "temperature": 2.0},
+    "segment": {"segment": 2},
+    "sparse": {"window": 1, "stride": 2, "num_strides": 2, "num_global": 1},
+    "strided": {"stride": 2, "num_strides": 1},
+    "top_k": {"k": 2},
+    "window": {"window": 1},
+}
+"""Settings under which a mechanism leaves something out even of so few tokens."""
+
+
 def mechanisms() -> dict[str, Callable[[], Attention]]:
     """What makes each mechanism, by its kind; exact attention once for each of its kernels."""
-    kinds = variants([*alternatives(AnyAttention), *PLUGINS])
     made: dict[str, Callable[[], Attention]] = {}
-    for kind, config in kinds.items():
-        if isinstance(_build(config), ScaledDotProduct):
-            made |= {f"{kind}/{kernel}": lambda c=config, k=kernel: _with_kernel(_build(c), k) for kernel in KERNELS}
-        else:
-            made[kind] = lambda c=config: _build(c)
+    for kind, config in AttentionConfig.kinds().items():
+        for name, settings in {kind: {}, f"{kind}/narrow": NARROW.get(kind)}.items():
+            if settings is None:
+                continue
+            if isinstance(_build(config, settings), ScaledDotProduct):
+                made |= {f"{name}/{kernel}": functools.partial(_build, config, settings, kernel) for kernel in KERNELS}
+            else:
+                made[name] = functools.partial(_build, config, settings)
     return made
 
 
-def _build(config: Any) -> Attention:
+def _build(config: Any, settings: dict[str, Any], kernel: str | None = None) -> Attention:
     torch.manual_seed(0)
-    return config().build(num_heads=NUM_HEADS, head_size=HEAD_SIZE)
-
-
-def _with_kernel(attention: Any, kernel: str) -> Attention:
-    attention.kernel = KERNELS[kernel]
+    attention: Any = config(**settings).build(num_heads=NUM_HEADS, head_size=HEAD_SIZE)
+    if kernel:
+        attention.kernel = KERNELS[kernel]
     return attention
 
 
@@ -100,6 +115,11 @@ class Scene:
         at_keys = range(self.num_keys) if view.key_positions is None else view.key_positions.tolist()
         at_queries = at_keys[-self.num_queries :] if view.query_positions is None else view.query_positions.tolist()
         return at_keys[j] <= at_queries[i]
+
+    def met(self, attention: Attention) -> Tensor:
+        """[B, H, Q, K] bool: what may be seen and this mechanism lets meet."""
+        q, k, _ = self.tensors()
+        return self.visible() & attention.meets(q, k, self.view())
 
     def tensors(self, dtype: torch.dtype = torch.float32, requires_grad: bool = False) -> list[Tensor]:
         """q, k and v of unit variance."""

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from regardant.attention import ScaledDotProduct, View
+from regardant.attention import AttentionConfig, ScaledDotProduct, View
 
 from .mechanisms import (
     BATCH,
@@ -36,7 +36,9 @@ class SeesThePastAlone(ScaledDotProduct):
 def gradients(mixed, inputs):
     """Of a sum in which every number of `mixed` counts differently."""
     generator = torch.Generator().manual_seed(3)
-    return torch.autograd.grad(mixed, inputs, torch.randn(mixed.shape, generator=generator, dtype=mixed.dtype))
+    of_mixed = torch.randn(mixed.shape, generator=generator, dtype=mixed.dtype)
+    # Hard attention learns nothing from queries and keys, location nothing from keys: zeros.
+    return torch.autograd.grad(mixed, inputs, of_mixed, materialize_grads=True)
 
 
 def decode(attention, tensors, portions, view):
@@ -58,21 +60,26 @@ def assert_padded_equals_unpadded(attention, causal):
 
 def test_every_mechanism_of_the_package_is_under_contract():
     assert {"scaled_dot_product/sdpa", "scaled_dot_product/matmul"} <= set(MECHANISMS)
+    assert set(AttentionConfig.kinds()) <= {name.split("/")[0] for name in MECHANISMS}
 
 
 @every_scene
 def test_rows_of_weights_sum_to_one_or_to_zero_where_nothing_may_be_seen(make, scene):
     q, k, _ = scene.tensors()
-    sums = make().weights(q, k, scene.view()).sum(-1)
-    assert_close(sums, scene.visible().any(-1).float())
+    attention = make()
+    weights, sees_some = attention.weights(q, k, scene.view()), scene.met(attention).any(-1)
+    assert (weights[~sees_some] == 0).all()
+    if attention.sums_to_one:
+        assert_close(weights.sum(-1), sees_some.float())
 
 
 @every_scene
 def test_weights_are_never_negative_and_hidden_pairs_get_none(make, scene):
     q, k, _ = scene.tensors()
-    weights = make().weights(q, k, scene.view())
-    assert weights.min() >= 0
-    assert (weights[~scene.visible()] == 0).all()
+    attention = make()
+    weights = attention.weights(q, k, scene.view())
+    assert weights.min() >= 0 or not attention.sums_to_one
+    assert (weights[~scene.met(attention)] == 0).all()
 
 
 @every_scene
@@ -113,30 +120,31 @@ def test_a_learned_bias_gets_its_gradient(make):
     bias = torch.randn(NUM_HEADS, LENGTH, LENGTH, dtype=torch.float64, requires_grad=True)
 
     def mix(q, k, v, bias):
-        return attention(q, k, v, View(causal=True, keys=REAL, bias=lambda queries, keys: bias))
+        return attention(q, k, v, View(causal=True, keys=REAL, bias=lambda queries, keys: bias[:, queries][:, :, keys]))
 
     assert torch.autograd.gradcheck(mix, (*inputs, bias), fast_mode=True)
 
 
 @pytest.mark.parametrize("make", honouring("bias"))
 def test_looking_at_weights_first_takes_no_gradient_from_a_learned_bias(make):
-    q, k, v = draw(LENGTH, LENGTH)
+    q, k, v = draw(LENGTH, LENGTH, requires_grad=True)
     bias = torch.zeros(NUM_HEADS, LENGTH, LENGTH, requires_grad=True)
-    view = View(bias=lambda queries, keys: 2 * bias)
+    seen, unseen = (View(bias=lambda queries, keys: 2 * bias[:, queries][:, :, keys]) for _ in range(2))
     attention = make()
     with torch.no_grad():
-        attention.weights(q, k, view)
-    (gradient,) = gradients(attention(q, k, v, view), [bias])
-    assert gradient.abs().max() > 0.01
+        attention.weights(q, k, seen)
+    assert_close(*(gradients(attention(q, k, v, view), [bias]) for view in (seen, unseen)))
 
 
 @causal_scenes
 def test_no_gradient_comes_from_the_future(make, scene):
     q, k, v = scene.tensors(requires_grad=True)
-    mixed = make()(q, k, v, scene.view())
-    visible = scene.visible()
+    attention = make()
+    mixed, visible = attention(q, k, v, scene.view()), scene.visible()
     for i in range(scene.num_queries):
-        to_q, to_k, to_v = torch.autograd.grad(mixed[:, :, i].sum(), (q, k, v), retain_graph=True)
+        to_q, to_k, to_v = torch.autograd.grad(
+            mixed[:, :, i].sum(), (q, k, v), retain_graph=True, materialize_grads=True
+        )
         assert (to_k[~visible[:, :, i]] == 0).all()
         assert (to_v[~visible[:, :, i]] == 0).all()
         assert (to_q[:, :, torch.arange(scene.num_queries) != i] == 0).all()
@@ -176,8 +184,9 @@ def test_padded_equals_unpadded_where_the_future_is_hidden(make):
 @every_scene
 def test_a_query_that_sees_nothing_mixes_to_zeros_and_every_gradient_is_finite(make, scene):
     inputs = scene.tensors(requires_grad=True)
-    mixed = make()(*inputs, scene.view())
-    blind = ~scene.visible().any(-1)
+    attention = make()
+    mixed = attention(*inputs, scene.view())
+    blind = ~scene.met(attention).any(-1)
     assert (mixed[blind] == 0).all()
     to_q, to_k, to_v = gradients(mixed, inputs)
     assert to_q.isfinite().all() and to_k.isfinite().all() and to_v.isfinite().all()
@@ -217,6 +226,23 @@ def test_a_view_that_cannot_be_honoured_is_refused_by_name(make):
             attention.weights(q, k, scene.view())
         with pytest.raises(ValueError, match=refusal):
             attention.step(q, k, v, attention.start(LENGTH), scene.view())
+
+
+@every_decoder
+def test_a_step_that_is_asked_for_padding_pairs_or_positions_refuses_them_by_name(make):
+    attention = make()
+    q, k, v = (x[:, :, :1] for x in draw(LENGTH, LENGTH))
+    fields = {
+        "keys": REAL[:, :1],
+        "pairs": torch.ones(1, 1, 1, 1).bool(),
+        "query_positions": torch.arange(1),
+        "key_positions": torch.arange(1),
+    }
+    for name in fields.keys() & attention.honours:
+        with pytest.raises(
+            ValueError, match=rf"^{type(attention).__name__} decodes without view\.{name}; a step honours"
+        ):
+            attention.step(q, k, v, attention.start(LENGTH), View(causal=True, **{name: fields[name]}))
 
 
 @PORTIONS

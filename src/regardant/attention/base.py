@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from regardant.config import Config
+from regardant.config import Variants
 
 Queries = Float[Tensor, "B H Q D"]
 Keys = Float[Tensor, "B G K D"]
@@ -24,7 +24,7 @@ Values = Float[Tensor, "B G K E"]
 Mixed = Float[Tensor, "B H Q E"]
 Weights = Float[Tensor, "B H Q K"]
 
-BlockBias = Callable[[Int[Tensor, " Q"], Int[Tensor, " K"]], Float[Tensor, "H Q K"]]
+BlockBias = Callable[[Int[Tensor, " Q"], Int[Tensor, " K"]], Float[Tensor, "#B H Q K"] | Float[Tensor, "H Q K"]]
 """What to add to the scores of a block, from the positions of its queries and keys: nobody builds n x n for it."""
 
 
@@ -65,10 +65,19 @@ class View:
         if at_queries is None:
             at_queries = torch.arange(num_keys - num_queries, num_keys, device=q.device)
             if at_keys is not None:
+                if num_queries > num_keys:  # a negative index would count from the end
+                    raise ValueError(f"{num_queries} queries stand nowhere among {num_keys} keys: give query_positions")
                 at_queries = at_keys[at_queries]
         if at_keys is None:
             at_keys = torch.arange(num_keys, device=k.device)
         return at_queries, at_keys
+
+    def bias_between(self, queries: Tensor, keys: Tensor, dtype: torch.dtype) -> Float[Tensor, "#B H Q K"] | None:
+        """The bias of tokens that stand there."""
+        if self.bias is None:
+            return None
+        bias = self.bias(queries, keys).to(dtype)
+        return bias if bias.dim() == 4 else bias[None]
 
     def allowed(self, q: Tensor, k: Tensor) -> Bool[Tensor, "#B #H #Q K"] | None:
         """Which pairs may meet, as one mask that broadcasts to [B, H, Q, K]. None: all of them."""
@@ -106,7 +115,7 @@ class View:
     def _additive(self, q: Tensor, k: Tensor) -> Tensor | None:
         allowed = self.allowed(q, k)
         dtype = softmax_dtype(q)
-        added = None if self.bias is None else self.bias(*self.positions(q, k)).to(dtype)[None]
+        added = self.bias_between(*self.positions(q, k), dtype)
         if allowed is None:
             return added
         hidden = torch.zeros(allowed.shape, dtype=dtype, device=allowed.device).masked_fill_(~allowed, float("-inf"))
@@ -129,6 +138,11 @@ def softmax_dtype(x: Tensor) -> torch.dtype:
     return torch.promote_types(x.dtype, torch.float32)
 
 
+def exact(x: Tensor) -> torch.autocast:
+    """A context in which sums are not narrowed by mixed precision: exponents and running sums do not bear it."""
+    return torch.autocast(x.device.type, enabled=False)
+
+
 def masked_softmax(scores: Weights, q: Queries, k: Keys, view: View) -> Weights:
     """Scores in `softmax_dtype`, biased and masked as the view says, to weights; zeros where nothing may be seen."""
     added, blind = view.additive(q, k), view.blind(q, k)
@@ -143,6 +157,11 @@ def masked_softmax(scores: Weights, q: Queries, k: Keys, view: View) -> Weights:
 def expand_heads(k: Float[Tensor, "B G K D"], num_heads: int) -> Float[Tensor, "B H K D"]:
     """Each key head repeated for the group of query heads that share it."""
     return k if k.shape[1] == num_heads else k.repeat_interleave(num_heads // k.shape[1], 1)
+
+
+def nonzero(total: Tensor) -> Tensor:
+    """What weights may be divided by: 1 in place of 0, where nothing may be seen."""
+    return total.masked_fill(total == 0, 1)
 
 
 @dataclass(frozen=True)
@@ -176,6 +195,10 @@ class AppendedKeys:
         return AppendedKeys(self.capacity, self.length, keys[rows], values[rows])
 
 
+STEP_HONOURS = frozenset({"causal", "bias"})
+"""The fields of a View that a decoding step may be asked for: others would mean another thing to each kind of state."""
+
+
 class Attention(nn.Module):
     """A mechanism. Write `weigh`; override `mix` where the mixed values can be had without building the weights."""
 
@@ -184,12 +207,34 @@ class Attention(nn.Module):
     )
     """The fields of a View this mechanism obeys. Any other is refused, never ignored."""
 
+    why_not: ClassVar[dict[str, str]] = {}
+    """By field, the reason why a mechanism cannot obey one, where there is more to it than that nobody wrote it."""
+
+    sums_to_one: ClassVar[bool] = True
+    """Whether a query's weights sum to one, or to zero where it may see nothing."""
+
+    reads_positions: ClassVar[bool] = False
+    """Whether weights depend on where tokens stand, so that a query of another sequence must say where it does."""
+
     shares_query_and_key: ClassVar[bool] = False
     """Whether the layer gives queries and keys one projection."""
+
+    needs_projection: ClassVar[bool] = False
+    """Whether the projections of queries and keys are a part of the formula, and not to be left out."""
+
+    longest: int | None = None
+    """The most keys there may be. None: any number."""
+
+    scale: float = 1.0
+    """What products of queries and keys are multiplied by, where scores are such products."""
 
     def weigh(self, q: Queries, k: Keys, view: View) -> Weights:
         """How much each query takes from each key; k comes with as many heads as q, and the view can be honoured."""
         raise NotImplementedError
+
+    def meets(self, q: Queries, k: Keys, view: View) -> Bool[Tensor, "#B #H Q K"]:
+        """Which pairs this mechanism itself lets meet; the view may hide more of them."""
+        return torch.ones(1, 1, q.shape[2], k.shape[2], dtype=torch.bool, device=k.device)
 
     def mix(self, q: Queries, k: Keys, v: Values, view: View) -> Mixed:
         """The weighted values; k and v come with as many heads as q."""
@@ -216,10 +261,20 @@ class Attention(nn.Module):
 
     def check(self, view: View) -> None:
         """Refuse a view that cannot be honoured."""
-        if unmet := view.asks() - self.honours:
+        if unmet := sorted(view.asks() - self.honours):
+            reasons = "; ".join(dict.fromkeys(self.why_not[name] for name in unmet if name in self.why_not))
             raise ValueError(
-                f"{type(self).__name__} cannot honour view.{', view.'.join(sorted(unmet))}; "
-                f"it honours {', '.join(sorted(self.honours))}: choose another mechanism"
+                f"{type(self).__name__} cannot honour view.{', view.'.join(unmet)}; it honours "
+                f"{', '.join(sorted(self.honours))}: choose another mechanism{reasons and f' ({reasons})'}"
+            )
+
+    def check_step(self, view: View) -> None:
+        """Refuse a view that cannot be honoured in a decoding step, whose keys are real and stand in their order."""
+        self.check(view)
+        if unmet := sorted(view.asks() - STEP_HONOURS):
+            raise ValueError(
+                f"{type(self).__name__} decodes without view.{', view.'.join(unmet)}; a step honours "
+                f"{', '.join(sorted(STEP_HONOURS))}: leave out the others"
             )
 
     def redraw(self) -> None:
@@ -230,7 +285,12 @@ class Attention(nn.Module):
         return AppendedKeys(capacity)
 
     def step(self, q: Queries, k: Keys, v: Values, state: Any, view: View) -> tuple[Mixed, Any]:
-        """Take in the newest keys and values [N, G, T, .] and answer their queries [N, H, T, D]."""
+        """Take in the newest keys and values [N, G, T, .] and answer their queries [N, H, T, D].
+
+        Raises:
+            ValueError: the view asks for what this mechanism, or any, cannot honour in a step.
+        """
+        self.check_step(view)
         state = state.append(k, v)
         seen = slice(None, state.length)
         return self(q, state.keys[:, :, seen], state.values[:, :, seen], view), state
@@ -240,10 +300,12 @@ class Attention(nn.Module):
         return state.reorder(rows)
 
 
-class AttentionConfig(Config):
-    """What every mechanism's configuration is."""
+class MixerConfig(Variants):
+    """What moves information between the tokens of a sequence: an attention, or what it is compared with."""
 
-    kind: str
+
+class AttentionConfig(MixerConfig):
+    """What every mechanism's configuration is. A class derived from it, with a `kind`, adds a mechanism."""
 
     def build(self, *, num_heads: int, head_size: int) -> Attention:
         """The mechanism for queries and keys of `head_size` in `num_heads` heads."""

@@ -3,6 +3,7 @@
 `sdpa` is PyTorch's own (flash attention where it has it). `matmul` multiplies batched matrices and keeps the
 weights for the backward pass: on sentences of some twenty tokens it trains faster on a CPU, where
 the flash kernel's bfloat16 backward is slow. Which one runs is measured on the machine, see `training.probes`.
+`online_softmax` is flash attention to read, and is never chosen.
 
 Shape legend: as in `attention.base`.
 """
@@ -16,6 +17,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from regardant.attention.base import Keys, Mixed, Queries, Values, View, softmax_dtype
+from regardant.attention.online_softmax import online_softmax
 
 Kernel = Callable[[Tensor, Tensor, Tensor, View, float], Tensor]
 """(q, k, v, view, scale) to mixed values."""
@@ -39,11 +41,14 @@ def matmul(q: Queries, k: Keys, v: Values, view: View, scale: float) -> Mixed:
     """Batched matrix products, softmax in at least float32."""
     if k.shape[2] > LONGEST_MATMUL:
         return sdpa(q, k, v, view, scale)
+    device = q.device.type
+    if torch.is_autocast_enabled(device):  # which reaches the forward pass only: both have to see the same tensors
+        q, k, v = (x.to(torch.get_autocast_dtype(device)) for x in (q, k, v))
     added, blind = view.additive(q, k), view.blind(q, k)
     return _MatmulAttention.apply(q, k, v, added, blind, scale)  # type: ignore[no-untyped-call]
 
 
-KERNELS: dict[str, Kernel] = {"sdpa": sdpa, "matmul": matmul}
+KERNELS: dict[str, Kernel] = {"sdpa": sdpa, "matmul": matmul, "online_softmax": online_softmax}
 
 
 class _MatmulAttention(torch.autograd.Function):

@@ -6,6 +6,8 @@ Vaswani et al. 2017, "Attention is all you need", https://arxiv.org/abs/1706.037
 import math
 from typing import Literal
 
+from pydantic import Field
+
 from regardant.attention.base import (
     Attention,
     AttentionConfig,
@@ -26,16 +28,22 @@ class ScaledDotProductConfig(AttentionConfig):
 
     kind: Literal["scaled_dot_product"] = "scaled_dot_product"
 
+    scaled: bool = True
+    """Divide scores by sqrt(d_k). Without it this is Luong's dot score."""
+
+    temperature: float = Field(1.0, gt=0)
+    """Divide scores by it: near 0 the best key gets everything, far above 1 all keys get the same."""
+
     def build(self, *, num_heads: int, head_size: int) -> "ScaledDotProduct":
-        return ScaledDotProduct(head_size)
+        return ScaledDotProduct(head_size, scaled=self.scaled, temperature=self.temperature)
 
 
 class ScaledDotProduct(Attention):
     """Exact attention over every key."""
 
-    def __init__(self, head_size: int) -> None:
+    def __init__(self, head_size: int, *, scaled: bool = True, temperature: float = 1.0) -> None:
         super().__init__()
-        self.scale = 1 / math.sqrt(head_size)
+        self.scale = (1 / math.sqrt(head_size) if scaled else 1.0) / temperature
         self.kernel: Kernel = sdpa
 
     def weigh(self, q: Queries, k: Keys, view: View) -> Weights:

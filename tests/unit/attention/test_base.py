@@ -1,4 +1,5 @@
 import dataclasses
+from typing import ClassVar
 
 import pytest
 import torch
@@ -44,6 +45,12 @@ def test_queries_stand_where_the_last_keys_do_wherever_that_is():
     view = View(causal=True, key_positions=torch.tensor([7, 8, 9, 10, 11]))
     assert [at.tolist() for at in view.positions(Q, K)] == [[9, 10, 11], [7, 8, 9, 10, 11]]
     assert rows(view) == [[1, 1, 1, 0, 0], [1, 1, 1, 1, 0], [1, 1, 1, 1, 1]]
+
+
+def test_more_queries_than_keys_that_stand_somewhere_have_to_say_where_they_stand():
+    view = View(causal=True, key_positions=torch.tensor([7, 8, 9]))
+    with pytest.raises(ValueError, match=r"^5 queries stand nowhere among 3 keys: give query_positions$"):
+        view.positions(K, Q)
 
 
 def test_positions_that_are_given_decide_what_is_past():
@@ -149,7 +156,7 @@ def test_a_mechanism_without_weights_says_so():
     with pytest.raises(NotImplementedError):
         Attention().weights(Q, K)
     with pytest.raises(NotImplementedError):
-        AttentionConfig(kind="none").build(num_heads=1, head_size=1)
+        AttentionConfig.build(None, num_heads=1, head_size=1)
 
 
 def test_what_is_refused_is_named_with_what_is_honoured():
@@ -159,6 +166,17 @@ def test_what_is_refused_is_named_with_what_is_honoured():
     message = r"^Narrow cannot honour view\.bias, view\.pairs; it honours causal, keys: choose another mechanism$"
     with pytest.raises(ValueError, match=message):
         Narrow()(Q, K, K, View(keys=REAL, pairs=torch.ones(1, 1, 3, 5).bool(), bias=lambda q, k: torch.zeros(4, 3, 5)))
+
+
+def test_a_reason_is_given_where_there_is_one():
+    class Narrow(Even):
+        honours = frozenset({"keys"})
+        why_not: ClassVar = {"causal": "it reads backwards"}
+
+    with pytest.raises(ValueError, match=r"it honours keys: choose another mechanism \(it reads backwards\)$"):
+        Narrow()(Q, K, K, View(causal=True, bias=lambda q, k: torch.zeros(4, 3, 5)))
+    with pytest.raises(ValueError, match=r"it honours keys: choose another mechanism$"):
+        Narrow()(Q, K, K, View(bias=lambda q, k: torch.zeros(4, 3, 5)))
 
 
 def test_appended_keys_come_back_in_order():

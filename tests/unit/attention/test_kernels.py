@@ -51,6 +51,17 @@ def test_under_autocast_the_answer_is_bfloat16(kernel):
     assert (mixed - exact).abs().max() < 0.05
 
 
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_wide_inputs_under_autocast_learn_after_it(kernel):
+    inputs = [x.requires_grad_() for x in tensors()]
+    exact = torch.autograd.grad(KERNELS[kernel](*inputs, View(causal=True), 0.3).sum(), inputs)
+    with torch.autocast("cpu", torch.bfloat16):
+        mixed = KERNELS[kernel](*inputs, View(causal=True), 0.3)
+    found = torch.autograd.grad(mixed.float().sum(), inputs)
+    assert all(gradient.dtype == torch.float32 for gradient in found)
+    assert_close(found, exact, rtol=0, atol=0.05)
+
+
 def test_a_second_derivative_through_matmul_is_refused_and_not_wrong():
     q, k, v = (x.requires_grad_() for x in tensors())
     (gradient,) = torch.autograd.grad(matmul(q, k, v, View(), 0.3).square().sum(), q, create_graph=True)

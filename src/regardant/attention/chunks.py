@@ -1,0 +1,100 @@
+"""A sequence in chunks, each told what those before it have left; the backward pass runs them again, the last first.
+
+In between only the sequence is kept and what went from chunk to chunk, whatever a chunk needs inside. Gradients are
+written where they belong, piece by piece: `torch.utils.checkpoint` would collect the pieces and then join them, at
+twice the memory, and import a compiler that takes more.
+
+Shape legend: B batch, H heads, N tokens, L tokens of a chunk.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from regardant.attention.base import exact
+from regardant.attention.tiles import blocks
+
+Carried = tuple[Tensor, ...]
+"""What goes from chunk to chunk."""
+
+Run = Callable[[Sequence[Tensor], Carried], tuple[Tensor, Carried]]
+"""(a chunk [B, H, L, .] of each sequence, what those before left) to what it gives [B, H, L, .] and what it leaves."""
+
+
+def in_chunks(
+    run: Run, sequences: Sequence[Tensor], carried: Carried, parameters: Sequence[Tensor], *, size: int
+) -> tuple[Tensor, Carried]:
+    """What the chunks of `size` give, one after the other, and what the last one leaves.
+
+    `parameters` are what `run` learns by: all that it reads beside its inputs and that is to have a gradient.
+    """
+    if sequences[0].shape[2] <= size:
+        return run(sequences, carried)
+    counts = (len(carried), len(sequences))
+    given, *left = _InChunks.apply(run, size, counts, *carried, *sequences, *parameters)  # type: ignore[no-untyped-call]
+    return given, tuple(left)
+
+
+class _InChunks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, run: Run, size: int, counts: tuple[int, int], *tensors: Tensor) -> tuple[Tensor, ...]:
+        carried, sequences, parameters = _cut(tensors, counts)
+        before: list[Tensor] = []
+        given: Tensor | None = None
+        for rows in blocks(0, sequences[0].shape[2], size):
+            before += carried
+            piece, carried = run([x[:, :, rows] for x in sequences], carried)
+            if given is None:
+                given = piece.new_empty(*piece.shape[:2], sequences[0].shape[2], piece.shape[3])
+            given[:, :, rows] = piece
+        ctx.run, ctx.size, ctx.counts, ctx.parameters = run, size, counts, parameters
+        ctx.save_for_backward(*sequences, *before)
+        assert given is not None
+        return given, *carried
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, to_given: Tensor, *to_carried: Tensor) -> tuple[Tensor | None, ...]:
+        num_carried, num_sequences = ctx.counts
+        sequences, before = ctx.saved_tensors[:num_sequences], ctx.saved_tensors[num_sequences:]
+        to_sequences = [torch.empty_like(x) if x.is_floating_point() else None for x in sequences]
+        to_parameters = [torch.zeros_like(x) if x.requires_grad else None for x in ctx.parameters]
+        with exact(sequences[0]):  # as in the forward pass, wherever this one begins
+            for number, rows in reversed(list(enumerate(blocks(0, sequences[0].shape[2], ctx.size)))):
+                carried = tuple(_leaf(x) for x in before[number * num_carried : (number + 1) * num_carried])
+                chunk = [_leaf(x[:, :, rows]) for x in sequences]
+                with torch.enable_grad():
+                    given, left = ctx.run(chunk, carried)
+                found = _gradients(
+                    (given, *left), (*carried, *chunk, *ctx.parameters), (to_given[:, :, rows], *to_carried)
+                )
+                to_carried, of_chunk, of_parameters = _cut(found, ctx.counts)
+                for whole, part in zip(to_sequences, of_chunk, strict=True):
+                    if whole is not None:
+                        whole[:, :, rows] = part
+                for whole, part in zip(to_parameters, of_parameters, strict=True):
+                    if whole is not None:
+                        whole += part
+        return None, None, None, *to_carried, *to_sequences, *to_parameters
+
+
+def _cut(tensors: Sequence[Any], counts: tuple[int, int]) -> tuple[Any, Any, Any]:
+    """What is carried, the sequences, the parameters."""
+    end = sum(counts)
+    return tuple(tensors[: counts[0]]), tuple(tensors[counts[0] : end]), tuple(tensors[end:])
+
+
+def _leaf(x: Tensor) -> Tensor:
+    return x.detach().requires_grad_(x.is_floating_point())
+
+
+def _gradients(outputs: Sequence[Tensor], inputs: Sequence[Tensor], of: Sequence[Tensor]) -> list[Tensor | None]:
+    """Of each input, None for one that has none; an output may depend on none of them."""
+    learning = [(output, gradient) for output, gradient in zip(outputs, of, strict=True) if output.requires_grad]
+    wanted = [x for x in inputs if x.requires_grad]
+    roots, gradients = zip(*learning, strict=True)
+    found = iter(torch.autograd.grad(roots, wanted, gradients, materialize_grads=True))
+    return [next(found) if x.requires_grad else None for x in inputs]

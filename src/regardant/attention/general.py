@@ -1,0 +1,38 @@
+"""Luong's general score: q W k.
+
+Luong et al. 2015, "Effective approaches to attention-based neural machine translation",
+https://arxiv.org/abs/1508.04025, eq. 8.
+"""
+
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from regardant.attention.base import AttentionConfig, Keys, Queries, exact, softmax_dtype
+from regardant.attention.scored import ScoredAttention
+
+
+class GeneralConfig(AttentionConfig):
+    """softmax(q W k), with a matrix for each head."""
+
+    kind: Literal["general"] = "general"
+
+    def build(self, *, num_heads: int, head_size: int) -> "General":
+        return General(num_heads, head_size)
+
+
+class General(ScoredAttention):
+    """A bilinear score, unscaled as in the paper."""
+
+    def __init__(self, num_heads: int, head_size: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(num_heads, head_size, head_size))
+        for head in self.weight:
+            nn.init.xavier_uniform_(head)
+
+    def score(self, q: Queries, k: Keys) -> Float[Tensor, "B H Q K"]:
+        wide = softmax_dtype(q)
+        with exact(q):  # unscaled scores are large, and rounded by as much
+            return q.to(wide) @ self.weight.to(wide) @ k.to(wide).mT

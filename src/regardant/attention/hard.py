@@ -1,0 +1,30 @@
+"""Hard attention: the value of the best key, nothing of the others.
+
+The limit of a softmax whose temperature goes to zero. Keys that tie share alike, as they do in that limit. The choice
+has no gradient: queries and keys learn nothing from it.
+"""
+
+from typing import Literal
+
+from jaxtyping import Float
+from torch import Tensor
+
+from regardant.attention.base import AttentionConfig, Weights
+from regardant.attention.scored import DotProductAttention
+
+
+class HardConfig(AttentionConfig):
+    """All weight on the key with the largest dot product."""
+
+    kind: Literal["hard"] = "hard"
+
+    def build(self, *, num_heads: int, head_size: int) -> "Hard":
+        return Hard(head_size)
+
+
+class Hard(DotProductAttention):
+    """values[argmax(similarity(query, keys))]."""
+
+    def normalise(self, scores: Float[Tensor, "B H Q K"]) -> Weights:
+        best = (scores == scores.amax(-1, keepdim=True)).to(scores.dtype)
+        return best / best.sum(-1, keepdim=True)

@@ -1,0 +1,35 @@
+"""Linear attention: features phi(x) = elu(x) + 1, normalised.
+
+Katharopoulos et al. 2020, "Transformers are RNNs", https://arxiv.org/abs/2006.16236, section 3.2.
+"""
+
+from typing import Literal
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from regardant.attention.base import AttentionConfig, Keys, Queries, softmax_dtype
+from regardant.attention.kernelised import KernelisedAttention
+
+
+class LinearConfig(AttentionConfig):
+    """(elu(q) + 1) . (elu(k) + 1), normalised; decodes with a state of constant size."""
+
+    kind: Literal["linear"] = "linear"
+
+    def build(self, *, num_heads: int, head_size: int) -> "Linear":
+        return Linear()
+
+
+class Linear(KernelisedAttention):
+    """Weights that are no softmax at all, but positive and cheap."""
+
+    def query_features(self, q: Queries) -> Tensor:
+        return _features(q)
+
+    def key_features(self, k: Keys) -> Tensor:
+        return _features(k)
+
+
+def _features(x: Tensor) -> Tensor:
+    return F.elu(x.to(softmax_dtype(x))) + 1

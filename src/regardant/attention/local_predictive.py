@@ -1,0 +1,72 @@
+"""Luong's predictive local attention (local-p): each query says where to look, and how well keys match near there.
+
+p = S sigmoid(v . tanh(W q)) with S source tokens; keys further than `window` from p are not seen, the others weigh
+softmax(q . k - (j - p)^2 / (2 sigma^2)) with sigma = window / 2. Luong et al. 2015,
+https://arxiv.org/abs/1508.04025, eq. 9 and 10, where the Gaussian is multiplied after the softmax and rows no longer
+sum to one; here it counts inside. Monotonic local attention (local-m) is `window`, asked at the target's position.
+"""
+
+from typing import ClassVar, Literal
+
+import torch
+from jaxtyping import Float
+from pydantic import Field
+from torch import Tensor, nn
+
+from regardant.attention.base import (
+    Attention,
+    AttentionConfig,
+    Keys,
+    Queries,
+    View,
+    Weights,
+    exact,
+    masked_softmax,
+    softmax_dtype,
+)
+
+
+class LocalPredictiveConfig(AttentionConfig):
+    """Softmax near a place that the query predicts."""
+
+    kind: Literal["local_predictive"] = "local_predictive"
+
+    window: float = Field(10.0, ge=1)
+    """How far from the predicted place keys are seen, in tokens."""
+
+    def build(self, *, num_heads: int, head_size: int) -> "LocalPredictive":
+        return LocalPredictive(self.window, num_heads, head_size)
+
+
+class LocalPredictive(Attention):
+    """A query has to see all of the source, of which the place is a share."""
+
+    honours = frozenset({"keys"})
+    why_not: ClassVar[dict[str, str]] = {"causal": "a place is predicted as a share of the whole source"}
+
+    def __init__(self, window: float, num_heads: int, head_size: int) -> None:
+        super().__init__()
+        self.window = window
+        self.hidden = nn.Parameter(torch.empty(num_heads, head_size, head_size))
+        self.place = nn.Parameter(torch.empty(num_heads, head_size, 1))
+        for head in (*self.hidden, *self.place):
+            nn.init.xavier_uniform_(head)
+
+    def weigh(self, q: Queries, k: Keys, view: View) -> Weights:
+        wide = softmax_dtype(q)
+        q, k = q.to(wide), k.to(wide)
+        with exact(q):  # unscaled scores are large, and rounded by as much; a place too
+            scores, away = q @ k.mT, self._away(q, k, view)
+        scores = scores - away.square() / (2 * (self.window / 2) ** 2)
+        return masked_softmax(scores.masked_fill(away.abs() > self.window, torch.finfo(away.dtype).min), q, k, view)
+
+    def _away(self, q: Tensor, k: Tensor, view: View) -> Float[Tensor, "B H Q K"]:
+        """How far each key stands from the place that each query predicts; places are of real keys."""
+        dtype = q.dtype
+        share = torch.sigmoid(torch.tanh(q @ self.hidden.to(dtype)) @ self.place.to(dtype))
+        number = torch.arange(k.shape[2], device=k.device, dtype=dtype)
+        if view.keys is None:
+            return number - share * (k.shape[2] - 1)
+        real = view.keys[:, None, None, :].to(dtype)
+        first = view.keys.to(torch.uint8).argmax(1)[:, None, None, None]
+        return number - (first + share * (real.sum(-1, keepdim=True) - 1).clamp_min(0))

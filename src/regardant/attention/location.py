@@ -1,0 +1,47 @@
+"""Luong's location score: where to look from the state of the decoder alone, whatever the source says.
+
+Luong et al. 2015, https://arxiv.org/abs/1508.04025, eq. 9: softmax(W q), a number for every source position.
+"""
+
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from pydantic import Field
+from torch import Tensor, nn
+
+from regardant.attention.base import AttentionConfig, Keys, Queries
+from regardant.attention.scored import ScoredAttention
+
+
+class LocationConfig(AttentionConfig):
+    """softmax(W q): the key's content does not count. Positions past max_length are refused."""
+
+    kind: Literal["location"] = "location"
+
+    max_length: int = Field(256, gt=0)
+    """The most keys there may be."""
+
+    def build(self, *, num_heads: int, head_size: int) -> "Location":
+        return Location(self.max_length, num_heads, head_size)
+
+
+class Location(ScoredAttention):
+    """A row of numbers for each source position. Keys are counted as they come: no view can place them elsewhere."""
+
+    honours = frozenset({"causal", "keys", "pairs", "bias"})
+    longest: int
+
+    def __init__(self, max_length: int, num_heads: int, head_size: int) -> None:
+        super().__init__()
+        self.longest = max_length
+        self.weight = nn.Parameter(torch.empty(num_heads, max_length, head_size))
+        nn.init.normal_(self.weight, std=head_size**-0.5)
+
+    def score(self, q: Queries, k: Keys) -> Float[Tensor, "B H Q K"]:
+        length = k.shape[2]
+        if length > self.longest:
+            raise ValueError(
+                f"Location was built for {self.longest} keys and got {length}: raise its max_length and train anew"
+            )
+        return q @ self.weight[:, :length].to(q.dtype).mT

@@ -1,0 +1,72 @@
+"""Attention to the keys that a fixed pattern of positions lets a query see, without a matrix of all pairs.
+
+The *mask* of a window on exact attention costs what exact attention costs; these mechanisms cost what they look at.
+
+Shape legend: as in `attention.base`.
+"""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from regardant.attention.base import (
+    Attention,
+    Keys,
+    Mixed,
+    Queries,
+    Values,
+    View,
+    Weights,
+    masked_softmax,
+    softmax_dtype,
+)
+from regardant.attention.rolling import RollingKeys
+from regardant.attention.tiles import Part
+
+
+class PatternAttention(Attention):
+    """Softmax over the keys of a pattern. Write `sees` and `attend`, and say how far back a query looks.
+
+    Where queries and keys are not the same tokens in the same order, their whole rectangle is built.
+    """
+
+    honours = frozenset({"causal", "keys", "bias", "query_positions", "key_positions"})
+    reads_positions = True
+
+    def __init__(self, head_size: int, *, reach: int, first: int = 0) -> None:
+        super().__init__()
+        self.scale = 1 / math.sqrt(head_size)
+        self.reach = reach
+        self.first = first
+
+    def sees(self, queries: Int[Tensor, " Q"], keys: Int[Tensor, " K"]) -> Bool[Tensor, "Q K"]:
+        """The pattern: which queries see which keys, from where they stand."""
+        raise NotImplementedError
+
+    def attend(self, q: Queries, k: Keys, v: Values, view: View) -> Part:
+        """The softmax over the pattern, for queries and keys that are the same tokens."""
+        raise NotImplementedError
+
+    def meets(self, q: Queries, k: Keys, view: View) -> Bool[Tensor, "1 1 Q K"]:
+        return self.sees(*view.positions(q, k))[None, None]
+
+    def weigh(self, q: Queries, k: Keys, view: View) -> Weights:
+        seen = replace(view, pairs=self.meets(q, k, view))
+        return masked_softmax((q @ k.mT).to(softmax_dtype(q)) * self.scale, q, k, seen)
+
+    def mix(self, q: Queries, k: Keys, v: Values, view: View) -> Mixed:
+        if q.shape[2] != k.shape[2] or view.query_positions is not None or view.key_positions is not None:
+            return super().mix(q, k, v, view)
+        return self.attend(q, k, v, view).mixed.to(v.dtype)
+
+    def start(self, capacity: int) -> RollingKeys:
+        return RollingKeys(self.reach, self.first)
+
+    def step(self, q: Queries, k: Keys, v: Values, state: RollingKeys, view: View) -> tuple[Mixed, Any]:
+        self.check_step(view)
+        state = state.append(k, v)
+        assert state.keys is not None and state.values is not None
+        return self(q, state.keys, state.values, state.view(view, q.shape[2])), state.forget()

@@ -1,0 +1,61 @@
+"""The state of mechanisms that look back a fixed distance: the last keys, and the very first where they see them.
+
+Shape legend: N rows, G key heads, T new keys, R kept ones, D size of a key, E size of a value.
+"""
+
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from regardant.attention.base import View
+
+
+@dataclass(frozen=True)
+class RollingKeys:
+    """Memory that does not grow with what was read."""
+
+    reach: int
+    """How many of the newest keys are kept."""
+    first: int = 0
+    """How many of the very first keys are kept for good."""
+    length: int = 0
+    """Keys taken in so far."""
+    keys: Float[Tensor, "N G R D"] | None = None
+    values: Float[Tensor, "N G R E"] | None = None
+    positions: Int[Tensor, " R"] | None = None
+
+    def append(self, k: Tensor, v: Tensor) -> "RollingKeys":
+        """With [N, G, T, .] more keys and values; `forget` what is out of reach when they have been asked."""
+        length = self.length + k.shape[2]
+        at = torch.arange(self.length, length, device=k.device)
+        if self.keys is None or self.values is None or self.positions is None:
+            return replace(self, length=length, keys=k, values=v, positions=at)
+        return replace(
+            self,
+            length=length,
+            keys=torch.cat([self.keys, k], 2),
+            values=torch.cat([self.values, v], 2),
+            positions=torch.cat([self.positions, at]),
+        )
+
+    def forget(self) -> "RollingKeys":
+        """Without the keys that no later query can see."""
+        assert self.keys is not None and self.values is not None and self.positions is not None
+        if len(self.positions) <= self.first + self.reach:
+            return self
+        kept = (self.positions < self.first) | (self.positions >= self.length - self.reach)
+        return replace(self, keys=self.keys[:, :, kept], values=self.values[:, :, kept], positions=self.positions[kept])
+
+    def view(self, view: View, num_queries: int) -> View:
+        """The same demands, for the newest queries on what is kept."""
+        assert self.positions is not None
+        newest = torch.arange(self.length - num_queries, self.length, device=self.positions.device)
+        return replace(view, query_positions=newest, key_positions=self.positions)
+
+    def reorder(self, rows: Int[Tensor, " N2"]) -> "RollingKeys":
+        """Row i of the result is what was row `rows[i]`."""
+        if self.keys is None or self.values is None:
+            return self
+        return replace(self, keys=self.keys[rows], values=self.values[rows])

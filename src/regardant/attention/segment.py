@@ -1,0 +1,55 @@
+"""Segments with memory: a query sees its own segment and the few before it.
+
+Dai et al. 2019, "Transformer-XL", https://arxiv.org/abs/1901.02860, section 3.2, where the memory is passed on
+without gradient; here it has one, since all segments are at hand. Costs n x segment x (1 + memory).
+"""
+
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from regardant.attention.base import AttentionConfig, Keys, Queries, Values, View, softmax_dtype
+from regardant.attention.patterns import PatternAttention
+from regardant.attention.tiles import LARGEST_BLOCK, Part, added_by, attend_tiles, blocks
+
+
+class SegmentConfig(AttentionConfig):
+    """Softmax inside segments of the sequence, with memory of earlier ones."""
+
+    kind: Literal["segment"] = "segment"
+
+    segment: int = Field(128, gt=0)
+    """Tokens of a segment."""
+
+    memory: int = Field(1, ge=0)
+    """Earlier segments that a query sees as well."""
+
+    def build(self, *, num_heads: int, head_size: int) -> "Segment":
+        return Segment(self.segment, self.memory, head_size)
+
+
+class Segment(PatternAttention):
+    """Exact attention inside blocks on the diagonal and `memory` blocks to their left."""
+
+    def __init__(self, segment: int, memory: int, head_size: int) -> None:
+        super().__init__(head_size, reach=segment * (1 + memory))
+        self.segment = segment
+        self.memory = memory
+
+    def sees(self, queries: Tensor, keys: Tensor) -> Tensor:
+        behind = (queries // self.segment)[:, None] - (keys // self.segment)[None, :]
+        return (behind >= 0) & (behind <= self.memory)
+
+    def attend(self, q: Queries, k: Keys, v: Values, view: View) -> Part:
+        at = torch.arange(k.shape[2], device=k.device)
+        # Whole segments where several fit into a block, so that few pairs are computed and hidden.
+        size = LARGEST_BLOCK // self.segment * self.segment or LARGEST_BLOCK
+        tiles = [(rows, self._keys_of(rows, len(at), view.causal)) for rows in blocks(0, len(at), size)]
+        return attend_tiles(q, k, v, tiles, added_by(view, at, at, softmax_dtype(q), self.sees), self.scale)
+
+    def _keys_of(self, rows: slice, length: int, causal: bool) -> slice:
+        first = max(0, (rows.start // self.segment - self.memory) * self.segment)
+        last = rows.stop if causal else min(length, -(-rows.stop // self.segment) * self.segment)
+        return slice(first, last)

@@ -1,0 +1,70 @@
+"""Strided attention: a query sees every `stride`-th key, a fixed number of them.
+
+The keys at i, i - s, i - 2s, ..., i - k s, and as many later ones where the future may be seen. The number is fixed,
+so the cost is n x k. Child et al. 2019, https://arxiv.org/abs/1904.10509, section 4.2, see all of them back to the
+start, with a stride near sqrt(n): `num_strides: all` does so, at n x n / s.
+"""
+
+from typing import Annotated, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from regardant.attention.base import AttentionConfig, Keys, Queries, Values, View, softmax_dtype
+from regardant.attention.patterns import PatternAttention
+from regardant.attention.tiles import Part, Tile, added_by, attend_tiles, near_tiles
+
+EVERYWHERE = 1 << 30
+"""Further than any sequence is long."""
+
+
+class StridedConfig(AttentionConfig):
+    """Softmax over every s-th key."""
+
+    kind: Literal["strided"] = "strided"
+
+    stride: int = Field(16, gt=0)
+    """Tokens from one key to the next."""
+
+    num_strides: Annotated[int, Field(ge=0)] | Literal["all"] = 16
+    """How many strides a query sees to each side. all: to the ends, at a cost of n x n / stride."""
+
+    def build(self, *, num_heads: int, head_size: int) -> "Strided":
+        return Strided(self.stride, self.num_strides, head_size)
+
+
+class Strided(PatternAttention):
+    """Exact attention on a comb."""
+
+    def __init__(self, stride: int, num_strides: int | Literal["all"], head_size: int) -> None:
+        super().__init__(head_size, reach=EVERYWHERE if num_strides == "all" else stride * num_strides)
+        self.stride = stride
+
+    def sees(self, queries: Tensor, keys: Tensor) -> Tensor:
+        distance = (queries[:, None] - keys[None, :]).abs()
+        return (distance % self.stride == 0) & (distance <= self.reach)
+
+    def attend(self, q: Queries, k: Keys, v: Values, view: View) -> Part:
+        at = torch.arange(k.shape[2], device=k.device)
+        tiles = strided_tiles(len(at), self.stride, self.reach, causal=view.causal)
+        return attend_tiles(q, k, v, tiles, added_by(view, at, at, softmax_dtype(q), self.sees), self.scale)
+
+
+def strided_tiles(length: int, stride: int, reach: int, *, causal: bool) -> list[Tile]:
+    """Every query with the keys whole strides away, at most `reach`.
+
+    Tokens of one remainder modulo the stride meet only each other: each such comb is a window by itself.
+    """
+    tiles = []
+    near = min(reach // stride, length)
+    for first in range(min(stride, length)):
+        teeth = range(first, length, stride)
+        for rows, columns in near_tiles(len(teeth), before=near, after=0 if causal else near):
+            tiles.append((_between(teeth, rows), _between(teeth, columns)))
+    return tiles
+
+
+def _between(teeth: range, part: slice) -> slice:
+    chosen = teeth[part]
+    return slice(chosen.start, chosen[-1] + 1, chosen.step)

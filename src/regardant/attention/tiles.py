@@ -1,0 +1,170 @@
+"""Softmax over a part of the keys, a tile of queries and keys at a time: n x n is never built.
+
+A tile gives what its queries mix of its keys and how much weight stands behind it; such parts, over other keys of the
+same queries, merge into what one softmax over all of them gives. That is the online softmax (Milakov and Gimelshein
+2018, https://arxiv.org/abs/1805.02867) in which flash attention is written (Dao et al. 2022,
+https://arxiv.org/abs/2205.14135). As there, the backward pass computes a tile's weights again, from the result.
+
+Shape legend: as in `attention.base`; T the queries of a tile, U its keys.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from regardant.attention.base import View, exact, nonzero, softmax_dtype
+
+Tile = tuple[slice, slice]
+"""Rows and columns of the matrix of all pairs: which queries meet which keys. Slices may have steps."""
+
+Added = Callable[[slice, slice], Tensor]
+"""What to add to the scores of a tile [#B, #H, T, U], from its rows and columns: -inf where a pair may not meet."""
+
+Sees = Callable[[Int[Tensor, " Q"], Int[Tensor, " K"]], Bool[Tensor, "Q K"]]
+"""Which queries see which keys, from where they stand."""
+
+SMALLEST_BLOCK, LARGEST_BLOCK = 64, 128
+"""Queries of a tile: fewer pay for calls, more for pairs that are computed and hidden."""
+
+
+class Part(NamedTuple):
+    """A softmax over some keys, and what it counts beside one over others."""
+
+    mixed: Float[Tensor, "*B T E"]
+    """The weighted values; zeros where nothing may be seen."""
+    total: Float[Tensor, "*B T 1"]
+    """sum_j exp(score_j - top); 0 where nothing may be seen."""
+    top: Float[Tensor, "*B T 1"]
+    """The largest score, or the least number there is where nothing may be seen. No gradient passes through it:
+    whatever is subtracted cancels."""
+
+    def merge(self, other: "Part") -> "Part":
+        """The softmax over the keys of both."""
+        top = torch.maximum(self.top, other.top)
+        mine, others = self.total * (self.top - top).exp(), other.total * (other.top - top).exp()
+        total = mine + others
+        return Part(torch.lerp(self.mixed, other.mixed, others / nonzero(total)), total, top)
+
+
+def attend(
+    q: Float[Tensor, "*B T D"],
+    k: Float[Tensor, "*B U D"],
+    v: Float[Tensor, "*B U E"],
+    added: Tensor,
+    scale: float,
+) -> Part:
+    """One tile. `added` broadcasts to [*B, T, U] and is -inf where a pair may not meet."""
+    dtype = softmax_dtype(q)
+    scores = torch.add(added, (q @ k.mT).to(dtype), alpha=scale)
+    top = scores.detach().amax(-1, keepdim=True).clamp_min(torch.finfo(dtype).min)
+    weights = scores.sub_(top).exp_()
+    total = weights.sum(-1, keepdim=True)
+    return Part((weights.to(v.dtype) @ v).to(dtype) / nonzero(total), total, top)
+
+
+def attend_tiles(
+    q: Float[Tensor, "B H Q D"],
+    k: Float[Tensor, "B H K D"],
+    v: Float[Tensor, "B H K E"],
+    tiles: Sequence[Tile],
+    added: Added,
+    scale: float,
+) -> Part:
+    """Tiles that hold every query once. Between forward and backward nothing is kept but what came in and goes out.
+
+    Where what is added learns, it is kept as well, tile by tile.
+    """
+    learns = torch.is_grad_enabled() and added(slice(0, 1), slice(0, 1)).requires_grad
+    learned = [added(*tile) for tile in tiles] if learns else []
+    return Part(*_Tiles.apply(q, k, v, tiles, added, scale, *learned))  # type: ignore[no-untyped-call]
+
+
+def added_by(view: View, queries: Tensor, keys: Tensor, dtype: torch.dtype, sees: Sees | None = None) -> Added:
+    """What a view and a pattern add to a tile of tokens that stand at `queries` and `keys`; padding in their order."""
+
+    def added(rows: slice, columns: slice) -> Tensor:
+        at_rows, at_columns = queries[rows], keys[columns]
+        everything = torch.ones(1, 1, len(at_rows), len(at_columns), dtype=torch.bool, device=keys.device)
+        allowed = everything if sees is None else sees(at_rows, at_columns)[None, None]
+        if view.causal:
+            allowed = allowed & (at_columns[None, :] <= at_rows[:, None])
+        if view.keys is not None:
+            allowed = allowed & view.keys[:, None, None, columns]
+        if view.pairs is not None:
+            allowed = allowed & view.pairs[:, :, rows, columns]
+        hidden = torch.zeros(allowed.shape, dtype=dtype, device=keys.device).masked_fill_(~allowed, float("-inf"))
+        bias = view.bias_between(at_rows, at_columns, dtype)
+        return hidden if bias is None else hidden + bias
+
+    return added
+
+
+def blocks(start: int, end: int, size: int = LARGEST_BLOCK) -> Iterator[slice]:
+    """From `start` to `end`, `size` at a time."""
+    for at in range(start, end, size):
+        yield slice(at, min(at + size, end))
+
+
+def near_tiles(length: int, *, before: int, after: int, start: int = 0) -> list[Tile]:
+    """The queries from `start` on, with the keys at most `before` places earlier or `after` later than one of them."""
+    size = min(max(before, after, SMALLEST_BLOCK), LARGEST_BLOCK)
+    return [
+        (rows, slice(max(0, rows.start - before), min(length, rows.stop + after)))
+        for rows in blocks(start, length, size)
+    ]
+
+
+class _Tiles(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        tiles: Sequence[Tile],
+        added: Added,
+        scale: float,
+        *learned: Tensor,
+    ) -> tuple[Tensor, ...]:
+        dtype = softmax_dtype(q)
+        whole = [q.new_empty(*q.shape[:3], size, dtype=dtype) for size in (v.shape[3], 1, 1)]
+        with exact(q):
+            for number, (rows, columns) in enumerate(tiles):
+                tile = learned[number] if learned else added(rows, columns)
+                part = attend(q[:, :, rows], k[:, :, columns], v[:, :, columns], tile, scale)
+                for tensor, piece in zip(whole, part, strict=True):
+                    tensor[:, :, rows] = piece
+        ctx.tiles, ctx.added, ctx.scale = tiles, added, scale
+        ctx.save_for_backward(q, k, v, *whole, *learned)
+        ctx.mark_non_differentiable(whole[2])
+        return tuple(whole)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        q, k, v, mixed, total, top, *learned = ctx.saved_tensors
+        to_mixed, to_total, _ = gradients
+        to_q = torch.empty_like(q, dtype=mixed.dtype)
+        to_k, to_v = (torch.zeros_like(x, dtype=mixed.dtype) for x in (k, v))
+        to_learned = []
+        with exact(q):
+            for number, (rows, columns) in enumerate(ctx.tiles):
+                tile = learned[number] if learned else ctx.added(rows, columns)
+                at_q, at_k, at_v, gradient = q[:, :, rows], k[:, :, columns], v[:, :, columns], to_mixed[:, :, rows]
+                # d score = weight (gradient . value - gradient . mixed + d total), with weights that sum to one.
+                shift = to_total[:, :, rows] * total[:, :, rows] - (gradient * mixed[:, :, rows]).sum(-1, keepdim=True)
+                log_total = top[:, :, rows] + nonzero(total[:, :, rows]).log()
+                scores = torch.add(tile, (at_q @ at_k.mT).to(mixed.dtype), alpha=ctx.scale)
+                weights, gradient = scores.sub_(log_total).exp_(), gradient.to(v.dtype)
+                to_v[:, :, columns] += weights.to(v.dtype).mT @ gradient
+                to_scores = (gradient @ at_v.mT).to(mixed.dtype).add_(shift).mul_(weights)
+                if learned:
+                    to_learned.append(to_scores.sum_to_size(tile.shape))
+                to_scores = to_scores.to(q.dtype)
+                to_q[:, :, rows] = (to_scores @ at_k).mul_(ctx.scale)
+                to_k[:, :, columns].add_(to_scores.mT @ at_q, alpha=ctx.scale)
+        return to_q.to(q.dtype), to_k.to(k.dtype), to_v.to(v.dtype), None, None, None, *to_learned

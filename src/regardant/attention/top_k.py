@@ -1,0 +1,42 @@
+"""Top-k attention: a softmax over the k best keys of each query.
+
+A key that scores as much as the k-th best is kept with it, so that ties do not hang on the order of keys: more than k
+may be kept. k = 1 is hard attention, k = all is full attention. Gupta et al. 2021, "Memory-efficient Transformers via
+top-k attention", https://arxiv.org/abs/2106.06899.
+"""
+
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from pydantic import Field
+from torch import Tensor
+
+from regardant.attention.base import AttentionConfig, Weights
+from regardant.attention.scored import DotProductAttention
+
+
+class TopKConfig(AttentionConfig):
+    """Softmax over the keys with the k largest dot products."""
+
+    kind: Literal["top_k"] = "top_k"
+
+    k: int = Field(8, gt=0)
+    """How many keys each query keeps."""
+
+    def build(self, *, num_heads: int, head_size: int) -> "TopK":
+        return TopK(self.k, head_size)
+
+
+class TopK(DotProductAttention):
+    """Which keys are kept has no gradient, how much each of them gets has. `entmax` is differentiable in both."""
+
+    def __init__(self, k: int, head_size: int) -> None:
+        super().__init__(head_size)
+        self.k = k
+
+    def normalise(self, scores: Float[Tensor, "B H Q K"]) -> Weights:
+        if self.k < scores.shape[-1]:
+            least = scores.detach().topk(self.k, -1).values[..., -1:]
+            scores = scores.masked_fill(scores < least, float("-inf"))
+        return torch.softmax(scores, -1)

@@ -1,0 +1,42 @@
+"""Local attention: a query sees the keys at most `window` places away.
+
+Luong et al. 2015 and Child et al. 2019 look near only; Beltagy et al. 2020, "Longformer",
+https://arxiv.org/abs/2004.05150, section 3.1, is this form. Costs n x window.
+"""
+
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from regardant.attention.base import AttentionConfig, Keys, Queries, Values, View, softmax_dtype
+from regardant.attention.patterns import PatternAttention
+from regardant.attention.tiles import Part, added_by, attend_tiles, near_tiles
+
+
+class WindowConfig(AttentionConfig):
+    """Softmax over the keys near the query; decodes with a cache that rolls."""
+
+    kind: Literal["window"] = "window"
+
+    window: int = Field(256, ge=0)
+    """How far a query sees to each side, in tokens."""
+
+    def build(self, *, num_heads: int, head_size: int) -> "Window":
+        return Window(self.window, head_size)
+
+
+class Window(PatternAttention):
+    """Exact attention inside a band."""
+
+    def __init__(self, window: int, head_size: int) -> None:
+        super().__init__(head_size, reach=window)
+
+    def sees(self, queries: Tensor, keys: Tensor) -> Tensor:
+        return (queries[:, None] - keys[None, :]).abs() <= self.reach
+
+    def attend(self, q: Queries, k: Keys, v: Values, view: View) -> Part:
+        at = torch.arange(k.shape[2], device=k.device)
+        tiles = near_tiles(len(at), before=self.reach, after=0 if view.causal else self.reach)
+        return attend_tiles(q, k, v, tiles, added_by(view, at, at, softmax_dtype(q), self.sees), self.scale)

@@ -1,0 +1,89 @@
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.testing import assert_close
+
+from regardant.attention import View
+from regardant.attention.kernelised import CHUNK, PORTION, KernelisedAttention
+from regardant.attention.linear import LinearConfig
+
+
+class Learned(KernelisedAttention):
+    """Features that learn, as a user might write them."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.eye(8, dtype=torch.float64))
+
+    def query_features(self, q):
+        return F.softplus(q @ self.weight)
+
+    def key_features(self, k):
+        return F.softplus(k @ self.weight)
+
+
+def linear():
+    return LinearConfig().build(num_heads=2, head_size=8)
+
+
+def by_pairs(q, k, v, causal):
+    """Katharopoulos et al. 2020, eq. 7 and 8, pair by pair."""
+    matches = (F.elu(q) + 1) @ (F.elu(k) + 1).mT
+    if causal:
+        matches = matches.tril()
+    return matches @ v / matches.sum(-1, keepdim=True)
+
+
+@pytest.mark.parametrize("length", [1, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK + 5])
+def test_where_the_future_is_hidden_chunks_give_what_pairs_give(draw, length):
+    tensors = draw(length)
+    assert_close(linear()(*tensors, View(causal=True)), by_pairs(*tensors, causal=True))
+
+
+@pytest.mark.parametrize("length", [1, PORTION, PORTION + 1])
+def test_where_it_is_not_portions_give_what_pairs_give(draw, length):
+    tensors = draw(length, batch=1)
+    assert_close(linear()(*tensors), by_pairs(*tensors, causal=False))
+
+
+@pytest.mark.parametrize("num_queries", [1, 3, 140])
+def test_the_last_queries_get_what_all_would(draw, num_queries):
+    q, k, v = draw(200)
+    all_of_them = linear()(q, k, v, View(causal=True))
+    assert_close(linear()(q[:, :, -num_queries:], k, v, View(causal=True)), all_of_them[:, :, -num_queries:])
+
+
+def test_queries_before_the_first_key_mix_to_zeros(draw):
+    q, k, v = draw(200)
+    mixed = linear()(q, k[:, :, 30:], v[:, :, 30:], View(causal=True))
+    assert (mixed[:, :, :30] == 0).all()
+    assert_close(mixed[:, :, 30:], by_pairs(*(x[:, :, 30:] for x in (q, k, v)), causal=True))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("length", [20, PORTION + 100])
+def test_features_may_learn(draw, length, causal):
+    q, k, v = draw(length, batch=1)
+    attention = Learned()
+    gradients = []
+    for mixed in (attention(q, k, v, View(causal=causal)), attention.weights(q, k, View(causal=causal)) @ v):
+        of_mixed = torch.linspace(-1, 1, mixed.numel()).double().view_as(mixed)
+        gradients += torch.autograd.grad(mixed, attention.weight, of_mixed)
+    assert_close(*gradients)
+
+
+def test_the_state_is_of_constant_size(draw):
+    attention, state, sizes = linear(), None, set()
+    for q, k, v in zip(*(x.split(1, 2) for x in draw(2 * CHUNK)), strict=True):
+        _, state = attention.step(q, k, v, state, View(causal=True))
+        sizes.add(tuple(part.shape for part in state))
+    assert len(sizes) == 1
+
+
+def test_half_precision_is_summed_in_full(draw):
+    narrow = [x.bfloat16() for x in draw(3 * CHUNK)]
+    mixed = linear()(*narrow, View(causal=True))
+    with torch.autocast("cpu", torch.bfloat16):
+        under_autocast = linear()(*narrow, View(causal=True))
+    assert mixed.dtype == torch.bfloat16
+    assert torch.equal(under_autocast, mixed)

@@ -5,7 +5,7 @@ keyed by (seed, rank, update, micro-batch) and the place in the model. Activatio
 a resumed run recompute them exactly; and they are vectorised over all threads, where torch's generator on a CPU draws
 them one by one on one thread.
 
-A place called several times under one key drops the same elements each time.
+A place called several times under one key says which call it is, or drops the same elements each time.
 """
 
 import dataclasses
@@ -28,10 +28,10 @@ class DropoutKey:
     update: int = 0
     micro_batch: int = 0
 
-    def at(self, place: int) -> int:
-        """A 63-bit hash of the key and the place."""
+    def at(self, place: int, call: int = 0) -> int:
+        """A 63-bit hash of the key, the place and the call."""
         mixed = 0x9E3779B97F4A7C15
-        for part in (self.seed, self.rank, self.update, self.micro_batch, place):
+        for part in (self.seed, self.rank, self.update, self.micro_batch, place, call):
             mixed = ((mixed ^ part) * 0xBF58476D1CE4E5B9) & 0xFFFFFFFFFFFFFFFF
             mixed ^= mixed >> 29
         return mixed >> 1  # a signed 64-bit number to torch
@@ -47,12 +47,13 @@ class Dropout(nn.Module):
         self.key: DropoutKey | None = None
         """Given by `share_key`; without one torch's generator is drawn from."""
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, call: int = 0) -> Tensor:
+        """`call` counts from 0 where one key serves several."""
         if not self.training or self.rate == 0:
             return x
         if self.key is None or x.device.type != "cpu":  # accelerators draw bits in parallel
             return nn.functional.dropout(x, self.rate)
-        dropped: Tensor = _Dropout.apply(x, self.rate, self.key.at(self.place))  # type: ignore[no-untyped-call]
+        dropped: Tensor = _Dropout.apply(x, self.rate, self.key.at(self.place, call))  # type: ignore[no-untyped-call]
         return dropped
 
     def extra_repr(self) -> str:

@@ -3,11 +3,13 @@
 Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, section 3.2.2. Heads of keys and values may be fewer than
 heads of queries (Ainslie et al. 2023, https://arxiv.org/abs/2305.13245).
 
-Shape legend: B sentences, W beams, T target length, S source length, M d_model, H heads, G key heads, D head size.
+Shape legend: B sentences, W beams, T target length, S source length, M d_model, H heads, G key heads,
+D size of a query and a key, E size of a value.
 """
 
+import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -17,6 +19,20 @@ from regardant.attention import Attention, AttentionConfig, View
 from regardant.layers.places import AttentionPlace
 from regardant.positions import Positions
 
+Projections = Literal["separate", "query_key", "key_value", "all", "none"]
+
+PROJECTED: dict[str, tuple[str, ...]] = {
+    "separate": ("query", "key", "value"),
+    "query_key": ("key", "value"),
+    "key_value": ("query", "key"),
+    "all": ("key",),
+    "none": (),
+}
+"""What has a matrix of its own; queries and values without one are the keys, and keys without one the tokens."""
+
+WITH_ONE_OF_QUERY_AND_KEY: dict[Projections, Projections] = {"separate": "query_key", "key_value": "all"}
+"""What becomes of projections where the mechanism gives queries and keys one."""
+
 
 @dataclass(frozen=True)
 class HeadShape:
@@ -25,15 +41,10 @@ class HeadShape:
     d_model: int
     num_heads: int
     num_key_heads: int
-
-    @property
-    def head_size(self) -> int:
-        return self.d_model // self.num_heads
-
-    @property
-    def key_size(self) -> int:
-        """Width of all keys, and of all values."""
-        return self.num_key_heads * self.head_size
+    key_size: int
+    """Of a head's queries and keys."""
+    value_size: int
+    """Of a head's values."""
 
 
 @dataclass(frozen=True)
@@ -52,23 +63,60 @@ class SelfAttentionState:
 
 
 class SelfAttention(nn.Module):
-    """Every token asks the others of its own sequence."""
+    """Every token asks the others of its own sequence.
 
-    def __init__(self, shape: HeadShape, config: AttentionConfig, positions: Positions) -> None:
+    Raises:
+        ValueError: the mechanism does not go with the order, the positions, the projections or the heads.
+    """
+
+    def __init__(
+        self,
+        shape: HeadShape,
+        config: AttentionConfig,
+        positions: Positions,
+        projections: Projections = "separate",
+        *,
+        causal: bool,
+    ) -> None:
         super().__init__()
-        self.shape = shape
-        self.mechanism = config.build(num_heads=shape.num_heads, head_size=shape.head_size)
+        self.mechanism = config.build(num_heads=shape.num_heads, head_size=shape.key_size)
+        self.mechanism.check(View(causal=causal))
+        _check_positions(positions, self.mechanism, config.kind)
         self.positions = positions
-        width_of_query = 0 if self.mechanism.shares_query_and_key else shape.d_model
-        # One product for all three: a CPU and a GPU alike lose on three small ones.
-        self.query_key_value = nn.Linear(shape.d_model, width_of_query + 2 * shape.key_size)
-        self.output = nn.Linear(shape.d_model, shape.d_model)
+        if self.mechanism.needs_projection and projections == "none":
+            raise ValueError(f"{config.kind} weighs projected queries and keys: choose other projections than 'none'")
+        if self.mechanism.shares_query_and_key:
+            if shape.num_key_heads != shape.num_heads:
+                raise ValueError(
+                    f"{config.kind} gives queries and keys one projection, so that {shape.num_key_heads} key heads "
+                    f"cannot serve {shape.num_heads} heads: leave out num_key_heads"
+                )
+            projections = WITH_ONE_OF_QUERY_AND_KEY.get(projections, projections)
+        sizes = {
+            "query": shape.num_heads * shape.key_size,
+            "key": shape.num_key_heads * shape.key_size,
+            "value": shape.num_key_heads * shape.value_size,
+        }
+        self.shape = shape
+        self.parts = PROJECTED[projections]
+        self.widths = [sizes[part] for part in self.parts]
+        # One product for all: a CPU and a GPU alike lose on three small ones.
+        self.query_key_value = nn.Linear(shape.d_model, sum(self.widths)) if self.parts else nn.Identity()
+        mixed = shape.num_heads * shape.value_size
+        self.output = nn.Linear(mixed, shape.d_model) if self.parts else nn.Identity()
         self.place = AttentionPlace(self.mechanism)
 
     def forward(self, x: Float[Tensor, "B T M"], view: View) -> Float[Tensor, "B T M"]:
         q, k, v = self._project(x)
         if self.positions.acts_on == "query_key":
-            q, k = self._turn(q, k, view.positions(q, k)[0])
+            at, _ = view.positions(q, k)
+            as_they_come = view.query_positions is None and view.key_positions is None
+            self.positions.reach(x.shape[1] if as_they_come else int(at.max()) + 1)
+            q, k = self._turn(q, k, at)
+        elif self.positions.depends_on_query:
+            if view.query_positions is not None or view.key_positions is not None:
+                raise ValueError(f"{type(self.positions).__name__} counts tokens from 0: give the view no positions")
+            view = replace(view, bias=self.positions.bias_of(q, 0))
         self.place(q, k, view)
         return self.output(_merge(self.mechanism(q, k, v, view)))
 
@@ -83,22 +131,43 @@ class SelfAttention(nn.Module):
         length = state.length + x.shape[1]
         q, k, v = self._project(x)
         if self.positions.acts_on == "query_key":
+            self.positions.reach(length)
             q, k = self._turn(q, k, torch.arange(state.length, length, device=x.device))
+        elif self.positions.depends_on_query:
+            view = replace(view, bias=self.positions.bias_of(q, state.length))
         mixed, remembered = self.mechanism.step(q, k, v, state.remembered, view)
         return self.output(_merge(mixed)), replace(state, remembered=remembered, length=length)
 
     def _project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        shape = self.shape
-        projected = self.query_key_value(x).unflatten(-1, (-1, shape.head_size)).transpose(1, 2)  # [B, heads, T, D]
-        k, v = (
-            projected[:, -2 * shape.num_key_heads : -shape.num_key_heads],
-            projected[:, -shape.num_key_heads :],
-        )
-        q = k if self.mechanism.shares_query_and_key else projected[:, : shape.num_heads]
+        projected = self.query_key_value(x)
+        if not self.parts:
+            k = _split(projected, self.shape.key_size)
+            return k, k, k
+        found = dict(zip(self.parts, projected.split(self.widths, -1), strict=True))
+        k = _split(found["key"], self.shape.key_size)
+        q = _split(found["query"], self.shape.key_size) if "query" in found else k
+        v = _split(found["value"], self.shape.value_size) if "value" in found else k
         return q, k, v
 
     def _turn(self, q: Tensor, k: Tensor, at: Tensor) -> tuple[Tensor, Tensor]:
         return self.positions.turn(q, at), self.positions.turn(k, at)
+
+
+def _check_positions(positions: Positions, mechanism: Attention, kind: str) -> None:
+    """Refuse a bias that this mechanism cannot add to its scores, or scales otherwise."""
+    if positions.acts_on != "scores":
+        return
+    name = type(positions).__name__
+    if "bias" not in mechanism.honours:
+        raise ValueError(
+            f"{kind} has no scores for {name} positions to be added to: choose positions on the input or on queries "
+            "and keys, or another mechanism"
+        )
+    if positions.scaled_by is not None and not math.isclose(positions.scaled_by, mechanism.scale):
+        raise ValueError(
+            f"{name} positions are scaled by 1 / sqrt(head size) like the products they stand with, and {kind} as it "
+            f"is set scales by {mechanism.scale:g}: choose other positions, or scaled dot products of temperature 1"
+        )
 
 
 @dataclass(frozen=True)
@@ -106,7 +175,7 @@ class ProjectedMemory:
     """Keys and values of the source, computed once a sentence."""
 
     keys: Float[Tensor, "B G S D"]
-    values: Float[Tensor, "B G S D"]
+    values: Float[Tensor, "B G S E"]
 
     def keep(self, sentences: Int[Tensor, " B2"]) -> "ProjectedMemory":
         return ProjectedMemory(self.keys[sentences], self.values[sentences])
@@ -118,21 +187,23 @@ class CrossAttention(nn.Module):
     def __init__(self, shape: HeadShape, config: AttentionConfig) -> None:
         super().__init__()
         self.shape = shape
-        self.mechanism = config.build(num_heads=shape.num_heads, head_size=shape.head_size)
-        self.query = nn.Linear(shape.d_model, shape.d_model)
-        self.key_value = nn.Linear(shape.d_model, 2 * shape.key_size)
-        self.output = nn.Linear(shape.d_model, shape.d_model)
+        self.mechanism = config.build(num_heads=shape.num_heads, head_size=shape.key_size)
+        if self.mechanism.shares_query_and_key:
+            raise ValueError(f"{config.kind} compares a sequence with itself: it cannot be a cross_attention")
+        self.widths = [shape.num_key_heads * size for size in (shape.key_size, shape.value_size)]
+        self.query = nn.Linear(shape.d_model, shape.num_heads * shape.key_size)
+        self.key_value = nn.Linear(shape.d_model, sum(self.widths))
+        self.output = nn.Linear(shape.num_heads * shape.value_size, shape.d_model)
         self.place = AttentionPlace(self.mechanism)
 
     def project(self, memory: Float[Tensor, "B S M"]) -> ProjectedMemory:
         """What the source offers: keys and values."""
-        both = self.key_value(memory).unflatten(-1, (-1, self.shape.head_size)).transpose(1, 2)
-        keys, values = both.split(self.shape.num_key_heads, dim=1)
-        return ProjectedMemory(keys, values)
+        keys, values = self.key_value(memory).split(self.widths, -1)
+        return ProjectedMemory(_split(keys, self.shape.key_size), _split(values, self.shape.value_size))
 
     def forward(self, x: Float[Tensor, "B T M"], memory: ProjectedMemory, view: View) -> Float[Tensor, "B T M"]:
         """T may be the beams of a sentence as well as its positions: a query here knows of no other query."""
-        q = _split(self.query(x), self.shape.head_size)
+        q = _split(self.query(x), self.shape.key_size)
         self.place(q, memory.keys, view)
         return self.output(_merge(self.mechanism(q, memory.keys, memory.values, view)))
 

@@ -17,5 +17,10 @@ class AttentionPlace(nn.Module):
         super().__init__()
         self.__dict__["mechanism"] = mechanism  # by reference: the layer owns it, the place is no second parent
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether anybody listens, for whom alone something would have to be computed."""
+        return bool(self._forward_hooks or self._forward_pre_hooks)
+
     def forward(self, q: Tensor, k: Tensor, view: View) -> None:
         """q [B, H, Q, D], k [B, G, K, D]."""

@@ -58,6 +58,13 @@ def test_keys_that_count_over_the_same_range_share_no_mask():
     )  # 1 without the salt; where ranges meet, in one pair of 2,000, so much is allowed
 
 
+@pytest.mark.parametrize("rate", [0.1, 0.5])
+def test_masks_of_other_calls_under_one_key_are_unrelated(rate):
+    shape = torch.Size([MANY])
+    first, *others = (keep_mask(shape, rate, DropoutKey().at(3, call), torch.float32) for call in (0, 1, 2, 3, 1000))
+    assert all(correlation(first, other) < UNRELATED for other in others)
+
+
 @pytest.mark.parametrize("part", ["seed", "rank", "update", "micro_batch"])
 def test_every_part_of_the_key_changes_the_hash(part):
     key = DropoutKey()
@@ -77,6 +84,14 @@ def test_the_same_key_and_place_drop_the_same_elements_whatever_was_drawn_betwee
     assert not torch.equal(dropout(x), before)
     key.update = 4
     assert torch.equal(dropout(x), before)
+
+
+def test_calls_that_say_which_they_are_draw_anew_and_the_same_again():
+    x, dropout = torch.ones(1000), Dropout(0.5)
+    share_key(dropout)
+    calls = [dropout(x, call) for call in (0, 1, 2)]
+    assert len({tuple(call.tolist()) for call in calls}) == 3
+    assert torch.equal(dropout(x, 1), calls[1]) and torch.equal(dropout(x), calls[0])
 
 
 def test_a_dropout_without_a_key_draws_anew_each_time():

@@ -1,8 +1,17 @@
+import pytest
 import torch
 from torch.testing import assert_close
 
 from regardant.layers.dropout import Dropout
-from regardant.layers.feed_forward import FeedForward
+from regardant.layers.feed_forward import (
+    ConvolutionalFeedForward,
+    ConvolutionConfig,
+    FeedForward,
+    GatedConfig,
+    GatedFeedForward,
+    LinearConfig,
+    build_feed_forward,
+)
 
 
 def test_it_widens_rectifies_and_narrows():
@@ -34,3 +43,65 @@ def test_dropout_falls_on_what_is_widened():
     kept = dropped != 0
     assert_close(dropped[kept], 2 * whole[kept])
     assert [type(module) for module in layer.children()].count(Dropout) == 1
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+def test_two_convolutions_of_kernel_one_are_the_linear_network(activation):
+    torch.manual_seed(0)
+    linear = FeedForward(512, 2048, 0.0, activation).double()
+    convolution = ConvolutionalFeedForward(512, 2048, 0.0, activation, kernel=1, causal=False).double()
+    convolution.copy_linear(linear)
+    x = torch.randn(2, 10, 512, dtype=torch.float64)
+    assert_close(convolution(x), linear(x), rtol=0, atol=1e-13)
+    assert convolution.widen.weight.data_ptr() != linear.widen.weight.data_ptr()
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_larger_kernel_takes_over_no_linear_network(causal):
+    convolution = ConvolutionalFeedForward(4, 8, 0.0, "relu", kernel=3, causal=causal)
+    with pytest.raises(ValueError, match=r"^a kernel of 3 reads neighbours, which a linear network does not: take"):
+        convolution.copy_linear(FeedForward(4, 8, 0.0))
+
+
+def reads(layer, real=None):
+    """[T, T]: 1 where what is said at a row changes with the token of a column."""
+    x = torch.randn(1, 6, 4, requires_grad=True)
+    said = layer(x, real)
+    rows = [torch.autograd.grad(said[0, t].sum(), x, retain_graph=True)[0][0].abs().sum(-1) > 0 for t in range(6)]
+    return torch.stack(rows).int()
+
+
+@pytest.mark.parametrize(("kernel", "causal", "band"), [(3, False, (1, -1)), (5, False, (2, -2)), (3, True, (0, -2))])
+def test_a_larger_kernel_mixes_neighbours_and_never_the_future_of_a_decoder(kernel, causal, band):
+    layer = build_feed_forward(ConvolutionConfig(kernel=kernel, activation="gelu"), 4, 8, 0.0, causal=causal)
+    assert layer(torch.randn(2, 6, 4)).shape == (2, 6, 4)
+    expected = torch.ones(6, 6).tril(band[0]).triu(band[1]).int()
+    assert torch.equal(reads(layer), expected)
+
+
+def test_a_larger_kernel_does_not_read_padding():
+    layer = build_feed_forward(ConvolutionConfig(kernel=3), 4, 8, 0.0, causal=False)
+    x, real = torch.randn(1, 6, 4), torch.tensor([[True] * 4 + [False] * 2])
+    assert_close(layer(x, real)[:, :4], layer(x[:, :4]))
+
+
+def test_an_even_kernel_has_no_middle():
+    with pytest.raises(ValueError, match="odd"):
+        build_feed_forward(ConvolutionConfig(kernel=4), 4, 8, 0.0, causal=False)
+    build_feed_forward(ConvolutionConfig(kernel=4), 4, 8, 0.0, causal=True)
+
+
+def test_a_gate_costs_no_more_weights():
+    def weights(config):
+        layer = build_feed_forward(config, 96, 384, 0.0, causal=False)
+        return sum(p.numel() for p in layer.parameters() if p.dim() == 2)
+
+    assert weights(GatedConfig()) == weights(LinearConfig())
+
+
+def test_a_gate_multiplies():
+    torch.manual_seed(0)
+    layer = GatedFeedForward(4, 9, 0.0, "sigmoid")
+    x = torch.randn(2, 3, 4)
+    hidden = torch.sigmoid(x @ layer.gate.weight.T + layer.gate.bias) * (x @ layer.widen.weight.T + layer.widen.bias)
+    assert_close(layer(x), hidden @ layer.narrow.weight.T + layer.narrow.bias)

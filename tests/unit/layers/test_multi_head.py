@@ -1,13 +1,14 @@
 import pytest
 import torch
-from torch import nn
 from torch.testing import assert_close
 
 from regardant.attention import ScaledDotProduct, ScaledDotProductConfig, View
+from regardant.attention.lsh import LSHConfig
 from regardant.layers.multi_head import CrossAttention, HeadShape, SelfAttention
 from regardant.positions import Positions, SinusoidalConfig
 
 BATCH, LENGTH, D_MODEL, NUM_HEADS = 2, 5, 12, 6
+SIZE = D_MODEL // NUM_HEADS
 CAUSAL = View(causal=True)
 
 
@@ -29,11 +30,17 @@ class SharedConfig(ScaledDotProductConfig):
         return Shared(head_size)
 
 
+def shape(num_key_heads=NUM_HEADS):
+    return HeadShape(D_MODEL, NUM_HEADS, num_key_heads, key_size=SIZE, value_size=SIZE)
+
+
 def self_attention(num_key_heads=NUM_HEADS, positions=None, config=None):
     torch.manual_seed(0)
-    positions = positions or SinusoidalConfig().build(d_model=D_MODEL, num_heads=NUM_HEADS, max_length=LENGTH)
+    positions = positions or SinusoidalConfig().build(
+        d_model=D_MODEL, num_heads=NUM_HEADS, head_size=SIZE, max_length=LENGTH, causal=False
+    )
     config = config or ScaledDotProductConfig()
-    return SelfAttention(HeadShape(D_MODEL, NUM_HEADS, num_key_heads), config, positions)
+    return SelfAttention(shape(num_key_heads), config, positions, causal=True)
 
 
 def vectors(length=LENGTH):
@@ -143,7 +150,7 @@ def test_a_mechanism_may_share_the_projection_of_queries_and_keys():
 @pytest.mark.parametrize("num_key_heads", [2, 6])
 def test_cross_attention_equals_its_heads_one_by_one(num_key_heads):
     torch.manual_seed(0)
-    layer = CrossAttention(HeadShape(D_MODEL, NUM_HEADS, num_key_heads), ScaledDotProductConfig())
+    layer = CrossAttention(shape(num_key_heads), ScaledDotProductConfig())
     x, memory = vectors(3), vectors(7)
     real = torch.tensor([[True] * 7, [True] * 4 + [False] * 3])
     answer = layer(x, layer.project(memory), View(keys=real))
@@ -158,7 +165,7 @@ def test_cross_attention_equals_its_heads_one_by_one(num_key_heads):
 
 
 def test_cross_attention_tells_its_place_queries_memory_and_view():
-    layer = CrossAttention(HeadShape(D_MODEL, NUM_HEADS, 2), ScaledDotProductConfig())
+    layer = CrossAttention(shape(2), ScaledDotProductConfig())
     seen = seen_by(layer)
     memory, view = layer.project(vectors(7)), View()
     layer(vectors(3), memory, view)
@@ -167,13 +174,12 @@ def test_cross_attention_tells_its_place_queries_memory_and_view():
 
 
 def test_a_memory_kept_for_some_sentences_answers_as_before():
-    layer = CrossAttention(HeadShape(D_MODEL, NUM_HEADS, NUM_HEADS), ScaledDotProductConfig())
+    layer = CrossAttention(shape(), ScaledDotProductConfig())
     x, memory = vectors(3), layer.project(vectors(7))
     kept = memory.keep(torch.tensor([1]))
     assert_close(layer(x[1:], kept, View()), layer(x, memory, View())[1:])
 
 
-def test_keys_and_values_are_as_narrow_as_their_heads():
-    assert isinstance(self_attention().query_key_value, nn.Linear)
-    assert self_attention(num_key_heads=2).query_key_value.out_features == D_MODEL + 2 * 2 * 2
-    assert HeadShape(12, 6, 2).head_size == 2 and HeadShape(12, 6, 2).key_size == 4
+def test_what_compares_a_sequence_with_itself_asks_no_other():
+    with pytest.raises(ValueError, match=r"^lsh compares a sequence with itself: it cannot be a cross_attention$"):
+        CrossAttention(shape(), LSHConfig())

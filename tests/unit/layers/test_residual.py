@@ -1,13 +1,15 @@
 import pytest
 import torch
+from torch import nn
 from torch.testing import assert_close
 
-from regardant.layers.residual import Residual
+from regardant.layers.dropout import share_key
+from regardant.layers.residual import EagerTwoStreams, Residual, TwoStreams
 
 
-def residual(norm_place, dropout=0.0):
+def residual(norm_place, dropout=0.0, adds=True):
     torch.manual_seed(0)
-    layer = Residual(6, norm_place, dropout)
+    layer = Residual(6, norm_place, dropout, adds=adds, normalisation="layer_norm")
     torch.nn.init.normal_(layer.norm.weight)
     torch.nn.init.normal_(layer.norm.bias)
     return layer
@@ -33,3 +35,76 @@ def test_dropout_falls_on_what_is_written_and_never_on_the_stream(norm_place):
     ((given, dropped),) = seen
     assert given is written and 0.3 < (dropped == 0).float().mean() < 0.7
     assert_close(after, x + dropped if norm_place == "pre" else layer.norm(x + dropped))
+
+
+@pytest.mark.parametrize("norm_place", ["pre", "post"])
+def test_without_adding_the_input_is_replaced(norm_place):
+    layer, x = residual(norm_place, adds=False), torch.randn(2, 3, 6)
+    assert_close(layer(x, lambda h: h**2), layer.norm(x) ** 2 if norm_place == "pre" else layer.norm(x**2))
+
+
+class Pair(nn.Module):
+    """Two sublayers, the second of which reads a memory as well."""
+
+    def __init__(self, dropout=0.0, keyed=True):
+        super().__init__()
+        self.residuals = nn.ModuleList(residual("pre", dropout) for _ in range(4))
+        self.linears = nn.ModuleList(nn.Linear(6, 6) for _ in range(4))
+        if keyed:
+            share_key(self)
+
+    def forward(self, stream, memory):
+        for number, (layer, linear) in enumerate(zip(self.residuals, self.linears, strict=True)):
+            if number % 2:
+                stream.write(layer, lambda h, m, linear=linear: torch.tanh(linear(h)) * m, memory)
+            else:
+                stream.write(layer, lambda h, linear=linear: torch.tanh(linear(h)))
+        return stream.close()
+
+
+def gradients(model, kind, x, memory):
+    model.zero_grad()
+    torch.manual_seed(5)
+    said = model(kind(x), memory)
+    torch.manual_seed(6)  # whoever draws between the passes
+    (said * torch.linspace(-1, 1, said.numel()).view_as(said)).sum().backward()
+    found = [x.grad, memory.grad, *(p.grad for p in model.parameters())]
+    found = [gradient.clone() for gradient in found]
+    x.grad = memory.grad = None
+    return said, found
+
+
+@pytest.mark.parametrize(("dropout", "keyed"), [(0.0, True), (0.5, True), (0.5, False)])
+def test_two_streams_forget_and_remember(dropout, keyed):
+    torch.manual_seed(0)
+    model = Pair(dropout, keyed).train()
+    x, memory = (torch.randn(2, 3, 6, requires_grad=True) for _ in range(2))
+    kept, with_graph = gradients(model, EagerTwoStreams, x, memory)
+    forgotten, recomputed = gradients(model, TwoStreams, x, memory)
+    assert torch.equal(kept, forgotten)
+    assert_close(with_graph, recomputed, rtol=1e-4, atol=1e-5)
+
+
+def test_computing_again_draws_no_random_number_that_others_would_have_drawn():
+    model, x = Pair(0.5, keyed=False).train(), torch.randn(2, 3, 6, requires_grad=True)
+    said = model(TwoStreams(x), torch.randn(2, 3, 6)).sum()
+    before = torch.get_rng_state()
+    said.backward()
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_second_derivative_through_two_streams_is_refused_and_not_wrong():
+    model, x = Pair(), torch.randn(2, 3, 6, requires_grad=True)
+    said = model(TwoStreams(x), torch.randn(2, 3, 6)).square().sum()
+    (gradient,) = torch.autograd.grad(said, x, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        gradient.sum().backward()
+
+
+def test_two_streams_keep_no_activations_between_sublayers():
+    torch.manual_seed(0)
+    model, kept = Pair(), []
+    x, memory = torch.randn(2, 3, 6, requires_grad=True), torch.randn(2, 3, 6)
+    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: kept.append(tensor) or tensor, lambda tensor: tensor):
+        model(TwoStreams(x), memory)
+    assert len(kept) == 4  # both streams at the end, and the memory of the two sublayers that read it

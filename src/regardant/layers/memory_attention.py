@@ -1,0 +1,68 @@
+"""Attention of a recurrent decoder: a state asks what the encoder has read.
+
+The values are the encoder's states themselves. Shape legend: B sentences, T queries, S source length, D size of a
+query and a key as they meet, Q size of a decoder's state, R size of an encoder's.
+"""
+
+from dataclasses import dataclass
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from regardant.attention import AttentionConfig, View
+from regardant.layers.places import AttentionPlace
+
+
+@dataclass(frozen=True)
+class AskedMemory:
+    """The source, its keys computed once a sentence."""
+
+    keys: Float[Tensor, "B 1 S D"]
+    values: Float[Tensor, "B 1 S R"]
+    real: Bool[Tensor, "B S"]
+
+    def keep(self, sentences: Int[Tensor, " B2"]) -> "AskedMemory":
+        return AskedMemory(self.keys[sentences], self.values[sentences], self.real[sentences])
+
+
+class MemoryAttention(nn.Module):
+    """One head. Queries and keys of any sizes are projected to `size` (Bahdanau); without one they meet as they are.
+
+    Raises:
+        ValueError: they cannot meet as they are, or the mechanism compares a sequence with itself.
+    """
+
+    def __init__(self, query_size: int, key_size: int, config: AttentionConfig, *, size: int | None) -> None:
+        super().__init__()
+        self.mechanism = config.build(num_heads=1, head_size=size or key_size)
+        if self.mechanism.shares_query_and_key:
+            raise ValueError(f"{config.kind} compares a sequence with itself: it cannot be a cross_attention")
+        if size is None and self.mechanism.needs_projection:
+            size = key_size
+        if size is None and query_size != key_size:
+            raise ValueError(f"queries of {query_size} numbers cannot meet keys of {key_size}: give a size for both")
+        self.query = nn.Identity() if size is None else nn.Linear(query_size, size, bias=False)
+        self.key = nn.Identity() if size is None else nn.Linear(key_size, size)
+        self.place = AttentionPlace(self.mechanism)
+
+    def read(self, memory: Float[Tensor, "B S R"], real: Bool[Tensor, "B S"]) -> AskedMemory:
+        """What may be asked."""
+        return AskedMemory(self.key(memory)[:, None], memory[:, None], real)
+
+    def forward(
+        self, states: Float[Tensor, "B T Q"], memory: AskedMemory, at: Int[Tensor, " T"]
+    ) -> Float[Tensor, "B T R"]:
+        """The contexts of states that stand `at` target positions; beams of a sentence stand at the same one."""
+        return self.mechanism(self._queries(states), memory.keys, memory.values, self._view(memory, at))[:, 0]
+
+    def look(self, states: Float[Tensor, "B T Q"], memory: AskedMemory, at: Int[Tensor, " T"]) -> None:
+        """Show who asks to whoever listens: all of a pass together, though a decoder asks one after the other."""
+        if self.place.is_watched:
+            self.place(self._queries(states), memory.keys, self._view(memory, at))
+
+    def _queries(self, states: Tensor) -> Tensor:
+        return self.query(states)[:, None]
+
+    def _view(self, memory: AskedMemory, at: Tensor) -> View:
+        # A window follows the target's position (Luong's local-m).
+        return View(keys=memory.real, query_positions=at if self.mechanism.reads_positions else None)

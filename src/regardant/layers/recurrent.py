@@ -1,0 +1,128 @@
+"""Recurrent stacks: a state that is carried from token to token.
+
+Vanilla: h_t = tanh(W x_t + U h_(t-1) + b) (Elman 1990). LSTM: Hochreiter and Schmidhuber 1997. GRU: Cho et al. 2014,
+https://arxiv.org/abs/1406.1078. The cells are PyTorch's own.
+
+Shape legend: B sentences, N rows, T tokens, L layers, I size of the input, R size of the state.
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from regardant.layers.dropout import Dropout
+
+Cell = Literal["rnn", "lstm", "gru"]
+Combine = Literal["concatenate", "add"]
+
+CELLS: dict[str, type[nn.RNN | nn.LSTM | nn.GRU]] = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}
+
+State = tuple[Tensor, ...]
+"""[L, N, R] each: one tensor, or two for an LSTM (what it says, what it keeps)."""
+
+
+def mapped(state: State, change: Callable[[Tensor], Tensor]) -> State:
+    """Every tensor of a state changed alike."""
+    return tuple(change(part) for part in state)
+
+
+class RecurrentStack(nn.Module):
+    """Layers of one kind of cell, one above the other, dropout in between."""
+
+    def __init__(self, cell: Cell, input_size: int, size: int, num_layers: int, dropout: float) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(
+            CELLS[cell](input_size if layer == 0 else size, size, batch_first=True) for layer in range(num_layers)
+        )
+        self.dropouts = nn.ModuleList(Dropout(dropout) for _ in range(num_layers - 1))
+        self.parts = 2 if cell == "lstm" else 1
+        self.size = size
+
+    def start(self, like: Float[Tensor, "N ..."]) -> State:
+        """Zeros for as many rows as `like` has."""
+        zeros = like.new_zeros(len(self.layers), len(like), self.size)
+        return (zeros,) * self.parts
+
+    def forward(
+        self, x: Float[Tensor, "N T I"], state: State, bptt: int | None = None, *, call: int = 0
+    ) -> tuple[Float[Tensor, "N T R"], State]:
+        """What the top layer says at every token, and the state after the last.
+
+        bptt: how many tokens a gradient goes back; the state is carried on without one (truncated back-propagation
+        through time, Williams and Peng 1990).
+        call: of those on one sequence, so that dropout draws anew at each, as it does from token to token.
+        """
+        if bptt is None or x.shape[1] <= bptt:
+            return self._run(x, state, call)
+        said = []
+        for index, piece in enumerate(x.split(bptt, 1)):
+            if index:  # the state it begins with is not cut off: by it an encoder learns
+                state = mapped(state, Tensor.detach)
+            outputs, state = self._run(piece, state, index)
+            said.append(outputs)
+        return torch.cat(said, 1), state
+
+    def _run(self, x: Tensor, state: State, call: int) -> tuple[Tensor, State]:
+        states = []
+        for index, layer in enumerate(self.layers):
+            if index:
+                x = self.dropouts[index - 1](x, call)
+            before = tuple(part[index : index + 1].contiguous() for part in state)
+            x, after = layer(x, before if self.parts == 2 else before[0])
+            states.append(after if self.parts == 2 else (after,))
+        return x, tuple(torch.cat(parts) for parts in zip(*states, strict=True))
+
+
+class RecurrentEncoder(nn.Module):
+    """Reads a source from the left, or from both sides.
+
+    Both directions together have `size` numbers: half each where they are concatenated, all where they are added.
+    """
+
+    def __init__(
+        self,
+        cell: Cell,
+        input_size: int,
+        size: int,
+        num_layers: int,
+        dropout: float,
+        *,
+        bidirectional: bool,
+        combine: Combine,
+    ) -> None:
+        super().__init__()
+        each = size // 2 if bidirectional and combine == "concatenate" else size
+        self.combine = combine
+        self.bidirectional = bidirectional
+        self.layers = nn.ModuleList(
+            CELLS[cell](input_size if layer == 0 else size, each, batch_first=True, bidirectional=bidirectional)
+            for layer in range(num_layers)
+        )
+        self.dropouts = nn.ModuleList(Dropout(dropout) for _ in range(num_layers - 1))
+        self.parts = 2 if cell == "lstm" else 1
+
+    def forward(self, x: Float[Tensor, "B T I"], real: Bool[Tensor, "B T"]) -> tuple[Float[Tensor, "B T R"], State]:
+        """The states of all tokens, and the last ones of every layer, where padding was never read."""
+        lengths, last = real.sum(1).cpu(), []
+        for index, layer in enumerate(self.layers):
+            if index:
+                x = self.dropouts[index - 1](x)
+            packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+            read, after = layer(packed)
+            x = self._joined(pad_packed_sequence(read, batch_first=True, total_length=real.shape[1])[0])
+            last.append([self._last(part) for part in (after if self.parts == 2 else (after,))])
+        return x, tuple(torch.stack(parts) for parts in zip(*last, strict=True))
+
+    def _joined(self, x: Tensor) -> Tensor:
+        if not self.bidirectional or self.combine == "concatenate":
+            return x
+        forward, backward = x.chunk(2, -1)
+        return forward + backward
+
+    def _last(self, state: Tensor) -> Tensor:
+        """[directions, B, R] of one layer to [B, R]."""
+        return self._joined(torch.cat(list(state), -1))

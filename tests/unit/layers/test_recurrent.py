@@ -1,0 +1,73 @@
+import pytest
+import torch
+from torch.testing import assert_close
+
+from regardant.layers.recurrent import RecurrentEncoder, RecurrentStack
+
+CELLS = pytest.mark.parametrize("cell", ["rnn", "lstm", "gru"])
+LENGTH, SIZE = 6, 4
+
+
+def stack(cell, num_layers=1):
+    torch.manual_seed(0)
+    return RecurrentStack(cell, 3, SIZE, num_layers, dropout=0.0)
+
+
+def gradient_of_last(layer, x, bptt):
+    """How much what is said last depends on each token: 1 where at all."""
+    said, _ = layer(x, layer.start(x), bptt)
+    (gradient,) = torch.autograd.grad(said[:, -1].sum(), x)
+    return (gradient.abs().sum(-1)[0] > 0).int().tolist()
+
+
+@CELLS
+def test_a_carried_state_goes_on_where_it_was(cell):
+    layer, x = stack(cell, 2), torch.randn(2, LENGTH, 3)
+    whole, last = layer(x, layer.start(x))
+    first, state = layer(x[:, :4], layer.start(x))
+    second, carried = layer(x[:, 4:], state)
+    assert_close(torch.cat([first, second], 1), whole)
+    for one, other in zip(carried, last, strict=True):
+        assert_close(one, other)
+
+
+@CELLS
+def test_truncation_cuts_gradients_and_not_states(cell):
+    layer, x = stack(cell), torch.randn(1, LENGTH, 3, requires_grad=True)
+    whole, _ = layer(x, layer.start(x))
+    cut, _ = layer(x, layer.start(x), 2)
+    assert_close(cut, whole)
+    assert gradient_of_last(layer, x, None) == [1] * LENGTH
+    assert gradient_of_last(layer, x, 2) == [0, 0, 0, 0, 1, 1]
+
+
+@CELLS
+def test_truncation_leaves_the_first_state_the_gradient_of_the_first_piece(cell):
+    layer, x = stack(cell, 2), torch.randn(1, LENGTH, 3)
+    first = tuple(torch.randn_like(part, requires_grad=True) for part in layer.start(x))
+    whole, _ = layer(x, first)
+    cut, _ = layer(x, first, 2)
+    assert_close(torch.autograd.grad(cut.sum(), first), torch.autograd.grad(whole[:, :2].sum(), first))
+
+
+@CELLS
+@pytest.mark.parametrize("combine", ["concatenate", "add"])
+def test_both_directions_have_the_size_together_and_padding_is_not_read(cell, combine):
+    torch.manual_seed(0)
+    encoder = RecurrentEncoder(cell, 3, SIZE, 2, 0.0, bidirectional=True, combine=combine)
+    x, real = torch.randn(2, LENGTH, 3), torch.tensor([[True] * 6, [True] * 4 + [False] * 2])
+    states, last = encoder(x, real)
+    assert states.shape == (2, LENGTH, SIZE) and all(part.shape == (2, 2, SIZE) for part in last)
+    alone, last_alone = encoder(x[1:, :4], real[1:, :4])
+    assert_close(states[1:, :4], alone)
+    for part, other in zip(last, last_alone, strict=True):
+        assert_close(part[:, 1:], other)
+
+
+def test_one_direction_knows_nothing_of_what_comes():
+    torch.manual_seed(0)
+    encoder = RecurrentEncoder("gru", 3, SIZE, 1, 0.0, bidirectional=False, combine="concatenate")
+    x, real = torch.randn(1, LENGTH, 3), torch.ones(1, LENGTH).bool()
+    after = x.clone()
+    after[:, 3:] += 1
+    assert_close(encoder(x, real)[0][:, :3], encoder(after, real)[0][:, :3])

@@ -7,7 +7,8 @@ from torch.testing import assert_close
 
 from regardant.attention import KERNELS, ScaledDotProduct, ScaledDotProductConfig, View
 from regardant.layers.multi_head import CrossAttention, HeadShape, SelfAttention
-from regardant.layers.residual import Residual
+from regardant.layers.recurrent import CELLS, RecurrentEncoder, RecurrentStack
+from regardant.layers.residual import PlainStream, Residual
 from regardant.models.base import Vectors
 from regardant.models.config import EncoderDecoderConfig
 from regardant.models.encoder_decoder import EncoderDecoder
@@ -98,13 +99,15 @@ def multi_head(kernel, cross=False):
     torch.manual_seed(0)
     theirs = nn.MultiheadAttention(D_MODEL, NUM_HEADS, batch_first=True)
     randomise(theirs)
-    shape, config = HeadShape(D_MODEL, NUM_HEADS, NUM_HEADS), ScaledDotProductConfig()
+    size = D_MODEL // NUM_HEADS
+    shape, config = HeadShape(D_MODEL, NUM_HEADS, NUM_HEADS, size, size), ScaledDotProductConfig()
     if cross:
         crossing = CrossAttention(shape, config)
         copy_cross_attention(crossing, theirs)
         return with_kernel(crossing, kernel), theirs
-    positions = SinusoidalConfig().build(d_model=D_MODEL, num_heads=NUM_HEADS, max_length=SOURCE_LENGTH)
-    ours = SelfAttention(shape, config, positions)
+    heads = {"d_model": D_MODEL, "num_heads": NUM_HEADS, "head_size": size}
+    positions = SinusoidalConfig().build(**heads, max_length=SOURCE_LENGTH, causal=False)
+    ours = SelfAttention(shape, config, positions, causal=True)
     copy_self_attention(ours, theirs)
     return with_kernel(ours, kernel), theirs
 
@@ -184,7 +187,9 @@ def test_the_weights_seen_at_a_place_equal_those_of_multihead_attention():
 def test_one_encoder_layer_equals_its_twin(norm):
     ours, theirs = models(norm)
     x = vectors(SOURCE_LENGTH)
-    found = ours.encoder.layers[1](x, View(keys=REAL))
+    stream = PlainStream(x)
+    ours.encoder.layers[1](stream, View(keys=REAL))
+    found = stream.close()
     assert_equal_with_gradients(found, theirs.encoder.layers[1](x, src_key_padding_mask=~REAL), x)
 
 
@@ -192,7 +197,9 @@ def test_one_encoder_layer_equals_its_twin(norm):
 def test_one_decoder_layer_equals_its_twin(norm):
     ours, theirs = models(norm)
     x, memory = vectors(TARGET_LENGTH), vectors(SOURCE_LENGTH, seed=1)
-    found = ours.decoder.layers[1](x, View(causal=True), memory, View(keys=REAL))
+    stream = PlainStream(x)
+    ours.decoder.layers[1](stream, View(causal=True), memory, View(keys=REAL))
+    found = stream.close()
     expected = theirs.decoder.layers[1](x, memory, tgt_mask=FUTURE, memory_key_padding_mask=~REAL)
     assert_equal_with_gradients(found, expected, (x, memory))
 
@@ -228,3 +235,36 @@ def test_the_published_sizes_have_exactly_their_parameters(preset, parameters):
     with torch.device("meta"):
         model = EncoderDecoder(EncoderDecoderConfig(preset=preset), 37_000, 37_000)
     assert sum(parameter.numel() for parameter in model.parameters()) == parameters
+
+
+@pytest.mark.parametrize("cell", ["rnn", "lstm", "gru"])
+def test_recurrent_layers(cell):
+    torch.manual_seed(0)
+    ours = RecurrentStack(cell, D_MODEL, 12, num_layers=2, dropout=0.0)
+    theirs = CELLS[cell](D_MODEL, 12, num_layers=2, batch_first=True)
+    with torch.no_grad():
+        for layer, module in enumerate(ours.layers):
+            for name, parameter in module.named_parameters():
+                parameter.copy_(getattr(theirs, name.replace("l0", f"l{layer}")))
+    x = vectors(SOURCE_LENGTH)
+    said, state = ours(x, ours.start(x))
+    expected, last = theirs(x)
+    assert_equal_with_gradients(said, expected, x)
+    for mine, other in zip(state, last if cell == "lstm" else (last,), strict=True):
+        assert_equal(mine, other)
+
+
+@pytest.mark.parametrize("cell", ["rnn", "lstm", "gru"])
+def test_an_encoder_that_reads_both_ways(cell):
+    torch.manual_seed(0)
+    ours = RecurrentEncoder(cell, D_MODEL, 12, 2, 0.0, bidirectional=True, combine="concatenate")
+    theirs = CELLS[cell](D_MODEL, 6, num_layers=2, batch_first=True, bidirectional=True)
+    with torch.no_grad():
+        for layer, module in enumerate(ours.layers):
+            for name, parameter in module.named_parameters():
+                parameter.copy_(getattr(theirs, name.replace("l0", f"l{layer}")))
+    x = vectors(SOURCE_LENGTH)
+    for row, real in enumerate(REAL):
+        said, _ = ours(x, REAL)
+        expected, _ = theirs(x[row : row + 1, real])
+        assert_equal(said[row : row + 1, real], expected)

@@ -3,10 +3,15 @@
 Shape legend: B sentences, W beams of a sentence, S source length, T target length, V vocabulary, M d_model.
 """
 
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
 
-from torch import Tensor
+from pydantic import Field
+from torch import Tensor, nn
+
+from regardant.attention import Attention
+from regardant.config import Variants
+from regardant.layers.dropout import DropoutKey
 
 
 @dataclass(frozen=True)
@@ -17,6 +22,12 @@ class Vectors:
     """[B, S, M]"""
     real: Tensor
     """[B, S] bool: True where there is an item, False where there is padding."""
+    earlier: list[Tensor] = field(default_factory=list)
+    """What the layers before the last one say, where a decoder layer reads the encoder layer of its own height."""
+
+    def of_layers(self, num_layers: int) -> list[Tensor]:
+        """What each of the layers above reads."""
+        return [*self.earlier, self.values] if self.earlier else [self.values] * num_layers
 
 
 class DecodingState(Protocol):
@@ -46,3 +57,66 @@ class SequenceToSequence(Protocol):
 
     def scores(self, source: Tensor, target: Tensor) -> Tensor:
         """Teacher forcing: source [B, S], target [B, T] from SOS on; next-token logits [B, T, V]."""
+
+
+class ModelConfig(Variants):
+    """What every model's configuration is. A class derived from it, with a `kind`, adds a model."""
+
+    default_kind: ClassVar[str] = "encoder_decoder"
+
+    max_length: int = Field(256, gt=1)
+    """The longest source or target, in tokens."""
+
+    @property
+    def joint(self) -> bool:
+        """Whether source and target need one vocabulary."""
+        return False
+
+    def build(self, source_vocab_size: int, target_vocab_size: int) -> "Model":
+        """The model with fresh weights. Raises ValueError where the vocabularies do not fit."""
+        raise NotImplementedError
+
+
+class Model(nn.Module):
+    """Base of the package's models: a SequenceToSequence whose forward is the Loss of a batch of pairs."""
+
+    config: ModelConfig
+    dropout_key: DropoutKey
+
+    def redraw(self) -> None:
+        """Draw anew what is random in its mechanisms: Performer's features, LSH's hashes. torch's seed decides what.
+
+        Training does not do so by itself: what was drawn first is trained on and kept with the weights.
+        """
+        for module in self.modules():
+            if isinstance(module, Attention):
+                module.redraw()
+
+    def check_lengths(self) -> None:
+        """Refuse a mechanism that ends before the model does.
+
+        Raises:
+            ValueError: there is one.
+        """
+        for module in self.modules():
+            if isinstance(module, Attention) and module.longest is not None and module.longest < self.config.max_length:
+                raise ValueError(
+                    f"{type(module).__name__} ends at {module.longest} keys and model.max_length is "
+                    f"{self.config.max_length}: raise its max_length or lower the model's"
+                )
+
+    def encode(self, source: Tensor) -> Any:
+        """See SequenceToSequence, here and below."""
+        raise NotImplementedError
+
+    def start(self, memory: Any, beam_size: int, max_length: int) -> Any:
+        """The state before the first target token."""
+        raise NotImplementedError
+
+    def step(self, tokens: Tensor, state: Any) -> Tensor:
+        """Scores of the next token; the state is changed in place."""
+        raise NotImplementedError
+
+    def scores(self, source: Tensor, target: Tensor) -> Tensor:
+        """Scores of the token after each of `target`."""
+        raise NotImplementedError

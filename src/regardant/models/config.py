@@ -4,10 +4,15 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from regardant.attention import AnyAttention, ScaledDotProductConfig
+from regardant.attention import AttentionConfig, ScaledDotProductConfig
 from regardant.config import Config
-from regardant.layers.residual import NormPlace
-from regardant.positions import AnyPositions, SinusoidalConfig
+from regardant.layers import feed_forward as networks
+from regardant.layers.mixers import MixerConfig
+from regardant.layers.multi_head import HeadShape, Projections
+from regardant.layers.norms import Normalisation
+from regardant.layers.residual import NormPlace, ResidualKind
+from regardant.models.base import Model, ModelConfig
+from regardant.positions import PositionsConfig, SinusoidalConfig
 
 Preset = Literal["tiny", "small", "base", "big"]
 
@@ -39,8 +44,8 @@ class EncoderConfig(Config):
     num_layers: int = Field(4, gt=0)
     """How many layers."""
 
-    self_attention: AnyAttention = ScaledDotProductConfig()
-    """How source tokens weigh each other."""
+    self_attention: MixerConfig = ScaledDotProductConfig()
+    """How source tokens weigh each other; or a convolution, or a dense layer over positions."""
 
 
 class DecoderConfig(Config):
@@ -49,14 +54,14 @@ class DecoderConfig(Config):
     num_layers: int = Field(4, gt=0)
     """How many layers."""
 
-    self_attention: AnyAttention = ScaledDotProductConfig()
-    """How a target token weighs those before it."""
+    self_attention: MixerConfig = ScaledDotProductConfig()
+    """How a target token weighs those before it; or a convolution, or a dense layer over positions."""
 
-    cross_attention: AnyAttention = ScaledDotProductConfig()
+    cross_attention: AttentionConfig = ScaledDotProductConfig()
     """How a target token weighs the source."""
 
 
-class EncoderDecoderConfig(Config):
+class EncoderDecoderConfig(ModelConfig):
     """The encoder-decoder Transformer (Vaswani et al. 2017) and every knob it has."""
 
     kind: Literal["encoder_decoder"] = "encoder_decoder"
@@ -65,7 +70,7 @@ class EncoderDecoderConfig(Config):
     """Sizes to start from; whatever else is set goes before it. auto: picked from the size of the corpus."""
 
     d_model: int = Field(128, gt=0)
-    """Size of a token's vector between layers. A multiple of num_heads."""
+    """Size of a token's vector between layers. A multiple of num_heads, unless key_size and value_size are given."""
 
     num_heads: int = Field(4, gt=0)
     """Attention heads in every layer."""
@@ -73,8 +78,20 @@ class EncoderDecoderConfig(Config):
     num_key_heads: int | None = Field(None, gt=0)
     """Heads of keys and values, shared by groups of query heads. Empty: as many as num_heads."""
 
+    key_size: int | None = Field(None, gt=0)
+    """Numbers of a head's queries and keys (d_k). Empty: d_model / num_heads."""
+
+    value_size: int | None = Field(None, gt=0)
+    """Numbers of a head's values (d_v). Empty: d_model / num_heads."""
+
+    projections: Projections = "separate"
+    """Which of query, key and value of a self-attention share a matrix; none: they are the tokens themselves."""
+
     d_ff: int = Field(256, gt=0)
     """Inner width of the feed-forward network."""
+
+    feed_forward: networks.AnyFeedForward = networks.LinearConfig()
+    """What each token goes through by itself after attention."""
 
     dropout: float = Field(0.3, ge=0, lt=1)
     """Chance that a value is zeroed: on embeddings, on what each sublayer writes, inside the feed-forward network."""
@@ -88,7 +105,17 @@ class EncoderDecoderConfig(Config):
     norm: NormPlace = "pre"
     """Before each sublayer (trains stably) or after it (the original)."""
 
-    positions: AnyPositions = SinusoidalConfig()
+    normalisation: Normalisation = "layer_norm"
+    """layer_norm divides by sqrt(variance + eps), layer_norm_sigma by deviation + eps, rms_norm keeps the mean."""
+
+    residual: ResidualKind = "add"
+    """How a sublayer's output joins its input. none: it replaces it (an ablation). reversible: two streams written
+    from each other, so that training keeps no activations between layers."""
+
+    memory: Literal["final", "per_layer"] = "final"
+    """What decoder layers read: the last encoder layer, or each the one of its own height."""
+
+    positions: PositionsConfig = SinusoidalConfig()
     """Where tokens stand."""
 
     scale_embeddings: bool = True
@@ -96,9 +123,6 @@ class EncoderDecoderConfig(Config):
 
     tie_embeddings: Literal["all", "target", "none"] = "all"
     """One matrix for source, target and output; for target and output; or three. `all` needs a joint vocabulary."""
-
-    max_length: int = Field(256, gt=1)
-    """The longest source or target, in tokens."""
 
     encoder: EncoderConfig = EncoderConfig()
     """The stack that reads."""
@@ -121,12 +145,79 @@ class EncoderDecoderConfig(Config):
 
     @model_validator(mode="after")
     def heads_divide(self) -> Self:
-        """d_model by num_heads, num_heads by num_key_heads."""
-        if self.d_model % self.num_heads:
-            raise ValueError(f"d_model ({self.d_model}) must be a multiple of num_heads ({self.num_heads})")
+        """d_model by num_heads where a head's size follows from them, num_heads by num_key_heads."""
+        if self.d_model % self.num_heads and not (self.key_size and self.value_size):
+            raise ValueError(
+                f"d_model ({self.d_model}) must be a multiple of num_heads ({self.num_heads}), or key_size and "
+                "value_size be given"
+            )
         if self.num_heads % self.key_heads:
             raise ValueError(f"num_heads ({self.num_heads}) must be a multiple of num_key_heads ({self.key_heads})")
         return self
+
+    @model_validator(mode="after")
+    def shared_projections_are_of_one_size(self) -> Self:
+        """What is the same matrix has the same heads."""
+        shape = self.heads
+        if self.projections in ("query_key", "all", "none") and shape.num_heads != shape.num_key_heads:
+            raise ValueError(
+                f"projections '{self.projections}' need as many key heads as heads: leave out num_key_heads"
+            )
+        if self.projections in ("key_value", "all", "none") and shape.key_size != shape.value_size:
+            raise ValueError(
+                f"projections '{self.projections}' make keys and values the same, but key_size is {shape.key_size} and "
+                f"value_size {shape.value_size}: make them equal"
+            )
+        if self.projections == "none" and shape.num_heads * shape.key_size != self.d_model:
+            raise ValueError(
+                "projections 'none' cut the tokens themselves into heads: leave out key_size and value_size"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def residuals_and_memory_fit(self) -> Self:
+        """Two streams have no norm in between, and a layer of its own height must be there."""
+        if self.residual == "reversible" and self.norm == "post":
+            raise ValueError("reversible residuals normalise what a sublayer reads: set norm=pre")
+        if self.memory == "per_layer" and self.residual == "reversible":
+            raise ValueError("memory 'per_layer' keeps what reversible residuals are there to forget: choose one")
+        if self.memory == "per_layer" and self.encoder.num_layers != self.decoder.num_layers:
+            raise ValueError(
+                f"memory 'per_layer' pairs layers, but the encoder has {self.encoder.num_layers} and the decoder "
+                f"{self.decoder.num_layers}: make them equal"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def positions_leave_room(self) -> Self:
+        """Positions beside a token's vector take numbers from it, and the output has no positions."""
+        width = self.positions.width(self.d_model, self.max_length)
+        if width >= self.d_model:
+            raise ValueError(
+                f"positions of {width} numbers leave none of d_model ({self.d_model}) to the token: raise d_model, or "
+                "lower max_length or positions.size"
+            )
+        if width and self.tie_embeddings != "none":
+            raise ValueError(
+                f"positions take {width} of a token's {self.d_model} numbers, so that its vector is shorter than the "
+                "output's: set tie_embeddings=none"
+            )
+        return self
+
+    @property
+    def joint(self) -> bool:
+        return self.tie_embeddings == "all"
+
+    def build(self, source_vocab_size: int, target_vocab_size: int) -> Model:
+        from regardant.models.encoder_decoder import EncoderDecoder  # which reads this configuration
+
+        return EncoderDecoder(self, source_vocab_size, target_vocab_size)
+
+    @property
+    def heads(self) -> HeadShape:
+        """How queries, keys and values are cut."""
+        each = self.d_model // self.num_heads
+        return HeadShape(self.d_model, self.num_heads, self.key_heads, self.key_size or each, self.value_size or each)
 
     @property
     def key_heads(self) -> int:

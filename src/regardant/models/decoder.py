@@ -6,19 +6,36 @@ Shape legend: B sentences, W beams of a sentence, N = B x W rows, T target lengt
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regardant.attention import View
-from regardant.layers.feed_forward import FeedForward
-from regardant.layers.multi_head import CrossAttention, HeadShape, ProjectedMemory, SelfAttention, SelfAttentionState
-from regardant.layers.residual import Residual
+from regardant.layers.feed_forward import build_feed_forward
+from regardant.layers.mixers import build_mixer
+from regardant.layers.multi_head import CrossAttention, ProjectedMemory
+from regardant.layers.residual import Stream, open_stream
 from regardant.models.base import Vectors
 from regardant.models.config import EncoderDecoderConfig
+from regardant.models.encoder import build_residual, last_norm
 from regardant.positions import Positions
+
+
+@dataclass
+class LayerState:
+    """What a layer remembers of the target so far."""
+
+    mixed: Any
+    """By its self-attention, or what stands in its place."""
+    widened: Tensor | None = None
+    """By its feed-forward network, where that reads neighbours. [N, K, M]"""
+
+    def reorder(self, rows: Int[Tensor, " N2"]) -> "LayerState":
+        """Row i of the result is what was row `rows[i]`."""
+        return LayerState(self.mixed.reorder(rows), None if self.widened is None else self.widened[rows])
 
 
 class DecoderLayer(nn.Module):
@@ -26,35 +43,33 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, config: EncoderDecoderConfig, positions: Positions) -> None:
         super().__init__()
-        shape = HeadShape(config.d_model, config.num_heads, config.key_heads)
-        self.self_attention = SelfAttention(shape, config.decoder.self_attention, positions)
-        self.cross_attention = CrossAttention(shape, config.decoder.cross_attention)
-        self.feed_forward = FeedForward(config.d_model, config.d_ff, config.inner_dropout)
-        self.after_self_attention = Residual(config.d_model, config.norm, config.dropout)
-        self.after_cross_attention = Residual(config.d_model, config.norm, config.dropout)
-        self.after_feed_forward = Residual(config.d_model, config.norm, config.dropout)
+        self.self_attention = build_mixer(
+            config.decoder.self_attention,
+            config.heads,
+            positions,
+            config.projections,
+            max_length=config.max_length,
+            causal=True,
+        )
+        self.cross_attention = CrossAttention(config.heads, config.decoder.cross_attention)
+        self.feed_forward = build_feed_forward(
+            config.feed_forward, config.d_model, config.d_ff, config.inner_dropout, causal=True
+        )
+        self.after_self_attention = build_residual(config)
+        self.after_cross_attention = build_residual(config)
+        self.after_feed_forward = build_residual(config)
 
-    def forward(
-        self, x: Float[Tensor, "B T M"], view: View, memory: Float[Tensor, "B S M"], memory_view: View
-    ) -> Float[Tensor, "B T M"]:
-        projected = self.cross_attention.project(memory)
-        x = self.after_self_attention(x, lambda h: self.self_attention(h, view))
-        x = self.after_cross_attention(x, lambda h: self.cross_attention(h, projected, memory_view))
-        return self.after_feed_forward(x, self.feed_forward)
+    def forward(self, stream: Stream, view: View, memory: Float[Tensor, "B S M"], memory_view: View) -> None:
+        attention = self.cross_attention
+        stream.write(self.after_self_attention, lambda h: self.self_attention(h, view))
+        stream.write(self.after_cross_attention, lambda h, m: attention(h, attention.project(m), memory_view), memory)
+        stream.write(self.after_feed_forward, self.feed_forward)
 
-    def step(
-        self,
-        x: Float[Tensor, "N 1 M"],
-        state: SelfAttentionState,
-        view: View,
-        memory: ProjectedMemory,
-        memory_view: View,
-    ) -> tuple[Float[Tensor, "N 1 M"], SelfAttentionState]:
-        """One token more of every beam."""
+    def step(self, stream: Stream, state: LayerState, view: View, memory: ProjectedMemory, memory_view: View) -> None:
+        """One token more of every beam; `state` is changed in place."""
 
         def attend_to_self(h: Tensor) -> Tensor:
-            nonlocal state
-            mixed, state = self.self_attention.step(h, state, view)
+            mixed, state.mixed = self.self_attention.step(h, state.mixed, view)
             return mixed
 
         def attend_to_memory(h: Tensor) -> Tensor:
@@ -62,9 +77,13 @@ class DecoderLayer(nn.Module):
             beams = h.view(len(memory.keys), -1, h.shape[-1])
             return self.cross_attention(beams, memory, memory_view).view_as(h)
 
-        x = self.after_self_attention(x, attend_to_self)
-        x = self.after_cross_attention(x, attend_to_memory)
-        return self.after_feed_forward(x, self.feed_forward), state
+        def feed_forward(h: Tensor) -> Tensor:
+            fed, state.widened = self.feed_forward.step(h, state.widened)
+            return fed
+
+        stream.write(self.after_self_attention, attend_to_self)
+        stream.write(self.after_cross_attention, attend_to_memory)
+        stream.write(self.after_feed_forward, feed_forward)
 
 
 @dataclass
@@ -72,8 +91,8 @@ class DecoderState:
     """What the stack remembers between steps: implements `models.base.DecodingState`."""
 
     beam_size: int
-    own: list[SelfAttentionState]
-    """Of each layer's self-attention."""
+    own: list[LayerState]
+    """Of each layer on the target so far."""
     memory: list[ProjectedMemory]
     """Of each layer's cross-attention."""
     memory_view: View
@@ -105,29 +124,38 @@ class Decoder(nn.Module):
         super().__init__()
         layers = nn.ModuleList(DecoderLayer(config, positions) for _ in range(config.decoder.num_layers))
         self.layers = layers  # type: ignore[assignment]  # a ModuleList does not name its element
-        self.final_norm = nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()
+        self.asks_by_position = any(layer.cross_attention.mechanism.reads_positions for layer in self.layers)
+        self.final_norm = last_norm(config)
         self.positions = positions
+        self.residual = config.residual
 
     def forward(self, x: Float[Tensor, "B T M"], memory: Vectors) -> Float[Tensor, "B T M"]:
         """All positions at once; padding stands at the end, where no real position looks."""
-        view, memory_view = self._view(), View(keys=memory.real)
-        for layer in self.layers:
-            x = layer(x, view, memory.values, memory_view)
-        return self.final_norm(x)
+        stream, view, memory_view = open_stream(self.residual, x), self._view(), View(keys=memory.real)
+        if self.asks_by_position:
+            memory_view = replace(memory_view, query_positions=torch.arange(x.shape[1], device=x.device))
+        for layer, values in zip(self.layers, memory.of_layers(len(self.layers)), strict=True):
+            # As in the encoder: a bias that learns would outlive its graph in a shared view.
+            layer(stream, replace(view) if self.residual == "reversible" else view, values, memory_view)
+        return self.final_norm(stream.close())
 
     def start(self, memory: Vectors, beam_size: int, max_length: int) -> DecoderState:
         """Project the memory once; begin every layer's own state."""
-        projected = [layer.cross_attention.project(memory.values) for layer in self.layers]
-        own = [layer.self_attention.start(max_length) for layer in self.layers]
+        of_layers = zip(self.layers, memory.of_layers(len(self.layers)), strict=True)
+        projected = [layer.cross_attention.project(values) for layer, values in of_layers]
+        own = [LayerState(layer.self_attention.start(max_length)) for layer in self.layers]
         return DecoderState(beam_size, own, projected, View(keys=memory.real))
 
     def step(self, x: Float[Tensor, "N 1 M"], state: DecoderState) -> Float[Tensor, "N 1 M"]:
         """The newest token of every beam; `state` is changed in place."""
-        view = self._view()
-        for i, layer in enumerate(self.layers):
-            x, state.own[i] = layer.step(x, state.own[i], view, state.memory[i], state.memory_view)
+        stream, view, memory_view = open_stream(self.residual, x, decoding=True), self._view(), state.memory_view
+        if self.asks_by_position:  # all beams stand at the same one
+            at = torch.full((state.beam_size,), state.length, device=x.device)
+            memory_view = replace(memory_view, query_positions=at)
+        for layer, own, memory in zip(self.layers, state.own, state.memory, strict=True):
+            layer.step(stream, own, view, memory, memory_view)
         state.length += 1
-        return self.final_norm(x)
+        return self.final_norm(stream.close())
 
     def _view(self) -> View:
-        return View(causal=True, bias=self.positions.bias if self.positions.acts_on == "scores" else None)
+        return View(causal=True, bias=self.positions.shared_bias())

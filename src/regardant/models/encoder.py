@@ -5,13 +5,17 @@ Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, section 3.1.
 Shape legend: B sentences, S source length, M d_model.
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from regardant.attention import View
-from regardant.layers.feed_forward import FeedForward
-from regardant.layers.multi_head import HeadShape, SelfAttention
-from regardant.layers.residual import Residual
+from regardant.layers.feed_forward import build_feed_forward
+from regardant.layers.mixers import build_mixer
+from regardant.layers.norms import build_norm
+from regardant.layers.residual import Residual, Stream, open_stream
 from regardant.models.config import EncoderDecoderConfig
 from regardant.positions import Positions
 
@@ -21,28 +25,68 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, config: EncoderDecoderConfig, positions: Positions) -> None:
         super().__init__()
-        shape = HeadShape(config.d_model, config.num_heads, config.key_heads)
-        self.self_attention = SelfAttention(shape, config.encoder.self_attention, positions)
-        self.feed_forward = FeedForward(config.d_model, config.d_ff, config.inner_dropout)
-        self.after_self_attention = Residual(config.d_model, config.norm, config.dropout)
-        self.after_feed_forward = Residual(config.d_model, config.norm, config.dropout)
+        self.self_attention = build_mixer(
+            config.encoder.self_attention,
+            config.heads,
+            positions,
+            config.projections,
+            max_length=config.max_length,
+            causal=False,
+        )
+        self.feed_forward = build_feed_forward(
+            config.feed_forward, config.d_model, config.d_ff, config.inner_dropout, causal=False
+        )
+        self.after_self_attention = build_residual(config)
+        self.after_feed_forward = build_residual(config)
 
-    def forward(self, x: Float[Tensor, "B S M"], view: View) -> Float[Tensor, "B S M"]:
-        x = self.after_self_attention(x, lambda h: self.self_attention(h, view))
-        return self.after_feed_forward(x, self.feed_forward)
+    def forward(self, stream: Stream, view: View) -> None:
+        stream.write(self.after_self_attention, lambda h: self.self_attention(h, view))
+        stream.write(self.after_feed_forward, lambda h: self.feed_forward(h, view.keys))
 
 
 class Encoder(nn.Module):
     """The layers, and the last norm that a pre-norm stream needs."""
 
+    layers: Sequence[EncoderLayer]
+
     def __init__(self, config: EncoderDecoderConfig, positions: Positions) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(EncoderLayer(config, positions) for _ in range(config.encoder.num_layers))
-        self.final_norm = nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()
+        layers = nn.ModuleList(EncoderLayer(config, positions) for _ in range(config.encoder.num_layers))
+        self.layers = layers  # type: ignore[assignment]  # a ModuleList does not name its element
+        self.final_norm = last_norm(config)
         self.positions = positions
+        self.residual = config.residual
 
     def forward(self, x: Float[Tensor, "B S M"], real: Bool[Tensor, "B S"]) -> Float[Tensor, "B S M"]:
-        view = View(keys=real, bias=self.positions.bias if self.positions.acts_on == "scores" else None)
+        """What the last layer says."""
+        stream, view = open_stream(self.residual, x), View(keys=real, bias=self.positions.shared_bias())
         for layer in self.layers:
-            x = layer(x, view)
-        return self.final_norm(x)
+            # What is computed again is forgotten at once: a bias that learns would outlive its graph in a shared view.
+            layer(stream, replace(view) if self.residual == "reversible" else view)
+        return self.final_norm(stream.close())
+
+    def of_every_layer(self, x: Float[Tensor, "B S M"], real: Bool[Tensor, "B S"]) -> list[Float[Tensor, "B S M"]]:
+        """What each layer says, normalised like the last one."""
+        view, said = View(keys=real, bias=self.positions.shared_bias()), []
+        for layer in self.layers:
+            stream = open_stream(self.residual, x)
+            layer(stream, view)
+            x = stream.close()
+            said.append(self.final_norm(x))
+        return said
+
+
+def build_residual(config: EncoderDecoderConfig) -> Residual:
+    """How a sublayer of this model writes."""
+    return Residual(
+        config.d_model,
+        config.norm,
+        config.dropout,
+        adds=config.residual != "none",
+        normalisation=config.normalisation,
+    )
+
+
+def last_norm(config: EncoderDecoderConfig) -> nn.Module:
+    """After the last layer: a pre-norm stream has not been normalised."""
+    return build_norm(config.normalisation, config.d_model) if config.norm == "pre" else nn.Identity()

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regardant.layers.dropout import share_key
-from regardant.models.base import Vectors
+from regardant.models.base import Model, Vectors
 from regardant.models.config import EncoderDecoderConfig
 from regardant.models.decoder import Decoder, DecoderState
 from regardant.models.encoder import Encoder
@@ -18,8 +18,8 @@ from regardant.models.representations.tokens import TokenEmbedding, real_tokens
 from regardant.positions import Positions
 
 
-class EncoderDecoder(nn.Module):
-    """Implements `models.base.SequenceToSequence`; `forward` is the training loss."""
+class EncoderDecoder(Model):
+    """Reads all of the source at once and writes the target token by token."""
 
     def __init__(self, config: EncoderDecoderConfig, source_vocab_size: int, target_vocab_size: int) -> None:
         super().__init__()
@@ -28,8 +28,8 @@ class EncoderDecoder(nn.Module):
                 f"tie_embeddings 'all' needs one vocabulary, but the source has {source_vocab_size} words and the "
                 f"target {target_vocab_size}: choose 'target'"
             )
-        self.config = config
-        of_source, of_target = self._positions(), self._positions()
+        self.config: EncoderDecoderConfig = config
+        of_source, of_target = self._positions(causal=False), self._positions(causal=True)
         self.source = self._embedding(source_vocab_size, of_source)
         self.target = self._embedding(target_vocab_size, of_target)
         self.encoder = Encoder(config, of_source)
@@ -37,6 +37,7 @@ class EncoderDecoder(nn.Module):
         self.head = NextToken(config.d_model, target_vocab_size)
         self._initialise()
         self._tie()
+        self.check_lengths()
         self.dropout_key = share_key(self)
 
     def forward(self, source: Int[Tensor, "B S"], target: Int[Tensor, "B T1"], label_smoothing: float = 0.0) -> Loss:
@@ -52,8 +53,11 @@ class EncoderDecoder(nn.Module):
 
     def encode(self, source: Int[Tensor, "B S"]) -> Vectors:
         """The memory that the decoder looks at."""
-        real = real_tokens(source)
-        return Vectors(self.encoder(self.source(source), real), real)
+        real, x = real_tokens(source), self.source(source)
+        if self.config.memory == "final":
+            return Vectors(self.encoder(x, real), real)
+        *earlier, last = self.encoder.of_every_layer(x, real)
+        return Vectors(last, real, earlier)
 
     def start(self, memory: Vectors, beam_size: int, max_length: int) -> DecoderState:
         """The state before the first target token."""
@@ -67,9 +71,15 @@ class EncoderDecoder(nn.Module):
     def _decode(self, source: Tensor, target: Tensor) -> Tensor:
         return self.decoder(self.target(target), self.encode(source))
 
-    def _positions(self) -> Positions:
+    def _positions(self, *, causal: bool) -> Positions:
         config = self.config
-        return config.positions.build(d_model=config.d_model, num_heads=config.num_heads, max_length=config.max_length)
+        return config.positions.build(
+            d_model=config.d_model,
+            num_heads=config.num_heads,
+            head_size=config.heads.key_size,
+            max_length=config.max_length,
+            causal=causal,
+        )
 
     def _embedding(self, vocab_size: int, positions: Positions) -> TokenEmbedding:
         config = self.config
@@ -83,9 +93,10 @@ class EncoderDecoder(nn.Module):
 
     def _initialise(self) -> None:
         for module in self.modules():
-            if isinstance(module, nn.Linear):
+            if isinstance(module, nn.Linear | nn.Conv1d):
                 nn.init.xavier_uniform_(module.weight)
-                nn.init.zeros_(module.bias)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
 
     def _tie(self) -> None:
         if self.config.tie_embeddings != "none":

@@ -22,7 +22,7 @@ class TokenEmbedding(nn.Module):
 
     def __init__(self, vocab_size: int, d_model: int, *, positions: Positions, scale: bool, dropout: float) -> None:
         super().__init__()
-        self.table = nn.Embedding(vocab_size, d_model)
+        self.table = nn.Embedding(vocab_size, d_model - positions.concatenated)
         nn.init.normal_(self.table.weight, std=d_model**-0.5)
         self.positions = positions
         self.scale = math.sqrt(d_model) if scale else 1.0
@@ -30,10 +30,21 @@ class TokenEmbedding(nn.Module):
 
     def forward(self, tokens: Int[Tensor, "B T"], start: int = 0) -> Float[Tensor, "B T M"]:
         """The vectors of tokens that stand at `start`, `start` + 1, ..."""
-        vectors = self.table(tokens) * self.scale
+        vectors, end = self.table(tokens) * self.scale, start + tokens.shape[1]
         if self.positions.acts_on == "input":
-            at = torch.arange(start, start + tokens.shape[1], device=tokens.device)
-            vectors = vectors + self.positions.embed(at)
+            longest = self.positions.longest
+            if longest is not None and end > longest:
+                raise ValueError(
+                    f"these positions end at {longest} tokens and {end} were given: raise model.max_length and train "
+                    "anew, or take positions that go on (sinusoidal, rotary, alibi)"
+                )
+            self.positions.reach(end)
+            at = self.positions.embed(torch.arange(start, end, device=tokens.device))
+            vectors = (
+                torch.cat([vectors, at.expand(len(tokens), -1, -1)], -1)
+                if self.positions.concatenated
+                else vectors + at
+            )
         return self.dropout(vectors)
 
 

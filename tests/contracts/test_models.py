@@ -1,0 +1,233 @@
+"""Every model there is: each trains, and decodes as it scores."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.testing import assert_close
+
+from regardant.attention import KERNELS, AttentionConfig, ScaledDotProduct, View
+from regardant.attention.linear import LinearConfig
+from regardant.attention.window import WindowConfig
+from regardant.data.vocabulary import EOS, PAD, SOS
+from regardant.generation.config import GenerationConfig
+from regardant.generation.scoring import score_pairs
+from regardant.generation.search import generate
+from regardant.layers import convolution, dense
+from regardant.layers.feed_forward import ConvolutionConfig, GatedConfig
+from regardant.models.base import SequenceToSequence
+from regardant.models.config import EncoderDecoderConfig
+from regardant.models.encoder_decoder import EncoderDecoder
+from regardant.models.one_to_one import OneToOneConfig
+from regardant.models.recurrent.config import (
+    BahdanauConfig,
+    ChoConfig,
+    LuongConfig,
+    RecurrentConfig,
+    SutskeverConfig,
+)
+from regardant.positions.rotary import RotaryConfig
+from regardant.positions.t5 import T5Config
+
+from . import plugins  # noqa: F401  which adds a mechanism
+
+VOCAB_SIZE = 12
+SOURCE = torch.tensor([[5, 6, 7, 8, 9, EOS], [9, 5, 6, EOS, PAD, PAD], [10, 10, EOS, PAD, PAD, PAD]])
+TARGET = torch.tensor([[SOS, 9, 8, 7, 6, 5, EOS], [SOS, 6, 5, 9, EOS, PAD, PAD], [SOS, 10, 10, EOS, PAD, PAD, PAD]])
+
+
+def transformer(attention=None, *, encoder=None, cross=None, **fields) -> EncoderDecoder:
+    """Two layers each; a mechanism for the decoder's self-attention, the encoder's, the cross-attention."""
+    sizes = {"d_model": 16, "num_heads": 4, "d_ff": 32, "dropout": 0, "max_length": 32}
+    stacks = {"encoder": {"num_layers": 2}, "decoder": {"num_layers": 2}}
+    for stack, place, mechanism in (
+        ("decoder", "self_attention", attention),
+        ("encoder", "self_attention", encoder),
+        ("decoder", "cross_attention", cross),
+    ):
+        if mechanism is not None:
+            stacks[stack][place] = mechanism
+    return EncoderDecoderConfig(preset=None, **sizes, **stacks, **fields).build(VOCAB_SIZE, VOCAB_SIZE)
+
+
+def recurrent(decoder, **fields):
+    sizes = {"embedding_size": 16, "hidden_size": 24, "dropout": 0.0, "max_length": 32}
+    return RecurrentConfig(decoder=decoder, **sizes, **fields).build(VOCAB_SIZE, VOCAB_SIZE)
+
+
+def can(kind, **demands):
+    """Whether a mechanism honours a view."""
+    attention = AttentionConfig.kinds()[kind]().build(num_heads=4, head_size=4)
+    try:
+        attention.check(View(**demands))
+    except ValueError:
+        return False
+    return True
+
+
+KINDS = AttentionConfig.kinds()
+WRITERS = [kind for kind in KINDS if can(kind, causal=True)]
+ASKERS = [kind for kind in KINDS if not KINDS[kind]().build(num_heads=4, head_size=4).shares_query_and_key]
+
+MODELS = {
+    **{f"{kind} writing": lambda k=kind: transformer(KINDS[k]()) for kind in WRITERS},
+    **{f"{kind} reading": lambda k=kind: transformer(encoder=KINDS[k]()) for kind in KINDS},
+    **{f"{kind} asking": lambda k=kind: transformer(cross=KINDS[k]()) for kind in ASKERS},
+    **{f"{kind} in a luong decoder": lambda k=kind: recurrent(LuongConfig(attention=KINDS[k]())) for kind in ASKERS},
+    "bahdanau": lambda: recurrent(BahdanauConfig()),
+    "bahdanau, lstm, two layers, directions added": lambda: recurrent(
+        BahdanauConfig(), cell="lstm", num_layers=2, combine="add"
+    ),
+    "bahdanau, short gradients": lambda: recurrent(BahdanauConfig(), bptt=2),
+    "luong without input feeding": lambda: recurrent(LuongConfig(input_feeding=False), cell="lstm"),
+    "luong without input feeding, short gradients": lambda: recurrent(LuongConfig(input_feeding=False), bptt=2),
+    "sutskever": lambda: recurrent(SutskeverConfig(), cell="lstm", num_layers=2, bidirectional=False),
+    "sutskever, vanilla cells": lambda: recurrent(SutskeverConfig(), cell="rnn"),
+    "sutskever, short gradients": lambda: recurrent(SutskeverConfig(), cell="lstm", bptt=2),
+    "cho": lambda: recurrent(ChoConfig(), bidirectional=False),
+    "cho, short gradients": lambda: recurrent(ChoConfig(), bptt=2),
+    "one to one": lambda: OneToOneConfig(embedding_size=16, hidden_size=24, dropout=0.0).build(VOCAB_SIZE, VOCAB_SIZE),
+    "fewer key heads": lambda: transformer(num_key_heads=2),
+    "linear, fewer key heads": lambda: transformer(LinearConfig(), num_key_heads=2),
+    "window of one": lambda: transformer(WindowConfig(window=1), encoder=WindowConfig(window=1)),
+    "t5, fewer key heads": lambda: transformer(positions=T5Config(), num_key_heads=2),
+    "rotary and linear": lambda: transformer(LinearConfig(), positions=RotaryConfig()),
+    "sizes of one's own": lambda: transformer(key_size=3, value_size=5),
+    "one matrix for query and key": lambda: transformer(projections="query_key"),
+    "one matrix for key and value": lambda: transformer(projections="key_value"),
+    "one matrix": lambda: transformer(projections="all"),
+    "no matrix": lambda: transformer(projections="none"),
+    "convolutions": lambda: transformer(convolution.ConvolutionConfig(), encoder=convolution.ConvolutionConfig()),
+    "dense over positions": lambda: transformer(dense.DenseConfig(), encoder=dense.DenseConfig()),
+    "convolutional feed-forward": lambda: transformer(feed_forward=ConvolutionConfig(kernel=3)),
+    "gated feed-forward": lambda: transformer(feed_forward=GatedConfig()),
+    "post-norm": lambda: transformer(norm="post"),
+    "root mean square norm": lambda: transformer(normalisation="rms_norm"),
+    "deviation norm": lambda: transformer(normalisation="layer_norm_sigma"),
+    "no residuals": lambda: transformer(residual="none"),
+    "reversible": lambda: transformer(residual="reversible"),
+    "memory of every layer": lambda: transformer(memory="per_layer"),
+}
+
+ASKING = {
+    f"decoder.layers.{layer}.{asker}.{part}"
+    for layer in (0, 1)
+    for asker in ("cross_attention.query", "after_cross_attention.norm")
+    for part in ("weight", "bias")
+}
+"""Who asks, where the answer is not weighed by it."""
+
+IDLE = {
+    "hard asking": ASKING,  # a choice has no gradient
+    "mean asking": ASKING,  # it weighs nothing
+    "strided asking": ASKING,  # of a short source a comb sees one token
+}
+"""Parameters that never get a gradient: none of any other model."""
+
+LEARNS_LESS = {
+    "hard writing": "a choice has no gradient",
+    "hard reading": "a choice has no gradient",
+    "hard asking": "a choice has no gradient",
+    "mean writing": "it weighs nothing",
+    "mean reading": "it weighs nothing",
+    "mean asking": "it weighs nothing",
+    "hard in a luong decoder": "a choice has no gradient",
+    "mean in a luong decoder": "it weighs nothing",
+    "location in a luong decoder": "it does not see the source",
+    "location asking": "it does not see the source",
+    "one to one": "it cannot tell a reversed target",
+    "strided asking": "of a short source a comb sees one token",
+    "strided in a luong decoder": "of a short source a comb sees one token",
+    "no residuals": "depth costs what it costs",
+}
+
+
+@pytest.fixture(params=MODELS)
+def name(request) -> str:
+    return request.param
+
+
+@pytest.fixture
+def model(name) -> SequenceToSequence:
+    torch.manual_seed(0)
+    return MODELS[name]().eval()
+
+
+@pytest.mark.parametrize("target", [TARGET, torch.full((3, 25), 7)], ids=["short", "long"])
+def test_step_by_step_equals_teacher_forcing(model, target):
+    with torch.no_grad():
+        state = model.start(model.encode(SOURCE), 1, target.shape[1])
+        stepped = torch.cat([model.step(tokens, state) for tokens in target.split(1, 1)], 1)
+        assert_close(stepped, model.scores(SOURCE, target), rtol=1e-4, atol=1e-5)
+
+
+def test_beams_are_scored_as_teacher_forcing_scores_them(model):
+    config = GenerationConfig(beam_size=4, nbest=4, length_penalty=0, max_length_ratio=0, max_length_extra=9)
+    for source, hypotheses in zip(SOURCE, generate(model, SOURCE, config), strict=True):
+        for found in hypotheses:
+            target = torch.tensor([[SOS, *found.tokens, *[EOS] * found.finished]])
+            log_probability = score_pairs(model, source[None], target)
+            assert found.log_probability == pytest.approx(log_probability.item(), abs=1e-4)
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_a_sentence_is_decoded_as_if_it_were_alone(model, beam_size):
+    config = GenerationConfig(beam_size=beam_size, nbest=beam_size, max_length_ratio=0, max_length_extra=9)
+    together = generate(model, SOURCE, config)
+    alone = [generate(model, source[source != PAD][None], config)[0] for source in SOURCE]
+    assert [[found.tokens for found in best] for best in together] == [
+        [found.tokens for found in best] for best in alone
+    ]
+
+
+def test_it_learns_and_every_parameter_takes_part(model, name):
+    optimizer = torch.optim.Adam(model.train().parameters(), lr=0.02)
+    losses = []
+    for _ in range(40):
+        logits = model.scores(SOURCE, TARGET[:, :-1])
+        loss = F.cross_entropy(logits.flatten(0, 1), TARGET[:, 1:].flatten(), ignore_index=PAD)
+        optimizer.zero_grad()
+        loss.backward()
+        idle = {part for part, p in model.named_parameters() if p.grad is None or not p.grad.any()}
+        assert idle == IDLE.get(name, set())
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0] / (2 if name in LEARNS_LESS else 4)
+
+
+def gradients_of(model, *, mixed):
+    model.zero_grad()
+    with torch.autocast("cpu", torch.bfloat16, enabled=mixed):
+        loss = model(SOURCE, TARGET, 0.1)
+    loss.total.backward()  # outside, as a trainer has it
+    return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
+
+
+def test_mixed_precision_learns_what_single_precision_does(model):
+    exact = [module for module in model.train().modules() if isinstance(module, ScaledDotProduct)]
+    wide = gradients_of(model, mixed=False)
+    for kernel in ("sdpa", "matmul") if exact else ("none",):
+        for module in exact:
+            module.kernel = KERNELS[kernel]
+        narrow = gradients_of(model, mixed=True)
+        assert narrow.isfinite().all()
+        assert (narrow - wide).norm() < 0.1 * wide.norm(), kernel
+
+
+def test_its_loss_is_that_of_its_scores(model):
+    with torch.no_grad():
+        loss = model(SOURCE, TARGET, 0.0)
+        logits = model.scores(SOURCE, TARGET[:, :-1])
+        expected = F.cross_entropy(logits.flatten(0, 1), TARGET[:, 1:].flatten(), ignore_index=PAD, reduction="sum")
+    assert_close(loss.total, expected, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["linear", "performer"])
+def test_kernelised_attention_decodes_in_constant_memory(kind):
+    model = MODELS[f"{kind} writing"]().eval()
+    with torch.no_grad():
+        state = model.start(model.encode(SOURCE), 2, 20)
+        sizes = []
+        for _ in range(20):
+            model.step(torch.full((3, 2), 7), state)
+            sizes.append([part.shape for own in state.own for part in own.mixed.remembered])
+    assert sizes[0] == sizes[-1]

@@ -1,0 +1,151 @@
+"""A Transformer that cannot be is refused in one line: by its configuration, or when it is built."""
+
+import pytest
+import torch
+
+from regardant import config
+from regardant.attention import ScaledDotProductConfig
+from regardant.attention.linformer import LinformerConfig
+from regardant.attention.location import LocationConfig
+from regardant.errors import ConfigError
+from regardant.layers.dense import DenseConfig
+from regardant.models import EncoderDecoderConfig
+from regardant.models.recurrent.config import LuongConfig, RecurrentConfig
+from regardant.positions.learned import LearnedConfig
+from regardant.positions.one_hot import OneHotConfig
+from regardant.positions.sinusoidal import SinusoidalConfig
+
+SIZES = {"preset": None, "d_model": 16, "num_heads": 4, "d_ff": 32, "max_length": 12}
+ONE_LAYER = {"num_layers": 1}
+
+WRONG = {
+    "heads that do not divide d_model": (
+        {"num_heads": 3},
+        "d_model (16) must be a multiple of num_heads (3), or key_size and value_size be given",
+    ),
+    "heads that do not divide d_model, with the size of one of them": (
+        {"num_heads": 3, "key_size": 4},
+        "d_model (16) must be a multiple of num_heads (3), or key_size and value_size be given",
+    ),
+    "key heads that do not divide heads": (
+        {"num_key_heads": 3},
+        "num_heads (4) must be a multiple of num_key_heads (3)",
+    ),
+    "a query that shares fewer key heads": (
+        {"projections": "query_key", "num_key_heads": 2},
+        "projections 'query_key' need as many key heads as heads: leave out num_key_heads",
+    ),
+    "a value that shares a key of another size": (
+        {"projections": "key_value", "key_size": 3, "value_size": 5},
+        "projections 'key_value' make keys and values the same, but key_size is 3 and value_size 5: make them equal",
+    ),
+    "tokens that cannot be cut into heads": (
+        {"projections": "none", "key_size": 3, "value_size": 3},
+        "projections 'none' cut the tokens themselves into heads: leave out key_size and value_size",
+    ),
+    "reversible layers with a norm in between": (
+        {"residual": "reversible", "norm": "post"},
+        "reversible residuals normalise what a sublayer reads: set norm=pre",
+    ),
+    "reversible layers that are all remembered": (
+        {"residual": "reversible", "memory": "per_layer"},
+        "memory 'per_layer' keeps what reversible residuals are there to forget: choose one",
+    ),
+    "memory of layers that are not there": (
+        {"memory": "per_layer", "encoder": {"num_layers": 2}, "decoder": {"num_layers": 3}},
+        "memory 'per_layer' pairs layers, but the encoder has 2 and the decoder 3: make them equal",
+    ),
+    "positions that leave no room": (
+        {"positions": {"kind": "one_hot"}, "max_length": 16, "tie_embeddings": "none"},
+        "positions of 16 numbers leave none of d_model (16) to the token: raise d_model, or lower max_length or "
+        "positions.size",
+    ),
+    "positions beside a tied vector": (
+        {"positions": {"kind": "one_hot"}},
+        "positions take 12 of a token's 16 numbers, so that its vector is shorter than the output's: set "
+        "tie_embeddings=none",
+    ),
+    "a size of positions that are added": (
+        {"positions": {"kind": "sinusoidal", "size": 4}},
+        "positions: size is of positions that are put beside: set combine=concatenate or leave it out",
+    ),
+    "T5's distances within its exact buckets": (
+        {"positions": {"kind": "t5", "num_buckets": 32, "max_distance": 16}},
+        "positions: max_distance (16) must be more than num_buckets / 2 (16), which have buckets of their own",
+    ),
+}
+
+
+@pytest.mark.parametrize(("fields", "line"), WRONG.values(), ids=WRONG)
+def test_what_cannot_be_is_one_line(fields, line):
+    with pytest.raises(ConfigError) as raised:
+        config.load(EncoderDecoderConfig, SIZES | fields, origin="r.yaml")
+    assert line in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def build(**fields):
+    return EncoderDecoderConfig(**SIZES | {"tie_embeddings": "none"} | fields).build(20, 20)
+
+
+def test_heads_may_have_any_size_where_both_are_given():
+    model = build(num_heads=3, key_size=4, value_size=5, encoder=ONE_LAYER, decoder=ONE_LAYER)
+    assert model.scores(torch.tensor([[5, 6]]), torch.tensor([[1, 5, 6]])).shape == (1, 3, 20)
+
+
+SHORT = {
+    "linformer": lambda: build(encoder={"num_layers": 1, "self_attention": LinformerConfig(max_length=11)}),
+    "location": lambda: build(decoder={"num_layers": 1, "self_attention": LocationConfig(max_length=11)}),
+    "location that asks": lambda: build(decoder={"num_layers": 1, "cross_attention": LocationConfig(max_length=11)}),
+    "location of a recurrent decoder": lambda: RecurrentConfig(
+        decoder=LuongConfig(attention=LocationConfig(max_length=11)), max_length=12
+    ).build(20, 20),
+}
+
+
+@pytest.mark.parametrize("make", SHORT.values(), ids=SHORT)
+def test_a_mechanism_that_ends_before_the_model_is_refused(make):
+    with pytest.raises(ValueError, match=r"^\w+ ends at 11 keys and model.max_length is 12: raise its max_length or"):
+        make()
+
+
+def test_a_mechanism_that_ends_where_the_model_does_is_not():
+    build(encoder={"num_layers": 1, "self_attention": LinformerConfig(max_length=12)})
+
+
+def test_more_tokens_than_dense_weights_are_refused():
+    model = build(encoder={"num_layers": 1, "self_attention": DenseConfig()}, decoder=ONE_LAYER)
+    with pytest.raises(ValueError, match=r"^dense weights end at 12 tokens and 13 were given: raise max_length$"):
+        model.encode(torch.full((1, 13), 5))
+
+
+@pytest.mark.parametrize("positions", [LearnedConfig(), OneHotConfig()], ids=lambda config: config.kind)
+def test_more_tokens_than_positions_are_refused(positions):
+    model = build(positions=positions, encoder=ONE_LAYER, decoder=ONE_LAYER)
+    with pytest.raises(
+        ValueError, match=r"^these positions end at 12 tokens and 13 were given: raise model.max_length"
+    ):
+        model.encode(torch.full((1, 13), 5))
+
+
+def test_more_tokens_than_positions_are_no_trouble_to_those_that_go_on():
+    build(positions=SinusoidalConfig(), encoder=ONE_LAYER, decoder=ONE_LAYER).encode(torch.full((1, 13), 5))
+
+
+def test_a_grid_names_the_setting_that_makes_its_vectors():
+    grid = {"kind": "two_dimensional", "combine": "concatenate", "size": 6}
+    with pytest.raises(ValueError, match=r"^positions on a grid need a multiple of 4 numbers, not 6: change .*size$"):
+        build(positions=grid)
+    with pytest.raises(ValueError, match=r"^positions on a grid need a multiple of 4 numbers, not 18: change d_model$"):
+        build(positions={"kind": "two_dimensional"}, d_model=18, num_heads=3)
+
+
+def test_one_vocabulary_for_two_is_refused():
+    with pytest.raises(
+        ValueError, match=r"^tie_embeddings 'all' needs one vocabulary, but the source has 20 words and"
+    ):
+        EncoderDecoderConfig(**SIZES).build(20, 21)
+
+
+def test_exact_attention_is_what_a_recipe_gets_that_names_none():
+    assert EncoderDecoderConfig().encoder.self_attention == ScaledDotProductConfig()

@@ -1,0 +1,120 @@
+"""Recurrent encoder-decoders: where dropout falls, who asks the source, and who is told of it."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from regardant.data.vocabulary import EOS, PAD, SOS
+from regardant.layers.dropout import Dropout
+from regardant.models.recurrent.config import (
+    BahdanauConfig,
+    ChoConfig,
+    LuongConfig,
+    RecurrentConfig,
+    SutskeverConfig,
+)
+
+SOURCE = torch.tensor([[5, 6, 7, 8, 9, EOS], [9, 5, 6, EOS, PAD, PAD]])
+TARGET = torch.tensor([[SOS, 9, 8, 7, 6, 5], [SOS, 6, 5, 9, EOS, PAD]])
+"""As long as the source."""
+
+DECODERS = {
+    "sutskever": SutskeverConfig(),
+    "cho": ChoConfig(),
+    "bahdanau": BahdanauConfig(),
+    "luong": LuongConfig(),
+    "luong without input feeding": LuongConfig(input_feeding=False),
+}
+
+every_decoder = pytest.mark.parametrize("decoder", DECODERS.values(), ids=DECODERS)
+every_asker = pytest.mark.parametrize(
+    "decoder", [DECODERS[name] for name in list(DECODERS)[2:]], ids=list(DECODERS)[2:]
+)
+
+
+def build(decoder, **fields):
+    torch.manual_seed(0)
+    sizes = {"embedding_size": 16, "hidden_size": 12, "max_length": 16}
+    return RecurrentConfig(decoder=decoder, **sizes | fields).build(12, 12)
+
+
+@pytest.mark.parametrize("bptt", [None, 2])
+@every_decoder
+def test_no_mask_is_drawn_twice_in_one_pass(decoder, bptt):
+    model = build(decoder, num_layers=2, dropout=0.5, bptt=bptt).train()
+    model.dropout_key.update = 3
+    masks = []
+    for module in model.modules():
+        if isinstance(module, Dropout):
+            module.register_forward_hook(lambda module, given, dropped: masks.append(dropped == 0))
+    model.scores(SOURCE, TARGET)
+    kept = [tuple(mask.flatten().tolist()) for mask in masks]
+    # Two embeddings, between the layers of the encoder and, at least once, of the decoder, before the output.
+    assert len(kept) == len(set(kept)) >= 5
+    shortest = min(map(len, kept))
+    assert len({mask[:shortest] for mask in kept}) == len(kept)
+
+
+def weights_seen(model):
+    """Of each time that the place of cross-attention is told of."""
+    seen, place = [], model.decoder.cross_attention.place
+    place.register_forward_hook(lambda module, given, answer: seen.append(place.mechanism.weights(*given)))
+    return seen
+
+
+@every_asker
+def test_a_pass_over_a_whole_target_is_seen_at_once_and_steps_one_by_one(decoder):
+    model = build(decoder, dropout=0.0).eval()
+    with torch.no_grad():
+        whole = weights_seen(model)
+        model.scores(SOURCE, TARGET)
+        assert [seen.shape for seen in whole] == [(2, 1, 6, 6)]
+        stepwise = weights_seen(model)
+        state = model.start(model.encode(SOURCE), 1, 6)
+        for tokens in TARGET.split(1, 1):
+            model.step(tokens, state)
+    assert [seen.shape for seen in stepwise] == [(2, 1, 1, 6)] * 6
+    assert_close(torch.cat(stepwise, 2), whole[0])
+
+
+@every_asker
+def test_beams_are_seen_as_queries_on_one_memory(decoder):
+    model = build(decoder, dropout=0.0).eval()
+    seen = weights_seen(model)
+    with torch.no_grad():
+        state = model.start(model.encode(SOURCE), 3, 6)
+        model.step(torch.full((2, 3), SOS), state)
+        state.reorder(torch.tensor([[2, 1, 0], [0, 0, 1]]))
+        for tokens in ([[5, 6, 7], [8, 9, 5]], [[5, 6, 7], [8, 9, 5]]):
+            model.step(torch.tensor(tokens), state)
+    assert [weights.shape for weights in seen] == [(2, 1, 3, 6)] * 3
+    assert not torch.equal(seen[2][0, 0, 0], seen[2][0, 0, 1])
+
+
+@every_asker
+def test_nobody_asks_for_the_sake_of_those_who_do_not_look(decoder):
+    model, asked = build(decoder, dropout=0.0), []
+    query = model.decoder.cross_attention.query
+    query.register_forward_hook(lambda module, given, said: asked.append(given[0].shape[1]))
+    model.scores(SOURCE, TARGET)
+    assert sum(asked) == TARGET.shape[1]
+
+
+@pytest.mark.parametrize(
+    ("decoder", "after"), [(BahdanauConfig(), False), (LuongConfig(), True)], ids=["bahdanau", "luong"]
+)
+def test_bahdanau_s_source_is_asked_by_the_state_before_a_step_and_luong_s_by_the_one_after(decoder, after):
+    """Bahdanau et al. 2015, appendix A.1.2: e_ij = a(s_(i-1), h_j). Luong et al. 2015, section 3: score(h_t, h_s)."""
+    model = build(decoder, dropout=0.0).eval()
+    attention, asking = model.decoder.cross_attention, []
+    attention.register_forward_hook(lambda module, given, said: asking.append(given[0][:, 0]))
+    with torch.no_grad():
+        read = model.encode(SOURCE)
+        state, states = model.start(read, 1, 6), []
+        for tokens in TARGET.split(1, 1):
+            before = state.memory.state[0][-1]
+            model.step(tokens, state)
+            states.append(state.memory.state[0][-1] if after else before)
+    assert_close(torch.stack(asking), torch.stack(states))
+    if not after:
+        assert_close(asking[0], torch.tanh(model.decoder.bridge(read.last[0][-1])))

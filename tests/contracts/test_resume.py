@@ -31,7 +31,7 @@ OVERRIDES = (
 EVERY_UPDATE = "training.checkpoint_minutes=1e-9"
 """How often a checkpoint is written."""
 
-CLOCK = {"time", "took", "tokens_per_second"}
+CLOCK = {"time", "took", "tokens_per_second", "memory_bytes"}
 
 
 def quietly(line):
@@ -114,6 +114,24 @@ def test_an_interrupted_run_saves_exits_with_130_and_ends_bit_equal(tmp_path, ti
     assert f"going on from update {stopped_at} " in told
     assert_bit_equal(folder, uninterrupted)
     assert events(folder) == events(uninterrupted)
+
+
+def test_what_a_cpu_decides_for_itself_is_resumed_bit_equal_too(tmp_path, tiny_config):
+    """bfloat16, plain products and a mean of the last weights, under a rate that does not look at the budget."""
+    overrides = (
+        *OVERRIDES,
+        "training.precision=bfloat16",
+        "training.attention_kernel=matmul",
+        "training.averaging={kind: last, count: 2}",
+        "training.schedule={kind: inverse_sqrt, learning_rate: 1.0e-2, warmup_steps: 20}",
+    )
+    whole, parted = tmp_path / "whole", tmp_path / "parted"
+    assert run.train(tiny_config(*overrides), whole, quietly).finished
+    assert run.train(tiny_config(*overrides, "training.max_updates=37"), parted, quietly).finished
+    outcome = run.train(tiny_config(*overrides), parted, quietly)
+    assert outcome.finished and outcome.cursor.update == 60
+    states = [load_checkpoint(latest_checkpoint(one))["model"] for one in (whole, parted)]
+    torch.testing.assert_close(states[0], states[1], rtol=0, atol=0)
 
 
 def test_a_killed_run_goes_on_from_its_last_checkpoint_and_ends_bit_equal(tmp_path, tiny_config, uninterrupted):

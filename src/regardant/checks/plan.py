@@ -7,7 +7,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from regardant.tasks.translation.job import TranslationJob
-from regardant.training.config import TrainingConfig
+from regardant.training.config import TRAINING_SHARE, TrainingConfig
 from regardant.training.devices import memory_guard
 from regardant.training.engine import dry_run
 from regardant.training.probes import Decisions
@@ -72,13 +72,13 @@ def plan_training(
     advice = (
         f"lower training.batch_tokens ({training.batch_tokens}) and raise training.accumulate, or take a smaller model"
     )
-    with memory_guard(advice), _autocast(decisions, device):
+    with memory_guard("the largest batch", advice), _autocast(decisions, device):
         dry_run(job, job.batches.largest(), device)
+        job.rehearse_validation(device)
     parameters = sum(parameter.numel() for parameter in job.model.parameters())
     peak = torch.cuda.max_memory_allocated() if device.type == "cuda" else memory().peak
-    tokens = job.corpus.target_tokens
-    updates_per_epoch = -(-len(job.plan(0)) // training.accumulate)
-    updates = _updates(training, updates_per_epoch, tokens / updates_per_epoch / speed)
+    tokens, updates_per_epoch = job.target_tokens, job.updates_per_epoch
+    updates = training.updates(updates_per_epoch, tokens / updates_per_epoch / speed)
     source_padding, target_padding = job.batches.padding()
     return Plan(
         parameters=parameters,
@@ -86,23 +86,12 @@ def plan_training(
         flops_per_token=_flops_per_token(job, device),
         tokens_per_epoch=tokens,
         tokens_per_second=speed,
-        seconds=updates * tokens / updates_per_epoch / speed / 0.93,  # validation takes up to a tenth
+        seconds=updates * tokens / updates_per_epoch / speed / TRAINING_SHARE,
         updates=updates,
         epochs=updates / updates_per_epoch,
         source_padding=source_padding,
         target_padding=target_padding,
     )
-
-
-def _updates(training: TrainingConfig, updates_per_epoch: int, seconds_per_update: float) -> int:
-    bounds = []
-    if training.max_updates:
-        bounds.append(training.max_updates)
-    if training.max_epochs:
-        bounds.append(training.max_epochs * updates_per_epoch)
-    if isinstance(training.max_minutes, float):
-        bounds.append(int(0.93 * 60 * training.max_minutes / seconds_per_update))
-    return max(1, min(bounds))
 
 
 def _flops_per_token(job: TranslationJob, device: torch.device) -> float:

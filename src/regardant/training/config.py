@@ -1,6 +1,6 @@
 """How a model is trained."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -11,8 +11,12 @@ from regardant.training.schedules import LinearConfig, ScheduleConfig
 
 Precision = Literal["float32", "bfloat16"]
 
-Kernel = Literal["matmul", "sdpa"]
+Kernel = Literal["matmul", "sdpa", "online_softmax"]
 """Names of `attention.KERNELS`."""
+
+
+TRAINING_SHARE = 0.93
+"""Of a run's time. Validation takes the rest."""
 
 
 class TrainingConfig(Config):
@@ -79,3 +83,19 @@ class TrainingConfig(Config):
         if self.max_minutes is None and self.max_updates is None and self.max_epochs is None:
             raise ValueError("a run needs an end: set max_minutes, max_updates or max_epochs")
         return self
+
+    def replaced(self, **fields: Any) -> Self:
+        """The same with these fields, checked again."""
+        given = self.model_dump(by_alias=True, exclude_unset=True)
+        return type(self).model_validate({**given, **fields})
+
+    def updates(self, updates_per_epoch: int, seconds_per_update: float) -> int:
+        """How many the budget allows, by the bound that is met first."""
+        bounds = []
+        if self.max_updates:
+            bounds.append(self.max_updates)
+        if self.max_epochs:
+            bounds.append(self.max_epochs * updates_per_epoch)
+        if isinstance(self.max_minutes, float):
+            bounds.append(int(TRAINING_SHARE * 60 * self.max_minutes / seconds_per_update))
+        return max(1, min(bounds))

@@ -54,16 +54,23 @@ def available_memory() -> int:
     with contextlib.suppress(OSError):
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
-    with contextlib.suppress(OSError, ValueError):
-        group = Path("/sys/fs/cgroup")
-        limit, used = (int((group / name).read_text()) for name in ("memory.max", "memory.current"))
-        free = min(free, limit - used)
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        free = min(free, _left_in_group(Path("/sys/fs/cgroup")))
     return free
 
 
+def _left_in_group(group: Path) -> int:
+    limit, used = (int((group / name).read_text(encoding="ascii")) for name in ("memory.max", "memory.current"))
+    lines = (group / "memory.stat").read_text(encoding="ascii").splitlines()
+    stat = {name: int(value) for name, value in map(str.split, lines)}
+    return (
+        limit - used + stat["inactive_file"] + stat["active_file"]
+    )  # files that were read are kept while there is room
+
+
 @contextlib.contextmanager
-def memory_guard(advice: str) -> Iterator[None]:
-    """Turn running out of memory into an OutOfMemory error with `advice`.
+def memory_guard(what: str, advice: str) -> Iterator[None]:
+    """Turn running out of memory into an OutOfMemory error: `what` does not fit, `advice` says what to do.
 
     Linux grants more memory than there is and kills the process that uses it; a limit makes the allocation
     itself fail, in time to say what to change.
@@ -76,12 +83,17 @@ def memory_guard(advice: str) -> Iterator[None]:
     try:
         yield
     except (RuntimeError, MemoryError) as error:
-        told = str(error).lower()
-        if isinstance(error, MemoryError) or "out of memory" in told or "can't allocate memory" in told:
-            raise OutOfMemory(f"the largest batch does not fit into memory: {advice}") from error
+        if ran_out_of_memory(error):
+            raise OutOfMemory(f"{what} does not fit into memory: {advice}") from error
         raise
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+def ran_out_of_memory(error: RuntimeError | MemoryError) -> bool:
+    """Whether that is what an error says, of main memory or an accelerator's."""
+    told = str(error).lower()
+    return isinstance(error, MemoryError) or "out of memory" in told or "can't allocate memory" in told
 
 
 def _data_segment() -> int:

@@ -121,8 +121,8 @@ class Trainer:
         self.dropout_key = dropout_key
         dropout_key.seed = seed
         optimizer = build_optimizer(job.model, config.optimizer)
-        self.average = config.averaging.build(job.model)
         self.model, self.optimizer = fabric.setup(job.model, optimizer)
+        self.average = config.averaging.build(job.model)  # where the model now is
         self.cursor = Cursor()
         self.targets = 0
         self.stop_asked = False
@@ -286,13 +286,15 @@ class Trainer:
         state = load_checkpoint(path)
         if missing := sorted(STATE - state.keys()):
             raise RunError(f"{path} is of another version (no {', '.join(missing)}): train anew in another --out")
+        if state["cursor"].keys() != asdict(self.cursor).keys():
+            raise RunError(f"{path} is of another version (its cursor): train anew in another --out")
         self.job.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.average.load_state_dict(state["average"])
         self.cursor = Cursor(**state["cursor"])
-        if state["generator"] is not None:  # an accelerator's dropout draws from it; a CPU's from the update's number
-            torch.cuda.set_rng_state(state["generator"])
         device = self.fabric.device
+        if device.type == "cuda" and state["generator"] is not None:  # a CPU's dropout draws from the update's number
+            torch.cuda.set_rng_state(state["generator"])
         self.waiting = [(plain.to(device), targets, norm.to(device)) for plain, targets, norm in state["waiting"]]
         self.planned = self.job.plan(self.cursor.epoch)
 
@@ -319,8 +321,15 @@ class Trainer:
 
 def dry_run(job: Job, planned: Any, device: torch.device) -> float:
     """Forward and backward of one batch without an update; how many seconds it took."""
-    start = time.perf_counter()
+    start = _finished_at(device)
     loss = job.loss(job.model, job.load(planned), device)
     loss.total.backward()
     job.model.zero_grad(set_to_none=True)
-    return time.perf_counter() - start
+    return _finished_at(device) - start
+
+
+def _finished_at(device: torch.device) -> float:
+    """The clock once all that was asked of the device is done."""
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter()

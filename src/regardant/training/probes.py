@@ -63,8 +63,6 @@ def decide(
 ) -> Decisions:
     """Time a training step in every allowed precision with every kernel; the fastest wins, a near tie the simplest.
 
-    The model is left with the kernel that won: what is timed next is what will run.
-
     `train_step` runs forward and backward and leaves no gradients behind.
     """
     precisions = SIMPLEST_PRECISION_FIRST if config.precision == "auto" else (config.precision,)
@@ -82,7 +80,6 @@ def decide(
                 seconds[precision, kernel] = _seconds_of(train_step)
     fastest = min(seconds.values())
     best = next(pair for pair, value in seconds.items() if value <= NEAR_TIE * fastest)
-    use_kernel(model, best[1])
     return Decisions(*best, threads, {"/".join(pair): round(value, 4) for pair, value in seconds.items()})
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TextIO
 
+import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 from rich.table import Column
@@ -96,11 +97,11 @@ class Reporter:
         learning_rate, gradient_norm, ...) go to people, the file and TensorBoard alike.
         """
         self.seconds = seconds
-        speed = self._tokens_per_second(tokens)
+        speed, held = self._tokens_per_second(tokens), memory()
         where = {"epoch": epoch, "progress": progress}
-        self._write("train", update, where | numbers | {"tokens_per_second": speed})
+        self._write("train", update, where | numbers | {"tokens_per_second": speed, "memory_bytes": held.current})
         shown = _told(numbers | {"tokens/s": speed} | self.best)
-        status = f"update {update:,} · epoch {epoch} · {shown} · memory {memory()}{self._left(progress)}"
+        status = f"update {update:,} · epoch {epoch} · {shown} · memory {held}{self._left(progress)}"
         self.bar.update(self.task, completed=progress, description=status)
         self.line = f"{progress:.1%} · {status}"
         if not self.console.is_terminal and seconds - self.line_written_at >= self.every:
@@ -153,7 +154,7 @@ class Reporter:
 
 
 class Memory(NamedTuple):
-    """Main memory of this process, in bytes."""
+    """What this process takes, in bytes: of the accelerator where it computes on one, else of main memory."""
 
     current: int
     peak: int
@@ -164,6 +165,8 @@ class Memory(NamedTuple):
 
 def memory() -> Memory:
     """What this process holds now and held at most. Where there is no /proc, the peak stands for both."""
+    if torch.cuda.is_initialized():
+        return Memory(torch.cuda.memory_reserved(), torch.cuda.max_memory_reserved())
     try:
         status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
     except OSError:
@@ -171,6 +174,17 @@ def memory() -> Memory:
         return Memory(peak, peak)
     kib = dict(line.split(":", 1) for line in status.splitlines() if line.startswith("Vm"))
     return Memory(*(int(kib[field].split()[0]) * 1024 for field in ("VmRSS", "VmHWM")))
+
+
+def read_events(path: Path) -> list[dict[str, Any]]:
+    """All events of a metrics.jsonl. A line cut off by a kill is not one."""
+    events = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            events.append(json.loads(line))
+        except json.JSONDecodeError:
+            continue
+    return events
 
 
 def _told(numbers: dict[str, float]) -> str:
@@ -182,18 +196,10 @@ def _short(value: float) -> str:
 
 
 def _events_until(path: Path, update: int) -> list[dict[str, Any]]:
-    """The events up to and with `update`; none for a run that starts. A line cut off by a kill is not one."""
+    """The events up to and with `update`; none for a run that starts."""
     if update == 0 or not path.exists():
         return []
-    events = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        try:
-            event = json.loads(line)
-        except json.JSONDecodeError:
-            continue
-        if event["update"] <= update:
-            events.append(event)
-    return events
+    return [event for event in read_events(path) if event["update"] <= update]
 
 
 def _tensorboard(folder: Path, update: int) -> Any:

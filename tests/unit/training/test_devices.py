@@ -64,7 +64,7 @@ def allocate_bytes():
 def test_running_out_of_memory_is_one_line_with_advice_before_the_system_kills(allocate, monkeypatch):
     monkeypatch.setattr(devices, "available_memory", lambda: GIB)
     before = resource.getrlimit(resource.RLIMIT_DATA)
-    with pytest.raises(OutOfMemory) as error, memory_guard("take less"):
+    with pytest.raises(OutOfMemory) as error, memory_guard("the largest batch", "take less"):
         torch.empty(GIB // 4, dtype=torch.uint8)  # fits
         allocate()
     assert str(error.value) == "the largest batch does not fit into memory: take less"
@@ -73,7 +73,7 @@ def test_running_out_of_memory_is_one_line_with_advice_before_the_system_kills(a
 
 def test_other_errors_go_through_the_guard():
     before = resource.getrlimit(resource.RLIMIT_DATA)
-    with pytest.raises(RuntimeError, match="must match"), memory_guard("take less"):
+    with pytest.raises(RuntimeError, match="must match"), memory_guard("the largest batch", "take less"):
         torch.ones(2) + torch.ones(3)
     assert resource.getrlimit(resource.RLIMIT_DATA) == before
 
@@ -84,7 +84,7 @@ def test_a_plan_whose_batch_does_not_fit_says_what_to_change(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     told = done.stdout.splitlines()[-1]
-    assert told.startswith("the largest batch does not fit into memory: ")
+    assert told.startswith("a batch does not fit into memory: ")
     assert "training.batch_tokens" in told and "training.accumulate" in told
 
 
@@ -99,3 +99,11 @@ def test_freed_memory_is_used_again_without_page_faults():
     keep_freed_memory()
     page_faults()  # the first time they are new
     assert page_faults() < 4096
+
+
+def test_what_a_container_has_read_counts_as_free(tmp_path):
+    """The kernel keeps what was read from files until somebody needs the room."""
+    for name, text in (("memory.max", "1000\n"), ("memory.current", "990\n")):
+        (tmp_path / name).write_text(text, encoding="ascii")
+    (tmp_path / "memory.stat").write_text("anon 90\ninactive_file 700\nactive_file 200\n", encoding="ascii")
+    assert devices._left_in_group(tmp_path) == 910

@@ -8,10 +8,10 @@ from regardant.attention import KERNELS, ScaledDotProduct
 from regardant.models.config import EncoderDecoderConfig
 from regardant.models.encoder_decoder import EncoderDecoder
 from regardant.training.config import TrainingConfig
-from regardant.training.probes import Decisions, decide, use_kernel
+from regardant.training.probes import SIMPLEST_KERNEL_FIRST, Decisions, decide, use_kernel
 
 CPU = torch.device("cpu")
-ALL = {f"{precision}/{kernel}" for precision in ("float32", "bfloat16") for kernel in KERNELS}
+ALL = {f"{precision}/{kernel}" for precision in ("float32", "bfloat16") for kernel in SIMPLEST_KERNEL_FIRST}
 
 
 @pytest.fixture
@@ -49,7 +49,6 @@ def test_the_fastest_precision_and_kernel_are_taken(model, fast):
     assert f"{decided.precision}/{decided.kernel}" == fast
     assert decided.seconds.keys() == ALL
     assert min(decided.seconds, key=decided.seconds.get) == fast
-    assert kernels_of(model) == {KERNELS[decided.kernel]}
 
 
 def test_a_near_tie_goes_to_the_simplest_so_that_two_runs_decide_alike(model):

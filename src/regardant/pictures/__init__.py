@@ -1,10 +1,26 @@
-"""Attention as one sees it: an offline page to look around in, and one heat map as a vector picture.
+"""What one can see: attention as an offline page or a heat map, and numbers as tables, curves and bars.
 
-`assets/` holds the drawing itself, plain JavaScript modules without a library, which any page can load.
+`assets/` holds the pages' rules and the drawing of attention, plain JavaScript modules without a library, which any
+page can load.
 """
 
+from regardant.pictures.charts import Bars, Curve, alone, bar_chart, line_chart
 from regardant.pictures.heat_map import heat_map_svg
 from regardant.pictures.page import attention_page
 from regardant.pictures.picture import AttentionPicture
+from regardant.pictures.report import Chapter, report_page
+from regardant.pictures.table import Table
 
-__all__ = ["AttentionPicture", "attention_page", "heat_map_svg"]
+__all__ = [
+    "AttentionPicture",
+    "Bars",
+    "Chapter",
+    "Curve",
+    "Table",
+    "alone",
+    "attention_page",
+    "bar_chart",
+    "heat_map_svg",
+    "line_chart",
+    "report_page",
+]

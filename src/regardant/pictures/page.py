@@ -8,13 +8,11 @@ content security policy lets the page run its own script by its hash, and load n
 import json
 from base64 import b64encode
 from collections.abc import Sequence
-from hashlib import sha256
-from html import escape
-from importlib.resources import files
 from string import Template
 
 import numpy as np
 
+from regardant.pictures.markup import asset, digest, escaped, summary_list
 from regardant.pictures.picture import AttentionPicture
 
 SCRIPTS = ("weights.js", "drawing.js", "view.js", "page.js")
@@ -25,16 +23,16 @@ def attention_page(pictures: Sequence[AttentionPicture], *, title: str, summary:
     """The whole page. summary: (label, value) numbers under the title, such as ("BLEU", "41.3")."""
     if not pictures:
         raise ValueError("a page without a picture; give at least one AttentionPicture")
-    script = "".join(_without_imports(_asset(name)) for name in SCRIPTS)
-    style = _asset("page.css")
-    return Template(_asset("page.html")).substitute(
-        title=_text(title),
-        summary="".join(f"<div><dt>{_text(label)}</dt><dd>{_text(value)}</dd></div>" for label, value in summary),
+    script = "".join(_without_imports(asset(name)) for name in SCRIPTS)
+    style = "".join(map(asset, ("colours.css", "look.css", "page.css")))
+    return Template(asset("page.html")).substitute(
+        title=escaped(title),
+        summary=summary_list(summary),
         style=style,
-        style_hash=_hash(style),
+        style_hash=digest(style),
         data=_json([_record(picture) for picture in pictures]),
         script=script,
-        script_hash=_hash(script),
+        script_hash=digest(script),
     )
 
 
@@ -59,17 +57,5 @@ def _json(value: object) -> str:
     return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def _asset(name: str) -> str:
-    return (files("regardant.pictures") / "assets" / name).read_text(encoding="utf-8")
-
-
 def _without_imports(module: str) -> str:
     return "".join(line for line in module.splitlines(keepends=True) if not line.startswith("import "))
-
-
-def _hash(text: str) -> str:
-    return b64encode(sha256(text.encode()).digest()).decode("ascii")
-
-
-def _text(text: str) -> str:
-    return escape(text.encode("utf-8", "replace").decode("utf-8"))  # half a surrogate pair cannot be written

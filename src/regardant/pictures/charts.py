@@ -1,0 +1,174 @@
+"""Curves and bars as SVG elements of a page, whose rules (chart.css) give them their colours, or files of their own.
+
+Nothing is told by hue alone: a curve has its name at its end and dashes of its own, a bar its name and its number.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from regardant.pictures.markup import asset
+from regardant.pictures.svg import FONT_SIZE, escaped, shorten, text_width
+
+WIDTH = 860
+GAP = 10
+LINE = 18  # from one line of text to the next
+LEAST_HEIGHT = 300  # of the field that curves are drawn in
+LONGEST_NAME = 30
+HUES, DASHES = 6, 3  # what chart.css tells apart
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A line through points."""
+
+    name: str
+    points: Sequence[tuple[float, float]]
+    """(x, y), at least one, x from 0 on and ascending."""
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Bars that belong together, with a heading."""
+
+    name: str
+    bars: Sequence[tuple[str, float]]
+    """(name, number), numbers from 0 on."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Numbers to pixels."""
+
+    ticks: Sequence[float]
+    start: float
+    """Of the first tick."""
+    end: float
+    """Of the last one."""
+
+    def at(self, number: float) -> float:
+        """Where a number stands."""
+        low, high = self.ticks[0], self.ticks[-1]
+        return self.start + (number - low) / (high - low) * (self.end - self.start)
+
+
+def line_chart(curves: Sequence[Curve], *, title: str, x_label: str, y_label: str) -> str:
+    """Curves over an x axis that begins at 0. Raises ValueError for a curve without a point, and for no curve."""
+    if not curves or not all(curve.points for curve in curves):
+        raise ValueError("a chart without points; give at least one curve, and each curve at least one point")
+    names = [shorten(curve.name, LONGEST_NAME) for curve in curves]
+    xs, ys = zip(*(point for curve in curves for point in curve.points), strict=True)
+    across, up = round_ticks(0.0, max(xs)), round_ticks(min(ys), max(ys))
+    top = 2.0 * LINE
+    bottom = top + max(LEAST_HEIGHT, LINE * len(curves))
+    left = 2 * GAP + max(text_width(f"{tick:g}") for tick in up)
+    right = WIDTH - 4 * GAP - max(map(text_width, names))
+    x, y = Scale(across, left, right), Scale(up, bottom, top)
+    label_heights = kept_apart([y.at(curve.points[-1][1]) for curve in curves], top, bottom)
+    drawn = [
+        _curve(curve, name, _look(number), x, y, height)
+        for number, (curve, name, height) in enumerate(zip(curves, names, label_heights, strict=True))
+    ]
+    return _svg(bottom + 3 * LINE, title, [*_axes(x, y, x_label, y_label), *drawn])
+
+
+def bar_chart(groups: Sequence[Bars], *, title: str) -> str:
+    """Lying bars, group under group. Raises ValueError without a bar."""
+    every = [bar for group in groups for bar in group.bars]
+    if not every:
+        raise ValueError("a chart without bars; give at least one")
+    left = GAP + max(text_width(shorten(name, LONGEST_NAME)) for name, _ in every)
+    scale = Scale(round_ticks(0.0, max(number for _, number in every)), left, WIDTH - 6 * GAP)
+    parts, y = [], 0.0
+    for group in groups:
+        y += 2.0 * LINE
+        parts.append(f'<text class="heading" x="0" y="{y - 0.5 * LINE:.1f}">{escaped(group.name)}</text>')
+        for name, number in group.bars:
+            parts.append(_bar(name, number, scale, y))
+            y += LINE
+    return _svg(y + GAP, title, parts)
+
+
+def alone(chart: str) -> str:
+    """A drawing as a file of its own, which brings its rules along."""
+    style = f"<style>{asset('colours.css')}{asset('chart.css')}</style>"
+    head, rest = chart.split(">", 1)
+    return f'{head} xmlns="http://www.w3.org/2000/svg">{style}{rest}\n'
+
+
+def round_ticks(low: float, high: float) -> list[float]:
+    """Some five to ten round numbers, evenly spaced, from `low` or just below it to `high` or just above."""
+    rough = ((high - low) or abs(high) or 1.0) / 6
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)
+    first = math.floor(low / step)
+    last = max(math.ceil(high / step), first + 1)
+    return [number * step for number in range(first, last + 1)]
+
+
+def kept_apart(wanted: Sequence[float], low: float, high: float) -> list[float]:
+    """Heights in the same order, moved no further than it takes to be a line apart, between `low` and `high`."""
+    placed = list(wanted)
+    order = sorted(range(len(placed)), key=placed.__getitem__)
+    edge = low
+    for index in order:
+        placed[index] = max(placed[index], edge)
+        edge = placed[index] + LINE
+    edge = high
+    for index in reversed(order):
+        placed[index] = min(placed[index], edge)
+        edge = placed[index] - LINE
+    return placed
+
+
+def _axes(x: Scale, y: Scale, x_label: str, y_label: str) -> list[str]:
+    parts = [f'<text class="faint" x="0" y="{FONT_SIZE}">{escaped(y_label)}</text>']
+    for tick in y.ticks:
+        at = f"{y.at(tick):.1f}"
+        parts.append(f'<line class="grid" x1="{x.start:.1f}" x2="{x.end:.1f}" y1="{at}" y2="{at}"/>')
+        parts.append(_faint(f"{tick:g}", x.start - GAP, y.at(tick), "end"))
+    below = y.start + LINE
+    parts += [_faint(f"{tick:g}", x.at(tick), below, "middle") for tick in x.ticks]
+    return [*parts, _faint(x_label, (x.start + x.end) / 2, below + LINE, "middle")]
+
+
+def _curve(curve: Curve, name: str, look: str, x: Scale, y: Scale, label_height: float) -> str:
+    at = [(x.at(a), y.at(b)) for a, b in curve.points]
+    line = " L".join(f"{a:.1f} {b:.1f}" for a, b in at)
+    points = "".join(
+        f'<circle class="point" cx="{a:.1f}" cy="{b:.1f}" r="2.5"><title>'
+        f"{escaped(f'{curve.name}: {number[1]:.4g} at {number[0]:.3g}')}</title></circle>"
+        for number, (a, b) in zip(curve.points, at, strict=True)
+    )
+    a, b = at[-1]
+    label = x.end + 2 * GAP
+    return (
+        f'<g class="{look}"><path class="curve" d="M{line}"/>{points}'
+        f'<path class="leader" d="M{a:.1f} {b:.1f} L{label - 4:.1f} {label_height:.1f}"/>'
+        f'<text x="{label:.1f}" y="{label_height:.1f}" dominant-baseline="central">{escaped(name)}</text></g>'
+    )
+
+
+def _look(number: int) -> str:
+    """Hues first, then dashes: the classes of a curve."""
+    return f"hue-{number % HUES} dash-{number // HUES % DASHES}"
+
+
+def _bar(name: str, number: float, scale: Scale, y: float) -> str:
+    middle, width = y + LINE / 2, scale.at(number) - scale.start
+    label = f'y="{middle:.1f}" dominant-baseline="central"'
+    return (
+        f'<text x="{scale.start - GAP:.1f}" {label} text-anchor="end">{escaped(shorten(name, LONGEST_NAME))}</text>'
+        f'<rect class="bar" x="{scale.start:.1f}" y="{y + 2:.1f}" width="{width:.1f}" height="{LINE - 4}"/>'
+        f'<text x="{scale.start + width + GAP / 2:.1f}" {label}>{number:.1f}</text>'
+    )
+
+
+def _faint(text: str, x: float, y: float, anchor: str) -> str:
+    place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" dominant-baseline="central"'
+    return f'<text class="faint" {place}>{escaped(text)}</text>'
+
+
+def _svg(height: float, title: str, parts: Sequence[str]) -> str:
+    size = f'width="{WIDTH}" height="{height:.0f}" viewBox="0 0 {WIDTH} {height:.0f}"'
+    return "\n".join([f'<svg role="img" aria-label="{escaped(title)}" {size}>', *parts, "</svg>"])

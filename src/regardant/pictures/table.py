@@ -1,0 +1,58 @@
+"""A table of words and numbers: lines for a terminal, or an element of a page."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from regardant.pictures.markup import escaped
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows named by their first cell. A ValueError says which row has more or fewer cells than there are heads."""
+
+    caption: str
+    """What it shows; on a page also for those who cannot see it."""
+
+    heads: Sequence[str]
+    """Of the columns. A line feed is where a terminal breaks one that would be too wide."""
+
+    rows: Sequence[Sequence[str]]
+
+    prose: bool = False
+    """Whether cells are words to be wrapped on a page, at their line feeds as well, and not numbers."""
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row) != len(self.heads):
+                raise ValueError(f"row {row[:1]} has {len(row)} cells under {len(self.heads)} heads; give as many")
+
+    def lines(self) -> list[str]:
+        """The caption, the heads and the rows: the first column flush left, the others flush right."""
+        stacked = [head.split("\n") for head in self.heads]
+        depth = max(map(len, stacked))
+        heads = list(zip(*([""] * (depth - len(head)) + head for head in stacked), strict=True))
+        every = [*heads, *self.rows]
+        widths = [max(len(row[column]) for row in every) for column in range(len(self.heads))]
+        return [self.caption, *(_aligned(row, widths) for row in every)]
+
+    def html(self) -> str:
+        """A table that a screen reader can walk through; it scrolls by itself where a page is narrow."""
+        caption = escaped(self.caption)
+        heads = "".join(f'<th scope="col">{escaped(head)}</th>' for head in self.heads)
+        kind = ' class="prose"' if self.prose else ""
+        rows = "\n".join(f"<tr>{_named(row)}</tr>" for row in self.rows)
+        return (
+            f'<div class="scroll" role="region" tabindex="0" aria-label="{caption}"><table{kind}>'
+            f"<caption>{caption}</caption>\n<thead><tr>{heads}</tr></thead>\n<tbody>{rows}</tbody></table></div>"
+        )
+
+
+def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
+    first, *others = zip(row, widths, strict=True)
+    cells = [first[0].ljust(first[1]), *(cell.rjust(width) for cell, width in others)]
+    return "  ".join(cells).rstrip()
+
+
+def _named(row: Sequence[str]) -> str:
+    first, *others = row
+    return f'<th scope="row">{escaped(first)}</th>' + "".join(f"<td>{escaped(cell)}</td>" for cell in others)

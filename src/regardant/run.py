@@ -1,4 +1,4 @@
-"""A run folder is the only handle: train into it, load it, translate, evaluate.
+"""A run folder is the only handle: train into it, load it, translate, evaluate, compare.
 
 RUN/run.yaml             what was asked, what it became, what was decided by measuring, the data's fingerprints
 RUN/tokenizer.json       both vocabularies
@@ -13,7 +13,7 @@ import json
 import platform
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,11 +25,14 @@ from regardant import __version__
 from regardant import config as configuration
 from regardant.checks.plan import Plan, plan_training, tokens_per_second
 from regardant.config.documents import Dumper
+from regardant.config.plugins import import_plugins
 from regardant.config.problems import did_you_mean
 from regardant.data.parallel import MARKER, Pairs, Splits, evaluation_pairs
 from regardant.data.readers import first_row, is_table_file
 from regardant.errors import ConfigError, RunError
 from regardant.generation.config import GenerationConfig
+from regardant.tasks.translation.comparison import Comparison, compare_runs
+from regardant.tasks.translation.comparison_page import page as comparison_page
 from regardant.tasks.translation.config import TranslationConfig
 from regardant.tasks.translation.evaluation import (
     TestSet,
@@ -41,6 +44,7 @@ from regardant.tasks.translation.pictures import lecture_drawing, lecture_page, 
 from regardant.tasks.translation.task import Prepared, load_translator, prepare_training
 from regardant.tasks.translation.translator import Translation, Translator
 from regardant.training.checkpoints import write_atomically
+from regardant.training.config import TrainingConfig
 from regardant.training.devices import keep_freed_memory, make_fabric, memory_guard, the_device
 from regardant.training.engine import Outcome, Trainer, dry_run
 from regardant.training.probes import Decisions, decide, use_kernel
@@ -146,6 +150,8 @@ class Run:
         splits = Splits.load(text) if (text / MARKER).is_file() else None
         if data is None and splits is None:
             raise RunError(f"{self.folder} holds no test text: give some with --data")
+        if data is not None and splits is not None and data.name in splits.tests:
+            raise ConfigError(f"--data {data.name} has the name of a test set of {self.folder}: rename the file")
         alignment = choose_on_validation(self.translator, text, splits) if splits is not None and not data else None
         tested = [data] if data is not None else test_sets(text, splits) if splits is not None else []
         return {
@@ -161,23 +167,35 @@ class Run:
         }
 
 
-def load(folder: str | Path) -> Run:
-    """Open a run folder. Raises RunError where it is no whole run."""
+def load(folder: str | Path, plugins: Sequence[str] = ()) -> Run:
+    """Open a run folder; `plugins` are modules that add what its recipe names. Raises RunError where it is no run."""
+    import_plugins(plugins)
     return Run(Path(folder))
 
 
 def plan(config: TranslationConfig, folder: Path, say: Say) -> tuple[Prepared, Decisions, Plan]:
     """Prepare a run and measure what it will cost, up to and with a dry run of the largest batch."""
-    keep_freed_memory()
-    device = the_device()
-    with memory_guard("take a smaller model, or lower training.batch_tokens and raise training.accumulate"):
-        prepared = prepare_training(config, folder, say)
+    return _plan(_taken_over(config), folder, say)
+
+
+def _plan(config: TranslationConfig, folder: Path, say: Say) -> tuple[Prepared, Decisions, Plan]:
+    prepared, device = _prepare(config, folder, say), the_device()
+    with memory_guard("a batch", "take a smaller model, or lower training.batch_tokens and raise training.accumulate"):
         decisions = _decide(prepared, device)
+        decisions.apply(prepared.job.model)  # what is timed and measured next is what will run
         say(decisions.told())
         speed = tokens_per_second(prepared.job, decisions, device)
-        resolved = prepared.with_speed(speed)
+        resolved = prepared.with_speed(speed, say)
         planned = plan_training(prepared.job, resolved.training, decisions, speed, device)
     return prepared, decisions, planned
+
+
+def _prepare(config: TranslationConfig, folder: Path, say: Say) -> Prepared:
+    keep_freed_memory()
+    with memory_guard("the corpus with its model", "set data.cleaning.drop_duplicates=false, or take a smaller model"):
+        prepared = prepare_training(config, folder, say)
+        prepared.job.model.to(the_device())
+    return prepared
 
 
 def train(config: TranslationConfig, folder: str | Path, say: Say = print) -> Outcome:
@@ -187,7 +205,7 @@ def train(config: TranslationConfig, folder: str | Path, say: Say = print) -> Ou
         return _resume(config, folder, say)
     continued = _taken_over(config)
     _claim(folder)
-    prepared, decisions, planned = plan(continued, folder, say)
+    prepared, decisions, planned = _plan(continued, folder, say)
     for line in planned.lines():
         say(line)
     record = Record(
@@ -207,12 +225,16 @@ def _taken_over(config: TranslationConfig) -> TranslationConfig:
     if config.training.start_from is None:
         return config
     earlier = Record.read(Path(config.training.start_from)).config
-    given = config.model.model_dump(exclude_unset=True, exclude=FREE_OF_WEIGHTS)
-    if given.get("preset") == "auto":
-        del given["preset"]
-    if differing := _differences(_as_told(earlier.model.model_dump(), given), given, "model."):
+    given = {
+        "model": config.model.model_dump(exclude_unset=True, exclude=FREE_OF_WEIGHTS),
+        "tokenizer": config.tokenizer.model_dump(exclude_unset=True),
+    }
+    given = {section: told for section, told in given.items() if section in config.model_fields_set}
+    if given.get("model", {}).get("preset") == "auto":
+        del given["model"]["preset"]
+    if differing := _differences(_as_told(earlier.model_dump(), given), given):
         raise ConfigError(
-            f"training.from {config.training.start_from} has another model ({'; '.join(differing)}): leave model out"
+            f"training.from {config.training.start_from} is another translator ({'; '.join(differing)}): leave that out"
         )
     free = config.model.model_dump(exclude_unset=True, include=FREE_OF_WEIGHTS)
     return config.model_copy(update={"model": earlier.model.model_copy(update=free), "tokenizer": earlier.tokenizer})
@@ -242,13 +264,23 @@ def _resume(config: TranslationConfig, folder: Path, say: Say) -> Outcome:
     asked = config.model_dump(mode="json", by_alias=True)
     if changed := _differences(record.asked, asked):
         raise ConfigError(f"{folder} was begun with other settings ({'; '.join(changed)}): give another --out")
-    keep_freed_memory()
-    budget = {name: asked["training"][name] for name in BUDGET if asked["training"][name] != "auto"}
-    training = record.config.training.model_copy(update=budget)
-    resolved = record.config.model_copy(update={"training": training})
-    prepared = prepare_training(resolved, folder, say)
+    resolved = record.config.model_copy(update={"training": _with_budget(record.config.training, config.training)})
+    prepared = _prepare(resolved, folder, say)
+    if prepared.job.corpus.splits.fingerprints != record.fingerprints:
+        raise RunError(f"the text is not what {folder} was begun with: restore it, or give another --out")
     say(f"as decided at the start: {record.decided.told()}")
+    resolved = prepared.with_speed(record.plan["tokens_per_second"], say)
+    if (asked, resolved) != (record.asked, record.config):
+        replace(record, asked=asked, config=resolved).write(folder)
     return _fit(prepared, record.decided, folder)
+
+
+def _with_budget(recorded: TrainingConfig, asked: TrainingConfig) -> TrainingConfig:
+    """What a run was begun with, and how long it shall go on; minutes that were chosen stay chosen."""
+    budget = {name: getattr(asked, name) for name in BUDGET}
+    if asked.max_minutes == "auto" and not (asked.max_updates or asked.max_epochs):
+        budget["max_minutes"] = recorded.max_minutes or "auto"
+    return recorded.replaced(**budget)
 
 
 def _fit(prepared: Prepared, decisions: Decisions, folder: Path) -> Outcome:
@@ -275,8 +307,9 @@ def _decide(prepared: Prepared, device: torch.device) -> Decisions:
 def _as_told(whole: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
     """Of a configuration what another one tells too."""
     return {
-        name: _as_told(whole[name], told) if isinstance(told, dict) and isinstance(whole[name], dict) else whole[name]
+        name: _as_told(kept, told) if isinstance(told, dict) and isinstance(kept, dict) else kept
         for name, told in part.items()
+        for kept in [whole.get(name)]
     }
 
 
@@ -318,6 +351,26 @@ def read_test_set(files: Sequence[Path]) -> TestSet:
 def _has_two_nameless_columns(table: Path) -> bool:
     row = first_row(table)
     return row is not None and len(row) == 2 and set(row) != {"source", "target"}
+
+
+def compare(folders: Sequence[Path], page: Path | None = None) -> Comparison:
+    """Evaluated runs side by side, held to the first and scored as its recipe says; writes a page if given a place.
+
+    Raises ConfigError for runs that make no comparison, RunError for one that is not whole or not evaluated.
+    """
+    if len(folders) < 2:
+        raise ConfigError(f"{', '.join(map(str, folders))} alone makes no comparison: give two runs or more")
+    places = [folder.resolve() for folder in folders]
+    for number, folder in enumerate(folders):
+        if places[number] in places[:number]:
+            raise ConfigError(f"{folder} was given twice: give each run once")
+    records = {folder: Record.read(folder) for folder in folders}
+    comparison = compare_runs(
+        {folder: record.plan for folder, record in records.items()}, records[folders[0]].config.evaluation
+    )
+    if page is not None:
+        write_atomically(page, comparison_page(comparison))
+    return comparison
 
 
 def show_lecture_sentences(folder: Path, say: Say) -> Path:

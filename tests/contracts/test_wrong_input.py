@@ -96,7 +96,7 @@ def sets(*overrides: str) -> list[str]:
 RECIPES = {
     "an unknown key": (
         sets("model.d_modle=8"),
-        ["model.d_modle", "unknown key", "did you mean d_model?", "allowed: kind, preset"],
+        ["model.d_modle", "unknown key", "did you mean d_model?", "allowed: kind, max_length, preset"],
     ),
     "an unknown variant": (sets("training.schedule.kind=liner"), ["training.schedule.kind", "did you mean linear?"]),
     "a set without =": (sets("model.d_model"), ["model.d_model", "malformed override", "key=value"]),
@@ -139,7 +139,7 @@ RECIPES = {
     "sentences longer than all batches": (sets("training.batch_tokens=2"), ["fits 2 tokens", "batch_tokens"]),
     "a length beyond all memory": (
         sets("model.max_length=1000000000000"),
-        ["does not fit into memory", "smaller model", "batch_tokens"],
+        ["the corpus with its model does not fit into memory", "smaller model"],
     ),
     "a run to go on from that is none": (sets("training.from=nowhere"), ["there is no run nowhere"]),
     "a learning rate that ends in NaN": (
@@ -229,7 +229,7 @@ def test_pairs_longer_than_the_model_are_counted(answer, workshop):
         with (workshop / name).open("a", encoding="utf-8") as file:
             file.writelines(words * length + "\n" for length in (30, 31, 32))
     _, err = answer("train", "r.yaml", *sets("data.validation_size=1", "data.test_size=1"))
-    assert "3 pairs are longer than the model's 32 tokens and left out" in err
+    assert "3 training pairs are longer than 32 tokens and left out" in err
 
 
 def test_a_line_of_a_hundred_thousand_characters_is_translated_in_parts(answer, folder):
@@ -289,6 +289,8 @@ def test_other_text_that_cannot_be_evaluated_on_is_named(told, folder, tmp_path,
         (["--length-penalty", "1000"], ["length_penalty", "less than or equal to 10"]),
         (["--no-repeat-ngram-size", "-1"], ["--no-repeat-ngram-size", "greater than or equal to 0"]),
         (["--prefix", "le " * 80], ["a forced prefix has 80 tokens", "shorten it"]),
+        (["--prefix", "le xyzzy"], ["the prefix 'le xyzzy' has words or signs that the vocabulary lacks"]),
+        (["--beam-size", "400000000"], ["memory ran out", "take a smaller beam"]),
         (["--score", "none.fr"], ["--score", "none.fr", "does not exist"]),
         (["--score", "two.fr"], ["1 sources and 2 targets", "give as many of each"]),
         (["--score", "two.fr", "--nbest", "2"], ["--score", "leave out all other options"]),
@@ -376,10 +378,13 @@ def test_a_checkpoint_of_another_version_is_refused_by_what_it_lacks(answer, tol
     answer(*command, "training.max_updates=2")
     (path,) = (workshop / "new" / "checkpoints").iterdir()
     state = torch.load(path, weights_only=True)
-    del state["waiting"]
-    torch.save(state, path)
+    torch.save({name: part for name, part in state.items() if name != "waiting"}, path)
     line = told(*command, "training.max_updates=4")[0]
     assert "is of another version (no waiting): train anew in another --out" in line
+    del state["cursor"]["validated_at"]
+    torch.save(state, path)
+    line = told(*command, "training.max_updates=4")[0]
+    assert "is of another version (its cursor): train anew in another --out" in line
 
 
 def test_a_place_that_cannot_hold_a_run_is_refused_and_left_alone(told, workshop):

@@ -120,6 +120,82 @@ def test_planning_says_nothing_of_its_result_and_trains_nothing(configure, tmp_p
     assert not (tmp_path / "run.yaml").exists() and not (tmp_path / "checkpoints").exists()
 
 
+# a budget that changes
+
+
+def budget_of(configure, recorded, asked):
+    before = configure(*recorded).training
+    after = run._with_budget(before, configure(*asked).training)
+    return after.max_minutes, after.max_updates, after.max_epochs
+
+
+AUTO = "training.max_minutes=auto"
+NO_UPDATES = "training.max_updates=null"
+
+
+def test_a_run_goes_on_with_the_budget_that_is_asked_for_now(configure):
+    assert budget_of(configure, [], ["training.max_updates=30"]) == (None, 30, None)
+    assert budget_of(configure, ["training.max_minutes=3"], [NO_UPDATES, "training.max_epochs=9"]) == (None, None, 9)
+
+
+def test_minutes_that_were_chosen_stay_chosen_and_others_are_chosen_where_there_are_none(configure):
+    chosen = ["training.max_minutes=2.5", NO_UPDATES]
+    assert budget_of(configure, chosen, [AUTO, NO_UPDATES]) == (2.5, None, None)
+    assert budget_of(configure, chosen, [AUTO, NO_UPDATES, "training.max_epochs=9"]) == ("auto", None, 9)
+    assert budget_of(configure, ["training.max_updates=100"], [AUTO, NO_UPDATES]) == ("auto", None, None)
+
+
+def test_a_changed_budget_is_in_the_record(own_run, configure):
+    run.train(configure("training.max_updates=22"), own_run, silent)
+    record = run.Record.read(own_run)
+    assert record.asked["training"]["max_updates"] == record.config.training.max_updates == 22
+
+
+def test_text_that_is_not_what_a_run_began_with_is_refused(own_run, configure):
+    content = yaml.safe_load((own_run / "run.yaml").read_text(encoding="utf-8"))
+    content["fingerprints"]["train"] = "0" * 64
+    (own_run / "run.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+    with pytest.raises(RunError, match=r"the text is not what .* was begun with: restore it, or give another --out"):
+        run.train(configure("training.max_updates=25"), own_run, silent)
+
+
+# going on from another run
+
+
+def going_on(configure, parent, *overrides):
+    """The recipe without a word on model and tokenizer, from `parent`."""
+    given = configure().model_dump(mode="json", by_alias=True, exclude_unset=True)
+    del given["model"], given["tokenizer"]
+    return config.load(type(configure()), given, [f"training.from={parent}", "training.max_updates=2", *overrides])
+
+
+def test_a_run_that_goes_on_from_another_takes_over_model_and_vocabulary(configure, tiny_run, tmp_path):
+    run.train(going_on(configure, tiny_run), tmp_path / "child", silent)
+    parent, child = run.Record.read(tiny_run).config, run.Record.read(tmp_path / "child").config
+    assert (child.model, child.tokenizer) == (parent.model, parent.tokenizer)
+    assert (tmp_path / "child" / "tokenizer.json").read_bytes() == (tiny_run / "tokenizer.json").read_bytes()
+
+
+def test_planning_takes_over_what_training_would(configure, tiny_run, tmp_path):
+    _, _, planned = run.plan(going_on(configure, tiny_run), tmp_path, silent)
+    assert planned.parameters == run.Record.read(tiny_run).plan["parameters"]
+
+
+@pytest.mark.parametrize(
+    ("override", "told"),
+    [
+        ("model.d_ff=64", r"model\.d_ff was 32, is 64"),
+        ("model.kind=recurrent", "model.kind was 'encoder_decoder', is 'recurrent'"),
+        ("model.encoder.self_attention={kind: performer, num_features: 8}", "num_features was None, is 8"),
+        ("tokenizer.lowercase=true", "tokenizer.lowercase was False, is True"),
+    ],
+)
+def test_another_translator_than_the_earlier_run_s_is_refused(configure, tiny_run, tmp_path, override, told):
+    with pytest.raises(ConfigError, match=rf"training\.from .* is another translator \(.*{told}.*: leave that out"):
+        run.train(going_on(configure, tiny_run, override), tmp_path / "child", silent)
+    assert not (tmp_path / "child").exists()
+
+
 # using a run
 
 
@@ -168,6 +244,14 @@ def test_evaluation_keeps_what_it_scored_beside_the_scores(own_run):
     assert {
         len((kept / f"test.{name}").read_text(encoding="utf-8").splitlines()) for name in ("src", "ref", "hyp")
     } == {8}
+
+
+def test_other_data_may_not_take_the_name_of_a_test_set(own_run, tmp_path):
+    for name in ("test", "other"):
+        (tmp_path / name).write_text("the cat\n", encoding="utf-8")
+    tested = run.read_test_set([tmp_path / "test", tmp_path / "other"])
+    with pytest.raises(ConfigError, match=r"--data test has the name of a test set of .*: rename the file"):
+        regardant.load(own_run).evaluate(data=tested)
 
 
 def test_a_run_without_its_text_asks_for_some(own_run, tmp_path):
@@ -234,3 +318,10 @@ def test_the_lecture_s_sentences_are_drawn_from_a_run_that_was_not_evaluated_yet
     assert page == folder / "report.html"
     assert "European Economic Area" in page.read_text(encoding="utf-8")
     assert (folder / "evaluation" / "test.json").is_file()
+
+
+@pytest.mark.parametrize("kernel", ["matmul", "sdpa"])
+def test_what_is_planned_is_timed_with_the_kernel_that_will_run(configure, tmp_path, kernel):
+    prepared, decided, _ = run.plan(configure(f"training.attention_kernel={kernel}"), tmp_path, silent)
+    used = {module.kernel for module in prepared.job.model.modules() if isinstance(module, ScaledDotProduct)}
+    assert decided.kernel == kernel and used == {KERNELS[kernel]}

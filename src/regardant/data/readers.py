@@ -8,6 +8,7 @@ and reading goes on.
 import csv
 import io
 import json
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -163,6 +164,7 @@ def _tsv_rows(path: Path) -> Iterator[tuple[int, list[bytes]]]:
 
 def _csv_rows(path: Path) -> Iterator[tuple[int, list[bytes]]]:
     # The csv module takes only text; Latin-1 carries any byte through it unchanged.
+    csv.field_size_limit(sys.maxsize)  # how long a text may be is for the cleaning to say
     reader = csv.reader((line.decode("latin-1") + "\n" for line in _lines(path)), strict=True)
     start = 1
     try:

@@ -55,8 +55,8 @@ def score(hypotheses: Sequence[str], references: Sequence[str], config: Translat
 
     Raises DataError for unequal counts, or none at all.
     """
-    _check_counts(hypotheses, references)
-    bleu, chrf, ter = _bleu(config), CHRF(lowercase=config.lowercase), TER()
+    check_counts(hypotheses, references)
+    bleu, chrf, ter = bleu_metric(config), chrf_metric(config), TER()
     bleu_score = bleu.corpus_score(hypotheses, [references], n_bootstrap=config.bootstrap_samples)
     chrf_score = chrf.corpus_score(hypotheses, [references])
     ter_score = ter.corpus_score(hypotheses, [references])
@@ -73,16 +73,23 @@ def score(hypotheses: Sequence[str], references: Sequence[str], config: Translat
 
 def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str], config: TranslationMetrics) -> float:
     """BLEU alone, without an interval: what validation during training needs, in a fraction of the time."""
-    _check_counts(hypotheses, references)
-    return _bleu(config).corpus_score(hypotheses, [references]).score
+    check_counts(hypotheses, references)
+    return bleu_metric(config).corpus_score(hypotheses, [references]).score
 
 
-def _bleu(config: TranslationMetrics) -> BLEU:
+def bleu_metric(config: TranslationMetrics) -> BLEU:
+    """BLEU as it is configured."""
     # With `none` the text is meant to be tokenised, and sacreBLEU need not warn that it looks so.
     return BLEU(tokenize=config.tokenize, lowercase=config.lowercase, force=config.tokenize == "none")
 
 
-def _check_counts(hypotheses: Sequence[str], references: Sequence[str]) -> None:
+def chrf_metric(config: TranslationMetrics) -> CHRF:
+    """chrF as it is configured."""
+    return CHRF(lowercase=config.lowercase)
+
+
+def check_counts(hypotheses: Sequence[str], references: Sequence[str]) -> None:
+    """Raises DataError for unequal counts, or none at all."""
     if len(hypotheses) != len(references) or not references:
         raise DataError(
             f"{len(hypotheses)} translations for {len(references)} references; "

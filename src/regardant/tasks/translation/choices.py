@@ -1,18 +1,20 @@
 """What is picked for a user who says nothing: from the size of the corpus and the speed of the machine."""
 
 import math
-from typing import Any
 
 import torch
 
 from regardant import config as configuration
 from regardant.data.parallel import Splits
-from regardant.models.config import EncoderDecoderConfig
-from regardant.tasks.translation.config import TranslationConfig
+from regardant.data.tokenizers import TokenizerConfig, Tokenizers
+from regardant.models import EncoderDecoderConfig, ModelConfig
 from regardant.training.config import TrainingConfig
 
-LEARNING_RATES = {"tiny": 4e-3, "small": 1.5e-3, "base": 7e-4, "big": 5e-4}
-"""The peak that suits a preset's width: wider models take smaller steps."""
+LEARNING_RATES = {"tiny": 4e-3, "small": 1.5e-3, "base": 7e-4, "big": 5e-4, "recurrent": 2e-3, "one_to_one": 2e-3}
+"""The peak that suits a preset's width, or a kind of model: wider models take smaller steps."""
+
+LONGEST_WARMUP = 1000
+"""Updates; a short run takes a quarter of its own."""
 
 EPOCHS = 40
 """Passes that a small corpus bears before a regularised model stops learning from it."""
@@ -39,9 +41,16 @@ def count_words(splits: Splits) -> int:
     )
 
 
-def choose_model(config: EncoderDecoderConfig, num_pairs: int) -> EncoderDecoderConfig:
+def choose_vocab_size(config: TokenizerConfig, made: Tokenizers) -> TokenizerConfig:
+    """What was made of a size that the recipe leaves open."""
+    if config.vocab_size is not None or config.kind == "byte":
+        return config
+    return config.model_copy(update={"vocab_size": max(made.source.vocab_size, made.target.vocab_size)})
+
+
+def choose_model(config: ModelConfig, num_pairs: int) -> ModelConfig:
     """Fill in preset `auto`: as large as the corpus feeds and, on a CPU, as the patience of its owner allows."""
-    if config.preset != "auto":
+    if not isinstance(config, EncoderDecoderConfig) or config.preset != "auto":
         return config
     thousands = num_pairs / 1000
     if torch.cuda.is_available():
@@ -54,13 +63,14 @@ def choose_model(config: EncoderDecoderConfig, num_pairs: int) -> EncoderDecoder
     return configuration.load(EncoderDecoderConfig, chosen, origin=f"model of preset {preset}")
 
 
-def choose_schedule(config: TranslationConfig, model: EncoderDecoderConfig) -> TrainingConfig:
-    """The learning rate that suits the preset, where the recipe leaves the schedule open."""
-    training = config.training
-    if "schedule" in training.model_fields_set or model.preset is None:
+def choose_schedule(training: TrainingConfig, model: ModelConfig, updates: int) -> TrainingConfig:
+    """The learning rate that suits the model and the length of the run, where the recipe leaves the schedule open."""
+    name = model.preset if isinstance(model, EncoderDecoderConfig) else model.kind
+    if "schedule" in training.model_fields_set or name is None:
         return training
-    schedule = {"kind": "linear", "learning_rate": LEARNING_RATES[str(model.preset)], "warmup_steps": 1000}
-    return replaced(training, schedule=schedule)
+    warmup_steps = max(1, min(LONGEST_WARMUP, updates // 4))
+    schedule = {"kind": "linear", "learning_rate": LEARNING_RATES[name], "warmup_steps": warmup_steps}
+    return training.replaced(schedule=schedule)
 
 
 def choose_minutes(training: TrainingConfig, tokens_per_epoch: int, tokens_per_second: float) -> TrainingConfig:
@@ -68,13 +78,7 @@ def choose_minutes(training: TrainingConfig, tokens_per_epoch: int, tokens_per_s
     if training.max_minutes != "auto":
         return training
     if training.max_updates or training.max_epochs:
-        return replaced(training, max_minutes=None)
+        return training.replaced(max_minutes=None)
     tokens = max(EPOCHS * tokens_per_epoch, LEAST_UPDATES * min(training.batch_tokens, tokens_per_epoch))
     minutes = 1.1 * tokens / tokens_per_second / 60  # a tenth for validation
-    return replaced(training, max_minutes=round(min(MOST_MINUTES, max(1.0, minutes)), 1))
-
-
-def replaced(training: TrainingConfig, **fields: Any) -> TrainingConfig:
-    """The same with these fields, checked again."""
-    given = training.model_dump(by_alias=True, exclude_unset=True)
-    return TrainingConfig.model_validate({**given, **fields})
+    return training.replaced(max_minutes=round(min(MOST_MINUTES, max(1.0, minutes)), 1))

@@ -11,7 +11,7 @@ from regardant.data.tokenizers import TokenizerConfig
 from regardant.data.toys import CopyConfig, ReverseConfig
 from regardant.evaluation.translation import TranslationMetrics
 from regardant.generation.config import GenerationConfig
-from regardant.models.config import EncoderDecoderConfig
+from regardant.models import EncoderDecoderConfig, ModelConfig
 from regardant.training.config import TrainingConfig
 
 
@@ -30,8 +30,8 @@ class TranslationConfig(Config):
     tokenizer: TokenizerConfig = TokenizerConfig()
     """How text becomes tokens."""
 
-    model: EncoderDecoderConfig = EncoderDecoderConfig()
-    """The Transformer."""
+    model: ModelConfig = EncoderDecoderConfig()
+    """What reads and writes."""
 
     training: TrainingConfig
     """How it learns."""
@@ -45,7 +45,7 @@ class TranslationConfig(Config):
     @model_validator(mode="after")
     def tied_vocabularies_are_joint(self) -> Self:
         """One embedding matrix needs one vocabulary."""
-        if self.model.tie_embeddings == "all" and not self.tokenizer.joint:
+        if self.model.joint and not self.tokenizer.joint:
             raise ValueError(
                 "model.tie_embeddings is 'all', which needs one vocabulary, but tokenizer.joint is false: "
                 "set model.tie_embeddings=target or tokenizer.joint=true"

@@ -24,11 +24,6 @@ class Corpus:
     train: EncodedPairs
     validation: EncodedPairs
 
-    @property
-    def target_tokens(self) -> int:
-        """Of one pass over the training text, with EOS."""
-        return int(self.train.target_lengths.sum())
-
 
 def prepare(config: TranslationConfig, run: Path, say: Callable[[str], None]) -> Corpus:
     """Read, clean, split and tokenise into RUN/data, or open what an earlier start left there."""
@@ -54,7 +49,7 @@ class Batches:
     """The training batches of every epoch. Pairs longer than the model are left out, and counted."""
 
     def __init__(self, pairs: EncodedPairs, *, batch_tokens: int, max_length: int, seed: int) -> None:
-        longest = min(max_length, batch_tokens)
+        self.longest = longest = min(max_length, batch_tokens)
         fits = (pairs.source_lengths <= longest) & (pairs.target_lengths <= longest)
         self.pairs, self.batch_tokens, self.seed = pairs, batch_tokens, seed
         self.kept = np.flatnonzero(fits)
@@ -64,6 +59,19 @@ class Batches:
                 f"none of the {len(pairs):,} pairs fits {longest} tokens: raise model.max_length or batch_tokens"
             )
         self.source_lengths, self.target_lengths = pairs.source_lengths[fits], pairs.target_lengths[fits]
+
+    @property
+    def target_tokens(self) -> int:
+        """Of one pass, with EOS."""
+        return int(self.target_lengths.sum())
+
+    def thin(self, target_tokens: int) -> None:
+        """Keep a random part of the pairs with at most so many target tokens, but one pair at least."""
+        order = np.random.default_rng(self.seed).permutation(len(self.kept))
+        count = max(1, int(np.searchsorted(self.target_lengths[order].cumsum(), target_tokens, side="right")))
+        chosen = np.sort(order[:count])
+        self.kept, self.source_lengths = self.kept[chosen], self.source_lengths[chosen]
+        self.target_lengths = self.target_lengths[chosen]
 
     def plan(self, epoch: int) -> list[Any]:
         """Indices into `kept`, a list a batch."""

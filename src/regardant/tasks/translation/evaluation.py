@@ -18,6 +18,7 @@ import torch
 
 from regardant.data.grammar.config import gold_links
 from regardant.data.parallel import Splits
+from regardant.errors import RunError
 from regardant.evaluation.alignment import alignment_error_rate, format_links, parse_links
 from regardant.evaluation.translation import TranslationMetrics, score
 from regardant.generation.config import GenerationConfig
@@ -27,7 +28,7 @@ from regardant.tasks.translation.alignment import (
     links_by,
     word_attention,
 )
-from regardant.tasks.translation.translator import Translator
+from regardant.tasks.translation.translator import LINE_BREAK, Translator
 from regardant.training.checkpoints import write_atomically
 
 PAIRS_TO_CHOOSE_BY = 200
@@ -75,14 +76,17 @@ def evaluate_translator(
 ) -> dict[str, Any]:
     """Translate, score, and keep everything in `folder`."""
     start = time.perf_counter()
-    hypotheses = [translation.text for translation in translator.translate(tested.sources, generation)]
+    translations = translator.translate(tested.sources, generation)
     seconds = time.perf_counter() - start
+    hypotheses = [translation.text for translation in translations]
     scores = score(hypotheses, tested.references, metrics).as_dict()
     same = sum(h == r for h, r in zip(hypotheses, tested.references, strict=True))
     scores |= {
         "accuracy": same / len(hypotheses),
         "perplexity": _perplexity(translator, tested),
         "sentences": len(hypotheses),
+        "split": sum(translation.pieces > 1 for translation in translations),
+        "unfinished": sum(not translation.finished for translation in translations),
         "sentences_per_second": round(len(hypotheses) / seconds, 2),
         "beam_size": generation.beam_size,
         "length_penalty": generation.length_penalty,
@@ -97,9 +101,50 @@ def evaluate_translator(
         }
         files |= {"links": [format_links(links) for links in predicted], "gold": tested.gold}
     for suffix, lines in files.items():
-        write_atomically(folder / f"{tested.name}.{suffix}", "".join(line + "\n" for line in lines))
+        # A cell of a table may hold line breaks; here a line is a sentence.
+        text = "".join(LINE_BREAK.sub(" ", line) + "\n" for line in lines)
+        write_atomically(folder / f"{tested.name}.{suffix}", text)
     write_atomically(folder / f"{tested.name}.json", json.dumps(scores, indent=2) + "\n")
     return scores
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """What an evaluation has kept of a test set, a line a sentence, and the scores."""
+
+    sources: list[str]
+    references: list[str]
+    hypotheses: list[str]
+    scores: dict[str, Any]
+
+
+def read_evaluated(run: Path) -> dict[str, Evaluated]:
+    """What is kept in RUN/evaluation, by name of the test set, `test` first. Empty where nothing is.
+
+    Raises RunError where files of a set are missing or do not fit each other.
+    """
+    folder = run / "evaluation"
+    names = sorted((path.name.removesuffix(".json") for path in folder.glob("*.json")), key=lambda n: (n != "test", n))
+    return {name: _read_kept(folder / name) for name in names}
+
+
+def _read_kept(path: Path) -> Evaluated:
+    kept = {suffix: path.with_name(f"{path.name}.{suffix}") for suffix in ("src", "ref", "hyp", "json")}
+    anew = "evaluate the run anew"
+    try:
+        scores = json.loads(kept.pop("json").read_text(encoding="utf-8"))
+        lines = {suffix: _lines(file) for suffix, file in kept.items()}
+    except (OSError, ValueError) as error:
+        raise RunError(f"what was kept as {path} cannot be read ({error}): {anew}") from error
+    if len({len(one) for one in lines.values()}) > 1:
+        told = ", ".join(f"{len(one):,} in .{suffix}" for suffix, one in lines.items())
+        raise RunError(f"what was kept as {path} does not have a line a sentence ({told}): {anew}")
+    return Evaluated(lines["src"], lines["ref"], lines["hyp"], scores)
+
+
+def _lines(path: Path) -> list[str]:
+    # A line ends at a line feed and nowhere else.
+    return path.read_bytes().decode().removesuffix("\n").split("\n")
 
 
 def _perplexity(translator: Translator, tested: TestSet) -> float | None:
@@ -129,5 +174,9 @@ def told(name: str, scores: dict[str, Any]) -> Sequence[str]:
         lines.append(
             f"  alignment error rate {scores['alignment_error_rate']:.3f} "
             f"(cross-attention of layer {place['layer']}, {head}, {shift}; chosen on validation)"
+        )
+    if scores["split"] or scores["unfinished"]:
+        lines.append(
+            f"  {scores['split']:,} lines translated in parts, {scores['unfinished']:,} cut at the length limit"
         )
     return lines

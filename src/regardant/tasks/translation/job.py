@@ -11,7 +11,7 @@ from regardant.data.batching import PairBatch
 from regardant.evaluation.translation import corpus_bleu
 from regardant.generation.config import GenerationConfig
 from regardant.generation.search import generate
-from regardant.models.encoder_decoder import EncoderDecoder
+from regardant.models import Model
 from regardant.models.heads import Loss
 from regardant.tasks.translation.config import TranslationConfig
 from regardant.tasks.translation.corpus import Batches, Corpus
@@ -23,20 +23,34 @@ VALIDATION_SHARE = 0.1
 """The most of a run's time that validation may take."""
 
 VALIDATION_TOKENS = 8192
-"""Of a validation batch."""
+"""Of a validation batch at most, and at most twice those of a training batch, which holds gradients too."""
 
 
 class TranslationJob:
     """Implements `training.engine.Job`."""
 
-    def __init__(self, config: TranslationConfig, corpus: Corpus, model: EncoderDecoder) -> None:
+    def __init__(self, config: TranslationConfig, corpus: Corpus, model: Model) -> None:
         self.config, self.corpus, self.model = config, corpus, model
-        max_length, seed = config.model.max_length, config.seed
-        self.batches = Batches(
-            corpus.train, batch_tokens=config.training.batch_tokens, max_length=max_length, seed=seed
-        )
-        self.validation = Batches(corpus.validation, batch_tokens=VALIDATION_TOKENS, max_length=max_length, seed=seed)
+        max_length, seed, batch_tokens = config.model.max_length, config.seed, config.training.batch_tokens
+        self.batches = Batches(corpus.train, batch_tokens=batch_tokens, max_length=max_length, seed=seed)
+        validation_tokens = min(VALIDATION_TOKENS, 2 * batch_tokens)
+        self.validation = Batches(corpus.validation, batch_tokens=validation_tokens, max_length=max_length, seed=seed)
         self.validate_every = config.training.validate_every or self._interval()
+
+    @property
+    def target_tokens(self) -> int:
+        """Of an epoch, with EOS."""
+        return self.batches.target_tokens
+
+    @property
+    def updates_per_epoch(self) -> int:
+        """The last one has what is left."""
+        return math.ceil(len(self.plan(0)) / self.config.training.accumulate)
+
+    @property
+    def tokens_per_update(self) -> float:
+        """Target tokens, in the mean."""
+        return self.target_tokens / self.updates_per_epoch
 
     def plan(self, epoch: int) -> Sequence[Any]:
         return self.batches.plan(epoch)
@@ -51,7 +65,7 @@ class TranslationJob:
 
     def validate(self, model: nn.Module, device: torch.device) -> dict[str, float]:
         """Loss in nats a token without smoothing, perplexity, and BLEU of greedy translations."""
-        assert isinstance(model, EncoderDecoder)
+        assert isinstance(model, Model)
         greedy = GenerationConfig(beam_size=1, length_penalty=0)
         target = self.corpus.tokenizers.target
         total, tokens, hypotheses, order = 0.0, 0, [], []
@@ -67,10 +81,24 @@ class TranslationJob:
         mean = total / tokens
         return {"loss": mean, "perplexity": math.exp(min(mean, 50.0)), "bleu": bleu}
 
+    def bound_validation(self, updates: int) -> int | None:
+        """Leave pairs out where one validation takes more than its share of so many updates; says how many are left."""
+        most = VALIDATION_SHARE * updates * self.tokens_per_update / DECODING_COST
+        if self.validation.target_tokens <= most:
+            return None
+        self.validation.thin(int(most))
+        self.validate_every = self.config.training.validate_every or self._interval()
+        return len(self.validation.kept)
+
+    def rehearse_validation(self, device: torch.device) -> None:
+        """What takes most memory in a validation: the largest batch, its loss, room for all its keys, and a token."""
+        batch = self.validation.load(self.validation.largest()).to(device)
+        with torch.inference_mode():
+            self.model(batch.source, batch.target)
+            state = self.model.start(self.model.encode(batch.source), 1, self.config.model.max_length)
+            self.model.step(batch.target[:, :1], state)
+
     def _interval(self) -> int:
         """Updates between validations: by counting tokens and not by the clock, so that a run can be repeated."""
-        cost = DECODING_COST * int(self.validation.target_lengths.sum())
-        # Not batches times accumulate: an epoch's last update has what is left.
-        updates_of_an_epoch = math.ceil(len(self.plan(0)) / self.config.training.accumulate)
-        an_update = int(self.batches.target_lengths.sum()) / updates_of_an_epoch
-        return max(10, math.ceil(cost / VALIDATION_SHARE / an_update))
+        cost = DECODING_COST * self.validation.target_tokens
+        return max(10, math.ceil(cost / VALIDATION_SHARE / self.tokens_per_update))

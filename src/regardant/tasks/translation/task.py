@@ -6,15 +6,16 @@ from pathlib import Path
 
 import torch
 
-from regardant.data.tokenizers import Tokenizers
+from regardant.data.tokenizers import TokenizerConfig, Tokenizers
 from regardant.errors import ConfigError, RunError
-from regardant.models.encoder_decoder import EncoderDecoder
-from regardant.tasks.translation.choices import choose_minutes, choose_model, choose_schedule
+from regardant.models import EncoderDecoderConfig, Model, ModelConfig
+from regardant.tasks.translation.choices import choose_minutes, choose_model, choose_schedule, choose_vocab_size
 from regardant.tasks.translation.config import TranslationConfig
-from regardant.tasks.translation.corpus import prepare
+from regardant.tasks.translation.corpus import Corpus, prepare
 from regardant.tasks.translation.job import TranslationJob
 from regardant.tasks.translation.translator import Translator
-from regardant.training.checkpoints import load_into
+from regardant.training.checkpoints import latest_checkpoint, load_into
+from regardant.training.config import TrainingConfig
 
 
 @dataclass
@@ -22,36 +23,72 @@ class Prepared:
     """All that training needs."""
 
     config: TranslationConfig
-    """With everything chosen but the budget."""
+    """With everything chosen but what depends on the speed of the machine."""
     job: TranslationJob
 
-    def with_speed(self, tokens_per_second: float) -> TranslationConfig:
-        """The configuration with its budget chosen too, from the target tokens this machine trains a second."""
-        training = choose_minutes(self.config.training, self.job.corpus.target_tokens, tokens_per_second)
+    def with_speed(self, tokens_per_second: float, say: Callable[[str], None]) -> TranslationConfig:
+        """With budget, schedule and validation chosen too, from the target tokens this machine trains a second."""
+        job = self.job
+        training = choose_minutes(self.config.training, job.target_tokens, tokens_per_second)
+        updates = training.updates(job.updates_per_epoch, job.tokens_per_update / tokens_per_second)
+        training = choose_schedule(training, self.config.model, updates)
+        if isinstance(training.max_minutes, float) and (left := job.bound_validation(updates)):
+            say(f"validation on {left:,} of {len(job.corpus.validation):,} pairs, to stay within a tenth of the time")
+        training = training.replaced(validate_every=job.validate_every)
         self.config = self.config.model_copy(update={"training": training})
+        say(f"{told_of_schedule(training)}, validation every {job.validate_every:,} updates")
         return self.config
 
 
 def prepare_training(config: TranslationConfig, run: Path, say: Callable[[str], None]) -> Prepared:
     """Read the corpus into the run folder, choose what is left open, build the model from the seed."""
     corpus = prepare(config, run, say)
+    tokenizer = choose_vocab_size(config.tokenizer, corpus.tokenizers)
     model_config = choose_model(config.model, len(corpus.train))
-    training = choose_schedule(config, model_config)
-    config = config.model_copy(update={"model": model_config, "training": training})
+    config = config.model_copy(update={"model": model_config, "tokenizer": tokenizer})
     torch.manual_seed(config.seed)
     model = build_model(config, corpus.tokenizers)
-    if training.start_from is not None:
-        load_into(model, Path(training.start_from) / "model.safetensors")
+    if config.training.start_from is not None and latest_checkpoint(run) is None:  # which holds what became of them
+        load_into(model, Path(config.training.start_from) / "model.safetensors")
     job = TranslationJob(config, corpus, model)
-    if job.batches.too_long:
-        say(f"{job.batches.too_long:,} pairs are longer than the model's {model_config.max_length} tokens and left out")
+    say(told_of_corpus(corpus, tokenizer))
+    say(told_of_model(model_config))
+    for name, batches in (("training", job.batches), ("validation", job.validation)):
+        if batches.too_long:
+            say(f"{batches.too_long:,} {name} pairs are longer than {batches.longest} tokens and left out")
     return Prepared(config, job)
 
 
-def build_model(config: TranslationConfig, tokenizers: Tokenizers) -> EncoderDecoder:
+def told_of_corpus(corpus: Corpus, tokenizer: TokenizerConfig) -> str:
+    """One line for people."""
+    tests = "".join(f", {len(pairs):,} to test ({name})" for name, pairs in corpus.splits.tests.items())
+    sizes = {side.vocab_size for side in (corpus.tokenizers.source, corpus.tokenizers.target)}
+    return (
+        f"{len(corpus.train):,} pairs to train on, {len(corpus.validation):,} to validate{tests}; "
+        f"{tokenizer.kind} vocabulary of {' and '.join(f'{size:,}' for size in sorted(sizes))}"
+    )
+
+
+def told_of_model(config: ModelConfig) -> str:
+    """One line for people."""
+    if not isinstance(config, EncoderDecoderConfig):
+        return f"model {config.kind}"
+    return (
+        f"model {config.preset or config.kind}: {config.encoder.num_layers} + {config.decoder.num_layers} layers, "
+        f"d_model {config.d_model}, {config.num_heads} heads, d_ff {config.d_ff}, dropout {config.dropout:g}"
+    )
+
+
+def told_of_schedule(training: TrainingConfig) -> str:
+    """One line for people."""
+    schedule = training.schedule.model_dump(exclude={"kind"})
+    return f"{training.schedule.kind} schedule ({', '.join(f'{name} {value:g}' for name, value in schedule.items())})"
+
+
+def build_model(config: TranslationConfig, tokenizers: Tokenizers) -> Model:
     """The model a configuration describes, with fresh weights. Raises ConfigError where the vocabularies do not fit."""
     try:
-        return EncoderDecoder(config.model, tokenizers.source.vocab_size, tokenizers.target.vocab_size)
+        return config.model.build(tokenizers.source.vocab_size, tokenizers.target.vocab_size)
     except ValueError as error:
         raise ConfigError(f"model: {error}") from error
 

@@ -8,18 +8,21 @@ import torch
 
 from regardant.data.batching import PairBatch, collate
 from regardant.data.tokenizers import Tokenizer, Tokenizers
-from regardant.data.vocabulary import EOS
+from regardant.data.vocabulary import EOS, MASK, UNK
 from regardant.errors import DataError
 from regardant.generation.config import GenerationConfig
 from regardant.generation.hypothesis import Hypothesis
 from regardant.generation.scoring import score_pairs
-from regardant.generation.search import generate_all
-from regardant.models.encoder_decoder import EncoderDecoder
+from regardant.generation.search import batches_of_like_length, generate_all
+from regardant.models import Model
 
 SENTENCE_END = re.compile(r"(?<=[.!?…。！？])(?=\s)")
 WORD_END = re.compile(r"(?<=\S)(?=\s)")
 """Both leave the space with what follows, as the pieces of a tokenizer do."""
 LINE_BREAK = re.compile(r"[\r\n]+")
+
+SCORED_TOKENS = 2048
+"""Of a batch that is scored: all its logits are held at once."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,8 @@ class Translation:
     """Best first."""
     pieces: int = 1
     """How many parts a line longer than the model was translated in."""
+    finished: bool = True
+    """False: stopped at the length limit before the translation ended."""
     notes: list[str] = field(default_factory=list)
     """What the user should know: a line that was split, a translation that did not end."""
 
@@ -65,7 +70,7 @@ class Translation:
 class Translator:
     """A model with its tokenizers. Makes no difference between one line and many."""
 
-    def __init__(self, model: EncoderDecoder, tokenizers: Tokenizers, device: torch.device) -> None:
+    def __init__(self, model: Model, tokenizers: Tokenizers, device: torch.device) -> None:
         self.model, self.tokenizers, self.device = model.eval().to(device), tokenizers, device
         self.max_length = model.config.max_length
 
@@ -80,34 +85,46 @@ class Translator:
         sources = [[*ids, EOS] for part in parts for ids in part]
         starts: list[list[int]] = []
         for number, part in enumerate(parts):
-            forced = self.tokenizers.target.encode(prefixes[number]) if prefixes is not None else []
+            forced = self._forced(prefixes[number]) if prefixes is not None else []
             starts += [[] if index else forced for index in range(len(part))]
         found = iter(
             generate_all(self.model, sources, generation, self.device, prefixes=starts, max_length=self.max_length - 1)
         )
         return [self._translation(line, [next(found) for _ in part]) for line, part in zip(lines, parts, strict=True)]
 
-    def score(self, sources: Sequence[str], targets: Sequence[str], batch_size: int = 64) -> list[float]:
-        """Log-probability of each target given its source, in nats, EOS included."""
-        if len(sources) != len(targets):
-            raise DataError(f"{len(sources)} sources and {len(targets)} targets: give as many of each")
-        scores: list[float] = []
-        for start in range(0, len(sources), batch_size):
-            chosen = slice(start, start + batch_size)
-            batch = self.pairs(sources[chosen], targets[chosen], first_line=start + 1)
+    def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[float]:
+        """Log-probability of each target given its source, in nats, EOS included. DataError as for `pairs`."""
+        source_ids, target_ids = self._encode(sources, targets)
+        lengths = [max(map(len, both)) + 1 for both in zip(source_ids, target_ids, strict=True)]
+        scores = [0.0] * len(lengths)
+        for rows in batches_of_like_length(lengths, SCORED_TOKENS):
+            batch = collate([source_ids[row] for row in rows], [target_ids[row] for row in rows]).to(self.device)
             with torch.inference_mode():
-                scores += score_pairs(self.model, batch.source, batch.target).tolist()
+                found = score_pairs(self.model, batch.source, batch.target).tolist()
+            for row, value in zip(rows, found, strict=True):
+                scores[row] = value
         return scores
 
     def pairs(self, sources: Sequence[str], targets: Sequence[str], first_line: int = 1) -> PairBatch:
         """Sentence pairs as one batch on the model's device. Raises DataError for one longer than the model."""
+        return collate(*self._encode(sources, targets, first_line)).to(self.device)
+
+    def _encode(self, sources: Sequence[str], targets: Sequence[str], first_line: int = 1) -> list[list[list[int]]]:
+        if len(sources) != len(targets):
+            raise DataError(f"{len(sources)} sources and {len(targets)} targets: give as many of each")
         both_sides = ((self.tokenizers.source, sources), (self.tokenizers.target, targets))
         encoded = [tokenizer.encode_batch(list(texts)) for tokenizer, texts in both_sides]
         for number, both in enumerate(zip(*encoded, strict=True), first_line):
             longest = max(map(len, both)) + 1
             if longest > self.max_length:
                 raise DataError(f"line {number} has {longest} tokens, the model takes {self.max_length}: shorten it")
-        return collate(*encoded).to(self.device)
+        return encoded
+
+    def _forced(self, prefix: str) -> list[int]:
+        ids = self.tokenizers.target.encode(prefix)
+        if not {UNK, MASK}.isdisjoint(ids):
+            raise DataError(f"the prefix {prefix!r} has words or signs that the vocabulary lacks: give another one")
+        return ids
 
     def _parts(self, line: str) -> list[list[int]]:
         """The ids of a line, in as many parts as the model's length asks: cut between sentences, then words."""
@@ -123,11 +140,14 @@ class Translator:
         notes = []
         if len(parts) > 1:
             notes.append(f"longer than the model's {self.max_length} tokens, translated in {len(parts)} parts")
-        if any(not hypotheses[0].finished for hypotheses in parts):
+        finished = all(hypotheses[0].finished for hypotheses in parts)
+        if not finished:
             notes.append("stopped at the length limit before the translation ended")
         if len(parts) == 1:
-            return Translation(line, [self._candidate([hypothesis]) for hypothesis in parts[0]], 1, notes)
-        return Translation(line, [self._candidate([hypotheses[0] for hypotheses in parts])], len(parts), notes)
+            candidates = [self._candidate([hypothesis]) for hypothesis in parts[0]]
+        else:
+            candidates = [self._candidate([hypotheses[0] for hypotheses in parts])]
+        return Translation(line, candidates, len(parts), finished, notes)
 
     def _candidate(self, parts: list[Hypothesis]) -> Candidate:
         target = self.tokenizers.target

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from regardant.data.parallel import Splits
-from regardant.models.config import EncoderDecoderConfig
+from regardant.models import EncoderDecoderConfig, ModelConfig
 from regardant.tasks.translation.choices import (
     EPOCHS,
     LEARNING_RATES,
@@ -55,17 +55,25 @@ def test_a_preset_that_is_given_stays(preset):
     assert choose_model(config, 100) is config
 
 
-@pytest.mark.parametrize("preset", LEARNING_RATES)
-def test_the_rate_suits_the_preset_where_the_schedule_is_open(tiny_config, preset):
-    config = tiny_config().model_copy(update={"training": TrainingConfig(max_updates=9, accumulate=2)})
-    training = choose_schedule(config, EncoderDecoderConfig(preset=preset))
-    assert (training.schedule.kind, training.schedule.learning_rate) == ("linear", LEARNING_RATES[preset])
-    assert training.model_copy(update={"schedule": config.training.schedule}) == config.training
+@pytest.mark.parametrize("name", LEARNING_RATES)
+def test_the_rate_suits_the_model_where_the_schedule_is_open(name):
+    given = TrainingConfig(max_updates=9, accumulate=2)
+    model = ModelConfig.kinds()[name]() if name in ModelConfig.kinds() else EncoderDecoderConfig(preset=name)
+    training = choose_schedule(given, model, 10_000)
+    assert (training.schedule.kind, training.schedule.learning_rate) == ("linear", LEARNING_RATES[name])
+    assert training.model_copy(update={"schedule": given.schedule}) == given
+
+
+@pytest.mark.parametrize(("updates", "expected"), [(2, 1), (200, 50), (4000, 1000), (40_000, 1000)])
+def test_a_short_run_warms_up_for_a_quarter_of_itself(updates, expected):
+    training = choose_schedule(TrainingConfig(max_minutes=1), EncoderDecoderConfig(preset="tiny"), updates)
+    assert training.schedule.warmup_steps == expected
 
 
 def test_a_schedule_that_is_given_stays(tiny_config):
     config = tiny_config("training.schedule.learning_rate=0.123")
-    assert choose_schedule(config, EncoderDecoderConfig(preset="tiny")).schedule.learning_rate == 0.123
+    chosen = choose_schedule(config.training, EncoderDecoderConfig(preset="tiny"), 10_000)
+    assert chosen.schedule.learning_rate == 0.123
 
 
 def test_minutes_that_are_given_or_not_wanted_stay():

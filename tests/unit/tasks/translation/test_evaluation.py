@@ -51,6 +51,15 @@ def test_every_file_has_a_line_a_sentence(evaluated, test_set):
     assert len(lines_of(folder / "test.hyp")) == len(lines_of(folder / "test.links")) == len(test_set.sources)
 
 
+def test_line_breaks_inside_a_cell_do_not_part_its_line(trained, tmp_path):
+    tested = TestSet("odd", ["The cat\nsat .", "The dog\r\nsat ."], ["Le chat\nassis .", "Le chien assis ."])
+    generation, metrics = trained().generation(beam_size=1), trained().config.evaluation
+    scores = evaluate_translator(trained().translator, tested, tmp_path, generation=generation, metrics=metrics)
+    assert [len(lines_of(tmp_path / f"odd.{name}")) for name in ("src", "ref", "hyp")] == [2, 2, 2]
+    assert lines_of(tmp_path / "odd.src")[1] == "The dog sat ."
+    assert (scores["split"], scores["unfinished"]) == (0, 0)
+
+
 def test_bleu_can_be_had_again_from_the_files_by_sacrebleu_alone(evaluated):
     folder, scores = evaluated
     bleu = BLEU().corpus_score(lines_of(folder / "test.hyp"), [lines_of(folder / "test.ref")])
@@ -139,4 +148,7 @@ def test_people_get_bleu_its_signature_and_where_links_were_read(evaluated):
     assert lines[1].strip() == scores["signature"]
     assert f"{scores['alignment_error_rate']:.3f}" in lines[2] and "chosen on validation" in lines[2]
     del scores["alignment_error_rate"]
+    cut = scores["unfinished"]
+    assert cut and told("test", scores)[2:] == [f"  0 lines translated in parts, {cut} cut at the length limit"]
+    scores["unfinished"] = 0
     assert len(told("test", scores)) == 2

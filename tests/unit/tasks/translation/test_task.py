@@ -5,7 +5,9 @@ import torch
 
 from regardant.errors import DataError, RunError
 from regardant.tasks.translation.choices import count_words, vocab_size_for
+from regardant.tasks.translation.job import DECODING_COST
 from regardant.tasks.translation.task import load_translator, prepare_training
+from regardant.training.checkpoints import save_checkpoint
 
 CPU = torch.device("cpu")
 
@@ -38,12 +40,18 @@ def test_first_weights_are_the_seed_s(prepared):
 def test_what_was_read_and_tokenised_is_not_read_again(prepared, tmp_path):
     first = prepared()
     assert any("1,000 of 1,000 pairs kept" in line for line in prepared.said)
+    assert prepared.said[-2:] == [
+        "1,000 pairs to train on, 40 to validate, 110 to test (test), 10 to test (heldout); word vocabulary of 250",
+        "model encoder_decoder: 1 + 1 layers, d_model 32, 2 heads, d_ff 64, dropout 0",
+    ]
+    del prepared.said[-2:]
+    kept = prepared.said.copy()
     prepared.said.clear()
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*") if path.is_file()}
     again = prepared()
-    assert not prepared.said
+    assert kept and not set(kept) & set(prepared.said)
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*") if path.is_file()} == before
-    assert again.job.corpus.target_tokens == first.job.corpus.target_tokens
+    assert again.job.target_tokens == first.job.target_tokens
 
 
 def test_a_run_that_starts_from_another_has_its_weights_and_its_vocabulary(prepared, trained, tmp_path):
@@ -69,7 +77,10 @@ def test_starting_from_what_does_not_fit_or_is_not_there_is_one_line(prepared, t
 def test_pairs_longer_than_the_model_are_counted_aloud(prepared):
     job = prepared("model.max_length=10").job
     assert job.batches.too_long > 0
-    assert f"{job.batches.too_long} pairs are longer than the model's 10 tokens and left out" in prepared.said[-1]
+    assert prepared.said[-2:] == [
+        f"{job.batches.too_long} training pairs are longer than 10 tokens and left out",
+        f"{job.validation.too_long} validation pairs are longer than 10 tokens and left out",
+    ]
 
 
 def test_no_pair_that_fits_is_one_line(prepared):
@@ -78,8 +89,38 @@ def test_no_pair_that_fits_is_one_line(prepared):
 
 
 def test_the_vocabulary_follows_the_corpus_where_its_size_is_open(prepared):
-    corpus = prepared("tokenizer.vocab_size=null").job.corpus
+    made = prepared("tokenizer.vocab_size=null")
+    corpus = made.job.corpus
     assert corpus.tokenizers.source.vocab_size == vocab_size_for(count_words(corpus.splits)) > 500
+    assert made.config.tokenizer.vocab_size == corpus.tokenizers.source.vocab_size  # so that run.yaml tells it
+
+
+def test_a_resumed_run_needs_its_parent_no_more(prepared, trained, tmp_path):
+    parent = shutil.copytree(trained().folder, tmp_path / "parent")
+    prepared(f"training.from={parent}")
+    save_checkpoint(tmp_path / "run", {}, update=1, keep=1)
+    shutil.rmtree(parent)
+    prepared(f"training.from={parent}")
+
+
+def test_what_speed_decides_is_said_and_kept(prepared):
+    made = prepared("training={max_minutes: 1, batch_tokens: 400}", "model={preset: tiny}")
+    prepared.said.clear()
+    training = made.with_speed(20_000.0, prepared.said.append).training
+    assert training.schedule.learning_rate == 4e-3 and training.validate_every == made.job.validate_every
+    (line,) = prepared.said
+    assert line.startswith(f"linear schedule (learning_rate 0.004, warmup_steps {training.schedule.warmup_steps}, ")
+    assert line.endswith(f"validation every {training.validate_every:,} updates")
+
+
+def test_validation_that_would_eat_the_time_is_of_fewer_pairs_which_is_said(prepared):
+    made = prepared("training={max_minutes: 0.1, batch_tokens: 400}", "data.validation_size=600")
+    prepared.said.clear()
+    made.with_speed(5000.0, prepared.said.append)
+    left = len(made.job.validation.kept)
+    assert 1 < left < 600
+    assert prepared.said[0] == f"validation on {left} of 600 pairs, to stay within a tenth of the time"
+    assert DECODING_COST * made.job.validation.target_tokens <= 0.1 * 0.93 * 6 * 5000
 
 
 @pytest.mark.parametrize("missing", ["tokenizer.json", "model.safetensors"])

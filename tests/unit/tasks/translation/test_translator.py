@@ -101,7 +101,7 @@ def test_the_length_penalty_divides_the_score_by_the_length_with_eos(translator,
 
 def test_scoring_makes_no_difference_between_one_pair_and_many(translator, test_set):
     sources, targets = test_set.sources[:9], test_set.references[:9]
-    together = translator.score(sources, targets, batch_size=4)
+    together = translator.score(sources, targets)
     alone = [translator.score([source], [target])[0] for source, target in zip(sources, targets, strict=True)]
     assert together == pytest.approx(alone, abs=1e-3)
     assert max(together) < 0

@@ -1,0 +1,141 @@
+"""Several translations of one test set side by side: how long sources fare, and what is chance.
+
+Differences are tested by sacreBLEU's own paired bootstrap resampling: Koehn 2004, "Statistical significance tests for
+machine translation evaluation", https://aclanthology.org/W04-3250, in the two-sided form of Moses.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sacrebleu.metrics.base import Score
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.significance import PairedTest, Result, _bootstrap_resample
+
+from regardant.evaluation.translation import (
+    TranslationMetrics,
+    bleu_metric,
+    check_counts,
+    chrf_metric,
+    corpus_bleu,
+)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far a translation is from the first one, in BLEU."""
+
+    difference: float
+    """Positive: better than the first."""
+    interval: tuple[float, float]
+    """Holds 95 % of the differences of resampled sentences, the same ones for both."""
+    p: float
+    """How often chance alone would make a difference of this size, either way. At least 1 / (resamples + 1)."""
+
+
+@dataclass(frozen=True)
+class LengthScore:
+    """BLEU of the sources of some length."""
+
+    words: tuple[int, int]
+    """The fewest and the most words of a source among them, as spaces part them."""
+    sentences: int
+    bleu: float
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The scores of one translation."""
+
+    bleu: float
+    chrf: float
+    by_length: list[LengthScore]
+    """A quarter of the sentences each, as far as equal lengths allow; the shortest first."""
+    against_first: Difference | None
+    """None for the first itself."""
+
+
+@dataclass(frozen=True)
+class Signatures:
+    """What makes the scores comparable with others."""
+
+    bleu: str
+    """With the resamples of the paired test."""
+    chrf: str
+
+
+def compare_translations(
+    sources: Sequence[str],
+    references: Sequence[str],
+    translations: Sequence[Sequence[str]],
+    config: TranslationMetrics,
+) -> tuple[list[Compared], Signatures]:
+    """Score every translation, and test each after the first against it. About a second for 1,000 sentences of each.
+
+    Raises DataError for unequal counts of lines, or none at all.
+    """
+    for lines in (sources, *translations):
+        check_counts(lines, references)
+    bleu, chrf = bleu_metric(config), chrf_metric(config)
+    named = [(str(number), lines) for number, lines in enumerate(translations)]
+    signatures, tested = PairedTest(named, {"BLEU": bleu}, [references], "bs", n_samples=config.bootstrap_samples)()
+    quarters = length_quarters(sources)
+    matches = [bleu._extract_corpus_statistics(lines, [references]) for lines in translations]
+    results = [one for one in tested["BLEU"] if isinstance(one, Result)]
+    found = []
+    for number, (lines, result) in enumerate(zip(translations, results, strict=True)):
+        against = None
+        if number:
+            against = _difference(results[0], result, matches[0], matches[number], config.bootstrap_samples)
+        by_length = [_of_quarter(rows, sources, references, lines, config) for rows in quarters]
+        score = chrf.corpus_score(lines, [references]).score
+        found.append(Compared(result.score, score, by_length, against))
+    return found, Signatures(str(signatures["BLEU"]), str(chrf.get_signature()))
+
+
+def length_quarters(sources: Sequence[str]) -> list[list[int]]:
+    """The rows of four classes of sources, the shortest first, cut at the quartiles of their numbers of words.
+
+    Sources of one length are in one class, so that there may be fewer than four.
+    """
+    lengths = np.array([_words(source) for source in sources])
+    places = np.searchsorted(np.quantile(lengths, [0.25, 0.5, 0.75]), lengths)
+    return [np.flatnonzero(places == place).tolist() for place in np.unique(places)]
+
+
+def _of_quarter(
+    rows: Sequence[int],
+    sources: Sequence[str],
+    references: Sequence[str],
+    translation: Sequence[str],
+    config: TranslationMetrics,
+) -> LengthScore:
+    lengths = [_words(sources[row]) for row in rows]
+    bleu = corpus_bleu([translation[row] for row in rows], [references[row] for row in rows], config)
+    return LengthScore((min(lengths), max(lengths)), len(rows), bleu)
+
+
+def _words(source: str) -> int:
+    return len(source.split())
+
+
+def _difference(first: Result, other: Result, first_matches: Any, other_matches: Any, samples: int) -> Difference:
+    difference = other.score - first.score
+    # The paired test has no interval of the difference: both translations' counts, side by side, are resampled as one.
+    paired = [[*one, *another] for one, another in zip(first_matches, other_matches, strict=True)]
+    _, resampled = _bootstrap_resample(paired, _BleuDifference(), samples)
+    differences = np.array([score.score for score in resampled])
+    low, high = np.quantile(differences, [0.025, 0.975])
+    # Where all resamples tie, sacreBLEU's p is the least there is, as if equal scores could not be chance.
+    assert other.p_value is not None
+    return Difference(difference, (float(low), float(high)), other.p_value if differences.any() else 1.0)
+
+
+class _BleuDifference(BLEU):
+    """Of counts of two translations, the first one's before the other's, how much better the other is."""
+
+    def _compute_score_from_stats(self, stats: Any) -> Score:  # type: ignore[override]
+        half = len(stats) // 2
+        first, other = super()._compute_score_from_stats(stats[:half]), super()._compute_score_from_stats(stats[half:])
+        return Score("BLEU difference", other.score - first.score)

@@ -1,0 +1,126 @@
+"""A comparison as people read it: a table for each test set, and a page with the curves and bars beside it."""
+
+from collections.abc import Callable
+
+from regardant.evaluation.comparison import Compared
+from regardant.pictures import Bars, Chapter, Curve, Table, bar_chart, line_chart, report_page
+from regardant.tasks.translation.comparison import ComparedRun, Comparison, SharedSet, Validation
+
+NOTHING = "–"
+"""Where the first run has no distance from itself."""
+
+COSTS = ["tokens\na second", "minutes of\ntraining", "peak\nGiB", "parameters"]
+
+
+def told(comparison: Comparison) -> list[str]:
+    """Lines for people."""
+    lines = []
+    for one in comparison.sets:
+        lines += ["", *_table(comparison, one).lines(), *(f"  {note}" for note in _notes(comparison, one))]
+    return lines[1:]
+
+
+def page(comparison: Comparison) -> str:
+    """The tables, BLEU by length as bars, validation on the way as curves."""
+    chapters = [
+        Chapter(
+            title=f"Test set: {one.name}",
+            notes=_notes(comparison, one),
+            parts=[_table(comparison, one), _length_bars(comparison, one)],
+        )
+        for one in comparison.sets
+    ]
+    return report_page(
+        [*chapters, _on_the_way(comparison)],
+        title=f"{len(comparison.runs)} runs compared",
+        summary=[("measured against", comparison.runs[0].name)],
+    )
+
+
+def _table(comparison: Comparison, tested: SharedSet) -> Table:
+    first = comparison.runs[0]
+    quarters = first.tests[tested.name].by_length
+    heads = ["run", "BLEU", "chrF", f"BLEU from\n{first.name}", "95 %\ninterval", "p"]
+    heads += [f"{_span(quarter.words)}\nwords" for quarter in quarters]
+    return Table(
+        caption=f"{tested.name}: {tested.sentences:,} sentences; under numbers of words, BLEU of the sources so long",
+        heads=[*heads, *COSTS],
+        rows=[[run.name, *_scores(run.tests[tested.name]), *_costs(run)] for run in comparison.runs],
+    )
+
+
+def _scores(scores: Compared) -> list[str]:
+    cells = [f"{scores.bleu:.2f}", f"{scores.chrf:.2f}"]
+    if (against := scores.against_first) is None:
+        cells += [NOTHING] * 3
+    else:
+        low, high = against.interval
+        cells += [f"{against.difference:+.2f}", f"{low:+.2f} to {high:+.2f}", f"{against.p:.3f}"]
+    return cells + [f"{quarter.bleu:.2f}" for quarter in scores.by_length]
+
+
+def _costs(run: ComparedRun) -> list[str]:
+    cost = run.training
+    return [
+        f"{cost.tokens_per_second:,.0f}",
+        f"{cost.training_seconds / 60:.1f}",
+        f"{cost.memory_bytes / 2**30:.2f}",
+        f"{cost.parameters:,}",
+    ]
+
+
+def _notes(comparison: Comparison, tested: SharedSet) -> list[str]:
+    notes = [
+        f"BLEU {tested.signatures.bleu}",
+        f"chrF {tested.signatures.chrf}",
+        f"interval and p: paired bootstrap of the difference in BLEU from {comparison.runs[0].name}",
+    ]
+    if len(set(tested.decoding.values())) > 1:
+        told = "; ".join(f"{run} {settings}" for run, settings in tested.decoding.items())
+        notes.append(f"translated in different ways: {told}")
+    return notes
+
+
+def _length_bars(comparison: Comparison, tested: SharedSet) -> str:
+    groups = []
+    for number, quarter in enumerate(comparison.runs[0].tests[tested.name].by_length):
+        bars = [(run.name, run.tests[tested.name].by_length[number].bleu) for run in comparison.runs]
+        groups.append(Bars(f"{_span(quarter.words)} words, {quarter.sentences:,} sentences", bars))
+    return bar_chart(groups, title=f"BLEU on {tested.name} by length of the source; the numbers are in the table")
+
+
+def _on_the_way(comparison: Comparison) -> Chapter:
+    rows = [
+        [run.name, f"{one.minutes:.1f}", _number(one.loss), _number(one.bleu)]
+        for run in comparison.runs
+        for one in run.training.validations
+    ]
+    return Chapter(
+        title="On the way",
+        parts=[
+            *_curves(comparison, "validation BLEU, greedy", lambda one: one.bleu),
+            *_curves(comparison, "validation loss, nats a token", lambda one: one.loss),
+        ],
+        notes=["Losses compare where the vocabularies are the same: a token of one may be two of another."],
+        folded=Table("Validations", ["run", "minutes", "loss", "BLEU"], rows),
+    )
+
+
+def _curves(comparison: Comparison, label: str, number: Callable[[Validation], float | None]) -> list[str]:
+    """One chart, or none where no run has a number."""
+    curves = []
+    for run in comparison.runs:
+        points = [(one.minutes, value) for one in run.training.validations if (value := number(one)) is not None]
+        if points:
+            curves.append(Curve(run.name, points))
+    title = f"{label}, over minutes; the numbers are in the table below"
+    return [line_chart(curves, title=title, x_label="minutes", y_label=label)] if curves else []
+
+
+def _number(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:.3f}"
+
+
+def _span(words: tuple[int, int]) -> str:
+    fewest, most = words
+    return f"{fewest}" if fewest == most else f"{fewest}-{most}"

@@ -1,7 +1,7 @@
 """The command line: parses, calls `regardant.run`, prints. Torch is imported only when a verb needs it.
 
 Results go to stdout, all else to stderr. Text is UTF-8 whatever the locale, and a line ends at a line feed and nowhere
-else. Exit codes: 0 done, 1 stdout was closed, 2 something the user can mend, 130 interrupted.
+else. Exit codes: 0 done, 1 a check failed or stdout was closed, 2 something the user can mend, 130 interrupted.
 """
 
 import io
@@ -27,6 +27,8 @@ PENALTY_HELP = "Rank by log-probability / length ** ALPHA; length in tokens, EOS
 DATA_HELP = """Other pairs to test on. Given twice: a file of sentences and one of their translations, a line each.
 Given once: a .jsonl, .parquet, .csv or .tsv table with columns named source and target; a .csv or .tsv of just two
 columns, source first, needs no line of names."""
+MINE_HELP = """Check scaled dot-product attention of your own: function(q, k, v) of tensors [n, d], [m, d] and [m, e]
+gives [n, e]. It may take mask=, [n, m], True where a query may see a key."""
 LINES_AT_ONCE = 512
 UTF8_BOM = b"\xef\xbb\xbf"
 
@@ -51,11 +53,21 @@ Penalty = Annotated[float | None, typer.Option(min=0, metavar="ALPHA", help=PENA
 
 
 @app.callback(invoke_without_command=True)
-def program(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
+def program(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    plugins: Annotated[
+        list[str] | None,
+        typer.Option("--plugin", metavar="MODULE", help="A module of yours that adds mechanisms; may be repeated."),
+    ] = None,
+) -> None:
     """Train, look inside and ship attention models on your own data."""
     if version:
         print(f"regardant {__version__}")
         raise typer.Exit
+    if plugins:
+        from regardant.config.plugins import import_plugins
+
+        import_plugins(plugins)
 
 
 @app.command()
@@ -112,6 +124,34 @@ def evaluate(
     for name, numbers in scores.items():
         print("\n".join(told(name, numbers)))
     print(f"kept in {run / 'evaluation'}")
+
+
+@app.command()
+def compare(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN RUN...", help="Folders of evaluated runs; the first is what the others are held to."
+        ),
+    ],
+    page: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", dir_okay=False, help="Write an offline HTML page too, with curves and bars."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare evaluated runs on the test sets they share. Scores, also by length of the source; what chance may be
+    in them, by paired bootstrap against the first run; what each run cost."""
+    from regardant import run
+    from regardant.tasks.translation.comparison_page import told
+
+    comparison = run.compare(runs, page)
+    if as_json:
+        _print_json(comparison.as_dict())
+    else:
+        print("\n".join(told(comparison)))
+    if page is not None:
+        _say(f"open {page} in a browser to see the curves")
 
 
 @app.command()
@@ -185,6 +225,32 @@ def recipes() -> None:
 
 
 @app.command()
+def verify(
+    mine: Annotated[str | None, typer.Option(metavar="MODULE:FUNCTION", help=MINE_HELP)] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", dir_okay=False, help="Write an offline page with all digits and reasons."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check what the lectures on attention claim. Each number as they print it, as it is true and as it is measured
+    here, and whether they are right."""
+    from regardant.checks.verify import report
+    from regardant.checks.verify import verify as run_checks
+    from regardant.training.checkpoints import write_atomically
+
+    found = run_checks(mine)
+    if page is not None:
+        write_atomically(page, report.page(found))
+    if as_json:
+        _print_json(found.as_dict())
+    else:
+        print("\n".join(report.told(found)))
+    if found.failed:
+        raise typer.Exit(1)
+
+
+@app.command()
 def demo(out: Annotated[Path, typer.Option(metavar="RUN", help="The run folder.")] = Path("runs/demo")) -> None:
     """Show it all on the embedded corpus. Trains, evaluates, translates two sentences and draws where it looks."""
     _train(_configuration("demo", None), out)
@@ -206,6 +272,13 @@ def main() -> None:
             sys.stdout.flush()
     except RegardantError as error:
         _say(f"regardant: {error}")
+        sys.exit(2)
+    except (MemoryError, RuntimeError) as error:
+        from regardant.training.devices import ran_out_of_memory
+
+        if not ran_out_of_memory(error):
+            raise
+        _say("regardant: memory ran out: take a smaller beam, batch or model; what was saved is kept")
         sys.exit(2)
     except BrokenPipeError:  # `regardant recipes | head -1`
         _give_up_stdout()

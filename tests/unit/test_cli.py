@@ -4,6 +4,7 @@ import pty
 import re
 import resource
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import regardant as package
-from regardant import cli, config
+from regardant import cli, config, run
 
 SENTENCES = ["the cat sat on a mat .", "a dog ran .", "the old man saw the red house from a big tree .", "new bird ."]
 
@@ -161,6 +162,76 @@ def test_evaluate_on_the_grammar_has_the_alignment_error_rate_and_both_test_sets
     assert 0 <= scores["alignment_error_rate"] <= 1
     assert (scores["sentences"], scores["heldout"]["sentences"]) == (12, 14)
     assert "alignment error rate" in regardant("evaluate", tmp_path / "r").out
+
+
+# compare
+
+
+@pytest.fixture(scope="module")
+def evaluated_runs(tiny_run, configure, tmp_path_factory):
+    """Two runs of one corpus, and one that was tested on other sentences."""
+    folder = tmp_path_factory.mktemp("compared")
+    shutil.copytree(tiny_run, folder / "narrow")
+    run.train(configure("model.d_ff=64", "training.max_updates=30"), folder / "wide", lambda _: None)
+    run.train(configure("seed=2", "training.max_updates=1"), folder / "elsewhere", lambda _: None)
+    for name in ("narrow", "wide", "elsewhere"):
+        package.load(folder / name).evaluate()
+    return folder
+
+
+def test_compare_prints_a_table_and_writes_nothing(regardant, evaluated_runs):
+    before = sorted(evaluated_runs.rglob("*"))
+    said = regardant("compare", evaluated_runs / "narrow", evaluated_runs / "wide")
+    assert (said.code, said.err) == (0, "")
+    narrow, wide = (next(line.split() for line in said.lines if line.startswith(name)) for name in ("narrow", "wide"))
+    scores = json.loads((evaluated_runs / "wide" / "evaluation" / "test.json").read_text(encoding="utf-8"))
+    assert wide[1:3] == [f"{scores['bleu']:.2f}", f"{scores['chrf']:.2f}"]
+    assert int(wide[-1].replace(",", "")) > int(narrow[-1].replace(",", "")) > 1000
+    assert sorted(evaluated_runs.rglob("*")) == before
+
+
+def test_compare_as_json_is_one_object_of_runs(regardant, evaluated_runs, tmp_path):
+    page = tmp_path / "page.html"
+    given = [evaluated_runs / "narrow", evaluated_runs / "wide"]
+    said = regardant("compare", *given, "--json", "--page", page)
+    assert (said.code, len(said.lines)) == (0, 1)
+    told = json.loads(said.out)
+    assert list(told) == ["runs"]
+    assert [one["run"] for one in told["runs"]] == [str(folder) for folder in given]
+    assert said.err == f"open {page} in a browser to see the curves\n"
+    assert page.is_file()
+
+
+def test_compare_writes_its_page_where_it_is_told_to(regardant, evaluated_runs, tmp_path):
+    page = tmp_path / "new" / "page.html"
+    without = regardant("compare", evaluated_runs / "wide", evaluated_runs / "narrow")
+    said = regardant("compare", evaluated_runs / "wide", evaluated_runs / "narrow", "--page", page)
+    assert said.out == without.out
+    text = page.read_text(encoding="utf-8")
+    assert '<th scope="row">narrow</th>' in text and "<dt>measured against</dt><dd>wide</dd>" in text
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["wide"], "{0} alone makes no comparison: give two runs or more"),
+        (["wide", "narrow", "wide/../wide"], "{2} was given twice: give each run once"),
+        (["wide", "widde"], "there is no run {1}; did you mean wide?"),
+        (["wide", "elsewhere"], "test sets differ from those of {0} ({1} in evaluation/test.src)"),
+    ],
+)
+def test_what_makes_no_comparison_is_one_line(regardant, evaluated_runs, given, message):
+    folders = [evaluated_runs / name for name in given]
+    said = regardant("compare", *folders)
+    assert (said.code, said.out, len(said.err.splitlines())) == (2, "", 1)
+    assert said.err.startswith("regardant: " + message.format(*folders))
+
+
+def test_compare_says_how_to_evaluate_a_run_that_was_not(regardant, evaluated_runs, own_run):
+    said = regardant("compare", evaluated_runs / "wide", own_run)
+    assert (said.code, said.out) == (2, "")
+    expected = f"{own_run} was not evaluated: evaluate it first: regardant evaluate {own_run}"
+    assert said.err == f"regardant: {expected}\n"
 
 
 # translate

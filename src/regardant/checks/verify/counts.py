@@ -1,0 +1,312 @@
+"""Parameters, bytes and multiplications, counted on the project's own layers, which are built without memory.
+
+Models of families that the project does not have (GPT, BERT) are counted by a closed form around its encoder layer.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from regardant.attention import KERNELS, ScaledDotProduct
+from regardant.checks.verify.check import COURSE, MISSAOUI, PITIE, Claim
+from regardant.checks.verify.layers import feed_forward, matrices, parameters, self_attention
+from regardant.layers.multi_head import HeadShape
+from regardant.models import EncoderDecoder, EncoderDecoderConfig
+from regardant.models.encoder import EncoderLayer
+from regardant.positions.none import NoPositions
+
+
+def transformer(preset: str, vocab_size: int, tied: str = "all") -> EncoderDecoder:
+    """An encoder-decoder of the project."""
+    config = EncoderDecoderConfig.model_validate({"preset": preset, "tie_embeddings": tied})
+    with torch.device("meta"):
+        return EncoderDecoder(config, vocab_size, vocab_size)
+
+
+def layer_parameters(d_model: int, d_ff: int) -> int:
+    """Of an encoder layer, and so of a decoder layer without cross-attention."""
+    config = EncoderDecoderConfig(preset=None, d_model=d_model, num_heads=1, d_ff=d_ff)
+    with torch.device("meta"):
+        return parameters(EncoderLayer(config, NoPositions()))
+
+
+def decoder_only(d_model: int, num_layers: int, vocab_size: int, length: int) -> int:
+    """Parameters of a GPT: layers, tied embeddings, learned positions, one last norm; d_ff = 4 d_model."""
+    layers = num_layers * layer_parameters(d_model, 4 * d_model)
+    return layers + (vocab_size + length) * d_model + 2 * d_model
+
+
+def bert(d_model: int, num_layers: int, vocab_size: int, length: int) -> int:
+    """Parameters of a BERT without its pooler: layers, embeddings of words, positions and segments, and their norm."""
+    layers = num_layers * layer_parameters(d_model, 4 * d_model)
+    return layers + (vocab_size + length + 2) * d_model + 2 * d_model
+
+
+def multiplications(compute: Callable[[], object]) -> int:
+    """Multiply-adds of all matrix products in it."""
+    with FlopCounterMode(display=False) as counter:
+        compute()
+    return int(counter.get_total_flops()) // 2
+
+
+@Claim(
+    "N-30",
+    "Parameters of the base model",
+    COURSE,
+    lecture=None,
+    true={
+        "all embeddings tied": "63082496",
+        "target and output tied": "82026496",
+        "none tied": "100970496",
+        "an encoder layer": "3152384",
+        "a decoder layer": "4204032",
+        "both stacks": "44138496",
+        "an embedding": "18944000",
+        "all tied, without biases": "63014912",
+    },
+    verdict="unstated",
+    note="With 37,000 words. The paper says 65 million. The lecture's max_seq_len is not in the paper, whose "
+    "positions have no end.",
+).measured
+def base() -> dict[str, int]:
+    model = transformer("base", 37_000)
+    stacks = parameters(model.encoder) + parameters(model.decoder)
+    biases = sum(layer.bias.numel() for layer in model.modules() if isinstance(layer, nn.Linear))
+    return {
+        "all embeddings tied": parameters(model),
+        "target and output tied": parameters(transformer("base", 37_000, "target")),
+        "none tied": parameters(transformer("base", 37_000, "none")),
+        "an encoder layer": parameters(model.encoder.layers[0]),
+        "a decoder layer": parameters(model.decoder.layers[0]),
+        "both stacks": stacks,
+        "an embedding": parameters(model) - stacks,
+        "all tied, without biases": parameters(model) - biases,
+    }
+
+
+@Claim(
+    "N-31",
+    "Parameters of the big model",
+    COURSE,
+    lecture=None,
+    true={"all tied, 37,000 words": "214245376", "both stacks": "176357376", "32,000 words": "209125376"},
+    verdict="unstated",
+    note="The paper says 213 million. The lecture's dropout of .3 is that of English-German; English-French had .1.",
+).measured
+def big() -> dict[str, int]:
+    model = transformer("big", 37_000)
+    return {
+        "all tied, 37,000 words": parameters(model),
+        "both stacks": parameters(model.encoder) + parameters(model.decoder),
+        "32,000 words": parameters(transformer("big", 32_000)),
+    }
+
+
+@Claim(
+    "N-32",
+    "Parameters of GPT-3, by closed form",
+    COURSE,
+    lecture={"parameters": "175B", "d_model, layers, heads, d_ff": "12288 96 96 49152"},
+    true={
+        "parameters": "174604259328",
+        "of a layer": "1812099072",
+        "12 · layers · d²": "173946175488",
+        "numbers of a head": "128",
+    },
+    verdict="right",
+    note="With 50,257 words and 2,048 positions, which the lecture does not give.",
+).measured
+def gpt_3() -> dict[str, int]:
+    d_model, num_layers, num_heads = 12_288, 96, 96
+    return {
+        "parameters": decoder_only(d_model, num_layers, 50_257, 2048),
+        "of a layer": layer_parameters(d_model, 49_152),
+        "12 · layers · d²": 12 * num_layers * d_model**2,
+        "numbers of a head": d_model // num_heads,
+    }
+
+
+@Claim(
+    "N-33",
+    "Parameters of BERT, GPT-2, a lab model",
+    COURSE,
+    lecture={"BERT-base": "110M", "the lab's model": "4 layers"},
+    true={
+        "BERT-base": "109482240",
+        "without its pooler": "108891648",
+        "a head of two classes": "1538",
+        "4 layers, 65 characters; d 128, 256, 384; length 128, 256, 256": "818048 3241728 7221888",
+        "GPT-2 small": "124439808",
+    },
+    verdict="right",
+    note="By closed form around the project's encoder layer.",
+).measured
+def smaller_models() -> dict[str, Any]:
+    with torch.device("meta"):
+        pooler, head = parameters(nn.Linear(768, 768)), parameters(nn.Linear(768, 2))
+    encoder = bert(768, 12, 30_522, 512)
+    return {
+        "BERT-base": encoder + pooler,
+        "without its pooler": encoder,
+        "a head of two classes": head,
+        "4 layers, 65 characters; d 128, 256, 384; length 128, 256, 256": [
+            decoder_only(d, 4, 65, length) for d, length in ((128, 128), (256, 256), (384, 256))
+        ],
+        "GPT-2 small": decoder_only(768, 12, 50_257, 1024),
+    }
+
+
+@Claim(
+    "N-34",
+    "Bytes of attention weights",
+    COURSE,
+    lecture={"a layer": "~33 MB", "12 layers": "~400 MB"},
+    true={"a layer": "33554432", "12 layers": "402653184", "in MiB": "32 384"},
+    verdict="rounded",
+    note="Of 8 heads and 1,024 tokens in float32. 33.55 MB and 402.7 MB: one copy, of one "
+    "sequence; training stores more.",
+).measured
+def weight_bytes() -> dict[str, Any]:
+    q = torch.empty(1, 8, 1024, 64, device="meta")
+    layer = ScaledDotProduct(64).weights(q, q).nbytes
+    return {"a layer": layer, "12 layers": 12 * layer, "in MiB": [layer >> 20, 12 * layer >> 20]}
+
+
+@Claim(
+    "N-35",
+    "Numbers of attention weights",
+    COURSE,
+    lecture="16K 65K 262K 1M 4M 16M",
+    true="16384 65536 262144 1048576 4194304 16777216",
+    verdict="rounded",
+    note="Of one head and 128 to 4,096 tokens. 65K and 262K count in thousands, 16K and 16M in 1,024s.",
+).measured
+def weight_counts() -> list[int]:
+    return [
+        ScaledDotProduct(1).weights(q, q).numel()
+        for q in (torch.empty(1, 1, 2**power, 1, device="meta") for power in range(7, 13))
+    ]
+
+
+def _layer_multiplications(length: int, d_model: int) -> tuple[int, int, int]:
+    """Of projections, of scores and mix, and of a feed-forward network of 4 d_model."""
+    shape = HeadShape(d_model, 8, 8, d_model // 8, d_model // 8)
+    attention, network = self_attention(shape), feed_forward(d_model, 4 * d_model)
+    mechanism = ScaledDotProduct(shape.key_size)
+    x, q = torch.empty(1, length, d_model, device="meta"), torch.empty(1, 8, length, d_model // 8, device="meta")
+
+    def project() -> tuple[Tensor, Tensor]:
+        return attention.query_key_value(x), attention.output(x)
+
+    return (
+        multiplications(project),
+        multiplications(lambda: mechanism.weights(q, q) @ q),
+        multiplications(lambda: network(x)),
+    )
+
+
+@Claim(
+    "N-36",
+    "Multiplications of a layer",
+    f"{MISSAOUI}; {COURSE}",
+    lecture="attention dominates for N ≫ D, the feed-forward network for D ≫ N",
+    true={
+        "projections, attention, feed-forward, N = d = 512": "536870912 268435456 1073741824",
+        "attention = feed-forward at N / d": "4",
+        "attention = all the rest at N / d": "6",
+        "attention and feed-forward at N = 2048": "4294967296 4294967296",
+    },
+    verdict="right",
+    note="The orders hide the factors: projections 4 N d², attention 2 N² d, feed-forward 8 N d².",
+).measured
+def regimes() -> dict[str, Any]:
+    d = 512
+    counted = {times: _layer_multiplications(times * d, d) for times in (1, 4, 6)}
+    return {
+        "projections, attention, feed-forward, N = d = 512": counted[1],
+        "attention = feed-forward at N / d": next(t for t, (_, mix, network) in counted.items() if mix == network),
+        "attention = all the rest at N / d": next(t for t, (rest, mix, net) in counted.items() if mix == net + rest),
+        "attention and feed-forward at N = 2048": counted[4][1:],
+    }
+
+
+@Claim(
+    "N-37",
+    "Costs of four kinds of layer",
+    PITIE,
+    lecture={
+        "parameters of a dense layer": "4194304",
+        "multiplications: scores, RNN, convolution, dense": "1048576 4194304 20971520 536870912",
+    },
+    true={
+        "parameters of a dense layer": "536870912",
+        "of self-attention, convolution and RNN": "98304 163840 36864",
+        "multiplications: scores, RNN, convolution, dense": "1048576 4718592 20971520 536870912",
+        "of attention's mix and projections": "1048576 12582912",
+    },
+    verdict="wrong",
+    note="At length 128, d = 512, d_k = d_v = 64, kernel 5. A dense layer has L² · d · d_v weights, not L · d · d_v. "
+    "The RNN's d_v² and attention's projections are left out. Convolution and RNN are PyTorch's, the dense layer a "
+    "closed form.",
+).measured
+def costs() -> dict[str, Any]:
+    length, d, d_v = 128, 512, 64
+    attention = self_attention(HeadShape(d, 1, 1, d_v, d_v)).query_key_value
+    with torch.device("meta"):
+        convolution, rnn = nn.Conv1d(d, d_v, 5), nn.RNN(d, d_v)
+    q, x = torch.empty(1, 1, length, d_v, device="meta"), torch.empty(length, d, device="meta")
+    mechanism = ScaledDotProduct(d_v)
+    weights = mechanism.weights(q, q)
+    dense = (length * d) * (length * d_v)
+    return {
+        "parameters of a dense layer": dense,
+        "of self-attention, convolution and RNN": [matrices(layer) for layer in (attention, convolution, rnn)],
+        "multiplications: scores, RNN, convolution, dense": [
+            multiplications(lambda: mechanism.weights(q, q)),
+            length * matrices(rnn),
+            length * matrices(convolution),
+            dense,
+        ],
+        "of attention's mix and projections": [
+            multiplications(lambda: weights @ q),
+            multiplications(lambda: attention(x)),
+        ],
+    }
+
+
+@Claim(
+    "N-38",
+    "A dense map over tokens, or attention",
+    MISSAOUI,
+    lecture="O(N² D²) against O(D²)",
+    true={"dense": "274877906944", "attention": "1048576", "feed-forward": "2097152"},
+    verdict="right",
+    note="1,024 tokens of 512 numbers. The dense map is a closed form, (N D)².",
+).measured
+def dense_map() -> dict[str, int]:
+    n, d = 1024, 512
+    return {
+        "dense": (n * d) ** 2,
+        "attention": matrices(self_attention(HeadShape(d, 8, 8, d // 8, d // 8))),
+        "feed-forward": matrices(feed_forward(d, 4 * d)),
+    }
+
+
+@Claim(
+    "N-63",
+    "Multiplications of rectangular scores",
+    PITIE,
+    lecture="O(L_q L_k d_k)",
+    true={"scores": "385", "the mix, d_v = 3": "231"},
+    verdict="right",
+    note="7 queries, 11 keys, d_k = 5. The mix of values, L_q L_k d_v, is not counted by the lecture.",
+).measured
+def rectangular() -> dict[str, int]:
+    q, k, v = torch.randn(1, 1, 7, 5), torch.randn(1, 1, 11, 5), torch.randn(1, 1, 11, 3)
+    mechanism = ScaledDotProduct(5)
+    mechanism.kernel = KERNELS["matmul"]
+    scores = multiplications(lambda: mechanism.weights(q, k))
+    return {"scores": scores, "the mix, d_v = 3": multiplications(lambda: mechanism(q, k, v)) - scores}

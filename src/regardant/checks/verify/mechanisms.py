@@ -1,0 +1,34 @@
+"""The project's own mechanisms on one head and no batch, as the lectures write them."""
+
+import torch
+from torch import Tensor
+
+from regardant.attention import EVERYTHING, AttentionConfig, ScaledDotProduct, View
+
+
+def ours(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+    """Scaled dot-product attention: q [n, d], k [m, d], v [m, e] to [n, e]; mask [n, m], True = may be seen."""
+    view = EVERYTHING if mask is None else View(pairs=mask[None, None])
+    mixed: Tensor = ScaledDotProduct(q.shape[-1])(q[None, None], k[None, None], v[None, None], view)
+    return mixed[0, 0]
+
+
+def weights(config: AttentionConfig, q: Tensor, k: Tensor, view: View = EVERYTHING) -> Tensor:
+    """The matrix [n, m] of any mechanism."""
+    mechanism = config.build(num_heads=1, head_size=q.shape[-1])
+    return mechanism.weights(q[None, None], k[None, None], view)[0, 0]
+
+
+def exactly(*rows: object) -> Tensor:
+    """Numbers in float64."""
+    return torch.tensor(rows[0] if len(rows) == 1 else rows, dtype=torch.float64)
+
+
+def identity(size: int) -> Tensor:
+    """Values that show the weights themselves."""
+    return torch.eye(size, dtype=torch.float64)
+
+
+def entropy(weights: Tensor) -> Tensor:
+    """Of each row, in nats."""
+    return torch.special.entr(weights).sum(-1)

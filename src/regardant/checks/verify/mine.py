@@ -1,0 +1,95 @@
+"""A learner's own attention, called the way the checks call ours."""
+
+import importlib
+import inspect
+import os
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regardant.config.problems import did_you_mean
+from regardant.errors import ConfigError
+
+
+class MaskNotTaken(Exception):
+    """The function has no parameter `mask`: what needs one is left out."""
+
+
+class Mine:
+    """Implements `check.Attend` by `module:function`, a module of the working directory or an installed one.
+
+    What it prints goes to stderr. Raises ConfigError where there is no such function, where it raises, and where it
+    returns anything but a tensor of the right shape.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.function = _function(name)
+        self.mask = _mask_parameter(self.function)
+
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+        given = {}
+        if mask is not None:
+            if self.mask is None:
+                raise MaskNotTaken
+            given["mask"] = mask.clone()
+        elif self.mask is not None and self.mask.default is inspect.Parameter.empty:
+            given["mask"] = torch.ones(len(q), len(k), dtype=torch.bool)
+        shapes = f"q {list(q.shape)}, k {list(k.shape)}, v {list(v.shape)}"
+        try:
+            with redirect_stdout(sys.stderr):
+                mixed = self.function(q.clone(), k.clone(), v.clone(), **given)
+        except (Exception, SystemExit) as error:
+            raise ConfigError(f"--mine {self.name} raised {_told(error)}, given {shapes}; mend it") from error
+        wanted = [len(q), v.shape[-1]]
+        if not isinstance(mixed, Tensor):
+            kind = type(mixed).__name__
+            raise ConfigError(f"--mine {self.name} returned {kind}, given {shapes}; must be a tensor {wanted}")
+        if list(mixed.shape) != wanted:
+            raise ConfigError(
+                f"--mine {self.name} returned a tensor {list(mixed.shape)}, given {shapes}; must be {wanted}, "
+                "a mixed value for each query"
+            )
+        return mixed.detach().cpu().double()
+
+
+def _function(name: str) -> Callable[..., Any]:
+    module_name, _, function_name = name.partition(":")
+    if not module_name or not function_name:
+        raise ConfigError(f"--mine {name}: write MODULE:FUNCTION, as in my_attention:attention for my_attention.py")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    importlib.invalidate_caches()
+    try:
+        with redirect_stdout(sys.stderr):
+            module = importlib.import_module(module_name)
+    except (Exception, SystemExit) as error:
+        raise ConfigError(
+            f"--mine {name}: importing {module_name} raised {_told(error)}; give a module that Python finds from here, "
+            "without .py"
+        ) from error
+    function = getattr(module, function_name, None)
+    if not callable(function):
+        known = [name for name, value in vars(module).items() if inspect.isfunction(value)]
+        raise ConfigError(
+            f"--mine {name}: no function {function_name!r} in {module_name}{did_you_mean(function_name, known)}; there "
+            f"is {', '.join(known) or 'none'}"
+        )
+    return function
+
+
+def _mask_parameter(function: Callable[..., Any]) -> inspect.Parameter | None:
+    try:
+        return inspect.signature(function).parameters.get("mask")
+    except (TypeError, ValueError):  # what is written in C may not say
+        return None
+
+
+def _told(error: BaseException) -> str:
+    """On one line."""
+    first, *_ = str(error).splitlines() or [""]
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__

@@ -1,0 +1,92 @@
+"""What came out of the checks, for people: a table to print and an offline page with all digits and reasons."""
+
+from collections.abc import Iterator, Sequence
+
+from regardant.checks.verify import Report
+from regardant.checks.verify.check import Checked, Claim, Figure, named
+from regardant.pictures import Chapter, Table, report_page
+
+COLUMNS = (("id", 4), ("claim", 38), ("lecture", 18), ("true", 18), ("measured", 18), ("verdict", 10), ("ok", 2))
+"""Of the printed table, and how wide they are."""
+
+
+def told(report: Report) -> list[str]:
+    """A line a check, and the sum of it."""
+    lines = [_line([name for name, _ in COLUMNS]), "  ".join("-" * width for _, width in COLUMNS)]
+    lines += [_line(_cells(one)) for one in report.checked]
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in report.verdicts().most_common())
+    whose = "measured" if report.mine is None else f"computed by {report.mine}"
+    lines += ["", f"{len(report.checked)} claims of the lectures: {counts}"]
+    agree = len(report.checked) - len(report.failed)
+    lines.append("partly: not as it stands · unstated: no value is given · experiment: only training can say")
+    lines.append(f"in {agree} of {len(report.checked)} what is {whose} agrees with what is true")
+    for one in report.failed:
+        lines += [f"{one.claim.id}  {one.claim.title}", *map(_complaint, (f for f in one.figures if not f.ok))]
+    if report.left_out:
+        lines.append(f"{', '.join(report.left_out)} left out: they need a parameter `mask`, True where a query may see")
+    return lines
+
+
+def page(report: Report) -> str:
+    """The whole HTML page."""
+    title = "What the lectures claim" if report.mine is None else f"What {report.mine} computes"
+    agree = f"{len(report.checked) - len(report.failed)} of {len(report.checked)}"
+    summary = [("agree", agree), *((verdict, str(count)) for verdict, count in report.verdicts().most_common())]
+    return report_page([_chapter(one) for one in report.checked], title=title, summary=summary)
+
+
+def _line(cells: list[str]) -> str:
+    return "  ".join(_cut(cell, width).ljust(width) for cell, (_, width) in zip(cells, COLUMNS, strict=True)).rstrip()
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def _cells(one: Checked) -> list[str]:
+    """The first figure of each stands for all of them."""
+    claim, (first, *more) = one.claim, one.figures
+    true = named(claim.true)[first.name]
+    values = [true, first.shown()]
+    return [
+        claim.id,
+        claim.title,
+        _first_of_lecture(claim, first.name),
+        *(f"{value} …" if more else value for value in values),
+        claim.verdict,
+        "ok" if one.ok else "NO",
+    ]
+
+
+def _first_of_lecture(claim: Claim, name: str) -> str:
+    if claim.lecture is None:
+        return "-"
+    lecture = named(claim.lecture)
+    return lecture[name] if name in lecture else next(iter(lecture.values()))
+
+
+def _complaint(figure: Figure) -> str:
+    name = figure.name or "value"
+    true = "; ".join(" ".join(row) for row in figure.true)
+    return f"      {name}: off by {figure.difference:.2g}\n        true      {true}\n        measured  {figure.shown()}"
+
+
+def _chapter(one: Checked) -> Chapter:
+    claim = one.claim
+    title = f"{claim.id} {claim.title}"
+    marks = [(claim.verdict, claim.verdict == "wrong"), *([] if one.ok else [("does not agree", True)])]
+    table = Table(title, ("", "lecture", "true", "measured"), list(_rows(one)), prose=True)
+    return Chapter(title, [claim.source, claim.note], [table], marks=marks)
+
+
+def _rows(one: Checked) -> Iterator[Sequence[str]]:
+    lecture = {} if one.claim.lecture is None else named(one.claim.lecture)
+    true, figures = named(one.claim.true), {figure.name: figure for figure in one.figures}
+    for name in dict.fromkeys([*(name for name in lecture if name not in true), *true]):
+        measured = figures[name].shown() if name in figures else ""
+        yield [name, *(_as_lines(text) for text in (lecture.get(name, ""), true.get(name, ""), measured))]
+
+
+def _as_lines(text: str) -> str:
+    """A row of a table a line."""
+    return text.replace("; ", "\n")

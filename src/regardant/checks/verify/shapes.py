@@ -1,0 +1,133 @@
+"""Anything as a sequence: how many tokens become of text, images and sound.
+
+The project has no model of images or sound, so their shapes are those of a few lines of torch.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from regardant.checks.verify.check import COURSE, Claim
+from regardant.data.grammar import LECTURE_SENTENCES
+from regardant.data.tokenizers import Tokenizer, TokenizerConfig
+from regardant.data.vocabulary import EOS, SOS
+from regardant.data.words import words
+
+
+@Claim(
+    "N-44",
+    "A 224 × 224 image in 16 × 16 patches",
+    COURSE,
+    lecture={"tokens": "196", "numbers a token": "768", "learned positions": "num_patches + 1"},
+    true={"tokens": "196", "numbers a token": "768", "learned positions": "197"},
+    verdict="right",
+    note="Cut by torch alone. The position more is the class token's.",
+).measured
+def patches() -> dict[str, int]:
+    image = torch.zeros(3, 224, 224)
+    cut = image.unfold(1, 16, 16).unfold(2, 16, 16).permute(1, 2, 3, 4, 0).flatten(2).flatten(0, 1)
+    tokens, numbers = cut.shape
+    return {"tokens": tokens, "numbers a token": numbers, "learned positions": tokens + 1}
+
+
+@Claim(
+    "N-45",
+    "“Hello world” as characters",
+    COURSE,
+    lecture="h e l l o _ w o r l d",
+    true={"tokens": "h e l l o ▁ w o r l d", "count": "11"},
+    verdict="right",
+    note="Lower-cased; the project writes a space as ▁.",
+).measured
+def characters() -> dict[str, Any]:
+    text = "Hello world"
+    tokenizer = Tokenizer.train(TokenizerConfig(kind="character", lowercase=True), [text], 100)
+    ids = tokenizer.encode(text)
+    return {"tokens": tokenizer.tokens(ids), "count": len(ids)}
+
+
+@Claim(
+    "N-46",
+    "Words of “The agreement on the …”",
+    COURSE,
+    lecture={"words": "14"},
+    true={"words": "12", "tokens with the full stop and the end": "14"},
+    verdict="wrong",
+    note="Bahdanau's figure has 14 tokens, counting the full stop and the end of the sentence.",
+).measured
+def agreement() -> dict[str, int]:
+    sentence = LECTURE_SENTENCES[1].source
+    tokens = [word.text for word in words(sentence)]
+    return {
+        "words": len([token for token in tokens if token != "."]),
+        "tokens with the full stop and the end": len(tokens) + 1,
+    }
+
+
+@Claim(
+    "N-47",
+    "Teacher forcing: what is read and said",
+    COURSE,
+    lecture={"tokens read and said": "4 5", "read": "SOS Le chat s'est", "said": "Le chat s'est assis EOS"},
+    true={"tokens read and said": "5 5", "read": "SOS Le chat s'est assis", "said": "Le chat s'est assis EOS"},
+    verdict="wrong",
+    note="One is the other, moved by one place: target[:, :-1] and target[:, 1:].",
+).measured
+def teacher_forcing() -> dict[str, Any]:
+    names = {SOS: "SOS", EOS: "EOS", 10: "Le", 11: "chat", 12: "s'est", 13: "assis"}
+    target = torch.tensor([[SOS, 10, 11, 12, 13, EOS]])
+    read, said = target[:, :-1], target[:, 1:]
+    return {
+        "tokens read and said": [read.shape[1], said.shape[1]],
+        "read": [names[token] for token in read[0].tolist()],
+        "said": [names[token] for token in said[0].tolist()],
+    }
+
+
+@Claim(
+    "N-48",
+    "Sound, every 100th, 10th, each sample",
+    COURSE,
+    lecture="coarse, medium and fine",
+    true={
+        "tokens of 16,000 samples": "160 1600 16000",
+        "what 440 Hz becomes at every 100th": "40",
+    },
+    verdict="partly",
+    note="The shapes are right, but samples left out without a low-pass filter fold 440 Hz down to 40 Hz. In NumPy.",
+).measured
+def subsampled() -> dict[str, Any]:
+    second = np.sin(2 * math.pi * 440 * np.arange(16_000) / 16_000)
+    coarse = second[::100]
+    return {
+        "tokens of 16,000 samples": [len(second[::step]) for step in (100, 10, 1)],
+        "what 440 Hz becomes at every 100th": int(np.abs(np.fft.rfft(coarse)).argmax()),
+    }
+
+
+@Claim(
+    "N-49",
+    "An image and a text as one sequence",
+    COURSE,
+    lecture="216 512",
+    true="216 512",
+    verdict="right",
+).measured
+def together() -> list[int]:
+    return list(torch.cat([torch.zeros(196, 512), torch.zeros(20, 512)]).shape)
+
+
+@Claim(
+    "N-61",
+    "np.array([1, 2, 3]) * 2",
+    COURSE,
+    lecture=None,
+    true="2 4 6",
+    verdict="unstated",
+    note="A cell of code without its output.",
+).measured
+def doubled() -> NDArray[np.int64]:
+    return np.array([1, 2, 3]) * 2

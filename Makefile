@@ -2,7 +2,7 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 
-.PHONY: setup demo test test-slow check bench clean
+.PHONY: setup demo test test-slow check bench bench-attention ladder experiments clean
 
 setup: .venv/ready
 
@@ -26,8 +26,17 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+experiments: setup
+	$(BIN)/python -m benchmarks.experiments $(EXPERIMENT)
+
 bench: setup
-	$(BIN)/python benchmarks/run.py $(BENCH)
+	$(BIN)/python -m benchmarks.recipes $(BENCH)
+
+ladder: setup
+	$(BIN)/python -m benchmarks.ladder $(RUNG)
+
+bench-attention: setup
+	$(BIN)/python -m benchmarks.attention $(BENCH)
 
 clean:
 	rm -rf .venv runs .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,1 @@
+"""Time, memory and error of every efficient attention."""

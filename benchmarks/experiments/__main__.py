@@ -1,0 +1,91 @@
+"""Claims about attention that only an experiment can decide, each in some minutes.
+
+    make experiments                       all of them
+    make experiments EXPERIMENT=equal_heads
+
+Numbers land in benchmarks/results/experiments/NAME.json, figures in docs/experiments/NAME.svg. What takes whole
+translators is `make ladder`.
+"""
+
+import math
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from regardant.pictures import Curve, line_chart
+
+from ..records import RESULTS, commit, draw, keep, machine
+from . import data_size, depth, equal_heads, gradient_by_distance, norm_and_warmup, toy
+
+NATS = "loss, nats a token"
+
+
+def main(named: list[str]) -> None:
+    for name in named or list(EXPERIMENTS):
+        if name not in EXPERIMENTS:
+            sys.exit(f"there is no experiment {name}: take one of {', '.join(EXPERIMENTS)}")
+        measure, chart = EXPERIMENTS[name]
+        start, found = commit(), measure()
+        keep(
+            RESULTS / "experiments" / f"{name}.json",
+            {"experiment": name, **found, "machine": machine(), "commit": start},
+        )
+        draw(name, chart(found))
+
+
+def draw_gradients(found: dict[str, Any]) -> str:
+    curves = [
+        Curve(name, [(d, math.log10(max(n, 1e-12))) for d, n in zip(found["distances"], norms, strict=True)])
+        for name, norms in found["relative_gradient_norm"].items()
+    ]
+    return line_chart(
+        curves,
+        title="Gradient by distance",
+        x_label="tokens back",
+        y_label="gradient norm, log10, relative to one token back",
+    )
+
+
+def draw_heads(found: dict[str, Any]) -> str:
+    return line_chart(
+        _by_step(found["head_difference"], start=0),
+        title="How far heads are apart",
+        x_label="updates",
+        y_label="difference of the heads' query matrices, relative to their size",
+    )
+
+
+def draw_norms(found: dict[str, Any]) -> str:
+    curves = _by_step(found["loss"], start=toy.EVERY)
+    return line_chart(curves, title="Loss of deep stacks", x_label="updates", y_label=NATS)
+
+
+def draw_depths(found: dict[str, Any]) -> str:
+    curves = _by(found["depths"], found["loss"])
+    return line_chart(curves, title="Loss by depth", x_label="layers of encoder and decoder each", y_label=NATS)
+
+
+def draw_sizes(found: dict[str, Any]) -> str:
+    curves = _by([math.log10(size) for size in found["sequences"]], found["loss"])
+    return line_chart(curves, title="Loss by data", x_label="training sequences, log10", y_label=f"{NATS}, unseen ones")
+
+
+def _by(xs: list[float], series: dict[str, list[float]]) -> list[Curve]:
+    return [Curve(name, list(zip(xs, values, strict=True))) for name, values in series.items()]
+
+
+def _by_step(series: dict[str, list[float]], start: int) -> list[Curve]:
+    length = len(next(iter(series.values())))
+    return _by([start + toy.EVERY * number for number in range(length)], series)
+
+
+EXPERIMENTS: dict[str, tuple[Callable[[], dict[str, Any]], Callable[[dict[str, Any]], str]]] = {
+    "gradient_by_distance": (gradient_by_distance.measure, draw_gradients),
+    "equal_heads": (equal_heads.measure, draw_heads),
+    "norm_and_warmup": (norm_and_warmup.measure, draw_norms),
+    "depth": (depth.measure, draw_depths),
+    "data_size": (data_size.measure, draw_sizes),
+}
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,55 @@
+"""Does a Transformer need more data than a recurrent model? Both on ever more sequences, with as many updates."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regardant.models.base import Model
+from regardant.models.recurrent import RecurrentConfig
+
+from . import toy
+
+SIZES, STEPS, RATE, SEEDS, UNSEEN = [100, 300, 1000, 3000, 10_000], 600, 2e-3, 3, 500
+
+
+def measure() -> dict[str, Any]:
+    """Loss in nats a token on unseen sequences, by how many were seen, medians over seeds."""
+    return {
+        "sequences": SIZES,
+        "steps": STEPS,
+        "seeds": SEEDS,
+        "chance": round(toy.CHANCE, 3),
+        "parameters": {name: sum(p.numel() for p in build(0).parameters()) for name, build in MODELS.items()},
+        "loss": {name: [_median_loss(name, size) for size in SIZES] for name in MODELS},
+    }
+
+
+def _transformer(seed: int) -> Model:
+    return toy.build(seed, num_layers=2)
+
+
+def _recurrent(seed: int) -> Model:
+    torch.manual_seed(seed)
+    # Of about as many parameters.
+    config = RecurrentConfig.model_validate({"embedding_size": 64, "hidden_size": 112, "dropout": 0.0})
+    return config.build(toy.VOCAB_SIZE, toy.VOCAB_SIZE)
+
+
+MODELS = {"transformer": _transformer, "gru with attention": _recurrent}
+
+
+def _median_loss(name: str, size: int) -> float:
+    return toy.medians([[_loss_on_unseen(MODELS[name](seed), size, seed)] for seed in range(SEEDS)])[0]
+
+
+def _loss_on_unseen(model: Model, size: int, seed: int) -> float:
+    seen = toy.draw(torch.Generator().manual_seed(100 + seed), size)
+
+    def batch(generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        rows = torch.randint(size, (toy.BATCH_SIZE,), generator=generator)
+        return seen[0][rows], seen[1][rows]
+
+    toy.train(model, steps=STEPS, rate=RATE, warmup=100, batch=batch)
+    with torch.no_grad():
+        return float(toy.mean_loss(model, *toy.draw(torch.Generator().manual_seed(7), UNSEEN)))

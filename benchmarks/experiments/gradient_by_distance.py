@@ -1,0 +1,67 @@
+"""Does a gradient reach far-away tokens? The norm of d(u . last output) / d(input k tokens earlier).
+
+A vanilla RNN's fades with the distance, gates hold it longer, self-attention does not know distance. u is a random
+direction, and all see the past alone. Norms are relative to that one token back: at the token itself a residual stream
+has a way past its layers.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regardant.attention import View
+from regardant.layers.recurrent import RecurrentStack
+from regardant.layers.residual import open_stream
+from regardant.models.config import EncoderDecoderConfig
+from regardant.models.encoder import Encoder
+from regardant.positions import SinusoidalConfig
+
+LENGTH, SIZE, SEEDS = 128, 64, 10
+DISTANCES = [1, 2, 4, 8, 16, 32, 64, 120]
+
+LEAST = 1e-4
+"""A gradient below it one token back would be rounding, and so would all that is relative to it."""
+
+
+def measure() -> dict[str, Any]:
+    """Norms relative to that one token back, medians over fresh weights and inputs."""
+    curves = {name: _median_curve(name) for name in ("rnn", "gru", "lstm", "transformer")}
+    return {"distances": DISTANCES, "relative_gradient_norm": curves, "length": LENGTH, "size": SIZE, "seeds": SEEDS}
+
+
+def _median_curve(name: str) -> list[float]:
+    curves = torch.stack([_curve(name, seed) for seed in range(SEEDS)])
+    return [float(f"{value:.3g}") for value in curves.median(0).values.tolist()]
+
+
+def _curve(name: str, seed: int) -> Tensor:
+    torch.manual_seed(seed)
+    x = torch.randn(1, LENGTH, SIZE, requires_grad=True)
+    direction = torch.randn(SIZE)  # not ones: what a norm writes sums to a constant
+    (gradient,) = torch.autograd.grad((_last_output(name, x)[0] * direction).sum(), x)
+    norms = gradient[0].norm(dim=-1).flip(0)  # by distance
+    if norms[1] < LEAST:
+        raise ArithmeticError(f"{name}: the gradient one token back is {norms[1]:.2g}, which is rounding")
+    return norms[DISTANCES] / norms[1]
+
+
+def _last_output(name: str, x: Tensor) -> Tensor:
+    if name == "transformer":
+        config = EncoderDecoderConfig(preset=None, d_model=SIZE, d_ff=4 * SIZE, dropout=0.0, encoder={"num_layers": 2})
+        positions = SinusoidalConfig().build(
+            d_model=SIZE,
+            num_heads=config.num_heads,
+            head_size=SIZE // config.num_heads,
+            max_length=LENGTH,
+            causal=False,
+        )
+        encoder, view = Encoder(config, positions), View(causal=True)
+        stream = open_stream(config.residual, x + positions.embed(torch.arange(LENGTH)))
+        for layer in encoder.layers:
+            layer(stream, view)
+        said: Tensor = encoder.final_norm(stream.close())
+        return said[:, -1]
+    assert name in ("rnn", "gru", "lstm")
+    stack = RecurrentStack(name, SIZE, SIZE, num_layers=2, dropout=0.0)
+    return stack(x, stack.start(x))[0][:, -1]

@@ -1,0 +1,72 @@
+"""Reversing sequences of eight symbols: what the small experiments train on."""
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from regardant.models.config import EncoderDecoderConfig
+from regardant.models.encoder_decoder import EncoderDecoder
+
+VOCAB_SIZE, FIRST_SYMBOL, LENGTH, BATCH_SIZE, SOS = 12, 5, 8, 32, 1
+CHANCE = math.log(VOCAB_SIZE - FIRST_SYMBOL)
+"""The loss, in nats a token, of who knows nothing but the symbols."""
+
+EVERY = 20
+"""Updates between two numbers of a curve."""
+
+
+def build(seed: int, *, num_layers: int, **settings: object) -> EncoderDecoder:
+    """A small Transformer without dropout, from the seed."""
+    torch.manual_seed(seed)
+    sizes: dict[str, object] = {"preset": None, "d_model": 64, "num_heads": 4, "d_ff": 128, "dropout": 0.0}
+    stacks = {"encoder": {"num_layers": num_layers}, "decoder": {"num_layers": num_layers}}
+    model = EncoderDecoderConfig.model_validate({**sizes, **stacks, **settings}).build(VOCAB_SIZE, VOCAB_SIZE)
+    assert isinstance(model, EncoderDecoder)
+    return model
+
+
+def draw(generator: torch.Generator, size: int = BATCH_SIZE) -> tuple[Tensor, Tensor]:
+    """Sources [size, LENGTH] and targets [size, 1 + LENGTH]."""
+    source = torch.randint(FIRST_SYMBOL, VOCAB_SIZE, (size, LENGTH), generator=generator)
+    return source, torch.cat([torch.full((size, 1), SOS), source.flip(1)], 1)
+
+
+def mean_loss(model: torch.nn.Module, source: Tensor, target: Tensor) -> Tensor:
+    """Nats a token."""
+    loss: Tensor = model(source, target).total / target[:, 1:].numel()
+    return loss
+
+
+def train(
+    model: torch.nn.Module,
+    *,
+    steps: int,
+    rate: float,
+    warmup: int = 0,
+    batch: Callable[[torch.Generator], tuple[Tensor, Tensor]] = draw,
+    watch: Callable[[], float] | None = None,
+) -> list[float]:
+    """Adam; every EVERY updates the mean loss of the last ones, or what `watch` sees then and at the start."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=rate)
+    generator = torch.Generator().manual_seed(1)
+    curve, losses = [watch()] if watch else [], []
+    for step in range(1, steps + 1):
+        for group in optimizer.param_groups:
+            group["lr"] = rate * (min(1.0, step / warmup) if warmup else 1.0)
+        loss = mean_loss(model, *batch(generator))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        if step % EVERY == 0:
+            curve.append(watch() if watch else sum(losses) / len(losses))
+            losses = []
+    return [float(f"{value:.3g}") for value in curve]
+
+
+def medians(curves: list[list[float]]) -> list[float]:
+    """Of curves of as many seeds, point by point."""
+    values: list[float] = torch.tensor(curves).median(0).values.tolist()
+    return [float(f"{value:.3g}") for value in values]

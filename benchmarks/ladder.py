@@ -1,0 +1,103 @@
+"""The whole story on one corpus: every rung of `ladder/*` with one budget, compared, and held to what is claimed.
+
+    make ladder                              two and a half hours on two cores, and an hour for equal updates
+    make ladder RUNG="gru-fixed transformer" these alone
+
+A rung whose result and run are there is not trained again, so that what was interrupted goes on. Lands in
+benchmarks/results/ladder/*.json, with comparison.json of them all; figures in docs/experiments/.
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import regardant.run
+from regardant import config
+from regardant.pictures import Curve, line_chart
+
+from .recipes import Asked, measure
+from .records import RESULTS, ROOT, commit, draw, keep, machine
+
+FIXED, ATTENDING, TRANSFORMER = "gru-fixed", "gru-bahdanau", "transformer"
+
+EQUAL_UPDATES, ENCODERS = 2000, ("window", "linear", "performer")
+"""How long each of these and the Transformer train when steps and not minutes are the same."""
+
+GAIN, WITHIN, SIGNIFICANT = 5.0, 1.5, 0.05
+"""BLEU that attention has to gain; that an efficient encoder may lose; the p of a paired bootstrap."""
+
+
+def main(named: list[str]) -> None:
+    rungs = named or sorted(name.removeprefix("ladder/") for name in config.recipes() if name.startswith("ladder/"))
+    by_time = [Asked(f"ladder/{rung}") for rung in rungs]
+    by_updates = [Asked(f"ladder/{rung}", updates=EQUAL_UPDATES) for rung in (TRANSFORMER, *ENCODERS) if rung in rungs]
+    for asked in by_time + by_updates:
+        if not (asked.result.is_file() and asked.run.is_dir()):
+            measure(asked)
+    if named:
+        return
+    start = commit()
+    first = Asked(f"ladder/{FIXED}")
+    compared = compare([first, *(asked for asked in by_time if asked != first)], ROOT / "runs" / "ladder.html")
+    equal = compare(by_updates, ROOT / "runs" / "ladder-updates.html")
+    bars = [*of_attention(compared), *of_encoders(equal)]
+    whole = {"equal_minutes": compared, "equal_updates": equal, "bars": bars, "machine": machine(), "commit": start}
+    keep(RESULTS / "ladder" / "comparison.json", whole)
+    draw_curves(compared)
+    for one in bars:
+        print(f"{'pass' if one['pass'] else 'FAIL'}  {one['value']:6.2f}  {one['bar']}")
+    if not all(one["pass"] for one in bars):
+        sys.exit("a bar was missed, see FAIL above")
+
+
+def compare(asked: list[Asked], page: Path) -> dict[str, Any]:
+    """What `regardant compare --json` says, by rung; the first is what the others are held to."""
+    found = regardant.run.compare([one.run for one in asked], page).as_dict()["runs"]
+    return {one.recipe.removeprefix("ladder/"): run for one, run in zip(asked, found, strict=True)}
+
+
+def of_attention(runs: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Attention against one fixed context, and the Transformer against both."""
+    bleu = {rung: run["tests"]["test"]["bleu"] for rung, run in runs.items()}
+    gained = runs[ATTENDING]["tests"]["test"]["against_first"]
+    fixed, attending = (runs[rung]["tests"]["test"]["by_length"] for rung in (FIXED, ATTENDING))
+    longest = attending[-1]["bleu"] - fixed[-1]["bleu"]
+    yield bar(f"{ATTENDING} over {FIXED}, at least {GAIN}", gained["difference"], gained["difference"] >= GAIN)
+    yield bar(f"p of that, below {SIGNIFICANT}", gained["p"], gained["p"] < SIGNIFICANT)
+    yield bar("the same on the longest quarter, more", longest, longest > gained["difference"])
+    over = bleu[TRANSFORMER] - max(bleu[FIXED], bleu[ATTENDING])
+    yield bar(f"{TRANSFORMER} over both, above 0", over, over > 0)
+
+
+def of_encoders(runs: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Efficient encoders against the softmax after as many updates."""
+    for rung in ENCODERS:
+        difference = runs[rung]["tests"]["test"]["against_first"]["difference"]
+        yield bar(f"{rung} encoder from softmax, at least -{WITHIN}", difference, difference >= -WITHIN)
+
+
+def bar(name: str, value: float, kept: bool) -> dict[str, Any]:
+    return {"bar": name, "value": round(value, 3), "pass": kept}
+
+
+def draw_curves(runs: dict[str, Any]) -> None:
+    """BLEU by source length and loss by minutes: recurrence, recurrence with attention, attention alone."""
+    told = {rung: runs[rung] for rung in (FIXED, ATTENDING, TRANSFORMER)}
+    lengths = [
+        Curve(rung, [(sum(part["words"]) / 2, part["bleu"]) for part in run["tests"]["test"]["by_length"]])
+        for rung, run in told.items()
+    ]
+    draw("bleu_by_length", line_chart(lengths, title="BLEU by length", x_label="words of the source", y_label="BLEU"))
+    losses = [
+        Curve(rung, [(one["minutes"], one["loss"]) for one in run["validations"] if one["loss"] is not None])
+        for rung, run in told.items()
+    ]
+    draw(
+        "loss_by_minutes",
+        line_chart(losses, title="Loss by time", x_label="minutes", y_label="validation loss, nats a token"),
+    )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,75 @@
+"""The parts of the measurements that are quick: what they compute, what they name, and whether they can fail."""
+
+import pytest
+
+from benchmarks import ladder
+from benchmarks.attention.__main__ import slope
+from benchmarks.experiments import equal_heads, gradient_by_distance, toy
+from benchmarks.recipes import Asked
+
+
+def test_gradients_fade_in_a_recurrence_and_are_no_rounding_in_a_transformer(monkeypatch):
+    monkeypatch.setattr(gradient_by_distance, "SEEDS", 1)
+    curves = gradient_by_distance.measure()["relative_gradient_norm"]
+    assert all(curve[0] == 1 for curve in curves.values())
+    assert curves["rnn"][-1] < 1e-6 < 0.01 < curves["transformer"][-1]
+
+
+def test_a_gradient_that_is_rounding_is_refused(monkeypatch):
+    monkeypatch.setattr(gradient_by_distance, "LEAST", 1e9)
+    with pytest.raises(ArithmeticError, match="which is rounding"):
+        gradient_by_distance.measure()
+
+
+def test_heads_that_begin_alike_in_all_stay_alike_and_others_do_not(monkeypatch):
+    monkeypatch.setattr(equal_heads, "STEPS", 40)
+    found = equal_heads.measure()["head_difference"]
+    assert max(found["equal projections and outputs"]) < 1e-4
+    assert found["equal projections"][0] < 1e-4 < 0.01 < found["equal projections"][-1]
+    assert min(found["random"]) > 0.1
+
+
+def test_the_toy_is_learned():
+    curve = toy.train(toy.build(0, num_layers=1), steps=200, rate=3e-3)
+    assert curve[0] > 0.9 * toy.CHANCE and curve[-1] < 0.7 * toy.CHANCE
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_a_slope_is_the_power(power):
+    assert slope({n: 3.0 * n**power for n in (512, 2048, 4096, 16384)}) == pytest.approx(power)
+
+
+@pytest.mark.parametrize(
+    ("text", "asked", "name"),
+    [
+        ("demo", Asked("demo"), "demo"),
+        ("multi30k-en-de:2", Asked("multi30k-en-de", seed=2), "multi30k-en-de-seed-2"),
+        ("ladder/linear@2000", Asked("ladder/linear", updates=2000), "ladder/linear-2000-updates"),
+    ],
+)
+def test_what_to_train_has_a_name_of_its_own(text, asked, name):
+    assert Asked.parse(text) == asked and asked.name == name
+    train, evaluate = Asked("demo", seed=3, updates=7).commands()
+    assert train[:2] == ["train", "demo"] and evaluate[0] == "evaluate"
+    assert {"seed=3", "training.max_minutes=null", "training.max_updates=7"} <= set(train)
+
+
+def compared(bleu, difference, p, quarters):
+    by_length = [{"words": [1, 2], "bleu": one} for one in quarters]
+    against = {"difference": difference, "p": p}
+    return {"tests": {"test": {"bleu": bleu, "against_first": against, "by_length": by_length}}}
+
+
+def test_bars_of_the_ladder_pass_and_fail():
+    fixed = compared(20.0, None, None, [25.0, 15.0])
+    good = {
+        "gru-fixed": fixed,
+        "gru-bahdanau": compared(26, 6, 0.01, [29, 23]),
+        "transformer": compared(30, 10, 0.01, []),
+    }
+    assert all(one["pass"] for one in ladder.of_attention(good))
+    weak = compared(23.0, 3.0, 0.2, [29.0, 16.0])
+    bad = {"gru-fixed": fixed, "gru-bahdanau": weak, "transformer": compared(22, 2, 0.1, [])}
+    assert not any(one["pass"] for one in ladder.of_attention(bad))
+    encoders = {name: compared(0, by, 0.5, []) for name, by in zip(ladder.ENCODERS, (-1.4, -1.6, 2.0), strict=True)}
+    assert [one["pass"] for one in ladder.of_encoders(encoders)] == [True, False, True]

@@ -66,6 +66,8 @@ def test_a_foreign_library_is_forbidden_in_every_room_but_one(library, door):
         ("main('--help')", []),
         ("main('--version')", ["pydantic"]),  # typer reads options with it
         ("main('translate', '--help')", ["pydantic"]),
+        ("main('verify', '--help')", ["pydantic"]),
+        ("main('compare', '--help')", ["pydantic"]),
         ("main('recipes')", ["pydantic"]),
         ("main('train', 'no-such-recipe')", ["pydantic"]),
     ],

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from regardant.attention import KERNELS, Attention, AttentionConfig, ScaledDotProductConfig, View, kernels
+from regardant.attention.cosine import CosineConfig
 from regardant.attention.linear import LinearConfig
 from regardant.attention.linformer import LinformerConfig
 from regardant.attention.lsh import LSHConfig
@@ -33,6 +34,7 @@ LONGEST = LENGTHS[-1]
 MECHANISMS: dict[str, AttentionConfig] = {
     "sdpa": ScaledDotProductConfig(),
     "matmul": ScaledDotProductConfig(),
+    "cosine": CosineConfig(),
     "window": WindowConfig(window=256),
     "strided": StridedConfig(),
     "sparse": SparseConfig(),
@@ -45,7 +47,7 @@ MECHANISMS: dict[str, AttentionConfig] = {
 EXACT = ("sdpa", "matmul")
 """With PyTorch's flash kernel, and with the matrix spelled out."""
 
-NO_ESTIMATE = EXACT
+NO_ESTIMATE = (*EXACT, "cosine")
 """Exact, or another function of queries and keys altogether: nothing that could be off."""
 
 LONGEST_MATRIX = 4096

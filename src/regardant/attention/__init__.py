@@ -6,6 +6,7 @@ named to `regardant.load(run, plugins=[...])` or `--plugin`.
 
 from regardant.attention import (
     additive,
+    cosine,
     entmax,
     general,
     hard,
@@ -35,6 +36,7 @@ __all__ = [
     "ScaledDotProductConfig",
     "View",
     "additive",
+    "cosine",
     "entmax",
     "general",
     "hard",

@@ -35,7 +35,7 @@ def main(named: list[str]) -> None:
 
 def draw_gradients(found: dict[str, Any]) -> str:
     curves = [
-        Curve(name, [(d, math.log10(max(n, 1e-12))) for d, n in zip(found["distances"], norms, strict=True)])
+        Curve(name, [(d, math.log10(n)) for d, n in zip(found["distances"], norms, strict=True)])
         for name, norms in found["relative_gradient_norm"].items()
     ]
     return line_chart(

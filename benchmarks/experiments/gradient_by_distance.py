@@ -37,8 +37,8 @@ def _median_curve(name: str) -> list[float]:
 
 def _curve(name: str, seed: int) -> Tensor:
     torch.manual_seed(seed)
-    x = torch.randn(1, LENGTH, SIZE, requires_grad=True)
-    direction = torch.randn(SIZE)  # not ones: what a norm writes sums to a constant
+    x = torch.randn(1, LENGTH, SIZE, dtype=torch.float64, requires_grad=True)  # whose smallest numbers are 1e-308
+    direction = torch.randn(SIZE, dtype=torch.float64)  # not ones: what a norm writes sums to a constant
     (gradient,) = torch.autograd.grad((_last_output(name, x)[0] * direction).sum(), x)
     norms = gradient[0].norm(dim=-1).flip(0)  # by distance
     if norms[1] < LEAST:
@@ -56,12 +56,12 @@ def _last_output(name: str, x: Tensor) -> Tensor:
             max_length=LENGTH,
             causal=False,
         )
-        encoder, view = Encoder(config, positions), View(causal=True)
+        encoder, view = Encoder(config, positions).double(), View(causal=True)
         stream = open_stream(config.residual, x + positions.embed(torch.arange(LENGTH)))
         for layer in encoder.layers:
             layer(stream, view)
         said: Tensor = encoder.final_norm(stream.close())
         return said[:, -1]
     assert name in ("rnn", "gru", "lstm")
-    stack = RecurrentStack(name, SIZE, SIZE, num_layers=2, dropout=0.0)
+    stack = RecurrentStack(name, SIZE, SIZE, num_layers=2, dropout=0.0).double()
     return stack(x, stack.start(x))[0][:, -1]

@@ -10,7 +10,7 @@ from regardant.models.recurrent import RecurrentConfig
 
 from . import toy
 
-SIZES, STEPS, RATE, SEEDS, UNSEEN = [100, 300, 1000, 3000, 10_000], 600, 2e-3, 3, 500
+SIZES, STEPS, RATE, SEEDS, UNSEEN = [10, 30, 100, 300, 1000], 400, 2e-3, 3, 500
 
 
 def measure() -> dict[str, Any]:
@@ -32,7 +32,7 @@ def _transformer(seed: int) -> Model:
 def _recurrent(seed: int) -> Model:
     torch.manual_seed(seed)
     # Of about as many parameters.
-    config = RecurrentConfig.model_validate({"embedding_size": 64, "hidden_size": 112, "dropout": 0.0})
+    config = RecurrentConfig.model_validate({"embedding_size": 64, "hidden_size": 96, "dropout": 0.0})
     return config.build(toy.VOCAB_SIZE, toy.VOCAB_SIZE)
 
 

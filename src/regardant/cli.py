@@ -29,6 +29,8 @@ Given once: a .jsonl, .parquet, .csv or .tsv table with columns named source and
 columns, source first, needs no line of names."""
 MINE_HELP = """Check scaled dot-product attention of your own: function(q, k, v) of tensors [n, d], [m, d] and [m, e]
 gives [n, e]. It may take mask=, [n, m], True where a query may see a key."""
+ENGINE_HELP = """What searches: torch, or ctranslate2, which the model is exported to once. Its weights are int8 unless
+ctranslate2-float32 or the like is given."""
 LINES_AT_ONCE = 512
 UTF8_BOM = b"\xef\xbb\xbf"
 
@@ -50,6 +52,7 @@ RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 BeamSize = Annotated[int | None, typer.Option(min=1, metavar="N", help="Hypotheses followed at once; 1 is greedy.")]
 Penalty = Annotated[float | None, typer.Option(min=0, metavar="ALPHA", help=PENALTY_HELP)]
+Engine = Annotated[str, typer.Option(metavar="NAME", help=ENGINE_HELP)]
 
 
 @app.callback(invoke_without_command=True)
@@ -108,6 +111,7 @@ def evaluate(
     data: Annotated[list[Path] | None, typer.Option(metavar="FILE", help=DATA_HELP)] = None,
     beam_size: BeamSize = None,
     length_penalty: Penalty = None,
+    engine: Engine = "torch",
     as_json: AsJson = False,
 ) -> None:
     """Score translations of the run's test sets. BLEU, chrF and TER with their signatures; what was scored is
@@ -116,7 +120,7 @@ def evaluate(
     from regardant.tasks.translation.evaluation import told
 
     tested = read_test_set(data) if data else None
-    scores = load(run).evaluate(data=tested, beam_size=beam_size, length_penalty=length_penalty)
+    scores = load(run).evaluate(data=tested, engine=engine, beam_size=beam_size, length_penalty=length_penalty)
     if as_json:  # the first set's scores, and beside them the other sets by name
         first, *others = scores
         _print_json({**scores[first], **{name: scores[name] for name in others}})
@@ -169,6 +173,7 @@ def translate(
         int | None, typer.Option(min=0, metavar="N", help="No N tokens in a row twice; 0 allows every repetition.")
     ] = None,
     prefix: Annotated[str | None, typer.Option(metavar="TEXT", help="How every translation must begin.")] = None,
+    engine: Engine = "torch",
     score: Annotated[
         Path | None,
         typer.Option(
@@ -192,9 +197,8 @@ def translate(
         "nbest": nbest,
         "no_repeat_ngram_size": no_repeat_ngram_size,
     }
-    if score is not None and (
-        with_scores or prefix is not None or any(value is not None for value in options.values())
-    ):
+    given = with_scores or prefix is not None or engine != "torch" or any(one is not None for one in options.values())
+    if score is not None and given:
         raise ConfigError("--score writes no translations: leave out all other options but --json")
     loaded = load(run)
     lines = _lines((one.encode(errors="surrogateescape") for one in text) if text else sys.stdin.buffer)
@@ -205,12 +209,31 @@ def translate(
     done = 0
     while batch := list(islice(lines, at_once)):
         prefixes = None if prefix is None else [prefix] * len(batch)
-        for number, translation in enumerate(loaded.translate(batch, prefixes=prefixes, **options), done + 1):
+        for number, translation in enumerate(
+            loaded.translate(batch, prefixes=prefixes, engine=engine, **options), done + 1
+        ):
             for note in translation.notes:
                 _say(f"line {number}: {note}")
             _print_translation(translation, with_scores, as_json)
         sys.stdout.flush()
         done += len(batch)
+
+
+@app.command()
+def export(
+    run: RunFolder,
+    to: Annotated[str, typer.Option(metavar="FORMAT", help="ctranslate2.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to make.")],
+    quantization: Annotated[
+        str, typer.Option(metavar="TYPE", help="How weights are stored: int8, int16, float16, bfloat16 or float32.")
+    ] = "int8",
+) -> None:
+    """Write the model of a run for another program. ctranslate2: a folder that ctranslate2.Translator opens, and the
+    tokenizer beside it."""
+    from regardant.run import load
+
+    load(run).export(to, out, quantization)
+    _say(f"wrote {out}")
 
 
 @app.command()

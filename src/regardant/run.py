@@ -1,4 +1,4 @@
-"""A run folder is the only handle: train into it, load it, translate, evaluate, compare.
+"""A run folder is the only handle: train into it, load it, translate, evaluate, compare, export.
 
 RUN/run.yaml             what was asked, what it became, what was decided by measuring, the data's fingerprints
 RUN/tokenizer.json       both vocabularies
@@ -7,6 +7,7 @@ RUN/metrics.jsonl        every number of training
 RUN/checkpoints/         what resuming needs
 RUN/data/                the text and its tokens
 RUN/evaluation/          hypotheses beside sources and references, and their scores
+RUN/engines/             the model as other programs decode it
 """
 
 import json
@@ -34,6 +35,7 @@ from regardant.generation.config import GenerationConfig
 from regardant.tasks.translation.comparison import Comparison, compare_runs
 from regardant.tasks.translation.comparison_page import page as comparison_page
 from regardant.tasks.translation.config import TranslationConfig
+from regardant.tasks.translation.engines import Engines
 from regardant.tasks.translation.evaluation import (
     TestSet,
     choose_on_validation,
@@ -56,7 +58,6 @@ BUDGET = {"max_minutes", "max_updates", "max_epochs", "patience", "keep_checkpoi
 
 UNFINISHED = ".regardant-unfinished"
 """Marks a folder as ours until its run.yaml is there."""
-
 
 FREE_OF_WEIGHTS = {"dropout", "embedding_dropout", "feed_forward_dropout"}
 """Of a model: what may change where training goes on from an earlier run."""
@@ -125,11 +126,20 @@ class Run:
         use_kernel(translator.model, self.record.decided.kernel)
         return translator
 
+    @cached_property
+    def engines(self) -> Engines:
+        """The translator by what searches: torch, or an engine that it is exported to."""
+        return Engines(self.translator, self.folder / "engines")
+
     def translate(
-        self, lines: Sequence[str], *, prefixes: Sequence[str] | None = None, **generation: Any
+        self, lines: Sequence[str], *, prefixes: Sequence[str] | None = None, engine: str = "torch", **generation: Any
     ) -> list[Translation]:
         """A translation a line; see `generation` for what may be given, as beam_size=5, nbest=3."""
-        return self.translator.translate(lines, self.generation(**generation), prefixes)
+        return self.engines.on(engine).translate(lines, self.generation(**generation), prefixes)
+
+    def export(self, to: str, folder: Path, quantization: str = "int8") -> None:
+        """Write the model to a new folder in another program's format: `ctranslate2`."""
+        self.engines.export(to, folder, quantization)
 
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[float]:
         """Log-probability of each target given its source, in nats."""
@@ -144,7 +154,9 @@ class Run:
             GenerationConfig, {**self.config.generation.model_dump(), **changed}, origin="generation"
         )
 
-    def evaluate(self, *, data: TestSet | None = None, **generation: Any) -> dict[str, dict[str, Any]]:
+    def evaluate(
+        self, *, data: TestSet | None = None, engine: str = "torch", **generation: Any
+    ) -> dict[str, dict[str, Any]]:
         """Scores by name of the test set: the run's own ones, or `data`. Everything is kept in RUN/evaluation."""
         text = self.folder / "data" / "text"
         splits = Splits.load(text) if (text / MARKER).is_file() else None
@@ -154,14 +166,10 @@ class Run:
             raise ConfigError(f"--data {data.name} has the name of a test set of {self.folder}: rename the file")
         alignment = choose_on_validation(self.translator, text, splits) if splits is not None and not data else None
         tested = [data] if data is not None else test_sets(text, splits) if splits is not None else []
+        translator, kept, asked = self.engines.on(engine), self.folder / "evaluation", self.generation(**generation)
         return {
             one.name: evaluate_translator(
-                self.translator,
-                one,
-                self.folder / "evaluation",
-                generation=self.generation(**generation),
-                metrics=self.config.evaluation,
-                alignment=alignment,
+                translator, one, kept, generation=asked, metrics=self.config.evaluation, alignment=alignment
             )
             for one in tested
         }

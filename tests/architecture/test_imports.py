@@ -14,7 +14,7 @@ import regardant
 ROOT = Path(__file__).parents[2]
 PACKAGE = Path(regardant.__file__).parent
 PROGRAMS = Path(sys.executable).parent
-DOORS = {"sacrebleu": "evaluation", "lightning_fabric": "training", "typer": "cli"}
+DOORS = {"sacrebleu": "evaluation", "lightning_fabric": "training", "typer": "cli", "ctranslate2": "interop"}
 ASSETS = {"recipes"}
 """Folders of the package that hold no code."""
 

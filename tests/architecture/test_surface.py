@@ -15,7 +15,7 @@ from regardant.tasks.translation.config import TranslationConfig
 
 ROOT = Path(__file__).parents[2]
 TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-VERBS = ["compare", "demo", "evaluate", "plan", "recipes", "train", "translate", "verify"]
+VERBS = ["compare", "demo", "evaluate", "export", "plan", "recipes", "train", "translate", "verify"]
 RECIPES = list(config.recipes())
 SCHEMAS = {"translation": TranslationConfig}
 """By task."""

@@ -327,6 +327,25 @@ def test_score_prints_the_log_probability_of_each_given_translation(regardant, c
     assert [json.loads(line)["target"] for line in as_json.lines] == targets
 
 
+def test_an_engine_translates_evaluates_and_is_exported(regardant, own_run, tmp_path):
+    ours = regardant("translate", own_run, "--with-scores", *SENTENCES)
+    theirs = regardant("translate", own_run, "--with-scores", "--engine", "ctranslate2-float32", *SENTENCES)
+    assert (theirs.code, theirs.err, theirs.out) == (0, "", ours.out)
+    assert json.loads(regardant("evaluate", own_run, "--engine", "ctranslate2", "--json").out)["sentences"] == 8
+    said = regardant("export", own_run, "--to", "ctranslate2", "--out", tmp_path / "e", "--quantization", "int16")
+    assert (said.code, said.out, said.err) == (0, "", f"wrote {tmp_path / 'e'}\n")
+    assert (tmp_path / "e" / "model.bin").is_file()
+    again = regardant("export", own_run, "--to", "ctranslate2", "--out", tmp_path / "e")
+    assert (again.code, len(again.err.splitlines())) == (2, 1)
+
+
+def test_scoring_takes_no_engine(regardant, tiny_run, tmp_path):
+    (tmp_path / "given.fr").write_text("le chat\n", encoding="utf-8")
+    said = regardant("translate", tiny_run, "--score", tmp_path / "given.fr", "--engine", "ctranslate2", "the cat")
+    assert (said.code, said.out) == (2, "")
+    assert "leave out all other options but --json" in said.err
+
+
 def test_a_pipe_that_is_closed_early_ends_the_program_quietly(tiny_run):
     lines = b"the cat sat .\n" * 3000
     with program(

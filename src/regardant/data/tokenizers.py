@@ -79,8 +79,9 @@ class Tokenizer:
         self.backend = backend
         vocabulary = backend.get_vocab(with_added_tokens=False)
         self.vocab_size = len(vocabulary)
-        self._pieces = sorted(vocabulary, key=vocabulary.__getitem__)
-        self._bytes = [piece.encode() for piece in self._pieces]
+        self.pieces = sorted(vocabulary, key=vocabulary.__getitem__)
+        """The vocabulary by id, each piece as the library spells it. No two are alike."""
+        self._bytes = [piece.encode() for piece in self.pieces]
         self._bytes[: len(SPECIAL_TOKENS)] = [b""] * len(SPECIAL_TOKENS)
         self._bytes[UNK] = UNKNOWN.get(config.kind, "").encode()
         if config.kind not in UNKNOWN:
@@ -160,8 +161,8 @@ class Tokenizer:
     def _readable(self, token: int) -> str:
         raw = self._bytes[token]
         if token < len(SPECIAL_TOKENS) or len(raw) != 1:
-            return self._pieces[token].replace(" ", "▁")
-        return chr(raw[0]).replace(" ", "▁") if 32 <= raw[0] < 127 else self._pieces[token]
+            return self.pieces[token].replace(" ", "▁")
+        return chr(raw[0]).replace(" ", "▁") if 32 <= raw[0] < 127 else self.pieces[token]
 
     def _require_size(self) -> None:
         asked, got, kind = self.config.vocab_size, self.vocab_size, self.config.kind
@@ -170,7 +171,7 @@ class Tokenizer:
         if asked > got:
             limit = f"at most {got}: set vocab_size to {got} or less"
         else:
-            characters = sum(len(piece) == 1 for piece in self._pieces)
+            characters = sum(len(piece) == 1 for piece in self.pieces)
             # The unigram trainer prunes nothing unless it has one place to spare.
             least = len(SPECIAL_TOKENS) + len(BYTES) + characters + (kind == "unigram")
             limit = f"at least {least}, for its characters alone: set vocab_size to {least} or more"

@@ -1,7 +1,11 @@
-"""From sources to their best targets: one padded batch, or any number of sentences.
+"""From sources to their best targets: one padded batch, or any number of sentences, by whatever searches.
 
 Shape legend: B sentences, S source length.
 """
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor
@@ -15,6 +19,34 @@ from regardant.generation.constraints import Constraints
 from regardant.generation.greedy import greedy_search
 from regardant.generation.hypothesis import Hypothesis
 from regardant.models.base import SequenceToSequence
+
+
+class Searcher(Protocol):
+    """What finds targets: a model's own decoding, or an engine that it was exported to."""
+
+    @property
+    def name(self) -> str:
+        """What an evaluation notes down beside its scores."""
+
+    def search(
+        self, sources: list[list[int]], prefixes: list[list[int]], config: GenerationConfig, max_length: int
+    ) -> list[list[Hypothesis]]:
+        """What `generate` finds, for any number of sources, each ending with EOS; in their order."""
+
+
+@dataclass(frozen=True)
+class ModelSearcher:
+    """A model in evaluation mode, and the device it is on."""
+
+    name: ClassVar[str] = "torch"
+
+    model: SequenceToSequence
+    device: torch.device
+
+    def search(
+        self, sources: list[list[int]], prefixes: list[list[int]], config: GenerationConfig, max_length: int
+    ) -> list[list[Hypothesis]]:
+        return generate_all(self.model, sources, config, self.device, prefixes=prefixes, max_length=max_length)
 
 
 def generate(
@@ -33,7 +65,7 @@ def generate(
     Raises DataError for a prefix that cannot be written, RunError where the model's scores are NaN.
     """
     prefixes = [[] for _ in source] if prefixes is None else prefixes
-    limits = length_limits(source, config, prefixes, max_length)
+    limits = length_limits((source != PAD).sum(1).tolist(), config, prefixes, max_length)
     with torch.inference_mode():
         constraints = Constraints(prefixes, config.no_repeat_ngram_size, source.device)
         if config.beam_size > 1:
@@ -67,14 +99,14 @@ def generate_all(
 
 
 def length_limits(
-    source: Tensor, config: GenerationConfig, prefixes: list[list[int]], max_length: int | None
+    lengths: Sequence[int], config: GenerationConfig, prefixes: list[list[int]], max_length: int | None
 ) -> list[int]:
     """The most tokens of each target, EOS counted: from its own source's length, EOS counted and padding not.
 
     Never more than the model can write, never less than the prefix.
     """
     limits = []
-    for length, prefix in zip((source != PAD).sum(1).tolist(), prefixes, strict=True):
+    for length, prefix in zip(lengths, prefixes, strict=True):
         if not {PAD, SOS, EOS}.isdisjoint(prefix):
             raise DataError(f"a forced prefix holds the ids {prefix}: leave out PAD, SOS and EOS ({PAD}, {SOS}, {EOS})")
         limit = int(length * config.max_length_ratio) + config.max_length_extra

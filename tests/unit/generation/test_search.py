@@ -97,11 +97,10 @@ def test_the_model_runs_in_inference_mode(table_model):
     assert modes == {True}
 
 
-def test_a_limit_counts_the_real_source_with_its_end():
+def test_a_limit_grows_with_the_source_and_ends_with_the_model():
     config = GenerationConfig(max_length_ratio=1.5, max_length_extra=4)
-    source = torch.tensor([[5, 6, EOS], [EOS, PAD, PAD]])
-    assert length_limits(source, config, [[], []], None) == [8, 5]
-    assert length_limits(source, config, [[], []], 6) == [6, 5]
+    assert length_limits([3, 1], config, [[], []], None) == [8, 5]
+    assert length_limits([3, 1], config, [[], []], 6) == [6, 5]
 
 
 def test_a_limit_grows_to_the_prefix(table_model):

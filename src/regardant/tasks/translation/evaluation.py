@@ -88,6 +88,7 @@ def evaluate_translator(
         "split": sum(translation.pieces > 1 for translation in translations),
         "unfinished": sum(not translation.finished for translation in translations),
         "sentences_per_second": round(len(hypotheses) / seconds, 2),
+        "engine": translator.searcher.name,
         "beam_size": generation.beam_size,
         "length_penalty": generation.length_penalty,
     }

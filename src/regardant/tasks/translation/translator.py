@@ -13,7 +13,7 @@ from regardant.errors import DataError
 from regardant.generation.config import GenerationConfig
 from regardant.generation.hypothesis import Hypothesis
 from regardant.generation.scoring import score_pairs
-from regardant.generation.search import batches_of_like_length, generate_all
+from regardant.generation.search import ModelSearcher, Searcher, batches_of_like_length
 from regardant.models import Model
 
 SENTENCE_END = re.compile(r"(?<=[.!?…。！？])(?=\s)")
@@ -68,10 +68,16 @@ class Translation:
 
 
 class Translator:
-    """A model with its tokenizers. Makes no difference between one line and many."""
+    """A model with its tokenizers, and what searches for translations: the model itself unless another is given.
 
-    def __init__(self, model: Model, tokenizers: Tokenizers, device: torch.device) -> None:
+    Makes no difference between one line and many.
+    """
+
+    def __init__(
+        self, model: Model, tokenizers: Tokenizers, device: torch.device, searcher: Searcher | None = None
+    ) -> None:
         self.model, self.tokenizers, self.device = model.eval().to(device), tokenizers, device
+        self.searcher = searcher or ModelSearcher(model, device)
         self.max_length = model.config.max_length
 
     def translate(
@@ -87,9 +93,7 @@ class Translator:
         for number, part in enumerate(parts):
             forced = self._forced(prefixes[number]) if prefixes is not None else []
             starts += [[] if index else forced for index in range(len(part))]
-        found = iter(
-            generate_all(self.model, sources, generation, self.device, prefixes=starts, max_length=self.max_length - 1)
-        )
+        found = iter(self.searcher.search(sources, starts, generation, self.max_length - 1))
         return [self._translation(line, [next(found) for _ in part]) for line, part in zip(lines, parts, strict=True)]
 
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[float]:

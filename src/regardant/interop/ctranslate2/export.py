@@ -1,0 +1,78 @@
+"""A model as a folder that CTranslate2 reads.
+
+FOLDER/model.bin, config.json, *_vocabulary.json    CTranslate2's own
+FOLDER/tokenizer.json                               how text becomes the vocabulary's tokens, and text again
+FOLDER/origin.sha256                                which weights it was made of, and by which versions
+
+Everything is written beside its place and renamed into it, so that a reader meets a whole folder or none.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from regardant.data.tokenizers import Tokenizers
+from regardant.errors import ConfigError, RunError
+from regardant.interop.ctranslate2.specification import specify
+from regardant.models import Model
+
+QUANTIZATIONS = ("int8", "int16", "float16", "bfloat16", "float32")
+"""How weights are stored. What a machine cannot compute with, CTranslate2 widens when it reads it."""
+
+ORIGIN = "origin.sha256"
+
+
+def export(model: Model, tokenizers: Tokenizers, folder: Path, quantization: str) -> None:
+    """Make `folder`.
+
+    Raises RunError where it holds something and for a model that CTranslate2 cannot compute, ConfigError for a
+    quantization that there is not.
+    """
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise RunError(f"{folder} is not empty: give another --out, or remove it")
+    _write(model, tokenizers, folder, quantization)
+
+
+def exported(model: Model, tokenizers: Tokenizers, folder: Path, quantization: str) -> None:
+    """See to it that `folder` holds these very weights: exported before, or now. Raises as `export`."""
+    with suppress(OSError):
+        if (folder / ORIGIN).read_text(encoding="ascii") == _origin(model):
+            return
+    _write(model, tokenizers, folder, quantization)
+
+
+def _write(model: Model, tokenizers: Tokenizers, folder: Path, quantization: str) -> None:
+    if quantization not in QUANTIZATIONS:
+        raise ConfigError(f"there is no quantization {quantization}: take {', '.join(QUANTIZATIONS)}")
+    spec = specify(model, tokenizers)
+    spec.validate()
+    spec.optimize(quantization=quantization)
+    with _replacing(folder) as part:
+        spec.save(str(part))
+        tokenizers.save(part / "tokenizer.json")
+        (part / ORIGIN).write_text(_origin(model), encoding="ascii")
+
+
+def _origin(model: Model) -> str:
+    digest = hashlib.sha256(" ".join(version(package) for package in ("regardant", "ctranslate2")).encode())
+    for name, tensor in model.state_dict().items():
+        digest.update(name.encode())
+        digest.update(tensor.float().cpu().numpy().tobytes())
+    return digest.hexdigest()
+
+
+@contextmanager
+def _replacing(folder: Path) -> Iterator[Path]:
+    """A new folder that takes the place of `folder` when the block ends well."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as scratch:
+        part = Path(scratch) / "new"
+        part.mkdir()
+        yield part
+        with suppress(FileNotFoundError):
+            os.rename(folder, Path(scratch) / "old")
+        os.rename(part, folder)

@@ -1,0 +1,173 @@
+"""CTranslate2's beam search behind the same promise as our own.
+
+Both take the 2 W best continuations of W beams, keep W that do not end, and rank by log-probability / length ** alpha
+with EOS counted. They differ where CTranslate2
+
+- forbids tokens before the softmax, which deals their probability out to the others: scores then are not the model's.
+  Ours keeps it;
+- counts a forced prefix as certain. Ours counts what the model thinks of it;
+- takes one length limit for a whole batch, and ranks a hypothesis that the limit cut among those that ended. Ours has
+  a limit for every sentence, and what was cut comes last;
+- is done when W hypotheses have ended. Ours goes on while a live one is better than those.
+
+So a sentence is first searched freely: nothing is forbidden, nothing forced, and the limit is the batch's. Where that
+will not do (a prefix, n-grams that must not repeat) or did not (a hypothesis that was cut, is too long or holds a token
+that is never written), it is searched carefully: with others of its own limit, until 2 W have ended, and what was
+found is scored once more by teacher forcing and ranked by that.
+
+Shape legend: W beams.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ctranslate2
+
+from regardant.data.tokenizers import Tokenizers
+from regardant.data.vocabulary import EOS
+from regardant.generation.config import GenerationConfig
+from regardant.generation.constraints import NEVER_WRITTEN
+from regardant.generation.hypothesis import Hypothesis, impossible
+from regardant.generation.search import batches_of_like_length, length_limits
+from regardant.interop.ctranslate2.threads import Threads
+
+BATCH_TOKENS = 1024
+"""Of sources in a batch, padding counted."""
+IMPOSSIBLE = -1e9
+"""Less than any text's log-probability: what CTranslate2 gives to a forbidden token, or a copy of a forced prefix."""
+
+Found = list[tuple[list[int], float]]
+"""Of each hypothesis: the tokens after SOS, with EOS where it was written, and what they sum to in CTranslate2."""
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """What is asked of one search."""
+
+    source: list[str]
+    """Without EOS, which CTranslate2 adds."""
+    prefix: list[int]
+    limit: int
+    """Most tokens of its target, with EOS."""
+
+
+class CTranslate2Searcher:
+    """An exported model: implements `generation.search.Searcher`."""
+
+    def __init__(self, folder: Path, tokenizers: Tokenizers, threads: Threads, device: str) -> None:
+        self.name = folder.name
+        self.sources, self.targets = tokenizers.source.pieces, tokenizers.target.pieces
+        self.ids = {piece: token for token, piece in enumerate(self.targets)}
+        self.threads = threads
+        self.engine = ctranslate2.Translator(
+            str(folder), device=device, inter_threads=threads.batches, intra_threads=threads.a_batch
+        )
+
+    def search(
+        self, sources: list[list[int]], prefixes: list[list[int]], config: GenerationConfig, max_length: int
+    ) -> list[list[Hypothesis]]:
+        """See Searcher. Raises DataError for a prefix that cannot be written, RunError where scores are NaN."""
+        limits = length_limits([len(source) for source in sources], config, prefixes, max_length)
+        sentences = [
+            Sentence([self.sources[token] for token in source[:-1]], prefix, limit)
+            for source, prefix, limit in zip(sources, prefixes, limits, strict=True)
+        ]
+        free = [row for row, one in enumerate(sentences) if not one.prefix and not config.no_repeat_ngram_size]
+        found = {
+            row: hypotheses
+            for row, hypotheses in self._search_freely(sentences, free, config)
+            if all(_will_do(hypothesis, sentences[row]) for hypothesis in hypotheses)
+        }
+        if rest := [row for row in range(len(sentences)) if row not in found]:
+            found.update(self._search_carefully(sentences, rest, config))
+        return [found[row] for row in range(len(sentences))]
+
+    def _search_freely(
+        self, sentences: list[Sentence], rows: list[int], config: GenerationConfig
+    ) -> Iterator[tuple[int, list[Hypothesis]]]:
+        for row, found in self._search(sentences, [rows], config, num_hypotheses=config.nbest):
+            yield row, [Hypothesis.of(tokens, total, config.length_penalty) for tokens, total in found]
+
+    def _search_carefully(
+        self, sentences: list[Sentence], rows: list[int], config: GenerationConfig
+    ) -> Iterator[tuple[int, list[Hypothesis]]]:
+        groups = defaultdict(list)
+        for row in rows:  # beside a sentence with a prefix, one without is searched otherwise
+            groups[sentences[row].limit, bool(sentences[row].prefix)].append(row)
+        wide = {"patience": 2, "num_hypotheses": 2 * config.beam_size} if config.beam_size > 1 else {}
+        searched = self._search(
+            sentences,
+            list(groups.values()),
+            config,
+            suppress_sequences=[[self.targets[token]] for token in NEVER_WRITTEN],
+            no_repeat_ngram_size=config.no_repeat_ngram_size,
+            **wide,
+        )
+        possible = [(row, tokens) for row, found in searched for tokens, total in found if total > IMPOSSIBLE]
+        hypotheses: dict[int, list[Hypothesis]] = {row: [] for row in rows}
+        for (row, tokens), total in zip(possible, self._totals(sentences, possible), strict=True):
+            hypotheses[row].append(Hypothesis.of(tokens, total, config.length_penalty))
+        for row, unsorted in hypotheses.items():
+            if not unsorted:
+                raise impossible()
+            yield row, sorted(unsorted, key=lambda one: (one.finished, one.score), reverse=True)[: config.nbest]
+
+    def _search(
+        self, sentences: list[Sentence], groups: list[list[int]], config: GenerationConfig, **options: Any
+    ) -> Iterator[tuple[int, Found]]:
+        """Each row of the groups with its hypotheses; a batch is of one group."""
+        waiting: list[tuple[int, Any]] = []
+        for rows in groups:
+            lengths = [len(sentences[row].source) + 1 for row in rows]
+            share = math.ceil(sum(lengths) / self.threads.batches)  # of few sentences, so that no thread is idle
+            for batch in batches_of_like_length(lengths, min(BATCH_TOKENS, share)):
+                chosen = [rows[index] for index in batch]
+                results = self.engine.translate_batch(
+                    [sentences[row].source for row in chosen],
+                    [[self.targets[token] for token in sentences[row].prefix] for row in chosen],
+                    asynchronous=True,
+                    beam_size=config.beam_size,
+                    length_penalty=config.length_penalty,
+                    max_input_length=0,
+                    min_decoding_length=0,
+                    max_decoding_length=max(sentences[row].limit for row in chosen),
+                    return_end_token=True,
+                    return_scores=True,
+                    **options,
+                )
+                waiting += zip(chosen, results, strict=True)
+        for row, result in waiting:
+            done = result.result()
+            written = [[self.ids[piece] for piece in pieces] for pieces in done.hypotheses]
+            yield (
+                row,
+                [
+                    (tokens, score * len(tokens) ** config.length_penalty)
+                    for tokens, score in zip(written, done.scores, strict=True)
+                ],
+            )
+
+    def _totals(self, sentences: list[Sentence], written: list[tuple[int, list[int]]]) -> list[float]:
+        """Log-probability of the tokens after SOS that were written for each row, by teacher forcing."""
+        results = self.engine.score_batch(
+            [sentences[row].source for row, _ in written],
+            [[self.targets[token] for token in tokens if token != EOS] for _, tokens in written],
+            max_batch_size=BATCH_TOKENS,
+            batch_type="tokens",
+            max_input_length=0,
+        )
+        # CTranslate2 adds an EOS to every target, also to one that was cut.
+        return [sum(result.log_probs[: len(tokens)]) for result, (_, tokens) in zip(results, written, strict=True)]
+
+
+def _will_do(hypothesis: Hypothesis, sentence: Sentence) -> bool:
+    """Whether careful search would have found the same."""
+    return (
+        hypothesis.finished
+        and len(hypothesis.tokens) < sentence.limit
+        and set(NEVER_WRITTEN).isdisjoint(hypothesis.tokens)
+    )

@@ -1,0 +1,172 @@
+"""Our encoder-decoder Transformer in CTranslate2's words: which of its variables is which of our modules.
+
+CTranslate2 has no formula of its own for positions that are added, norms or the scale of scores that it would force
+on us: tables of positions, the scale and the epsilon are written out. What it has no words for is refused by name.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from ctranslate2.specs import Activation, TransformerDecoderSpec, TransformerEncoderSpec, TransformerSpec
+from ctranslate2.specs.common_spec import LayerNormSpec
+from ctranslate2.specs.model_spec import index_spec
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from regardant.data.tokenizers import Tokenizers
+from regardant.data.vocabulary import EOS, SOS, SPECIAL_TOKENS, UNK
+from regardant.errors import RunError
+from regardant.layers.multi_head import SelfAttention
+from regardant.models import EncoderDecoder, EncoderDecoderConfig, Model, ModelConfig
+from regardant.models.representations.tokens import TokenEmbedding
+
+Numbers = NDArray[np.float32]
+
+EXPRESSIBLE: dict[str, tuple[str, ...]] = {
+    "kind": ("encoder_decoder",),
+    "encoder.self_attention.kind": ("scaled_dot_product",),
+    "decoder.self_attention.kind": ("scaled_dot_product",),
+    "decoder.cross_attention.kind": ("scaled_dot_product",),
+    "projections": ("separate", "query_key", "key_value", "all"),
+    "feed_forward.kind": ("linear", "gated"),
+    "feed_forward.activation": ("relu", "gelu", "silu", "sigmoid"),
+    "normalisation": ("layer_norm", "rms_norm"),
+    "residual": ("add",),
+    "memory": ("final",),
+    "positions.kind": ("sinusoidal", "learned", "two_dimensional", "none"),
+    "positions.combine": ("add",),
+}
+"""Of a model's configuration: what CTranslate2 can compute. Whatever is not named here it takes as it is."""
+
+ACTIVATIONS = {
+    "relu": Activation.RELU,
+    "gelu": Activation.GELU,
+    "silu": Activation.SWISH,
+    "sigmoid": Activation.Sigmoid,
+}
+
+ENCODER_LAYER = {
+    "self_attention/layer_norm": "after_self_attention.norm",
+    "self_attention/linear_0": "self_attention.query_key_value",
+    "self_attention/linear_1": "self_attention.output",
+    "ffn/layer_norm": "after_feed_forward.norm",
+    "ffn/linear_0": "feed_forward.widen",
+    "ffn/linear_1": "feed_forward.narrow",
+}
+"""Its names of a layer's parts, and ours."""
+
+DECODER_LAYER = ENCODER_LAYER | {
+    "attention/layer_norm": "after_cross_attention.norm",
+    "attention/linear_0": "cross_attention.query",
+    "attention/linear_1": "cross_attention.key_value",
+    "attention/linear_2": "cross_attention.output",
+}
+
+GATED = {"ffn/linear_0": "feed_forward.gate", "ffn/linear_0_noact": "feed_forward.widen"}
+
+PADDED_TO = 16
+"""On a GPU CTranslate2 pads lengths to a multiple of this, so that positions past the longest text need a row."""
+
+
+def specify(model: Model, tokenizers: Tokenizers) -> TransformerSpec:
+    """The model with its vocabularies, in numbers of its own. Raises RunError for what CTranslate2 cannot express."""
+    require_expressible(model.config)
+    assert isinstance(model, EncoderDecoder)
+    config = model.config
+    shape = {
+        "num_heads": config.num_heads,
+        "num_heads_kv": config.key_heads,
+        "head_dim": config.heads.key_size,
+        "pre_norm": config.norm == "pre",
+        "rms_norm": config.normalisation == "rms_norm",
+        "activation": ACTIVATIONS[config.feed_forward.activation],
+        "ffn_glu": config.feed_forward.kind == "gated",
+    }
+    spec = TransformerSpec(
+        TransformerEncoderSpec(config.encoder.num_layers, **shape),
+        TransformerDecoderSpec(config.decoder.num_layers, **shape),
+    )
+    gate = GATED if config.feed_forward.kind == "gated" else {}
+    _fill_stack(spec.encoder, model.encoder, ENCODER_LAYER | gate)
+    _fill_stack(spec.decoder, model.decoder, DECODER_LAYER | gate)
+    _fill_input(spec.encoder, spec.encoder.embeddings[0], model.source, config)
+    _fill_input(spec.decoder, spec.decoder.embeddings, model.target, config)
+    spec.decoder.projection.weight = _numbers(model.head.weight)
+    spec.register_source_vocabulary(tokenizers.source.pieces)
+    spec.register_target_vocabulary(tokenizers.target.pieces)
+    spec.config.unk_token = SPECIAL_TOKENS[UNK]
+    spec.config.bos_token = spec.config.decoder_start_token = SPECIAL_TOKENS[SOS]
+    spec.config.eos_token = SPECIAL_TOKENS[EOS]
+    spec.config.add_source_eos = True
+    spec.config.layer_norm_epsilon = model.encoder.layers[0].after_feed_forward.norm.eps
+    return spec
+
+
+def require_expressible(config: ModelConfig) -> None:
+    """Raises RunError, with all that stands in the way, for a model that CTranslate2 cannot compute."""
+    if unmet := list(_inexpressible(config)):
+        raise RunError(f"CTranslate2 cannot compute {'; '.join(unmet)}: use --engine torch")
+
+
+def _inexpressible(config: ModelConfig) -> Iterator[str]:
+    for path, known in EXPRESSIBLE.items():
+        value: Any = config
+        for name in path.split("."):
+            value = getattr(value, name, None)
+        if value is not None and value not in known:  # a kind that lacks a field is refused as a kind
+            yield f"model.{path} {value} (it can: {', '.join(known)})"
+        if path == "kind" and value not in known:
+            return  # what another model calls so is something else
+    if isinstance(config, EncoderDecoderConfig) and config.heads.key_size != config.heads.value_size:
+        yield f"model.value_size {config.heads.value_size} (it can: that of keys, {config.heads.key_size})"
+
+
+def _fill_stack(spec: Any, stack: Any, names: Mapping[str, str]) -> None:
+    for layer_spec, layer in zip(spec.layer, stack.layers, strict=True):
+        for theirs, ours in names.items():
+            _fill(index_spec(layer_spec, theirs), layer.get_submodule(ours))
+        _fill_attention(layer_spec.self_attention, layer.self_attention)
+        if hasattr(layer_spec, "attention"):
+            layer_spec.attention.queries_scale = layer.cross_attention.mechanism.scale
+    if hasattr(spec, "layer_norm"):  # which ends a pre-norm stack
+        _fill(spec.layer_norm, stack.final_norm)
+
+
+def _fill(spec: Any, module: nn.Linear | nn.LayerNorm | nn.RMSNorm) -> None:
+    names = ("gamma", "beta") if isinstance(spec, LayerNormSpec) else ("weight", "bias")
+    for name, parameter in zip(names, (module.weight, getattr(module, "bias", None)), strict=True):
+        if parameter is not None:
+            setattr(spec, name, _numbers(parameter))
+
+
+def _fill_attention(spec: Any, attention: SelfAttention) -> None:
+    spec.queries_scale = attention.mechanism.scale
+    joint = spec.linear[0]
+    joint.weight, joint.bias = (_all_three(numbers, attention) for numbers in (joint.weight, joint.bias))
+
+
+def _all_three(projected: Numbers, attention: SelfAttention) -> Numbers:
+    """Query, key and value by themselves, where the model lets some of them share a matrix."""
+    cuts = np.cumsum(attention.widths)[:-1]
+    found = dict(zip(attention.parts, np.split(projected, cuts), strict=True))
+    return np.concatenate([found.get(part, found["key"]) for part in ("query", "key", "value")])
+
+
+def _fill_input(spec: Any, table: Any, embedding: TokenEmbedding, config: EncoderDecoderConfig) -> None:
+    table.weight = _numbers(embedding.table.weight)
+    spec.scale_embeddings = config.scale_embeddings
+    rows = -(-config.max_length // PADDED_TO) * PADDED_TO
+    encodings = np.zeros((rows, config.d_model), dtype=np.float32)
+    if embedding.positions.acts_on == "input":
+        device = embedding.table.weight.device
+        encodings[: config.max_length] = _numbers(
+            embedding.positions.embed(torch.arange(config.max_length, device=device))
+        )
+    spec.position_encodings.encodings = encodings
+
+
+def _numbers(tensor: Tensor) -> Numbers:
+    """A copy: quantising writes into what it is given."""
+    return tensor.detach().float().cpu().numpy().copy()

@@ -35,7 +35,7 @@ from regardant.generation.hypothesis import Hypothesis, impossible
 from regardant.generation.search import batches_of_like_length, length_limits
 from regardant.interop.ctranslate2.threads import Threads
 
-BATCH_TOKENS = 1024
+BATCH_TOKENS = 512
 """Of sources in a batch, padding counted."""
 IMPOSSIBLE = -1e9
 """Less than any text's log-probability: what CTranslate2 gives to a forbidden token, or a copy of a forced prefix."""

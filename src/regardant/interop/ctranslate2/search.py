@@ -13,7 +13,8 @@ with EOS counted. They differ where CTranslate2
 So a sentence is first searched freely: nothing is forbidden, nothing forced, and the limit is the batch's. Where that
 will not do (a prefix, n-grams that must not repeat) or did not (a hypothesis that was cut, is too long or holds a token
 that is never written), it is searched carefully: with others of its own limit, until 2 W have ended, and what was
-found is scored once more by teacher forcing and ranked by that.
+found is scored once more by teacher forcing and ranked by that. What stays of the differences is the last: a model that
+is sure of nothing may end W poor hypotheses before a good one.
 
 Shape legend: W beams.
 """
@@ -165,9 +166,5 @@ class CTranslate2Searcher:
 
 
 def _will_do(hypothesis: Hypothesis, sentence: Sentence) -> bool:
-    """Whether careful search would have found the same."""
-    return (
-        hypothesis.finished
-        and len(hypothesis.tokens) < sentence.limit
-        and set(NEVER_WRITTEN).isdisjoint(hypothesis.tokens)
-    )
+    """Whether careful search would have found the same. One that was cut has come to its limit, or past it."""
+    return len(hypothesis.tokens) < sentence.limit and set(NEVER_WRITTEN).isdisjoint(hypothesis.tokens)

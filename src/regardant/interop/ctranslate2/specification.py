@@ -117,8 +117,6 @@ def _inexpressible(config: ModelConfig) -> Iterator[str]:
             value = getattr(value, name, None)
         if value is not None and value not in known:  # a kind that lacks a field is refused as a kind
             yield f"model.{path} {value} (it can: {', '.join(known)})"
-        if path == "kind" and value not in known:
-            return  # what another model calls so is something else
     if isinstance(config, EncoderDecoderConfig) and config.heads.key_size != config.heads.value_size:
         yield f"model.value_size {config.heads.value_size} (it can: that of keys, {config.heads.key_size})"
 

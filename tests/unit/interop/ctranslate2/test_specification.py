@@ -145,7 +145,7 @@ def test_all_that_stands_in_the_way_is_told_at_once():
         require_expressible(config)
 
 
-def test_another_model_is_refused_as_such_and_its_fields_are_not_looked_at():
+def test_another_model_is_refused_as_such():
     with pytest.raises(RunError) as refused:
         require_expressible(RecurrentConfig())
     expected = "CTranslate2 cannot compute model.kind recurrent (it can: encoder_decoder): use --engine torch"

@@ -3,6 +3,8 @@ import torch
 from torch.testing import assert_close
 
 from regardant.attention import AttentionConfig, ScaledDotProduct, View
+from regardant.attention.linformer import LinformerConfig
+from regardant.attention.scored import DotProductAttention
 
 from .mechanisms import (
     BATCH,
@@ -87,6 +89,27 @@ def test_the_fast_path_equals_weights_times_values(make, scene):
     q, k, v = scene.tensors()
     attention = make()
     assert_close(attention(q, k, v, scene.view()), attention.weights(q, k, scene.view()) @ v)
+
+
+@every_scene
+def test_the_better_a_pair_scores_the_more_it_weighs_and_hidden_ones_score_nothing(make, scene):
+    attention = make()
+    if not attention.scores_pairs:
+        pytest.skip("it does not score pairs")
+    q, k, _ = scene.tensors()
+    scores, weights = attention.scores(q, k, scene.view()), attention.weights(q, k, scene.view())
+    assert torch.equal(scores == -torch.inf, ~scene.met(attention).expand_as(scores))
+    descending = weights.gather(-1, scores.argsort(-1, descending=True))
+    assert (descending.diff(dim=-1) <= 1e-6).all()
+    if not isinstance(attention, DotProductAttention):  # these normalise by something else than a softmax
+        assert_close(torch.softmax(scores, -1).nan_to_num(0), weights)
+
+
+def test_a_mechanism_without_scores_says_so():
+    mechanism = LinformerConfig().build(num_heads=NUM_HEADS, head_size=HEAD_SIZE)
+    q, k, _ = draw(LENGTH, LENGTH)
+    with pytest.raises(ValueError, match="Linformer does not score pairs: look at its weights"):
+        mechanism.scores(q, k)
 
 
 @every_scene

@@ -232,6 +232,13 @@ class Attention(nn.Module):
         """How much each query takes from each key; k comes with as many heads as q, and the view can be honoured."""
         raise NotImplementedError
 
+    def compare(self, q: Queries, k: Keys, view: View) -> Weights:
+        """What each pair scores, in `softmax_dtype`, before anything is hidden; k comes with as many heads as q.
+
+        To be written where weights come of a score of each pair: `scores` is then there to be looked at.
+        """
+        raise NotImplementedError
+
     def meets(self, q: Queries, k: Keys, view: View) -> Bool[Tensor, "#B #H Q K"]:
         """Which pairs this mechanism itself lets meet; the view may hide more of them."""
         return torch.ones(1, 1, q.shape[2], k.shape[2], dtype=torch.bool, device=k.device)
@@ -248,6 +255,26 @@ class Attention(nn.Module):
         """
         self.check(view)
         return self.weigh(q, expand_heads(k, q.shape[1]), view)
+
+    @property
+    def scores_pairs(self) -> bool:
+        """Whether there are `scores`."""
+        return type(self).compare is not Attention.compare
+
+    def scores(self, q: Queries, k: Keys, view: View = EVERYTHING) -> Weights:
+        """What is normalised into `weights`: the bias added, -inf where a pair may not meet.
+
+        Raises:
+            ValueError: the view asks for what this mechanism cannot honour, or its weights come of no scores.
+        """
+        self.check(view)
+        if not self.scores_pairs:
+            raise ValueError(f"{type(self).__name__} does not score pairs: look at its weights")
+        k = expand_heads(k, q.shape[1])
+        scores, added = self.compare(q, k, view), view.additive(q, k)
+        if added is not None:
+            scores = scores + added
+        return scores.masked_fill(~self.meets(q, k, view), float("-inf"))
 
     def forward(self, q: Queries, k: Keys, v: Values, view: View = EVERYTHING) -> Mixed:
         """Weighted values [B, H, Q, E].

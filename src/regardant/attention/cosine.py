@@ -34,9 +34,9 @@ class Cosine(ScaledDotProduct):
         super().__init__(head_size=1)  # g stands for the scale
         self.gain = nn.Parameter(torch.full((num_heads, 1, 1), gain))
 
-    def weigh(self, q: Queries, k: Keys, view: View) -> Weights:
+    def compare(self, q: Queries, k: Keys, view: View) -> Weights:
         with exact(q):
-            return super().weigh(*self._directions(q, k), view)
+            return super().compare(*self._directions(q, k), view)
 
     def mix(self, q: Queries, k: Keys, v: Values, view: View) -> Mixed:
         with exact(q):  # a score of ten in bfloat16 is off by a thirtieth

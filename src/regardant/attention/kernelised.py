@@ -59,9 +59,12 @@ class KernelisedAttention(Attention):
         """phi(k) >= 0, in the precision of a softmax."""
         raise NotImplementedError
 
+    def compare(self, q: Queries, k: Keys, view: View) -> Weights:
+        """log(phi(q) . phi(k)): a softmax of it gives the weights."""
+        return self._match(q, k).log()
+
     def weigh(self, q: Queries, k: Keys, view: View) -> Weights:
-        with exact(q):
-            matches = self.query_features(q) @ self.key_features(k).mT
+        matches = self._match(q, k)
         if (allowed := view.allowed(q, k)) is not None:
             matches = matches * allowed
         return matches / nonzero(matches.sum(-1, keepdim=True))
@@ -95,6 +98,10 @@ class KernelisedAttention(Attention):
 
     def reorder(self, state: Sums | None, rows: Int[Tensor, " N2"]) -> Sums | None:
         return None if state is None else Sums(*(part[rows] for part in state))
+
+    def _match(self, q: Queries, k: Keys) -> Weights:
+        with exact(q):
+            return self.query_features(q) @ self.key_features(k).mT
 
     def _in_chunks(self, run: Run, sequences: Sequence[Tensor], sums: Sums, size: int) -> tuple[Tensor, Sums]:
         given, left = in_chunks(run, sequences, sums, list(self.parameters()), size=size)

@@ -52,13 +52,16 @@ class LocalPredictive(Attention):
         for head in (*self.hidden, *self.place):
             nn.init.xavier_uniform_(head)
 
-    def weigh(self, q: Queries, k: Keys, view: View) -> Weights:
+    def compare(self, q: Queries, k: Keys, view: View) -> Weights:
         wide = softmax_dtype(q)
         q, k = q.to(wide), k.to(wide)
         with exact(q):  # unscaled scores are large, and rounded by as much; a place too
             scores, away = q @ k.mT, self._away(q, k, view)
         scores = scores - away.square() / (2 * (self.window / 2) ** 2)
-        return masked_softmax(scores.masked_fill(away.abs() > self.window, torch.finfo(away.dtype).min), q, k, view)
+        return scores.masked_fill(away.abs() > self.window, torch.finfo(away.dtype).min)
+
+    def weigh(self, q: Queries, k: Keys, view: View) -> Weights:
+        return masked_softmax(self.compare(q, k, view), q, k, view)
 
     def _away(self, q: Tensor, k: Tensor, view: View) -> Float[Tensor, "B H Q K"]:
         """How far each key stands from the place that each query predicts; places are of real keys."""

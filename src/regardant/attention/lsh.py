@@ -92,11 +92,14 @@ class LSH(Attention):
         rounds = ((mine[..., None] - keys[..., None, :]).abs() for mine, keys in zip(queries, addresses, strict=True))
         return functools.reduce(torch.minimum, rounds) <= self.reach
 
-    def weigh(self, q: Queries, k: Keys, view: View) -> Weights:
+    def compare(self, q: Queries, k: Keys, view: View) -> Weights:
         at_queries, at_keys = view.positions(q, k)
         scores = (q @ k.mT).to(softmax_dtype(q)) * self.scale
         itself = (at_queries[:, None] == at_keys).to(scores.dtype)
-        return masked_softmax(scores + ITSELF * itself, q, k, replace(view, pairs=self.meets(q, k, view)))
+        return scores + ITSELF * itself
+
+    def weigh(self, q: Queries, k: Keys, view: View) -> Weights:
+        return masked_softmax(self.compare(q, k, view), q, k, replace(view, pairs=self.meets(q, k, view)))
 
     def mix(self, q: Queries, k: Keys, v: Values, view: View) -> Mixed:
         if q.shape[2] != k.shape[2]:

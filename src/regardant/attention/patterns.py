@@ -53,9 +53,12 @@ class PatternAttention(Attention):
     def meets(self, q: Queries, k: Keys, view: View) -> Bool[Tensor, "1 1 Q K"]:
         return self.sees(*view.positions(q, k))[None, None]
 
+    def compare(self, q: Queries, k: Keys, view: View) -> Weights:
+        return (q @ k.mT).to(softmax_dtype(q)) * self.scale
+
     def weigh(self, q: Queries, k: Keys, view: View) -> Weights:
         seen = replace(view, pairs=self.meets(q, k, view))
-        return masked_softmax((q @ k.mT).to(softmax_dtype(q)) * self.scale, q, k, seen)
+        return masked_softmax(self.compare(q, k, view), q, k, seen)
 
     def mix(self, q: Queries, k: Keys, v: Values, view: View) -> Mixed:
         if q.shape[2] != k.shape[2] or view.query_positions is not None or view.key_positions is not None:

@@ -46,9 +46,11 @@ class ScaledDotProduct(Attention):
         self.scale = (1 / math.sqrt(head_size) if scaled else 1.0) / temperature
         self.kernel: Kernel = sdpa
 
+    def compare(self, q: Queries, k: Keys, view: View) -> Weights:
+        return (q @ k.mT).to(softmax_dtype(q)) * self.scale
+
     def weigh(self, q: Queries, k: Keys, view: View) -> Weights:
-        scores = (q @ k.mT).to(softmax_dtype(q)) * self.scale
-        return masked_softmax(scores, q, k, view)
+        return masked_softmax(self.compare(q, k, view), q, k, view)
 
     def mix(self, q: Queries, k: Keys, v: Values, view: View) -> Mixed:
         return self.kernel(q, k, v, view, self.scale)

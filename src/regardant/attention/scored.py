@@ -15,8 +15,11 @@ class ScoredAttention(Attention):
         """How well each key answers each query: any number."""
         raise NotImplementedError
 
+    def compare(self, q: Queries, k: Keys, view: View) -> Weights:
+        return self.score(q, k).to(softmax_dtype(q))
+
     def weigh(self, q: Queries, k: Keys, view: View) -> Weights:
-        return masked_softmax(self.score(q, k).to(softmax_dtype(q)), q, k, view)
+        return masked_softmax(self.compare(q, k, view), q, k, view)
 
 
 class DotProductAttention(Attention):
@@ -30,9 +33,12 @@ class DotProductAttention(Attention):
         """Scores to weights whose rows sum to one. A pair that may not meet scores -inf; no row is all of them."""
         raise NotImplementedError
 
-    def weigh(self, q: Queries, k: Keys, view: View) -> Weights:
+    def compare(self, q: Queries, k: Keys, view: View) -> Weights:
         with exact(q):  # rounded scores would tie
-            scores = q.to(softmax_dtype(q)) @ k.to(softmax_dtype(k)).mT * self.scale
+            return q.to(softmax_dtype(q)) @ k.to(softmax_dtype(k)).mT * self.scale
+
+    def weigh(self, q: Queries, k: Keys, view: View) -> Weights:
+        scores = self.compare(q, k, view)
         added, blind = view.additive(q, k), view.blind(q, k)
         if added is not None:
             scores = scores + added

@@ -1,40 +1,49 @@
-"""Look at attention while a model runs, without changing what runs.
+"""Look at a model while it runs, without changing what runs.
 
-Weights are computed beside the fast path, from the queries and keys that a named place saw. A place may fire many
-times: its records append. Self-attention fires in whole passes, not in decoding steps, since a mechanism may then
-keep no keys; look at a translation by one teacher-forced pass over it.
+Hooks keep copies of what passes the named places; whatever else one wants to know is computed from them beside the
+fast path, when it is read (see `calls`).
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
-from regardant.layers.places import AttentionPlace
+from regardant.inspection.places import Keep, Site, choose
+from regardant.inspection.records import Records
 
 
 @contextmanager
-def capture_attention(model: nn.Module, kind: str = "") -> Iterator[dict[str, list[Tensor]]]:
-    """Record the weights [B, H, Q, K], float32 on the CPU, of every attention layer whose name holds `kind`.
+def capture(model: nn.Module, places: str | Sequence[str] = "*", *, gradients: bool = False) -> Iterator[Records]:
+    """Record what passes the places whose names match, as in `"*.weights"` or `["encoder.layers.0.*", "head.*"]`.
 
-    The names are the layers' own, as `decoder.layers.0.cross_attention`.
+    gradients: keep the tensors themselves, and with them autograd's graph, for `Records.gradients`.
+
+    Raises ValueError for a name that no place has.
     """
-    records: dict[str, list[Tensor]] = {}
-
-    def listen(name: str, place: AttentionPlace) -> Any:
-        def record(module: nn.Module, seen: tuple[Any, ...], answer: None) -> None:
-            q, k, view = seen
-            with torch.no_grad():
-                records.setdefault(name, []).append(place.mechanism.weights(q, k, view).float().cpu())
-
-        return place.register_forward_hook(record)
-
-    places = {name.removesuffix(".place"): m for name, m in model.named_modules() if isinstance(m, AttentionPlace)}
-    hooks = [listen(name, place) for name, place in places.items() if kind in name]
-    try:
+    records, keep = Records(), _itself if gradients else _copy
+    with ExitStack() as listening:
+        for site, quantities in choose(model, places):
+            kept = site.kept(quantities, gradients=gradients)
+            hook = _listener(records, site, quantities, kept, keep)
+            listening.callback(site.module.register_forward_hook(hook).remove)
         yield records
-    finally:
-        for hook in hooks:
-            hook.remove()
+
+
+def _listener(
+    records: Records, site: Site, quantities: tuple[str, ...], kept: frozenset[str], keep: Keep
+) -> Callable[[nn.Module, tuple[Any, ...], Any], None]:
+    def listen(module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
+        records.add(site.name, quantities, site.call(inputs, output, kept, keep))
+
+    return listen
+
+
+def _copy(x: Tensor) -> Tensor:
+    # Decoding overwrites its buffers; and a view would keep alive what it is a part of.
+    return x.detach().clone()
+
+
+def _itself(x: Tensor) -> Tensor:
+    return x

@@ -10,7 +10,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from regardant.attention import AttentionConfig, View
-from regardant.layers.places import AttentionPlace
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,6 @@ class MemoryAttention(nn.Module):
             raise ValueError(f"queries of {query_size} numbers cannot meet keys of {key_size}: give a size for both")
         self.query = nn.Identity() if size is None else nn.Linear(query_size, size, bias=False)
         self.key = nn.Identity() if size is None else nn.Linear(key_size, size)
-        self.place = AttentionPlace(self.mechanism)
 
     def read(self, memory: Float[Tensor, "B S R"], real: Bool[Tensor, "B S"]) -> AskedMemory:
         """What may be asked."""
@@ -53,16 +51,6 @@ class MemoryAttention(nn.Module):
         self, states: Float[Tensor, "B T Q"], memory: AskedMemory, at: Int[Tensor, " T"]
     ) -> Float[Tensor, "B T R"]:
         """The contexts of states that stand `at` target positions; beams of a sentence stand at the same one."""
-        return self.mechanism(self._queries(states), memory.keys, memory.values, self._view(memory, at))[:, 0]
-
-    def look(self, states: Float[Tensor, "B T Q"], memory: AskedMemory, at: Int[Tensor, " T"]) -> None:
-        """Show who asks to whoever listens: all of a pass together, though a decoder asks one after the other."""
-        if self.place.is_watched:
-            self.place(self._queries(states), memory.keys, self._view(memory, at))
-
-    def _queries(self, states: Tensor) -> Tensor:
-        return self.query(states)[:, None]
-
-    def _view(self, memory: AskedMemory, at: Tensor) -> View:
         # A window follows the target's position (Luong's local-m).
-        return View(keys=memory.real, query_positions=at if self.mechanism.reads_positions else None)
+        view = View(keys=memory.real, query_positions=at if self.mechanism.reads_positions else None)
+        return self.mechanism(self.query(states)[:, None], memory.keys, memory.values, view)[:, 0]

@@ -16,7 +16,6 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regardant.attention import Attention, AttentionConfig, View
-from regardant.layers.places import AttentionPlace
 from regardant.positions import Positions
 
 Projections = Literal["separate", "query_key", "key_value", "all", "none"]
@@ -104,7 +103,6 @@ class SelfAttention(nn.Module):
         self.query_key_value = nn.Linear(shape.d_model, sum(self.widths)) if self.parts else nn.Identity()
         mixed = shape.num_heads * shape.value_size
         self.output = nn.Linear(mixed, shape.d_model) if self.parts else nn.Identity()
-        self.place = AttentionPlace(self.mechanism)
 
     def forward(self, x: Float[Tensor, "B T M"], view: View) -> Float[Tensor, "B T M"]:
         q, k, v = self._project(x)
@@ -117,7 +115,6 @@ class SelfAttention(nn.Module):
             if view.query_positions is not None or view.key_positions is not None:
                 raise ValueError(f"{type(self.positions).__name__} counts tokens from 0: give the view no positions")
             view = replace(view, bias=self.positions.bias_of(q, 0))
-        self.place(q, k, view)
         return self.output(_merge(self.mechanism(q, k, v, view)))
 
     def start(self, capacity: int) -> SelfAttentionState:
@@ -194,7 +191,6 @@ class CrossAttention(nn.Module):
         self.query = nn.Linear(shape.d_model, shape.num_heads * shape.key_size)
         self.key_value = nn.Linear(shape.d_model, sum(self.widths))
         self.output = nn.Linear(shape.num_heads * shape.value_size, shape.d_model)
-        self.place = AttentionPlace(self.mechanism)
 
     def project(self, memory: Float[Tensor, "B S M"]) -> ProjectedMemory:
         """What the source offers: keys and values."""
@@ -204,7 +200,6 @@ class CrossAttention(nn.Module):
     def forward(self, x: Float[Tensor, "B T M"], memory: ProjectedMemory, view: View) -> Float[Tensor, "B T M"]:
         """T may be the beams of a sentence as well as its positions: a query here knows of no other query."""
         q = _split(self.query(x), self.shape.key_size)
-        self.place(q, memory.keys, view)
         return self.output(_merge(self.mechanism(q, memory.keys, memory.values, view)))
 
 

@@ -100,7 +100,7 @@ class TwoStreams:
 
 
 class EagerTwoStreams:
-    """The same, each write at once: to decode with, where nothing is learned."""
+    """The same numbers, each write at once: where nothing is learned, and one may look at every write."""
 
     def __init__(self, x: Tensor) -> None:
         self.written, self.read = x, x
@@ -112,11 +112,11 @@ class EagerTwoStreams:
         return (self.written + self.read) / 2
 
 
-def open_stream(kind: ResidualKind, x: Tensor, *, decoding: bool = False) -> Stream:
+def open_stream(kind: ResidualKind, x: Tensor, *, training: bool) -> Stream:
     """The stream of a stack that begins with x."""
     if kind != "reversible":
         return PlainStream(x)
-    return EagerTwoStreams(x) if decoding else TwoStreams(x)
+    return TwoStreams(x) if training else EagerTwoStreams(x)
 
 
 class _Reversible(torch.autograd.Function):

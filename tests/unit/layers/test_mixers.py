@@ -78,9 +78,9 @@ def test_additive_attention_without_projections_is_refused():
 def test_what_shares_queries_and_keys_gets_one_tensor_for_both_whatever_else_is_shared(projections):
     mixer = build(LSHConfig(), projections=projections)
     seen = []
-    mixer.place.register_forward_hook(lambda module, inputs, answer: seen.append(inputs))
+    mixer.mechanism.register_forward_hook(lambda module, inputs, answer: seen.append(inputs))
     mixer(vectors(), View(causal=True))
-    ((q, k, _),) = seen
+    ((q, k, *_),) = seen
     assert torch.equal(q, k)
 
 

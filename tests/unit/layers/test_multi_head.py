@@ -49,7 +49,7 @@ def vectors(length=LENGTH):
 
 def seen_by(layer):
     seen = []
-    layer.place.register_forward_hook(lambda module, inputs, answer: seen.append(inputs))
+    layer.mechanism.register_forward_hook(lambda module, inputs, answer: seen.append(inputs))
     return seen
 
 
@@ -77,31 +77,25 @@ def test_self_attention_equals_its_heads_one_by_one(num_key_heads, causal):
 
 
 @pytest.mark.parametrize("num_key_heads", [1, 2, 6])
-def test_the_place_sees_queries_keys_and_the_view(num_key_heads):
+def test_the_mechanism_is_given_queries_keys_values_and_the_view(num_key_heads):
     layer = self_attention(num_key_heads)
     seen = seen_by(layer)
     layer(vectors(), CAUSAL)
-    ((q, k, view),) = seen
-    assert q.shape == (BATCH, NUM_HEADS, LENGTH, 2) and k.shape == (BATCH, num_key_heads, LENGTH, 2)
+    ((q, k, v, view),) = seen
+    assert q.shape == (BATCH, NUM_HEADS, LENGTH, 2) and k.shape == v.shape == (BATCH, num_key_heads, LENGTH, 2)
     assert view is CAUSAL
 
 
-def test_the_weights_seen_at_the_place_are_those_that_ran():
+def test_the_weights_of_what_the_mechanism_was_given_are_those_that_ran():
     layer, x = self_attention(), vectors()
     seen = seen_by(layer)
     mixed = []
     layer.output.register_forward_pre_hook(lambda module, inputs: mixed.append(inputs[0]))
     layer(x, CAUSAL)
-    q, k, view = seen[0]
+    q, k, _, view = seen[0]
     values = layer.query_key_value(x)[..., 2 * D_MODEL :].unflatten(-1, (NUM_HEADS, -1)).transpose(1, 2)
-    weights = layer.place.mechanism.weights(q, k, view)
+    weights = layer.mechanism.weights(q, k, view)
     assert_close((weights @ values).transpose(1, 2).flatten(2), mixed[0])
-
-
-def test_the_place_adds_no_parameter_of_its_own():
-    layer = self_attention()
-    assert layer.place.mechanism is layer.mechanism
-    assert not list(layer.place.modules())[1:]
 
 
 @pytest.mark.parametrize("portions", [[1] * LENGTH, [2, 3]])
@@ -132,7 +126,7 @@ def test_positions_on_queries_and_keys_come_from_the_view():
     seen = seen_by(layer)
     layer(x, View(query_positions=torch.tensor([3, 1, 4, 0, 2]), key_positions=torch.tensor([3, 1, 4, 0, 2])))
     layer(x, View())
-    (q, k, _), (plain_q, plain_k, _) = seen
+    (q, k, _, _), (plain_q, plain_k, _, _) = seen
     moved = torch.tensor([3.0, 0, 2, -3, -2])
     assert_close((q - plain_q)[..., 0], moved.expand(BATCH, NUM_HEADS, -1))
     assert_close((k - plain_k)[..., 0], moved.expand(BATCH, NUM_HEADS, -1))
@@ -142,7 +136,7 @@ def test_a_mechanism_may_share_the_projection_of_queries_and_keys():
     layer = self_attention(config=SharedConfig())
     seen = seen_by(layer)
     assert layer(vectors(), CAUSAL).shape == (BATCH, LENGTH, D_MODEL)
-    ((q, k, _),) = seen
+    ((q, k, _, _),) = seen
     assert torch.equal(q, k)
     assert layer.query_key_value.out_features == 2 * D_MODEL
 
@@ -164,13 +158,13 @@ def test_cross_attention_equals_its_heads_one_by_one(num_key_heads):
     assert_close(answer, layer.output(torch.cat(heads, -1)))
 
 
-def test_cross_attention_tells_its_place_queries_memory_and_view():
+def test_cross_attention_gives_its_mechanism_queries_memory_and_view():
     layer = CrossAttention(shape(2), ScaledDotProductConfig())
     seen = seen_by(layer)
     memory, view = layer.project(vectors(7)), View()
     layer(vectors(3), memory, view)
-    ((q, k, shown),) = seen
-    assert q.shape == (BATCH, NUM_HEADS, 3, 2) and k is memory.keys and shown is view
+    ((q, k, v, shown),) = seen
+    assert q.shape == (BATCH, NUM_HEADS, 3, 2) and k is memory.keys and v is memory.values and shown is view
 
 
 def test_a_memory_kept_for_some_sentences_answers_as_before():

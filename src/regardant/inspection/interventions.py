@@ -1,0 +1,224 @@
+"""Change what passes the named places of a model, and see what comes of it.
+
+In the context that `intervene` opens a mechanism decodes with all its keys, so that every step of decoding passes here
+as a whole pass does: begin to decode inside. What is captured, in whichever order the contexts are opened, is what ran.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from types import MethodType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from regardant.attention import Attention, View
+from regardant.attention.base import expand_heads
+from regardant.inspection.places import INPUTS, OUTPUTS, VIEW, Site, choose
+
+Change = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Patch:
+    """Put something else in the place of what passes there: another tensor of its shape, or a function of it."""
+
+    place: str
+    """As in `capture`; anything but scores, probabilities and what recurrent cells do inside."""
+
+    value: Tensor | Change
+
+    def change(self) -> Change:
+        """A fresh one for each site."""
+        value = self.value
+        return (lambda x: value.to(x)) if isinstance(value, Tensor) else value
+
+
+@dataclass(frozen=True)
+class ScaleHead:
+    """Multiply what a head of attention has mixed. The factor 0 switches it off."""
+
+    attention: str
+    """The name of an attention, as `decoder.layers.0.cross_attention`; * is anything, here and below."""
+
+    head: int
+
+    factor: float = 0.0
+
+    @property
+    def place(self) -> str:
+        """Where it acts."""
+        return f"{self.attention}.mixed"
+
+    def change(self) -> Change:
+        """See Patch."""
+
+        def scale(mixed: Tensor) -> Tensor:
+            _require("head", self.head, mixed.shape[1])
+            factors = torch.ones(mixed.shape[1], 1, 1, dtype=mixed.dtype, device=mixed.device)
+            factors[self.head] = self.factor
+            return mixed * factors
+
+        return scale
+
+
+@dataclass(frozen=True)
+class EditRow:
+    """Decide what a query of a head takes from each key."""
+
+    attention: str
+
+    head: int
+
+    row: int
+    """The query, counted from the beginning of the context: a decoder that asks step by step asks for row 0, then for
+    row 1. A second pass counts on, so open a context for each. In beam search, where the queries of a step are beams,
+    patch the weights by a function."""
+
+    weights: Sequence[float]
+    """One for each key."""
+
+    @property
+    def place(self) -> str:
+        """Where it acts."""
+        return f"{self.attention}.weights"
+
+    def change(self) -> Change:
+        """See Patch."""
+        asked = 0
+
+        def edit(weights: Tensor) -> Tensor:
+            nonlocal asked
+            row, asked = self.row - asked, asked + weights.shape[2]
+            _require("head", self.head, weights.shape[1])
+            if not 0 <= row < weights.shape[2]:
+                return weights
+            if len(self.weights) != weights.shape[3]:
+                raise ValueError(f"{len(self.weights)} weights for {weights.shape[3]} keys: give one for each key")
+            edited = weights.clone()
+            edited[:, self.head, row] = torch.as_tensor(self.weights, dtype=weights.dtype, device=weights.device)
+            return edited
+
+        return edit
+
+
+@dataclass(frozen=True)
+class MaskKey:
+    """Let no query see a key."""
+
+    attention: str
+
+    key: int
+    """Where it stands in its sequence."""
+
+    @property
+    def place(self) -> str:
+        """What it acts on."""
+        return f"{self.attention}.weights"
+
+
+Intervention = Patch | ScaleHead | EditRow | MaskKey
+
+
+@contextmanager
+def intervene(model: nn.Module, *interventions: Intervention) -> Iterator[None]:
+    """Intervene in every pass inside of the context.
+
+    Raises ValueError for a place that the model does not have, or in which one cannot intervene, and for an attention
+    in which one does so already.
+    """
+    changes: dict[str, dict[str, list[Change]]] = defaultdict(lambda: defaultdict(list))
+    masked: dict[str, list[int]] = defaultdict(list)
+    touched: dict[str, Site] = {}
+    for intervention in interventions:
+        for site, quantities in choose(model, intervention.place):
+            touched[site.name] = site
+            if isinstance(intervention, MaskKey):
+                masked[site.name].append(intervention.key)
+                continue
+            for quantity in quantities:
+                _require_changeable(site, quantity)
+                changes[site.name][quantity].append(intervention.change())
+    with ExitStack() as changing:
+        for name, site in touched.items():
+            if "step" in vars(site.module):
+                raise ValueError(f"one intervenes in {name} already: give all interventions to one `intervene`")
+            changing.enter_context(_changed(site, changes[name], masked[name]))
+        yield
+
+
+@contextmanager
+def _changed(site: Site, changes: dict[str, list[Change]], masked: list[int]) -> Iterator[None]:
+    def before(module: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        changed = list(inputs)
+        for quantity in INPUTS.keys() & changes.keys():
+            changed[INPUTS[quantity]] = _apply(site, quantity, changes, changed[INPUTS[quantity]])
+        if masked:
+            changed[VIEW] = _hide(masked, inputs[VIEW], changed[INPUTS["key"]])
+        return tuple(changed)
+
+    def after(module: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> Tensor:
+        if "weights" in changes:
+            output = _mixed_anew(site, changes, inputs)
+        for quantity in OUTPUTS & changes.keys():
+            output = _apply(site, quantity, changes, output)
+        return output
+
+    with ExitStack() as stack:
+        stack.callback(site.module.register_forward_pre_hook(before).remove)
+        # Before all others, so that whoever listens hears what was changed.
+        stack.callback(site.module.register_forward_hook(after, prepend=True).remove)
+        if isinstance(site.module, Attention):
+            stack.enter_context(_decoding_with_all_keys(site.module))
+        yield
+
+
+def _mixed_anew(site: Site, changes: dict[str, list[Change]], inputs: tuple[Any, ...]) -> Tensor:
+    mechanism = site.module
+    assert isinstance(mechanism, Attention)
+    q, k, v, view = inputs
+    weights = _apply(site, "weights", changes, mechanism.weights(q, k, view))
+    mechanism.edited = weights  # for those who capture
+    return weights.to(v.dtype) @ expand_heads(v, q.shape[1])
+
+
+@contextmanager
+def _decoding_with_all_keys(mechanism: Attention) -> Iterator[None]:
+    steps = ("start", "step", "reorder")
+    for name in steps:
+        mechanism.__dict__[name] = MethodType(getattr(Attention, name), mechanism)
+    try:
+        yield
+    finally:
+        for name in (*steps, "edited"):
+            mechanism.__dict__.pop(name, None)
+
+
+def _apply(site: Site, quantity: str, changes: dict[str, list[Change]], x: Tensor) -> Tensor:
+    for change in changes[quantity]:
+        changed = change(x)
+        if changed.shape != x.shape:
+            raise ValueError(f"{site.name}.{quantity} is {list(x.shape)}; given {list(changed.shape)}: keep the shape")
+        x = changed
+    return x
+
+
+def _hide(masked: Sequence[int], view: View, k: Tensor) -> View:
+    at = view.positions(k, k)[1]
+    hidden = torch.isin(at, torch.tensor(masked, device=k.device))
+    keys = torch.ones(len(k), len(at), dtype=torch.bool, device=k.device) if view.keys is None else view.keys
+    return replace(view, keys=keys & ~hidden)
+
+
+def _require(what: str, number: int, count: int) -> None:
+    if not 0 <= number < count:
+        raise ValueError(f"there is no {what} {number}: choose 0 to {count - 1}")
+
+
+def _require_changeable(site: Site, quantity: str) -> None:
+    if quantity not in (*INPUTS, *OUTPUTS, "weights"):
+        allowed = [one for one in site.quantities if one in (*INPUTS, *OUTPUTS, "weights")]
+        instead = f"change {site.name}.{' or .'.join(allowed)}" if allowed else "it can be looked at alone"
+        raise ValueError(f"{site.name}.{quantity} is computed beside what runs: {instead}")

@@ -3,6 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import nn
 from torch.testing import assert_close
 
 from regardant.attention import KERNELS, AttentionConfig, ScaledDotProduct, View
@@ -14,9 +15,11 @@ from regardant.generation.scoring import score_pairs
 from regardant.generation.search import generate
 from regardant.layers import convolution, dense
 from regardant.layers.feed_forward import ConvolutionConfig, GatedConfig
-from regardant.models.base import SequenceToSequence
+from regardant.models.base import CausalModel, SequenceToSequence
 from regardant.models.config import EncoderDecoderConfig
+from regardant.models.decoder_only import DecoderOnlyConfig
 from regardant.models.encoder_decoder import EncoderDecoder
+from regardant.models.heads import Loss
 from regardant.models.one_to_one import OneToOneConfig
 from regardant.models.recurrent.config import (
     BahdanauConfig,
@@ -25,6 +28,7 @@ from regardant.models.recurrent.config import (
     RecurrentConfig,
     SutskeverConfig,
 )
+from regardant.positions import PositionsConfig
 from regardant.positions.rotary import RotaryConfig
 from regardant.positions.t5 import T5Config
 
@@ -54,6 +58,38 @@ def recurrent(decoder, **fields):
     return RecurrentConfig(decoder=decoder, **sizes, **fields).build(VOCAB_SIZE, VOCAB_SIZE)
 
 
+class Unconditioned(nn.Module):
+    """A model that goes on with a text, as one that writes the same target whatever the source is."""
+
+    def __init__(self, model: CausalModel) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, source, target, label_smoothing=0.0):
+        ends = (target != PAD).sum(1).tolist()  # a text has no padding
+        losses = [self.model(row[None, :end], label_smoothing) for row, end in zip(target, ends, strict=True)]
+        return Loss(*(sum(parts) for parts in zip(*losses, strict=True)))
+
+    def scores(self, source, target):
+        return self.model.scores(target)
+
+    def encode(self, source):
+        return source
+
+    def start(self, memory, beam_size, max_length):
+        return self.model.start(beam_size, max_length)
+
+    def step(self, tokens, state):
+        return self.model.step(tokens.reshape(-1, 1), state).view(*tokens.shape, -1)
+
+
+def causal(attention=None, **fields) -> Unconditioned:
+    """Two layers, with a mechanism."""
+    sizes = {"d_model": 16, "num_heads": 4, "d_ff": 32, "num_layers": 2, "max_length": 32} | fields
+    mechanism = {} if attention is None else {"self_attention": attention}
+    return Unconditioned(DecoderOnlyConfig(**sizes, **mechanism).build(VOCAB_SIZE))
+
+
 def can(kind, **demands):
     """Whether a mechanism honours a view."""
     attention = AttentionConfig.kinds()[kind]().build(num_heads=4, head_size=4)
@@ -62,6 +98,12 @@ def can(kind, **demands):
     except ValueError:
         return False
     return True
+
+
+def at_positions(kind):
+    positions = PositionsConfig.kinds()[kind]()
+    beside = positions.width(16, 32)
+    return causal(positions=positions, tie_embeddings="none" if beside else "all", d_model=48 if beside else 16)
 
 
 KINDS = AttentionConfig.kinds()
@@ -106,6 +148,16 @@ MODELS = {
     "no residuals": lambda: transformer(residual="none"),
     "reversible": lambda: transformer(residual="reversible"),
     "memory of every layer": lambda: transformer(memory="per_layer"),
+    **{f"{kind} going on": lambda k=kind: causal(KINDS[k]()) for kind in WRITERS},
+    **{f"going on at {kind} positions": lambda k=kind: at_positions(k) for kind in PositionsConfig.kinds()},
+    "going on, two matrices": lambda: causal(tie_embeddings="none", scale_embeddings=True),
+    "going on, fewer key heads": lambda: causal(num_key_heads=2),
+    "going on, post-norm": lambda: causal(norm="post"),
+    "going on, root mean square norm": lambda: causal(normalisation="rms_norm"),
+    "going on, gated feed-forward": lambda: causal(feed_forward=GatedConfig()),
+    "going on, convolutions": lambda: causal(convolution.ConvolutionConfig(), feed_forward=ConvolutionConfig(kernel=3)),
+    "going on, dense over positions": lambda: causal(dense.DenseConfig()),
+    "going on, reversible": lambda: causal(residual="reversible"),
 }
 
 ASKING = {
@@ -131,6 +183,8 @@ LEARNS_LESS = {
     "mean reading": "it weighs nothing",
     "mean asking": "it weighs nothing",
     "hard in a luong decoder": "a choice has no gradient",
+    "hard going on": "a choice has no gradient",
+    "mean going on": "it weighs nothing",
     "mean in a luong decoder": "it weighs nothing",
     "location in a luong decoder": "it does not see the source",
     "location asking": "it does not see the source",
@@ -202,7 +256,9 @@ def gradients_of(model, *, mixed):
     return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
 
 
-def test_mixed_precision_learns_what_single_precision_does(model):
+def test_mixed_precision_learns_what_single_precision_does(model, name):
+    if name.startswith("lsh"):
+        pytest.skip("a vector near the edge of its bucket is rounded into the next one, and meets other keys")
     exact = [module for module in model.train().modules() if isinstance(module, ScaledDotProduct)]
     wide = gradients_of(model, mixed=False)
     for kernel in ("sdpa", "matmul") if exact else ("none",):
@@ -231,3 +287,14 @@ def test_kernelised_attention_decodes_in_constant_memory(kind):
             model.step(torch.full((3, 2), 7), state)
             sizes.append([part.shape for own in state.own for part in own.mixed.remembered])
     assert sizes[0] == sizes[-1]
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if "going on" in name], indirect=True)
+@pytest.mark.parametrize("cuts", [(9,), (4, 5), (1, 8), (2, 1, 3, 3)])
+def test_a_text_read_in_pieces_is_read_as_a_whole(model, name, cuts):
+    text = TARGET[:1].repeat(1, 2)[:, :9]
+    with torch.no_grad():
+        state = model.model.start(1, 9)
+        read = [model.model.step(piece, state) for piece in text.split(cuts, 1)]
+        ends = torch.tensor(cuts).cumsum(0) - 1
+        assert_close(torch.stack(read, 1), model.model.scores(text)[:, ends], rtol=1e-4, atol=1e-5)

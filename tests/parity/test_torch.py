@@ -11,6 +11,7 @@ from regardant.layers.recurrent import CELLS, RecurrentEncoder, RecurrentStack
 from regardant.layers.residual import PlainStream, Residual
 from regardant.models.base import Vectors
 from regardant.models.config import EncoderDecoderConfig
+from regardant.models.decoder_only import DecoderOnlyConfig
 from regardant.models.encoder_decoder import EncoderDecoder
 from regardant.positions import SinusoidalConfig
 
@@ -142,6 +143,25 @@ def models(norm, kernel="sdpa"):
 
 
 @every_kernel
+def test_the_decoder_only_model_equals_a_causal_encoder_of_pytorch_s(kernel):
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(
+        D_MODEL, NUM_HEADS, D_FF, dropout=0.0, activation="gelu", batch_first=True, norm_first=True
+    )
+    theirs = nn.TransformerEncoder(layer, NUM_LAYERS, nn.LayerNorm(D_MODEL), enable_nested_tensor=False)
+    randomise(theirs)
+    for one in theirs.layers:
+        nn.init.normal_(one.linear1.weight, std=0.3)  # the copies of a stack begin alike
+    sizes = {"d_model": D_MODEL, "num_heads": NUM_HEADS, "d_ff": D_FF, "num_layers": NUM_LAYERS}
+    ours = with_kernel(DecoderOnlyConfig(**sizes, max_length=TARGET_LENGTH).build(11), kernel)
+    copy_stack(ours, theirs)
+    tokens = torch.randint(11, (2, TARGET_LENGTH), generator=torch.Generator().manual_seed(2))
+    read = ours.head.weight[tokens] + ours.positions.table[None]
+    expected = theirs(read, mask=FUTURE) @ ours.head.weight.T
+    assert_equal_with_gradients(ours.scores(tokens), expected, [ours.head.weight, ours.positions.table])
+
+
+@every_kernel
 def test_self_attention_equals_multihead_attention(kernel):
     ours, theirs = multi_head(kernel)
     x = vectors(SOURCE_LENGTH)
@@ -173,10 +193,12 @@ def test_cross_attention_equals_multihead_attention(kernel):
     assert_equal_with_gradients(found, expected, (x, memory))
 
 
-def test_the_weights_seen_at_a_place_equal_those_of_multihead_attention():
+def test_the_weights_of_a_mechanism_equal_those_of_multihead_attention():
     ours, theirs = multi_head("sdpa")
     seen = []
-    ours.place.register_forward_hook(lambda module, inputs, answer: seen.append(module.mechanism.weights(*inputs)))
+    ours.mechanism.register_forward_hook(
+        lambda module, inputs, mixed: seen.append(module.weights(*inputs[:2], inputs[3]))
+    )
     x = vectors(SOURCE_LENGTH)
     ours(x, View(keys=REAL))
     _, expected = theirs(x, x, x, key_padding_mask=~REAL, average_attn_weights=False)

@@ -1,6 +1,7 @@
 """What a model promises to the trainer, the decoder and the inspector.
 
-Shape legend: B sentences, W beams of a sentence, S source length, T target length, V vocabulary, M d_model.
+Shape legend: B sentences, W beams of a sentence, S source length, T target length or tokens of a text, N texts,
+V vocabulary, M d_model.
 """
 
 from dataclasses import dataclass, field
@@ -60,7 +61,7 @@ class SequenceToSequence(Protocol):
 
 
 class ModelConfig(Variants):
-    """What every model's configuration is. A class derived from it, with a `kind`, adds a model."""
+    """What the configuration of a model that translates is. A class derived from it, with a `kind`, adds a model."""
 
     default_kind: ClassVar[str] = "encoder_decoder"
 
@@ -77,11 +78,30 @@ class ModelConfig(Variants):
         raise NotImplementedError
 
 
-class Model(nn.Module):
-    """Base of the package's models: a SequenceToSequence whose forward is the Loss of a batch of pairs."""
+class CausalModelConfig(Variants):
+    """What the configuration of a model that goes on with a text is; as ModelConfig."""
+
+    default_kind: ClassVar[str] = "decoder_only"
+
+    max_length: int = Field(256, gt=1)
+    """The context: how many tokens it sees at once, in training and after."""
+
+    def build(self, vocab_size: int) -> "CausalModel":
+        """The model with fresh weights. Raises ValueError where its parts do not fit."""
+        raise NotImplementedError
+
+
+class Trainable(nn.Module):
+    """Base of the package's models: the forward of each is the Loss of a batch."""
+
+    dropout_key: DropoutKey
+    """What decides its dropout, for the trainer to move on."""
+
+
+class Model(Trainable):
+    """Base of models that translate: a SequenceToSequence whose forward is the Loss of a batch of pairs."""
 
     config: ModelConfig
-    dropout_key: DropoutKey
 
     def redraw(self) -> None:
         """Draw anew what is random in its mechanisms: Performer's features, LSH's hashes. torch's seed decides what.
@@ -119,4 +139,26 @@ class Model(nn.Module):
 
     def scores(self, source: Tensor, target: Tensor) -> Tensor:
         """Scores of the token after each of `target`."""
+        raise NotImplementedError
+
+
+class CausalModel(Trainable):
+    """Base of models that go on with a text. Texts of a batch are equally long: nothing is padded."""
+
+    config: CausalModelConfig
+
+    def forward(self, tokens: Tensor, label_smoothing: float = 0.0) -> Any:
+        """The Loss of tokens [N, 1 + T]: of each after those before it."""
+        raise NotImplementedError
+
+    def scores(self, tokens: Tensor) -> Tensor:
+        """Logits [N, T, V] of the token after each of `tokens` [N, T]."""
+        raise NotImplementedError
+
+    def start(self, beam_size: int, max_length: int) -> Any:
+        """The state before the first of at most `max_length` tokens: a DecodingState."""
+        raise NotImplementedError
+
+    def step(self, tokens: Tensor, state: Any) -> Tensor:
+        """Feed the newest tokens [N, T] of every row; logits [N, V] of the next one. The state is changed in place."""
         raise NotImplementedError

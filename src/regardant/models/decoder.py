@@ -26,7 +26,7 @@ from regardant.positions import Positions
 
 @dataclass
 class LayerState:
-    """What a layer remembers of the target so far."""
+    """What a layer remembers of what was written so far."""
 
     mixed: Any
     """By its self-attention, or what stands in its place."""
@@ -36,6 +36,29 @@ class LayerState:
     def reorder(self, rows: Int[Tensor, " N2"]) -> "LayerState":
         """Row i of the result is what was row `rows[i]`."""
         return LayerState(self.mixed.reorder(rows), None if self.widened is None else self.widened[rows])
+
+
+@dataclass(kw_only=True)
+class StackState:
+    """What a stack remembers between steps: implements `models.base.DecodingState`."""
+
+    beam_size: int
+    own: list[LayerState]
+    """Of each layer on what was written so far."""
+    length: int = 0
+    """Tokens taken in."""
+
+    def reorder(self, beams: Int[Tensor, "B W"]) -> None:
+        if self.beam_size > 1:
+            first = torch.arange(len(beams), device=beams.device)[:, None] * self.beam_size
+            self._move((first + beams).flatten())
+
+    def keep(self, sentences: Int[Tensor, " B2"]) -> None:
+        beams = torch.arange(self.beam_size, device=sentences.device)
+        self._move((sentences[:, None] * self.beam_size + beams).flatten())
+
+    def _move(self, rows: Tensor) -> None:
+        self.own = [state.reorder(rows) for state in self.own]
 
 
 class DecoderLayer(nn.Module):
@@ -86,33 +109,19 @@ class DecoderLayer(nn.Module):
         stream.write(self.after_feed_forward, feed_forward)
 
 
-@dataclass
-class DecoderState:
-    """What the stack remembers between steps: implements `models.base.DecodingState`."""
+@dataclass(kw_only=True)
+class DecoderState(StackState):
+    """And of the memory that it looks at."""
 
-    beam_size: int
-    own: list[LayerState]
-    """Of each layer on the target so far."""
     memory: list[ProjectedMemory]
     """Of each layer's cross-attention."""
     memory_view: View
-    length: int = 0
-    """Steps taken."""
-
-    def reorder(self, beams: Int[Tensor, "B W"]) -> None:
-        if self.beam_size > 1:
-            first = torch.arange(len(beams), device=beams.device)[:, None] * self.beam_size
-            self._move((first + beams).flatten())
 
     def keep(self, sentences: Int[Tensor, " B2"]) -> None:
-        beams = torch.arange(self.beam_size, device=sentences.device)
-        self._move((sentences[:, None] * self.beam_size + beams).flatten())
+        super().keep(sentences)
         self.memory = [projected.keep(sentences) for projected in self.memory]
         if self.memory_view.keys is not None:
             self.memory_view = View(keys=self.memory_view.keys[sentences])
-
-    def _move(self, rows: Tensor) -> None:
-        self.own = [state.reorder(rows) for state in self.own]
 
 
 class Decoder(nn.Module):
@@ -131,7 +140,7 @@ class Decoder(nn.Module):
 
     def forward(self, x: Float[Tensor, "B T M"], memory: Vectors) -> Float[Tensor, "B T M"]:
         """All positions at once; padding stands at the end, where no real position looks."""
-        stream, view, memory_view = open_stream(self.residual, x), self._view(), View(keys=memory.real)
+        stream, view, memory_view = self._open(x), self._view(), View(keys=memory.real)
         if self.asks_by_position:
             memory_view = replace(memory_view, query_positions=torch.arange(x.shape[1], device=x.device))
         for layer, values in zip(self.layers, memory.of_layers(len(self.layers)), strict=True):
@@ -144,11 +153,11 @@ class Decoder(nn.Module):
         of_layers = zip(self.layers, memory.of_layers(len(self.layers)), strict=True)
         projected = [layer.cross_attention.project(values) for layer, values in of_layers]
         own = [LayerState(layer.self_attention.start(max_length)) for layer in self.layers]
-        return DecoderState(beam_size, own, projected, View(keys=memory.real))
+        return DecoderState(beam_size=beam_size, own=own, memory=projected, memory_view=View(keys=memory.real))
 
     def step(self, x: Float[Tensor, "N 1 M"], state: DecoderState) -> Float[Tensor, "N 1 M"]:
         """The newest token of every beam; `state` is changed in place."""
-        stream, view, memory_view = open_stream(self.residual, x, decoding=True), self._view(), state.memory_view
+        stream, view, memory_view = self._open(x), self._view(), state.memory_view
         if self.asks_by_position:  # all beams stand at the same one
             at = torch.full((state.beam_size,), state.length, device=x.device)
             memory_view = replace(memory_view, query_positions=at)
@@ -156,6 +165,9 @@ class Decoder(nn.Module):
             layer.step(stream, own, view, memory, memory_view)
         state.length += 1
         return self.final_norm(stream.close())
+
+    def _open(self, x: Tensor) -> Stream:
+        return open_stream(self.residual, x, training=self.training)
 
     def _view(self) -> View:
         return View(causal=True, bias=self.positions.shared_bias())

@@ -17,6 +17,7 @@ from regardant.layers.mixers import build_mixer
 from regardant.layers.norms import build_norm
 from regardant.layers.residual import Residual, Stream, open_stream
 from regardant.models.config import EncoderDecoderConfig
+from regardant.models.transformer import TransformerConfig
 from regardant.positions import Positions
 
 
@@ -59,7 +60,7 @@ class Encoder(nn.Module):
 
     def forward(self, x: Float[Tensor, "B S M"], real: Bool[Tensor, "B S"]) -> Float[Tensor, "B S M"]:
         """What the last layer says."""
-        stream, view = open_stream(self.residual, x), View(keys=real, bias=self.positions.shared_bias())
+        stream, view = self._open(x), View(keys=real, bias=self.positions.shared_bias())
         for layer in self.layers:
             # What is computed again is forgotten at once: a bias that learns would outlive its graph in a shared view.
             layer(stream, replace(view) if self.residual == "reversible" else view)
@@ -69,14 +70,17 @@ class Encoder(nn.Module):
         """What each layer says, normalised like the last one."""
         view, said = View(keys=real, bias=self.positions.shared_bias()), []
         for layer in self.layers:
-            stream = open_stream(self.residual, x)
+            stream = self._open(x)
             layer(stream, view)
             x = stream.close()
             said.append(self.final_norm(x))
         return said
 
+    def _open(self, x: Tensor) -> Stream:
+        return open_stream(self.residual, x, training=self.training)
 
-def build_residual(config: EncoderDecoderConfig) -> Residual:
+
+def build_residual(config: TransformerConfig) -> Residual:
     """How a sublayer of this model writes."""
     return Residual(
         config.d_model,
@@ -87,6 +91,6 @@ def build_residual(config: EncoderDecoderConfig) -> Residual:
     )
 
 
-def last_norm(config: EncoderDecoderConfig) -> nn.Module:
+def last_norm(config: TransformerConfig) -> nn.Module:
     """After the last layer: a pre-norm stream has not been normalised."""
     return build_norm(config.normalisation, config.d_model) if config.norm == "pre" else nn.Identity()

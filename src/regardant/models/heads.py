@@ -30,10 +30,12 @@ class NextToken(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(vocab_size, d_model))
         nn.init.normal_(self.weight, std=d_model**-0.5)
+        self.logits = nn.Identity()  # a module, so that one may listen to it
 
     def scores(self, vectors: Float[Tensor, "*B M"]) -> Float[Tensor, "*B V"]:
         """Logits."""
-        return nn.functional.linear(vectors, self.weight)
+        logits: Tensor = self.logits(nn.functional.linear(vectors, self.weight))
+        return logits
 
     def loss(self, vectors: Float[Tensor, "N M"], targets: Int[Tensor, " N"], label_smoothing: float) -> Loss:
         """Cross-entropy of the targets, without ever holding all N x V logits."""

@@ -21,24 +21,27 @@ class SinusoidalConfig(InputConfig):
     first: Literal[0, 1] = 0
     """The i of the shortest wave. 1 leaves out the wave of 2 pi and ends with the one of 10000 * 2 pi."""
 
+    layout: Literal["interleaved", "halves"] = "interleaved"
+    """The cosine of a wave beside its sine, or all sines before all cosines, as in Marian's models."""
+
     def build(self, *, d_model: int, num_heads: int, head_size: int, max_length: int, causal: bool) -> "Sinusoidal":
-        return Sinusoidal(d_model, max_length, concatenated=self.width(d_model, max_length), first=self.first)
+        return Sinusoidal(self, d_model, max_length)
 
 
 class Sinusoidal(TabulatedPositions):
-    """Sine and cosine interleaved."""
+    """Sines and cosines of what `sinusoids` gives, in the layout that is asked for."""
 
     acts_on = "input"
 
-    def __init__(self, d_model: int, max_length: int, *, concatenated: int = 0, first: int = 0) -> None:
+    def __init__(self, config: SinusoidalConfig, d_model: int, max_length: int) -> None:
         super().__init__()
-        self.concatenated = concatenated
-        self.size = concatenated or d_model
-        self.first = first
+        self.concatenated = config.width(d_model, max_length)
+        self.size, self.config = self.concatenated or d_model, config
         self.reach(max_length)
 
     def codes(self, positions: Int[Tensor, " T"]) -> Float[Tensor, "T P"]:
-        return sinusoids(positions, self.size, self.first)
+        waves = sinusoids(positions, self.size, self.config.first)
+        return waves if self.config.layout == "interleaved" else torch.cat([waves[:, ::2], waves[:, 1::2]], 1)
 
     def embed(self, positions: Int[Tensor, " T"]) -> Float[Tensor, "T P"]:
         return self.table[positions]

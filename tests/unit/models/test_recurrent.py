@@ -56,25 +56,30 @@ def test_no_mask_is_drawn_twice_in_one_pass(decoder, bptt):
 
 
 def weights_seen(model):
-    """Of each time that the place of cross-attention is told of."""
-    seen, place = [], model.decoder.cross_attention.place
-    place.register_forward_hook(lambda module, given, answer: seen.append(place.mechanism.weights(*given)))
+    """Of each time that cross-attention is asked."""
+    seen, mechanism = [], model.decoder.cross_attention.mechanism
+
+    def weigh(module, given, answer):
+        q, k, _, view = given
+        seen.append(module.weights(q, k, view))
+
+    mechanism.register_forward_hook(weigh)
     return seen
 
 
 @every_asker
-def test_a_pass_over_a_whole_target_is_seen_at_once_and_steps_one_by_one(decoder):
+def test_a_pass_over_a_whole_target_weighs_the_source_as_its_steps_do(decoder):
     model = build(decoder, dropout=0.0).eval()
     with torch.no_grad():
-        whole = weights_seen(model)
+        seen = weights_seen(model)
         model.scores(SOURCE, TARGET)
-        assert [seen.shape for seen in whole] == [(2, 1, 6, 6)]
-        stepwise = weights_seen(model)
+        whole = torch.cat(seen, 2)
+        seen.clear()
         state = model.start(model.encode(SOURCE), 1, 6)
         for tokens in TARGET.split(1, 1):
             model.step(tokens, state)
-    assert [seen.shape for seen in stepwise] == [(2, 1, 1, 6)] * 6
-    assert_close(torch.cat(stepwise, 2), whole[0])
+    assert [weights.shape for weights in seen] == [(2, 1, 1, 6)] * 6
+    assert_close(torch.cat(seen, 2), whole)
 
 
 @every_asker

@@ -59,3 +59,13 @@ def test_who_writes_token_by_token_does_not_make_the_table_anew_for_each():
 def test_the_table_is_neither_learned_nor_saved():
     scheme = SinusoidalConfig().build(d_model=6, num_heads=2, head_size=6 // 2, max_length=20, causal=False)
     assert not list(scheme.parameters()) and not scheme.state_dict()
+
+
+@pytest.mark.parametrize("d_model", [6, 7])
+def test_halves_are_all_sines_and_then_all_cosines(d_model):
+    scheme = SinusoidalConfig(layout="halves").build(
+        d_model=d_model, num_heads=1, head_size=d_model, max_length=20, causal=False
+    )
+    waves = [13 / 10000 ** (2 * i / d_model) for i in range((d_model + 1) // 2)]
+    expected = [math.sin(angle) for angle in waves] + [math.cos(angle) for angle in waves[: d_model // 2]]
+    assert scheme.embed(torch.tensor([13]))[0].tolist() == pytest.approx(expected, abs=1e-6)

@@ -55,9 +55,6 @@ class DecoderMemory:
 class RecurrentDecoder(nn.Module):
     """Write `step`; override `run` where the steps need not wait for each other."""
 
-    cross_attention: MemoryAttention
-    """Of those that ask."""
-
     def __init__(self, config: RecurrentConfig, extra: int) -> None:
         super().__init__()
         self.config = config
@@ -75,26 +72,13 @@ class RecurrentDecoder(nn.Module):
 
     def run(self, x: Float[Tensor, "B T M"], read: ReadSource) -> Float[Tensor, "B T R"]:
         """All tokens of a target, one after the other."""
-        memory, said, asking = self.start(read), [], []
+        memory, said = self.start(read), []
         for index, token in enumerate(x.unbind(1)):
             if self.config.bptt and index % self.config.bptt == 0 and index:
                 memory = _cut(memory)
-            before = memory
             vector, memory = self.step(token, memory)
             said.append(vector)
-            asking.append(self.asker(before, memory))
-        if memory.asked is not None:
-            self.cross_attention.look(torch.stack(asking, 1), memory.asked, torch.arange(x.shape[1], device=x.device))
         return torch.stack(said, 1)
-
-    def show(self, before: DecoderMemory, after: DecoderMemory) -> None:
-        """Tell whoever listens what a step has asked; `run` tells of all its steps together."""
-        if before.asked is not None:
-            self.cross_attention.look(*_queries(self.asker(before, after), before))
-
-    def asker(self, before: DecoderMemory, after: DecoderMemory) -> Float[Tensor, "N R"]:
-        """The state that asks the source in a step."""
-        return before.state[0][-1]
 
     def _advance(self, x: Tensor, memory: DecoderMemory) -> tuple[Tensor, DecoderMemory]:
         vectors, state = self.stack(x[:, None], memory.state, call=memory.length)
@@ -181,9 +165,6 @@ class LuongDecoder(RecurrentDecoder):
         said = torch.tanh(self.output(torch.cat([context, vectors], -1)))
         return said, replace(after, said=said if self.feeds else None)
 
-    def asker(self, before: DecoderMemory, after: DecoderMemory) -> Tensor:
-        return after.state[0][-1]
-
     def run(self, x: Tensor, read: ReadSource) -> Tensor:
         return super().run(x, read) if self.feeds else self._run_at_once(x, read)
 
@@ -191,9 +172,7 @@ class LuongDecoder(RecurrentDecoder):
         memory = self.start(read)
         assert memory.asked is not None
         vectors, _ = self.stack(x, memory.state, self.config.bptt)
-        asking = vectors, memory.asked, torch.arange(x.shape[1], device=x.device)
-        self.cross_attention.look(*asking)
-        context = self.cross_attention(*asking)
+        context = self.cross_attention(vectors, memory.asked, torch.arange(x.shape[1], device=x.device))
         return torch.tanh(self.output(torch.cat([context, vectors], -1)))
 
 
@@ -206,15 +185,11 @@ DECODERS: dict[type, Callable[[RecurrentConfig], RecurrentDecoder]] = {
 
 
 def _ask(attention: MemoryAttention, states: Tensor, memory: DecoderMemory) -> Tensor:
-    """The context of each row."""
-    return attention(*_queries(states, memory)).reshape_as(states)
-
-
-def _queries(states: Tensor, memory: DecoderMemory) -> tuple[Tensor, AskedMemory, Tensor]:
-    """The beams of a sentence are queries on one memory, and all stand at one position."""
+    """The context of each row: the beams of a sentence are queries on one memory, and all stand at one position."""
     assert memory.asked is not None
     beams = states.view(len(memory.asked.keys), -1, states.shape[-1])
-    return beams, memory.asked, torch.full((beams.shape[1],), memory.length, device=states.device)
+    at = torch.full((beams.shape[1],), memory.length, device=states.device)
+    return attention(beams, memory.asked, at).reshape_as(states)
 
 
 def _cut(memory: DecoderMemory) -> DecoderMemory:

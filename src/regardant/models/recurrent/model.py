@@ -98,9 +98,7 @@ class RecurrentEncoderDecoder(Model):
     def step(self, tokens: Int[Tensor, "B W"], state: RecurrentState) -> Float[Tensor, "B W V"]:
         """Logits of the token after the newest one of every beam; `state` is changed in place."""
         x = self.target_dropout(self.target(tokens.reshape(-1)))
-        before = state.memory
-        vectors, state.memory = self.decoder.step(x, before)
-        self.decoder.show(before, state.memory)
+        vectors, state.memory = self.decoder.step(x, state.memory)
         return self.head.scores(self._narrowed(vectors)).view(*tokens.shape, -1)
 
     def _decode(self, source: Tensor, target: Tensor) -> Tensor:

@@ -1,0 +1,82 @@
+"""Going on with a text: each next token is drawn from what the model holds likely.
+
+temperature    logits / t before the softmax: near 0 the likeliest token alone, above 1 flatter than the model
+top_k          only the k likeliest tokens (Fan et al. 2018, https://arxiv.org/abs/1805.04833)
+top_p          only the fewest likeliest tokens that hold the share p (Holtzman et al. 2020, nucleus sampling,
+               https://arxiv.org/abs/1904.09751), of what top_k has left
+
+A sample is drawn with numbers of the seed and its own number alone: it is the same whatever is drawn beside it.
+
+Shape legend: N samples, T tokens of the prompt, V vocabulary.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from pydantic import Field
+from torch import Tensor
+
+from regardant.config import Config
+from regardant.data.vocabulary import SPECIAL_TOKENS
+from regardant.errors import DataError
+from regardant.models.base import CausalModel
+
+
+class SamplingConfig(Config):
+    """How a text is gone on with."""
+
+    max_tokens: int = Field(500, gt=0)
+    """Tokens to write."""
+
+    temperature: float = Field(1.0, ge=0, allow_inf_nan=False)
+    """Divides the logits: 1 is what the model has learned, 0 takes the likeliest token at every step."""
+
+    top_k: int | None = Field(None, gt=0)
+    """Draw from so many of the likeliest tokens. Empty: from all."""
+
+    top_p: float = Field(1.0, gt=0, le=1)
+    """Draw from the fewest likeliest tokens that together have this share."""
+
+    def distribution(self, logits: Float[Tensor, "*B V"]) -> Float[Tensor, "*B V"]:
+        """What is drawn from: probabilities in float64, 0 for what is left out. Of equally likely tokens the first goes
+        before."""
+        ranked, order = logits.double().sort(dim=-1, descending=True, stable=True)
+        if self.temperature == 0:
+            kept = torch.zeros_like(ranked)
+            kept[..., 0] = 1
+        else:
+            kept = torch.softmax((ranked - ranked[..., :1]) / self.temperature, -1)
+            if self.top_k is not None:
+                kept[..., self.top_k :] = 0
+            before = kept.cumsum(-1) - kept
+            kept = kept.masked_fill(before >= self.top_p * kept.sum(-1, keepdim=True), 0)
+        return torch.zeros_like(kept).scatter(-1, order, kept / kept.sum(-1, keepdim=True))
+
+
+def sample(
+    model: CausalModel, prompt: Int[Tensor, " T"], config: SamplingConfig, *, samples: Sequence[int], seed: int
+) -> Iterator[Int[Tensor, " N"]]:
+    """The next token of every sample, `max_tokens` times; `samples` are their numbers. The model must be in evaluation
+    mode.
+
+    When its context is full, it goes on from the newer half of it. Raises DataError for an empty prompt.
+    """
+    if not len(prompt):
+        raise DataError("there is nothing to go on with: give a prompt of at least one character")
+    draws = np.stack([np.random.default_rng([seed, sample]).random(config.max_tokens) for sample in samples], 1)
+    context = model.config.max_length
+    seen = newest = prompt[-context:].expand(len(samples), -1)
+    state = model.start(1, context)
+    for drawn in torch.from_numpy(draws).to(prompt.device):
+        if seen.shape[1] > context:
+            seen = newest = seen[:, -(context // 2) :]
+            state = model.start(1, context)
+        with torch.inference_mode():  # left before each yield, or it would hold for whoever asks for the next token
+            logits = model.step(newest, state)
+            logits[:, : len(SPECIAL_TOKENS)] = -torch.inf  # a text holds none of them
+            chances = config.distribution(logits).cumsum(-1)
+            newest = (chances <= drawn[:, None] * chances[:, -1:]).sum(-1, keepdim=True)
+            seen = torch.cat([seen, newest], 1)
+        yield newest.squeeze(1)

@@ -1,10 +1,11 @@
-"""Sentence pairs, read one at a time from two text files, a table or a Hugging Face dataset.
+"""Sentence pairs, read one at a time from two text files, a table or a Hugging Face dataset; and text as it stands.
 
 A line ends at a line feed and nowhere else: U+2028, U+0085 or a form feed inside a sentence would otherwise
 shift one side of a corpus against the other. Text that cannot be had is reported in its record as a `Fault`,
 and reading goes on.
 """
 
+import codecs
 import csv
 import io
 import json
@@ -16,7 +17,7 @@ from enum import Enum
 from itertools import chain, zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from regardant.errors import DataError
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ROWS_AT_ONCE = 1000
+BYTES_AT_ONCE = 1 << 20
 UTF8_BOM = b"\xef\xbb\xbf"
 
 
@@ -102,6 +104,16 @@ def read_dataset(
     return _dataset_records(_open_dataset(name, split, subset), name, source, target)
 
 
+def read_text(path: Path) -> Iterator[str]:
+    """A text as it stands, with every space and line end, in pieces that end with white space where it has any.
+
+    Plain, .gz or .zst. A byte order mark at its start is no text. Raises DataError at once for a missing file, and
+    where it is not valid UTF-8.
+    """
+    _require_file(path)
+    return _pieces(path)
+
+
 def _require_file(path: Path) -> None:
     if path.is_dir():
         raise DataError(f"{path} is a folder, where a file of sentences is needed; name a file in it")
@@ -134,6 +146,35 @@ def _lines(path: Path) -> Iterator[bytes]:
                 yield text.removesuffix(b"\n").removesuffix(b"\r")
     except OSError as error:
         raise DataError(f"{path} cannot be read: {_first_line(error)}; is it whole and named rightly?") from error
+
+
+def _pieces(path: Path) -> Iterator[str]:
+    decoder, lines, waiting = codecs.getincrementaldecoder("utf-8-sig")(), 1, ""
+    try:
+        with _opened(path) as stream:
+            for raw in iter(lambda: stream.read(BYTES_AT_ONCE), b""):
+                text = waiting + decoder.decode(raw)
+                lines += raw.count(b"\n")
+                # Nothing that normalises or lower-cases a text looks across white space.
+                end = max(text.rfind("\n"), text.rfind(" ")) + 1 or len(text)
+                waiting = text[end:]
+                yield text[:end]
+        waiting += decoder.decode(b"", final=True)
+        if waiting:
+            yield waiting
+    except UnicodeDecodeError as error:
+        line = lines + error.object[: error.start].count(b"\n")
+        raise DataError(f"{path} line {line:,} is not valid UTF-8: mend the line") from error
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {_first_line(error)}; is it whole and named rightly?") from error
+
+
+def _opened(path: Path) -> IO[bytes]:
+    if path.suffix not in (".gz", ".zst"):
+        return path.open("rb")
+    import pyarrow as pa  # which a plain file does not wait for
+
+    return pa.input_stream(path, compression="detect")
 
 
 def _aligned_lines(source: Path, target: Path) -> Iterator[Record]:

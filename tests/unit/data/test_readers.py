@@ -14,7 +14,8 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regardant.data.readers import Fault, Record, read_dataset, read_table, read_text_files
+from regardant.data import readers
+from regardant.data.readers import Fault, Record, read_dataset, read_table, read_text, read_text_files
 from regardant.errors import DataError
 
 PAIRS = [("The cat.", "Le chat."), ('She said "no".', "Elle a dit « non »."), ("", "Été, déjà"), ("a, b", "")]
@@ -320,3 +321,59 @@ def test_a_dataset_that_cannot_be_reached_is_one_line(tmp_path):
 def test_importing_the_readers_costs_no_dataset_library():
     program = "import sys, regardant.data.toys; assert not {'datasets', 'pyarrow', 'torch'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+# text as it stands
+
+LINES = "one \r\n\n  two\t\u2028three\x85\x0cÉté déjà 😀\n\nend"
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3, 7, 1 << 20])
+def test_a_text_comes_as_it_stands_however_it_is_read(tmp_path, monkeypatch, at_once):
+    monkeypatch.setattr(readers, "BYTES_AT_ONCE", at_once)
+    (tmp_path / "a.txt").write_bytes(LINES.encode())
+    assert "".join(read_text(tmp_path / "a.txt")) == LINES
+
+
+def test_pieces_of_a_text_end_with_white_space_where_there_is_some(tmp_path, monkeypatch):
+    monkeypatch.setattr(readers, "BYTES_AT_ONCE", 4)
+    (tmp_path / "a.txt").write_bytes(b"ab cd\nefghijklmn o")
+    assert list(read_text(tmp_path / "a.txt")) == ["ab ", "cd\n", "efghij", "klmn", " ", "o"]
+
+
+@pytest.mark.parametrize(
+    ("name", "pack"), [("a.txt.gz", gzip.compress), ("a.txt.zst", zstandard.ZstdCompressor().compress)]
+)
+def test_a_packed_text_is_the_same_text(tmp_path, name, pack):
+    (tmp_path / name).write_bytes(pack(LINES.encode()))
+    assert "".join(read_text(tmp_path / name)) == LINES
+
+
+def test_a_byte_order_mark_is_no_text(tmp_path):
+    (tmp_path / "a.txt").write_bytes("\ufeffa\ufeff".encode())
+    assert "".join(read_text(tmp_path / "a.txt")) == "a\ufeff"
+
+
+@pytest.mark.parametrize("at_once", [1, 4, 1 << 20])
+def test_the_line_that_is_not_utf8_is_named(tmp_path, monkeypatch, at_once):
+    monkeypatch.setattr(readers, "BYTES_AT_ONCE", at_once)
+    (tmp_path / "a.txt").write_bytes(b"one\ntwo\nthr" + NOT_UTF8 + b"\nfour")
+    with pytest.raises(DataError, match=r"a\.txt line 3 is not valid UTF-8: mend the line"):
+        list(read_text(tmp_path / "a.txt"))
+
+
+def test_a_text_that_cannot_be_read_is_named(tmp_path):
+    with pytest.raises(DataError, match="no file"):
+        read_text(tmp_path / "none.txt")
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(LINES.encode())[:20])
+    with pytest.raises(DataError, match=r"cut\.gz cannot be read: .*; is it whole"):
+        list(read_text(tmp_path / "cut.gz"))
+
+
+def test_a_plain_text_waits_for_no_other_library(tmp_path):
+    (tmp_path / "a.txt").write_text("a", encoding="utf-8")
+    program = (
+        "import sys; from pathlib import Path; from regardant.data.readers import read_text;"
+        "list(read_text(Path(sys.argv[1]))); assert 'pyarrow' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program, str(tmp_path / "a.txt")], check=True)

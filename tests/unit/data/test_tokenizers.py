@@ -13,7 +13,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from tokenizers import trainers
 
+from regardant.data import tokenizers
 from regardant.data.tokenizers import Tokenizer, TokenizerConfig, Tokenizers
 from regardant.data.vocabulary import EOS, MASK, PAD, SOS, SPECIAL_TOKENS, UNK
 from regardant.errors import ConfigError, DataError
@@ -296,3 +298,45 @@ def test_a_file_that_is_no_tokenizer_is_refused_in_one_line(content: str | None,
         Tokenizers.load(path)
     assert str(path) in str(refusal.value)
     assert "\n" not in str(refusal.value)
+
+
+# long texts
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(text=texts)
+def test_a_long_text_is_encoded_as_any(trained, kind, text):
+    assert trained[kind].encode_long(text).tolist() == trained[kind].encode(text)
+
+
+@given(text=texts)
+def test_a_long_text_is_lower_cased_as_any(text):
+    for kind in ("character", "byte"):
+        tokenizer = Tokenizer.train(TokenizerConfig(kind=kind, lowercase=True), CORPUS, 320)
+        assert tokenizer.encode_long(text).tolist() == tokenizer.encode(text)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(text=texts)
+def test_a_text_that_comes_id_by_id_is_the_text_at_once(trained, kind, text):
+    ids = trained[kind].encode(text)
+    pieces = list(trained[kind].decode_as_it_comes(iter(ids)))
+    assert "".join(pieces) == trained[kind].decode(ids)
+    assert all(pieces)
+
+
+def test_a_character_is_there_as_soon_as_its_last_byte_is(trained):
+    tokenizer = trained["byte"]
+    pieces = tokenizer.decode_as_it_comes(iter([*tokenizer.encode("é"), *tokenizer.encode("😀")[:2]]))
+    assert list(pieces) == ["é", "�"]
+
+
+@pytest.mark.parametrize("lowercase", [False, True])
+@pytest.mark.parametrize("vocab_size", [12, 320])
+@given(corpus=st.lists(texts, min_size=1))
+def test_the_characters_learned_are_those_of_the_library_s_own_trainer(lowercase, vocab_size, corpus):
+    config = TokenizerConfig(kind="character", lowercase=lowercase)
+    backend = tokenizers._untrained(config)
+    trainer = trainers.WordLevelTrainer(vocab_size=vocab_size, special_tokens=list(SPECIAL_TOKENS), show_progress=False)
+    backend.train_from_iterator(corpus, trainer)
+    assert Tokenizer.train(config, corpus, vocab_size).backend.get_vocab() == backend.get_vocab()

@@ -1,0 +1,133 @@
+"""A text as one stream of tokens: where it is read from, how it is split, where it is kept.
+
+It is tokenised once, into files that are mapped into memory, so that a text may be larger than the machine's memory.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from regardant.config import Config
+from regardant.data.readers import read_text
+from regardant.data.tokenizers import Tokenizer
+from regardant.errors import DataError
+
+MARKER = "text.json"
+"""Written last: a folder that has it is whole."""
+
+Tokens = NDArray[np.integer]
+
+
+class TextConfig(Config):
+    """A text of your own. Its beginning is trained on, its end is kept to validate and to test on."""
+
+    source: str | list[str]
+    """A file, or several to be read one after the other. Plain, .gz or .zst."""
+
+    root: str = ""
+    """The folder that relative paths start from; the current one if empty."""
+
+    validation_share: float = Field(0.1, gt=0, lt=1)
+    """The share of the characters to validate on: the last, or those before the test's."""
+
+    test_share: float = Field(0.0, ge=0, lt=1)
+    """The share of the characters to test on: the last. 0: tests are on the validation text."""
+
+    @model_validator(mode="after")
+    def _leave_some_to_train_on(self) -> Self:
+        if self.validation_share + self.test_share >= 1:
+            raise ValueError(
+                f"validation_share ({self.validation_share}) and test_share ({self.test_share}) leave nothing to "
+                "train on: lower them"
+            )
+        return self
+
+    def pieces(self) -> Iterator[str]:
+        """The whole text, piece by piece. Raises DataError for a file that cannot be read."""
+        sources = [self.source] if isinstance(self.source, str) else self.source
+        # All are found before the first is read, so that a missing one is told at once.
+        yield from (piece for text in [read_text(self._path(source)) for source in sources] for piece in text)
+
+    def sizes(self) -> dict[str, int]:
+        """Characters of each split, in their order. Reads the text once. Raises DataError where one would be empty."""
+        total = sum(map(len, self.pieces()))
+        train = int(total * (1 - self.validation_share - self.test_share))
+        test = int(total * self.test_share)
+        sizes = {"train": train, "validation": total - train - test} | ({"test": test} if self.test_share else {})
+        if min(sizes.values()) < 2:
+            told = ", ".join(f"{size:,} to {name}" for name, size in sizes.items())
+            raise DataError(f"{self.source}: {total:,} characters are too few to split ({told}): give more text")
+        return sizes
+
+    def _path(self, source: str) -> Path:
+        return Path(self.root).expanduser() / source
+
+
+@dataclass(frozen=True)
+class EncodedText:
+    """The splits of a text as tokens, and what they were made of."""
+
+    tokens: dict[str, Tokens]
+    """By split: train, validation and, where there is one, test. Memory-mapped."""
+    characters: dict[str, int]
+    """How many each split has."""
+    fingerprints: dict[str, str]
+    """SHA-256 of each split's text, as UTF-8."""
+
+    @classmethod
+    def build(cls, config: TextConfig, sizes: Mapping[str, int], tokenizer: Tokenizer, folder: Path) -> Self:
+        """Read the text once, and write its tokens into `folder`."""
+        folder.mkdir(parents=True, exist_ok=True)
+        digests = {name: sha256() for name in sizes}
+        dtype = np.uint16 if tokenizer.vocab_size <= 2**16 else np.int32
+        with ExitStack() as stack:
+            files = {name: stack.enter_context((folder / f"{name}.ids").open("wb")) for name in sizes}
+            for name, piece in cut(config.pieces(), sizes):
+                digests[name].update(piece.encode())
+                tokenizer.encode_long(piece).astype(dtype).tofile(files[name])
+            tokens = {name: file.tell() // np.dtype(dtype).itemsize for name, file in files.items()}
+        written = {
+            "dtype": np.dtype(dtype).name,
+            "tokens": tokens,
+            "characters": dict(sizes),
+            "fingerprints": {name: digest.hexdigest() for name, digest in digests.items()},
+        }
+        partial = folder / f"{MARKER}.partial"
+        partial.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+        os.replace(partial, folder / MARKER)
+        return cls.load(folder)
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Open what `build` wrote. Raises DataError."""
+        try:
+            written = json.loads((folder / MARKER).read_text(encoding="utf-8"))
+            tokens = {
+                name: np.memmap(folder / f"{name}.ids", dtype=written["dtype"], mode="r", shape=(length,))
+                for name, length in written["tokens"].items()
+            }
+            return cls(dict(tokens), written["characters"], written["fingerprints"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise DataError(f"{folder} is damaged ({error}): restore it, or delete it and train again") from error
+
+
+def cut(pieces: Iterable[str], sizes: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+    """Pieces of a text with the split that each belongs to: the first `sizes` characters, the next, ..."""
+    splits = iter(sizes.items())
+    name, room = next(splits)
+    for piece in pieces:
+        while len(piece) > room:
+            yield name, piece[:room]
+            piece = piece[room:]
+            name, room = next(splits)
+        yield name, piece
+        room -= len(piece)

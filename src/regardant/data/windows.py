@@ -1,0 +1,96 @@
+"""Windows of a text: what a model that goes on with a text is trained on and measured by.
+
+A window of T targets is T + 1 tokens, of which each but the first is predicted from those before it in the window.
+
+Shape legend: N windows, T targets of a window.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from regardant.data.text import Tokens
+from regardant.errors import DataError
+
+
+@dataclass(frozen=True)
+class WindowBatch:
+    """Windows of one length."""
+
+    tokens: Int[Tensor, "N T1"]
+
+    @property
+    def target_tokens(self) -> int:
+        """How many tokens are predicted."""
+        return len(self.tokens) * (self.tokens.shape[1] - 1)
+
+
+class TrainingWindows:
+    """The training batches of every epoch.
+
+    An epoch cuts the text at a random place and from there on into windows, which it takes in random order: every
+    token is predicted about once, and from another context in the next epoch. The plan is a pure function of seed
+    and epoch.
+    """
+
+    def __init__(self, tokens: Tokens, *, context: int, batch_tokens: int, seed: int) -> None:
+        if len(tokens) <= context:
+            raise DataError(
+                f"the text to train on has {len(tokens):,} tokens, a window {context + 1:,}: give more text, or lower "
+                "model.max_length"
+            )
+        self.tokens, self.context, self.seed = tokens, context, seed
+        self.windows_per_batch = max(1, batch_tokens // context)
+        self.target_tokens = context * sum(map(len, self.plan(0)))
+        """Of an epoch."""
+
+    def plan(self, epoch: int) -> list[NDArray[np.int64]]:
+        """Where the windows of each batch begin."""
+        generator = np.random.default_rng([self.seed, epoch])
+        first = generator.integers(min(self.context, len(self.tokens) - self.context))
+        starts = generator.permutation(np.arange(first, len(self.tokens) - self.context, self.context))
+        return [starts[at : at + self.windows_per_batch] for at in range(0, len(starts), self.windows_per_batch)]
+
+    def load(self, planned: NDArray[np.int64]) -> WindowBatch:
+        """One planned batch as tensors."""
+        return _windows(self.tokens, planned, self.context)
+
+    def largest(self) -> NDArray[np.int64]:
+        """The planned batch that takes most memory."""
+        return self.plan(0)[0]
+
+    def middling(self) -> NDArray[np.int64]:
+        """A batch of typical length, to time. All are of one."""
+        return self.plan(0)[0]
+
+    def typical(self) -> list[NDArray[np.int64]]:
+        """Batches to time, of the lengths there are."""
+        return [self.middling()]
+
+    def padding(self) -> dict[str, float]:
+        """Windows have none."""
+        return {}
+
+
+def consecutive_windows(tokens: Tokens, context: int, batch_tokens: int) -> Iterator[WindowBatch]:
+    """The whole text in windows without overlap, so that every token but the first is predicted once.
+
+    The last window may be shorter, and comes alone.
+    """
+    targets = len(tokens) - 1
+    starts = np.arange(0, targets - context + 1, context)
+    windows_per_batch = max(1, batch_tokens // context)
+    for at in range(0, len(starts), windows_per_batch):
+        yield _windows(tokens, starts[at : at + windows_per_batch], context)
+    if left := targets - context * len(starts):
+        yield _windows(tokens, np.array([targets - left]), left)
+
+
+def _windows(tokens: Tokens, starts: NDArray[np.int64], targets: int) -> WindowBatch:
+    chosen = tokens[starts[:, None] + np.arange(targets + 1)]
+    return WindowBatch(torch.from_numpy(chosen.astype(np.int64)))

@@ -1,0 +1,44 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from regardant.evaluation import language
+from regardant.evaluation.language import TextScore, score_text
+from regardant.models.decoder_only import DecoderOnlyConfig
+
+CPU = torch.device("cpu")
+CONTEXT = 6
+
+
+@pytest.fixture(scope="module")
+def model():
+    torch.manual_seed(0)
+    sizes = {"d_model": 16, "num_heads": 2, "d_ff": 32, "num_layers": 1, "max_length": CONTEXT}
+    return DecoderOnlyConfig(**sizes).build(11).eval()
+
+
+@pytest.mark.parametrize("length", [2, 6, 7, 8, 31])
+@pytest.mark.parametrize("batch_tokens", [1, 20, 10**6])
+def test_every_token_but_the_first_costs_its_surprise_after_its_window(model, monkeypatch, length, batch_tokens):
+    monkeypatch.setattr(language, "BATCH_TOKENS", batch_tokens)
+    tokens = np.random.default_rng(1).integers(5, 11, length)
+    nats = 0.0
+    for place in range(1, length):
+        first = (place - 1) // CONTEXT * CONTEXT
+        with torch.no_grad():
+            logits = model.scores(torch.from_numpy(tokens[first:place])[None])[0, -1]
+        nats -= float(torch.log_softmax(logits, -1)[tokens[place]])
+    score = score_text(model, tokens, length, CPU)
+    assert score.nats == pytest.approx(nats, rel=1e-5)
+    assert (score.tokens, score.characters) == (length - 1, length - 1)
+
+
+def test_the_measures_are_those_of_the_definitions():
+    score = TextScore(nats=math.log(2) * 12, tokens=6, characters=4)
+    assert score.loss == pytest.approx(2 * math.log(2))
+    assert score.perplexity == pytest.approx(4)
+    assert score.nats_per_character == pytest.approx(3 * math.log(2))
+    assert score.bits_per_character == pytest.approx(3)
+    assert score.as_dict().keys() == {"loss", "perplexity", "bits_per_character", "tokens", "characters"}

@@ -11,6 +11,7 @@ MODULES = (
     "layers",
     "models.encoder",
     "models.decoder",
+    "models.decoder_only",
     "models.encoder_decoder",
     "models.heads",
     "models.representations",

@@ -1,8 +1,9 @@
-"""What many tests share: one thread, and small translators that `regardant.run.train` made."""
+"""What many tests share: one thread, and small models that `regardant.run.train` made."""
 
 import copy
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import torch
 from regardant import config as configuration
 from regardant import run
 from regardant.data.parallel import Splits
+from regardant.tasks.language_modelling.config import LanguageModellingConfig
 from regardant.tasks.translation.config import TranslationConfig
 from regardant.tasks.translation.evaluation import TestSet, test_sets
 
@@ -48,6 +50,61 @@ TINY: dict[str, Any] = {
     "evaluation": {"bootstrap_samples": 10},
 }
 """English to French, learned for two seconds, everywhere alike: wrong, but of other words for other sources."""
+
+
+TINY_TEXT: dict[str, Any] = {
+    "task": "language_modelling",
+    "data": {"source": "a.txt"},
+    "model": {"d_model": 32, "num_heads": 2, "num_layers": 1, "d_ff": 64, "max_length": 16},
+    "training": {
+        "max_updates": 200,
+        "batch_tokens": 256,
+        "validate_every": 100,
+        "precision": "float32",
+        "attention_kernel": "sdpa",
+        "schedule": {"kind": "linear", "learning_rate": 1e-2, "warmup_steps": 20},
+        "averaging": {"kind": "ema", "decay": 0.9},
+    },
+}
+"""Sentences of a dozen words by characters, learned for a second."""
+
+WORDS = ["the", "a", "cat", "dog", "bird", "sees", "likes", "old", "red", "tree", "and", "then"]
+
+
+@pytest.fixture(scope="session")
+def text_file(tmp_path_factory) -> Path:
+    """Lines of random words, with all that white space may be."""
+    random = Random(4)
+    path: Path = tmp_path_factory.mktemp("text") / "a.txt"
+    lines = [" ".join(random.choices(WORDS, k=random.randint(2, 7))) for _ in range(400)]
+    path.write_bytes("".join(line + random.choice([".\n", "!\r\n", ",  \n\n", "\t\n"]) for line in lines).encode())
+    return path
+
+
+@pytest.fixture(scope="session")
+def tiny_text_config(text_file) -> Callable[..., LanguageModellingConfig]:
+    """The recipe TINY_TEXT with fields set as by --set."""
+
+    def load(*overrides: str) -> LanguageModellingConfig:
+        given = (f"data.root={text_file.parent}", *overrides)
+        return configuration.load(LanguageModellingConfig, copy.deepcopy(TINY_TEXT), given, origin="tiny-text")
+
+    return load
+
+
+@pytest.fixture(scope="session")
+def trained_on_text(tmp_path_factory, tiny_text_config) -> Callable[..., run.Run]:
+    """The run of TINY_TEXT with fields set, trained once a process. Its folder is shared: copy it to change it."""
+    runs: dict[tuple[str, ...], run.Run] = {}
+
+    def train(*overrides: str) -> run.Run:
+        if overrides not in runs:
+            folder: Path = tmp_path_factory.mktemp("runs") / "tiny-text"
+            assert run.train(tiny_text_config(*overrides), folder, say=lambda line: None).finished
+            runs[overrides] = run.load(folder)
+        return runs[overrides]
+
+    return train
 
 
 @pytest.fixture(scope="session")

@@ -1,23 +1,24 @@
-"""A run folder is the only handle: train into it, load it, translate, evaluate, compare, export.
+"""A run folder is the only handle: train into it, load it, use what it has become, compare it with others.
+
+What is learned, and what a run can be asked for, is its task's to say (`regardant.tasks`).
 
 RUN/run.yaml             what was asked, what it became, what was decided by measuring, the data's fingerprints
-RUN/tokenizer.json       both vocabularies
+RUN/tokenizer.json       the vocabularies
 RUN/model.safetensors    the best weights so far
 RUN/metrics.jsonl        every number of training
 RUN/checkpoints/         what resuming needs
 RUN/data/                the text and its tokens
-RUN/evaluation/          hypotheses beside sources and references, and their scores
+RUN/evaluation/          scores, and what they are of
 RUN/engines/             the model as other programs decode it
 """
 
-import json
 import platform
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import yaml
@@ -25,35 +26,25 @@ import yaml
 from regardant import __version__
 from regardant import config as configuration
 from regardant.checks.plan import Plan, plan_training, tokens_per_second
+from regardant.config import Config
+from regardant.config.differences import as_told, differences
 from regardant.config.documents import Dumper
 from regardant.config.plugins import import_plugins
 from regardant.config.problems import did_you_mean
-from regardant.data.parallel import MARKER, Pairs, Splits, evaluation_pairs
-from regardant.data.readers import first_row, is_table_file
 from regardant.errors import ConfigError, RunError
-from regardant.generation.config import GenerationConfig
-from regardant.tasks.translation.comparison import Comparison, compare_runs
-from regardant.tasks.translation.comparison_page import page as comparison_page
-from regardant.tasks.translation.config import TranslationConfig
-from regardant.tasks.translation.engines import Engines
-from regardant.tasks.translation.evaluation import (
-    TestSet,
-    choose_on_validation,
-    evaluate_translator,
-    test_sets,
-)
-from regardant.tasks.translation.pictures import lecture_drawing, lecture_page, lecture_pictures
-from regardant.tasks.translation.task import Prepared, load_translator, prepare_training
-from regardant.tasks.translation.translator import Translation, Translator
+from regardant.tasks import load_recipe
+from regardant.tasks.base import Prepared, Report, Say, TaskConfig, Trained
 from regardant.training.checkpoints import write_atomically
 from regardant.training.config import TrainingConfig
 from regardant.training.devices import keep_freed_memory, make_fabric, memory_guard, the_device
 from regardant.training.engine import Outcome, Trainer, dry_run
 from regardant.training.probes import Decisions, decide, use_kernel
 
-Say = Callable[[str], None]
+if TYPE_CHECKING:
+    from regardant.tasks.translation.inspection import Inspection
+    from regardant.tasks.translation.translator import Translation, Translator
 
-BUDGET = {"max_minutes", "max_updates", "max_epochs", "patience", "keep_checkpoints", "checkpoint_minutes"}
+BUDGET = ("max_minutes", "max_updates", "max_epochs", "patience", "keep_checkpoints", "checkpoint_minutes")
 """Of training: what may change between the start of a run and its resume."""
 
 UNFINISHED = ".regardant-unfinished"
@@ -62,6 +53,9 @@ UNFINISHED = ".regardant-unfinished"
 FREE_OF_WEIGHTS = {"dropout", "embedding_dropout", "feed_forward_dropout"}
 """Of a model: what may change where training goes on from an earlier run."""
 
+TAKEN_OVER = ("model", "tokenizer")
+"""Of a recipe: what then is the earlier run's."""
+
 
 @dataclass(frozen=True)
 class Record:
@@ -69,7 +63,7 @@ class Record:
 
     asked: dict[str, Any]
     """The configuration as the user gave it."""
-    config: TranslationConfig
+    config: TaskConfig
     """With everything chosen."""
     decided: Decisions
     fingerprints: dict[str, str]
@@ -100,7 +94,7 @@ class Record:
             content = configuration.read_yaml(run / "run.yaml")
             return cls(
                 asked=content["asked"],
-                config=configuration.load(TranslationConfig, content["config"], origin=str(run / "run.yaml")),
+                config=load_recipe(content["config"], origin=str(run / "run.yaml")),
                 decided=Decisions.from_dict(content["decided"]),
                 fingerprints=content["fingerprints"],
                 plan=content["plan"],
@@ -112,7 +106,7 @@ class Record:
 
 
 class Run:
-    """A trained translator and all that belongs to it."""
+    """A trained model and all that belongs to it. What it can do is its task's to say."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -120,59 +114,55 @@ class Run:
         self.config = self.record.config
 
     @cached_property
-    def translator(self) -> Translator:
-        """The model, ready to translate."""
-        translator = load_translator(self.config, self.folder, the_device())
-        use_kernel(translator.model, self.record.decided.kernel)
-        return translator
-
-    @cached_property
-    def engines(self) -> Engines:
-        """The translator by what searches: torch, or an engine that it is exported to."""
-        return Engines(self.translator, self.folder / "engines")
+    def trained(self) -> Trained:
+        """What the run has become, by its task: a `TrainedTranslator`, a `LanguageModel`, ..."""
+        trained = self.config.open(self.folder, the_device())
+        use_kernel(trained.model, self.record.decided.kernel)
+        return trained
 
     def translate(
         self, lines: Sequence[str], *, prefixes: Sequence[str] | None = None, engine: str = "torch", **generation: Any
-    ) -> list[Translation]:
-        """A translation a line; see `generation` for what may be given, as beam_size=5, nbest=3."""
-        return self.engines.on(engine).translate(lines, self.generation(**generation), prefixes)
+    ) -> "list[Translation]":
+        """A translation a line; `generation` of the recipe says what may be given, as beam_size=5, nbest=3."""
+        return self._verb("translate")(lines, prefixes=prefixes, engine=engine, **generation)
 
     def export(self, to: str, folder: Path, quantization: str = "int8") -> None:
         """Write the model to a new folder in another program's format: `ctranslate2`."""
-        self.engines.export(to, folder, quantization)
+        self._verb("export")(to, folder, quantization)
 
-    def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[float]:
-        """Log-probability of each target given its source, in nats."""
-        return self.translator.score(sources, targets)
+    def generate(self, prompt: str, *, samples: int = 1, seed: int = 0, **generation: Any) -> list[str]:
+        """Texts that go on from the prompt, without it; more may be given as for `translate`: temperature=0.8, ..."""
+        return self._verb("generate")(prompt, samples=samples, seed=seed, **generation)
 
-    def generation(self, **fields: Any) -> GenerationConfig:
-        """The recipe's way to write, with some fields replaced; nbest alone widens a beam that is too narrow."""
-        changed = {name: value for name, value in fields.items() if value is not None}
-        if "nbest" in changed:
-            changed.setdefault("beam_size", max(self.config.generation.beam_size, changed["nbest"]))
-        return configuration.load(
-            GenerationConfig, {**self.config.generation.model_dump(), **changed}, origin="generation"
-        )
+    def inspect(self, text: str, target: str | None = None, **generation: Any) -> "Inspection":
+        """What the model does with a sentence and its translation: its own one, if none is given."""
+        return self._verb("inspect")(text, target, **generation)
 
-    def evaluate(
-        self, *, data: TestSet | None = None, engine: str = "torch", **generation: Any
-    ) -> dict[str, dict[str, Any]]:
-        """Scores by name of the test set: the run's own ones, or `data`. Everything is kept in RUN/evaluation."""
-        text = self.folder / "data" / "text"
-        splits = Splits.load(text) if (text / MARKER).is_file() else None
-        if data is None and splits is None:
-            raise RunError(f"{self.folder} holds no test text: give some with --data")
-        if data is not None and splits is not None and data.name in splits.tests:
-            raise ConfigError(f"--data {data.name} has the name of a test set of {self.folder}: rename the file")
-        alignment = choose_on_validation(self.translator, text, splits) if splits is not None and not data else None
-        tested = [data] if data is not None else test_sets(text, splits) if splits is not None else []
-        translator, kept, asked = self.engines.on(engine), self.folder / "evaluation", self.generation(**generation)
-        return {
-            one.name: evaluate_translator(
-                translator, one, kept, generation=asked, metrics=self.config.evaluation, alignment=alignment
-            )
-            for one in tested
-        }
+    def stream(self, prompt: str, *, sample: int = 0, seed: int = 0, **generation: Any) -> Iterator[str]:
+        """The prompt and the text that `generate` goes on with as that sample, piece by piece as it is drawn."""
+        return self._verb("generate", "stream")(prompt, sample=sample, seed=seed, **generation)
+
+    def score(self, *texts: Any) -> Any:
+        """How probable given texts are. Of a translator (sources, targets): log-probabilities in nats. Of a language
+        model (text): its TextScore."""
+        return self._verb("score")(*texts)
+
+    def evaluate(self, *, data: Sequence[Path] = (), **options: Any) -> dict[str, dict[str, Any]]:
+        """Scores by name of the test set: the run's own ones, or that in files. All is kept in RUN/evaluation."""
+        return self.trained.evaluate(data, **options)
+
+    def generation(self, **fields: Any) -> Config:
+        """The recipe's way to write, with those fields replaced that are not None."""
+        return self.trained.generation(**fields)
+
+    @property
+    def translator(self) -> "Translator":
+        """The model of a translation run, ready to translate."""
+        return self._verb("translate", "translator")
+
+    def _verb(self, verb: str, attribute: str | None = None) -> Any:
+        _require_verb(self.folder, self.config, verb)
+        return getattr(self.trained, attribute or verb)
 
 
 def load(folder: str | Path, plugins: Sequence[str] = ()) -> Run:
@@ -181,12 +171,12 @@ def load(folder: str | Path, plugins: Sequence[str] = ()) -> Run:
     return Run(Path(folder))
 
 
-def plan(config: TranslationConfig, folder: Path, say: Say) -> tuple[Prepared, Decisions, Plan]:
+def plan(config: TaskConfig, folder: Path, say: Say) -> tuple[Prepared, Decisions, Plan]:
     """Prepare a run and measure what it will cost, up to and with a dry run of the largest batch."""
     return _plan(_taken_over(config), folder, say)
 
 
-def _plan(config: TranslationConfig, folder: Path, say: Say) -> tuple[Prepared, Decisions, Plan]:
+def _plan(config: TaskConfig, folder: Path, say: Say) -> tuple[Prepared, Decisions, Plan]:
     prepared, device = _prepare(config, folder, say), the_device()
     with memory_guard("a batch", "take a smaller model, or lower training.batch_tokens and raise training.accumulate"):
         decisions = _decide(prepared, device)
@@ -198,15 +188,15 @@ def _plan(config: TranslationConfig, folder: Path, say: Say) -> tuple[Prepared, 
     return prepared, decisions, planned
 
 
-def _prepare(config: TranslationConfig, folder: Path, say: Say) -> Prepared:
+def _prepare(config: TaskConfig, folder: Path, say: Say) -> Prepared:
     keep_freed_memory()
     with memory_guard("the corpus with its model", "set data.cleaning.drop_duplicates=false, or take a smaller model"):
-        prepared = prepare_training(config, folder, say)
+        prepared = config.prepare(folder, say)
         prepared.job.model.to(the_device())
     return prepared
 
 
-def train(config: TranslationConfig, folder: str | Path, say: Say = print) -> Outcome:
+def train(config: TaskConfig, folder: str | Path, say: Say = print) -> Outcome:
     """Train into a folder, or go on with what is there. Ends bit-equal to a run that was never interrupted."""
     folder = Path(folder)
     if (folder / "run.yaml").is_file():
@@ -220,7 +210,7 @@ def train(config: TranslationConfig, folder: str | Path, say: Say = print) -> Ou
         asked=config.model_dump(mode="json", by_alias=True),
         config=prepared.config,
         decided=decisions,
-        fingerprints=prepared.job.corpus.splits.fingerprints,
+        fingerprints=prepared.fingerprints,
         plan=planned.as_dict(),
     )
     record.write(folder)
@@ -228,24 +218,29 @@ def train(config: TranslationConfig, folder: str | Path, say: Say = print) -> Ou
     return _fit(prepared, decisions, folder)
 
 
-def _taken_over(config: TranslationConfig) -> TranslationConfig:
+def _taken_over(config: TaskConfig) -> TaskConfig:
     """With the model and the vocabulary of the run that training goes on from, if there is one."""
     if config.training.start_from is None:
         return config
     earlier = Record.read(Path(config.training.start_from)).config
-    given = {
-        "model": config.model.model_dump(exclude_unset=True, exclude=FREE_OF_WEIGHTS),
-        "tokenizer": config.tokenizer.model_dump(exclude_unset=True),
-    }
-    given = {section: told for section, told in given.items() if section in config.model_fields_set}
-    if given.get("model", {}).get("preset") == "auto":
-        del given["model"]["preset"]
-    if differing := _differences(_as_told(earlier.model_dump(), given), given):
+    if earlier.task != config.task:
+        told = f"is a run of {earlier.task}: give one of {config.task}"
+        raise ConfigError(f"training.from {config.training.start_from} {told}")
+    sections = {name: getattr(config, name) for name in TAKEN_OVER if name in config.model_fields_set}
+    given = {name: one.model_dump(exclude_unset=True) for name, one in sections.items()}
+    asked_model = given.get("model", {})
+    for free in FREE_OF_WEIGHTS & asked_model.keys():
+        del asked_model[free]
+    if asked_model.get("preset") == "auto":
+        del asked_model["preset"]
+    if differing := differences(as_told(earlier.model_dump(), given), given):
         raise ConfigError(
-            f"training.from {config.training.start_from} is another translator ({'; '.join(differing)}): leave that out"
+            f"training.from {config.training.start_from} is of another kind ({'; '.join(differing)}): leave that out"
         )
     free = config.model.model_dump(exclude_unset=True, include=FREE_OF_WEIGHTS)
-    return config.model_copy(update={"model": earlier.model.model_copy(update=free), "tokenizer": earlier.tokenizer})
+    inherited = {name: getattr(earlier, name) for name in TAKEN_OVER if hasattr(earlier, name)}
+    inherited["model"] = earlier.model.model_copy(update=free)
+    return config.model_copy(update=inherited)
 
 
 def _claim(folder: Path) -> None:
@@ -267,14 +262,14 @@ def _names_in(folder: Path) -> list[str]:
     return [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
 
 
-def _resume(config: TranslationConfig, folder: Path, say: Say) -> Outcome:
+def _resume(config: TaskConfig, folder: Path, say: Say) -> Outcome:
     record = Record.read(folder)
     asked = config.model_dump(mode="json", by_alias=True)
-    if changed := _differences(record.asked, asked):
+    if changed := differences(record.asked, asked, but={f"training.{name}" for name in BUDGET}):
         raise ConfigError(f"{folder} was begun with other settings ({'; '.join(changed)}): give another --out")
     resolved = record.config.model_copy(update={"training": _with_budget(record.config.training, config.training)})
     prepared = _prepare(resolved, folder, say)
-    if prepared.job.corpus.splits.fingerprints != record.fingerprints:
+    if prepared.fingerprints != record.fingerprints:
         raise RunError(f"the text is not what {folder} was begun with: restore it, or give another --out")
     say(f"as decided at the start: {record.decided.told()}")
     resolved = prepared.with_speed(record.plan["tokens_per_second"], say)
@@ -312,56 +307,7 @@ def _decide(prepared: Prepared, device: torch.device) -> Decisions:
     return decide(job.model, lambda: dry_run(job, planned, device), prepared.config.training, device)
 
 
-def _as_told(whole: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
-    """Of a configuration what another one tells too."""
-    return {
-        name: _as_told(kept, told) if isinstance(told, dict) and isinstance(kept, dict) else kept
-        for name, told in part.items()
-        for kept in [whole.get(name)]
-    }
-
-
-def _differences(before: dict[str, Any], now: dict[str, Any], path: str = "") -> list[str]:
-    """What differs between two configurations, the budget aside."""
-    found = []
-    for name in sorted(before.keys() | now.keys()):
-        here = f"{path}{name}"
-        old, new = before.get(name), now.get(name)
-        if isinstance(old, dict) and isinstance(new, dict):
-            found += _differences(old, new, f"{here}.")
-        elif old != new and here not in {f"training.{field}" for field in BUDGET}:
-            found.append(f"{here} was {old!r}, is {new!r}")
-    return found
-
-
-def read_test_set(files: Sequence[Path]) -> TestSet:
-    """Pairs to test on, from a source and a target file or from a table, by the name of the first file.
-
-    The table's columns are `source` and `target`, or the two that a .tsv or .csv file without names has.
-    """
-    if len(files) > 2:
-        raise ConfigError(f"--data was given {len(files)} times: give one table, or a source and a target file")
-    first = files[0]
-    if len(files) == 2:
-        pairs = Pairs(source=str(first), target=str(files[1]))
-    elif not is_table_file(first):
-        raise ConfigError(
-            f"--data {first} is no table (.tsv, .csv, .jsonl, .parquet): give a second --data with its translations"
-        )
-    elif _has_two_nameless_columns(first):
-        pairs = Pairs(table=str(first), source="1", target="2")
-    else:
-        pairs = Pairs(table=str(first), source="source", target="target")
-    read = list(evaluation_pairs(pairs, pairs.records(Path())))
-    return TestSet(first.name, [source for source, _ in read], [target for _, target in read])
-
-
-def _has_two_nameless_columns(table: Path) -> bool:
-    row = first_row(table)
-    return row is not None and len(row) == 2 and set(row) != {"source", "target"}
-
-
-def compare(folders: Sequence[Path], page: Path | None = None) -> Comparison:
+def compare(folders: Sequence[Path], page: Path | None = None) -> Report:
     """Evaluated runs side by side, held to the first and scored as its recipe says; writes a page if given a place.
 
     Raises ConfigError for runs that make no comparison, RunError for one that is not whole or not evaluated.
@@ -373,25 +319,19 @@ def compare(folders: Sequence[Path], page: Path | None = None) -> Comparison:
         if places[number] in places[:number]:
             raise ConfigError(f"{folder} was given twice: give each run once")
     records = {folder: Record.read(folder) for folder in folders}
-    comparison = compare_runs(
-        {folder: record.plan for folder, record in records.items()}, records[folders[0]].config.evaluation
-    )
+    first = records[folders[0]].config
+    for folder, record in records.items():
+        _require_verb(folder, record.config, "compare")
+        if record.config.task != first.task:
+            raise ConfigError(
+                f"{folders[0]} is a run of {first.task}, {folder} of {record.config.task}: give runs of one"
+            )
+    report = first.compare({folder: record.plan for folder, record in records.items()})
     if page is not None:
-        write_atomically(page, comparison_page(comparison))
-    return comparison
+        write_atomically(page, report.page())
+    return report
 
 
-def show_lecture_sentences(folder: Path, say: Say) -> Path:
-    """Translate the lectures' two sentences and draw the cross-attention, with the gold links over it."""
-    run = load(folder)
-    scores = folder / "evaluation" / "test.json"
-    if not scores.is_file():
-        run.evaluate()
-    told = json.loads(scores.read_text(encoding="utf-8"))
-    pictures = lecture_pictures(run.translator, run.generation(), told)
-    for picture, translation in zip(pictures, run.translate([one.title for one in pictures]), strict=True):
-        say(f"{picture.title}\n  {translation.text}")
-    write_atomically(folder / "attention.svg", lecture_drawing(pictures[-1]))
-    path = folder / "report.html"
-    write_atomically(path, lecture_page(pictures, told))
-    return path
+def _require_verb(folder: Path, config: TaskConfig, verb: str) -> None:
+    if verb not in config.verbs:
+        raise RunError(f"{folder} is a run of {config.task}, which has no {verb}: it has {', '.join(config.verbs)}")

@@ -34,6 +34,16 @@ EVERY_UPDATE = "training.checkpoint_minutes=1e-9"
 CLOCK = {"time", "took", "tokens_per_second", "memory_bytes"}
 
 
+TEXT_OVERRIDES = (
+    "training.max_updates=60",
+    "training.accumulate=2",
+    "training.batch_tokens=512",
+    "training.validate_every=25",
+    "training.schedule.kind=constant",  # any other would follow the budget, which the parts of a training differ in
+    "model.dropout=0.3",
+)
+
+
 def quietly(line):
     pass
 
@@ -179,6 +189,18 @@ def test_a_higher_budget_goes_on_from_the_end(tmp_path, tiny_config, uninterrupt
     assert outcome.finished and outcome.cursor.update == 65
     assert events(folder)[: len(events(uninterrupted))] == events(uninterrupted)
     assert events(folder)[-1]["update"] == 65
+
+
+def test_training_on_a_text_stops_in_any_epoch_and_ends_bit_equal(tmp_path, tiny_text_config, trained_on_text):
+    whole = trained_on_text(*TEXT_OVERRIDES).folder
+    assert len({event["epoch"] for event in events(whole) if event["event"] == "train"}) > 2
+    folder = tmp_path / "in-parts"
+    for updates in (1, 17, 41, 60):
+        outcome = run.train(tiny_text_config(*TEXT_OVERRIDES, f"training.max_updates={updates}"), folder, quietly)
+        assert outcome.cursor.update == updates
+    states = [load_checkpoint(latest_checkpoint(one)) for one in (folder, whole)]
+    for part in ("model", "optimizer", "average"):
+        torch.testing.assert_close(states[0][part], states[1][part], rtol=0, atol=0)
 
 
 @pytest.mark.parametrize(

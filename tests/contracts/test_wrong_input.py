@@ -96,7 +96,7 @@ def sets(*overrides: str) -> list[str]:
 RECIPES = {
     "an unknown key": (
         sets("model.d_modle=8"),
-        ["model.d_modle", "unknown key", "did you mean d_model?", "allowed: kind, max_length, preset"],
+        ["model.d_modle", "unknown key", "did you mean d_model?", "allowed: kind, max_length, d_model"],
     ),
     "an unknown variant": (sets("training.schedule.kind=liner"), ["training.schedule.kind", "did you mean linear?"]),
     "a set without =": (sets("model.d_model"), ["model.d_model", "malformed override", "key=value"]),

@@ -7,7 +7,7 @@ import yaml
 import regardant
 from regardant import config, run
 from regardant.attention import KERNELS, ScaledDotProduct
-from regardant.errors import ConfigError, DataError, RunError
+from regardant.errors import ConfigError, RunError
 from regardant.training.probes import Decisions
 
 
@@ -191,7 +191,7 @@ def test_planning_takes_over_what_training_would(configure, tiny_run, tmp_path):
     ],
 )
 def test_another_translator_than_the_earlier_run_s_is_refused(configure, tiny_run, tmp_path, override, told):
-    with pytest.raises(ConfigError, match=rf"training\.from .* is another translator \(.*{told}.*: leave that out"):
+    with pytest.raises(ConfigError, match=rf"training\.from .* is of another kind \(.*{told}.*: leave that out"):
         run.train(going_on(configure, tiny_run, override), tmp_path / "child", silent)
     assert not (tmp_path / "child").exists()
 
@@ -249,9 +249,8 @@ def test_evaluation_keeps_what_it_scored_beside_the_scores(own_run):
 def test_other_data_may_not_take_the_name_of_a_test_set(own_run, tmp_path):
     for name in ("test", "other"):
         (tmp_path / name).write_text("the cat\n", encoding="utf-8")
-    tested = run.read_test_set([tmp_path / "test", tmp_path / "other"])
     with pytest.raises(ConfigError, match=r"--data test has the name of a test set of .*: rename the file"):
-        regardant.load(own_run).evaluate(data=tested)
+        regardant.load(own_run).evaluate(data=[tmp_path / "test", tmp_path / "other"])
 
 
 def test_a_run_without_its_text_asks_for_some(own_run, tmp_path):
@@ -260,61 +259,12 @@ def test_a_run_without_its_text_asks_for_some(own_run, tmp_path):
     with pytest.raises(RunError, match="holds no test text: give some with --data"):
         loaded.evaluate()
     (tmp_path / "x.tsv").write_text("the cat\tle chat\n", encoding="utf-8")
-    assert loaded.evaluate(data=run.read_test_set([tmp_path / "x.tsv"]))["x.tsv"]["sentences"] == 1
-
-
-# other pairs to test on
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("x.tsv", "the cat\tle chat\na dog\tun chien\n"),
-        ("x.tsv", "source\ttarget\nthe cat\tle chat\na dog\tun chien\n"),
-        ("x.tsv", "target\tsource\nle chat\tthe cat\nun chien\ta dog\n"),
-        ("x.csv", 'the cat,le chat\n"a dog",un chien\n'),
-        ("x.csv", "id,target,source\n1,le chat,the cat\n2,un chien,a dog\n"),
-        ("x.jsonl", '{"source": "the cat", "target": "le chat"}\n{"source": "a dog", "target": "un chien"}\n'),
-    ],
-)
-def test_a_table_of_pairs_is_read_with_or_without_names(tmp_path, name, text):
-    path = tmp_path / name
-    path.write_text(text, encoding="utf-8")
-    tested = run.read_test_set([path])
-    assert (tested.name, tested.sources, tested.references) == (
-        name,
-        ["the cat", "a dog"],
-        ["le chat", "un chien"],
-    )
-
-
-def test_two_files_are_read_line_for_line(tmp_path):
-    for name, text in (("x.en", "the\u2028cat\n\n"), ("x.fr", "le chat\n\n")):
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    tested = run.read_test_set([tmp_path / "x.en", tmp_path / "x.fr"])
-    assert (tested.name, tested.sources, tested.references) == ("x.en", ["the\u2028cat", ""], ["le chat", ""])
-
-
-@pytest.mark.parametrize(
-    ("files", "error", "message"),
-    [
-        (["x.en"], ConfigError, "x.en is no table .*: give a second --data"),
-        (["x.en", "x.fr", "x.de"], ConfigError, "--data was given 3 times"),
-        (["none.tsv"], DataError, "there is no file"),
-        (["three.tsv"], DataError, "has no column source; it has a, b, c"),
-        (["empty.tsv"], DataError, "no pair to evaluate on"),
-    ],
-)
-def test_what_is_no_test_set_is_named(tmp_path, files, error, message):
-    (tmp_path / "three.tsv").write_text("a\tb\tc\n", encoding="utf-8")
-    (tmp_path / "empty.tsv").write_text("", encoding="utf-8")
-    with pytest.raises(error, match=message):
-        run.read_test_set([tmp_path / name for name in files])
+    assert loaded.evaluate(data=[tmp_path / "x.tsv"])["x.tsv"]["sentences"] == 1
 
 
 def test_the_lecture_s_sentences_are_drawn_from_a_run_that_was_not_evaluated_yet(trained, tmp_path):
     folder = shutil.copytree(trained().folder, tmp_path / "r")
-    page = run.show_lecture_sentences(folder, silent)
+    page = run.load(folder).trained.show_lecture_sentences(silent)
     assert page == folder / "report.html"
     assert "European Economic Area" in page.read_text(encoding="utf-8")
     assert (folder / "evaluation" / "test.json").is_file()
@@ -325,3 +275,41 @@ def test_what_is_planned_is_timed_with_the_kernel_that_will_run(configure, tmp_p
     prepared, decided, _ = run.plan(configure(f"training.attention_kernel={kernel}"), tmp_path, silent)
     used = {module.kernel for module in prepared.job.model.modules() if isinstance(module, ScaledDotProduct)}
     assert decided.kernel == kernel and used == {KERNELS[kernel]}
+
+
+# tasks
+
+
+def test_a_verb_that_a_run_s_task_has_not_is_one_line(tiny_run, trained_on_text):
+    of_text = trained_on_text()
+    with pytest.raises(RunError, match="is a run of language_modelling, which has no translate: it has generate, "):
+        of_text.translate(["the cat"])
+    with pytest.raises(RunError, match="is a run of language_modelling, which has no translate"):
+        _ = of_text.translator
+    with pytest.raises(RunError, match="is a run of translation, which has no generate: it has translate, score, "):
+        regardant.load(tiny_run).generate("the cat")
+    with pytest.raises(RunError, match="which has no compare"):
+        run.compare([tiny_run, of_text.folder])
+
+
+def test_training_goes_on_from_a_run_of_the_same_task_alone(tiny_run, tiny_text_config, tmp_path):
+    with pytest.raises(ConfigError, match="is a run of translation: give one of language_modelling"):
+        run.train(tiny_text_config(f"training.from={tiny_run}"), tmp_path / "r", silent)
+
+
+def test_training_on_other_text_goes_on_from_an_earlier_run(trained_on_text, tiny_text_config, tmp_path):
+    earlier = trained_on_text()
+    more = (f"training.from={earlier.folder}", "model={dropout: 0.1}", "training.max_updates=3", "seed=9")
+    run.train(tiny_text_config(*more), tmp_path / "r", silent)
+    loaded = run.load(tmp_path / "r")
+    assert (loaded.config.model.d_model, loaded.config.model.dropout) == (32, 0.1)
+    assert loaded.evaluate()["validation"]["loss"] < 1.1 * earlier.evaluate()["validation"]["loss"]
+    with pytest.raises(ConfigError, match=r"is of another kind \(model\.d_model was 32, is 64\): leave that out"):
+        run.train(tiny_text_config(more[0], "model={d_model: 64}"), tmp_path / "other", silent)
+
+
+def test_a_plan_of_a_text_has_no_padding(tiny_text_config, tmp_path):
+    prepared, _, planned = run.plan(tiny_text_config(), tmp_path, silent)
+    assert planned.padding == {} and not any(line.startswith("padding") for line in planned.lines())
+    assert planned.as_dict().keys() >= {"parameters", "seconds"} and "padding" not in planned.as_dict()
+    assert planned.tokens_per_epoch == sum(prepared.job.load(batch).target_tokens for batch in prepared.job.plan(0))

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from regardant.tasks.translation.job import TranslationJob
+from regardant.tasks.base import TaskJob
 from regardant.training.config import TRAINING_SHARE, TrainingConfig
 from regardant.training.devices import memory_guard
 from regardant.training.engine import dry_run
@@ -28,7 +28,7 @@ class Plan:
     memory_bytes: int
     """Peak of the process, the optimizer's state included."""
     flops_per_token: float
-    """Of one target token with its share of the source, forward and backward."""
+    """Of one target token with its share of what is read for it, forward and backward."""
     tokens_per_epoch: int
     """Target tokens."""
     tokens_per_second: float
@@ -37,28 +37,30 @@ class Plan:
     """Expected for training and validation."""
     updates: int
     epochs: float
-    source_padding: float
-    target_padding: float
+    padding: dict[str, float]
+    """The share of padding in the blocks of each side, where there are any."""
 
     def as_dict(self) -> dict[str, Any]:
-        """For --json."""
-        return asdict(self)
+        """For --json, the padding of a side as SIDE_padding."""
+        numbers = asdict(self)
+        return numbers | {f"{side}_padding": share for side, share in numbers.pop("padding").items()}
 
     def lines(self) -> list[str]:
         """For people."""
+        padding = ", ".join(f"{share:.1%} of the {side} blocks" for side, share in self.padding.items())
         return [
             f"parameters      {self.parameters:,}",
             f"memory          {self.memory_bytes / 2**30:.2f} GiB at the peak",
             f"computing       {self.flops_per_token / 1e6:,.1f} MFLOP a target token, "
             f"{self.tokens_per_second:,.0f} target tokens a second",
-            f"padding         {self.source_padding:.1%} of the source blocks, {self.target_padding:.1%} of the target",
+            *([f"padding         {padding}"] if padding else []),
             f"training        {self.updates:,} updates, {self.epochs:.1f} passes over {self.tokens_per_epoch:,} tokens",
             f"expected time   {_told(self.seconds)}",
         ]
 
 
-def tokens_per_second(job: TranslationJob, decisions: Decisions, device: torch.device) -> float:
-    """Target tokens of training a second, from a short, a middling and a long batch."""
+def tokens_per_second(job: TaskJob, decisions: Decisions, device: torch.device) -> float:
+    """Target tokens of training a second, from batches of the lengths there are."""
     planned = job.batches.typical()
     with _autocast(decisions, device):
         seconds = sum(min(dry_run(job, batch, device) for _ in range(3)) for batch in planned)
@@ -66,7 +68,7 @@ def tokens_per_second(job: TranslationJob, decisions: Decisions, device: torch.d
 
 
 def plan_training(
-    job: TranslationJob, training: TrainingConfig, decisions: Decisions, speed: float, device: torch.device
+    job: TaskJob, training: TrainingConfig, decisions: Decisions, speed: float, device: torch.device
 ) -> Plan:
     """Run the largest batch once, without an update, and reckon the rest. Raises OutOfMemory with advice."""
     advice = (
@@ -79,7 +81,6 @@ def plan_training(
     peak = torch.cuda.max_memory_allocated() if device.type == "cuda" else memory().peak
     tokens, updates_per_epoch = job.target_tokens, job.updates_per_epoch
     updates = training.updates(updates_per_epoch, tokens / updates_per_epoch / speed)
-    source_padding, target_padding = job.batches.padding()
     return Plan(
         parameters=parameters,
         memory_bytes=peak + OPTIMIZER_BYTES * parameters,
@@ -89,12 +90,11 @@ def plan_training(
         seconds=updates * tokens / updates_per_epoch / speed / TRAINING_SHARE,
         updates=updates,
         epochs=updates / updates_per_epoch,
-        source_padding=source_padding,
-        target_padding=target_padding,
+        padding=job.batches.padding(),
     )
 
 
-def _flops_per_token(job: TranslationJob, device: torch.device) -> float:
+def _flops_per_token(job: TaskJob, device: torch.device) -> float:
     planned = job.batches.middling()
     with FlopCounterMode(display=False) as counter:
         dry_run(job, planned, device)

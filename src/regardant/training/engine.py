@@ -121,6 +121,8 @@ class Trainer:
         self.dropout_key = dropout_key
         dropout_key.seed = seed
         optimizer = build_optimizer(job.model, config.optimizer)
+        self.model: Any
+        self.optimizer: Any
         self.model, self.optimizer = fabric.setup(job.model, optimizer)
         self.average = config.averaging.build(job.model)  # where the model now is
         self.cursor = Cursor()

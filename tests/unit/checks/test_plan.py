@@ -68,9 +68,9 @@ def test_tokens_and_padding_are_those_of_an_epoch(tiny_plan):
     batches = [prepared.job.load(planned_batch) for planned_batch in prepared.job.plan(0)]
     assert planned.tokens_per_epoch == sum(batch.target_tokens for batch in batches)
     places = sum(batch.source.numel() for batch in batches)
-    assert planned.source_padding == pytest.approx(sum(int((b.source == 0).sum()) for b in batches) / places)
+    assert planned.padding["source"] == pytest.approx(sum(int((b.source == 0).sum()) for b in batches) / places)
     places = sum(batch.target[:, 1:].numel() for batch in batches)
-    assert planned.target_padding == pytest.approx(sum(int((b.target == 0).sum()) for b in batches) / places)
+    assert planned.padding["target"] == pytest.approx(sum(int((b.target == 0).sum()) for b in batches) / places)
 
 
 def test_the_computing_is_six_flops_a_weight_and_token(tiny_plan):

@@ -26,7 +26,7 @@ from regardant.evaluation.alignment import (
     shifted,
     word_of_token,
 )
-from regardant.inspection.capture import capture_attention
+from regardant.inspection import capture
 from regardant.tasks.translation.translator import Translator
 
 BATCH = 50
@@ -61,9 +61,9 @@ def word_attention(translator: Translator, sources: Sequence[str], targets: Sequ
     for start in range(0, len(sources), BATCH):
         rows = slice(start, start + BATCH)
         batch = translator.pairs(sources[rows], targets[rows], first_line=start + 1)
-        with torch.inference_mode(), capture_attention(translator.model, "cross_attention") as records:
+        with torch.inference_mode(), capture(translator.model, "*cross_attention.weights") as records:
             translator.model.scores(batch.source, batch.target[:, :-1])
-        layers = torch.stack([record[0] for record in records.values()], 1).numpy()  # [B, L, H, T, S]
+        layers = torch.stack([records.whole(place) for place in records], 1).numpy()  # [B, L, H, T, S]
         for pair, source, target in zip(layers, sources[rows], targets[rows], strict=True):
             found.append(_between_words(pair, translator, source, target))
     return found
@@ -92,8 +92,8 @@ def links_by(choice: AlignmentChoice, attention: Sequence[NDArray[Any]]) -> list
 
 
 def _between_words(weights: NDArray[Any], translator: Translator, source: str, target: str) -> NDArray[Any]:
-    source_words = _words_of_tokens(translator.tokenizers.source, source)
-    target_words = _words_of_tokens(translator.tokenizers.target, target)
+    source_words = words_of_tokens(translator.tokenizers.source, source)
+    target_words = words_of_tokens(translator.tokenizers.target, target)
     weights = weights[:, :, : len(target_words), : len(source_words)]
     by_head = [[[*layer, layer.mean(0)] for layer in weights]]
     by_head.append([[shifted(head) for head in layer] for layer in by_head[0]])
@@ -102,7 +102,7 @@ def _between_words(weights: NDArray[Any], translator: Translator, source: str, t
     )
 
 
-def _words_of_tokens(tokenizer: Tokenizer, text: str) -> list[int]:
+def words_of_tokens(tokenizer: Tokenizer, text: str) -> list[int]:
     """The word of every token, EOS last."""
     # Of the text as it was given, as gold links count: normalised, an unknown word is the three words < unk >.
     spans = [(word.start, word.end) for word in words(text)]

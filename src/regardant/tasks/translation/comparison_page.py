@@ -1,6 +1,8 @@
 """A comparison as people read it: a table for each test set, and a page with the curves and bars beside it."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 from regardant.evaluation.comparison import Compared
 from regardant.pictures import Bars, Chapter, Curve, Table, bar_chart, line_chart, report_page
@@ -10,6 +12,22 @@ NOTHING = "–"
 """Where the first run has no distance from itself."""
 
 COSTS = ["tokens\na second", "minutes of\ntraining", "peak\nGiB", "parameters"]
+
+
+@dataclass(frozen=True)
+class ComparisonReport:
+    """A comparison in its three forms. Implements `tasks.base.Report`."""
+
+    comparison: Comparison
+
+    def lines(self) -> list[str]:
+        return told(self.comparison)
+
+    def page(self) -> str:
+        return page(self.comparison)
+
+    def as_dict(self) -> dict[str, Any]:
+        return self.comparison.as_dict()
 
 
 def told(comparison: Comparison) -> list[str]:

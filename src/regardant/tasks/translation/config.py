@@ -1,10 +1,12 @@
 """What a translation recipe says."""
 
-from typing import Annotated, Literal, Self
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
 
+import torch
 from pydantic import Field, model_validator
 
-from regardant.config import Config
 from regardant.data.grammar.config import GrammarConfig
 from regardant.data.parallel import PairsConfig
 from regardant.data.tokenizers import TokenizerConfig
@@ -12,17 +14,16 @@ from regardant.data.toys import CopyConfig, ReverseConfig
 from regardant.evaluation.translation import TranslationMetrics
 from regardant.generation.config import GenerationConfig
 from regardant.models import EncoderDecoderConfig, ModelConfig
-from regardant.training.config import TrainingConfig
+from regardant.tasks.base import Prepared, Report, Say, TaskConfig, Trained
 
 
-class TranslationConfig(Config):
+class TranslationConfig(TaskConfig):
     """From sentence pairs to a translator."""
+
+    verbs: ClassVar[tuple[str, ...]] = ("translate", "score", "evaluate", "compare", "export", "inspect")
 
     task: Literal["translation"] = "translation"
     """What is learned."""
-
-    seed: int = Field(1, ge=0, lt=2**63)
-    """Decides what is split off, the first weights, the order of batches and all dropout."""
 
     data: Annotated[PairsConfig | GrammarConfig | ReverseConfig | CopyConfig, Field(discriminator="kind")]
     """Sentence pairs."""
@@ -32,9 +33,6 @@ class TranslationConfig(Config):
 
     model: ModelConfig = EncoderDecoderConfig()
     """What reads and writes."""
-
-    training: TrainingConfig
-    """How it learns."""
 
     generation: GenerationConfig = GenerationConfig()
     """How it writes."""
@@ -51,3 +49,19 @@ class TranslationConfig(Config):
                 "set model.tie_embeddings=target or tokenizer.joint=true"
             )
         return self
+
+    def prepare(self, run: Path, say: Say) -> Prepared:
+        from regardant.tasks.translation.task import prepare_training  # which reads this configuration, as those below
+
+        return prepare_training(self, run, say)
+
+    def open(self, run: Path, device: torch.device) -> Trained:
+        from regardant.tasks.translation.trained import TrainedTranslator
+
+        return TrainedTranslator(self, run, device)
+
+    def compare(self, plans: Mapping[Path, Mapping[str, Any]]) -> Report:
+        from regardant.tasks.translation.comparison import compare_runs
+        from regardant.tasks.translation.comparison_page import ComparisonReport
+
+        return ComparisonReport(compare_runs(plans, self.evaluation))

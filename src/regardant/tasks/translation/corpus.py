@@ -62,7 +62,7 @@ class Batches:
 
     @property
     def target_tokens(self) -> int:
-        """Of one pass, with EOS."""
+        """Of an epoch, with EOS."""
         return int(self.target_lengths.sum())
 
     def thin(self, target_tokens: int) -> None:
@@ -83,9 +83,10 @@ class Batches:
         """One planned batch as tensors."""
         return self.pairs.batch(self.kept[planned])
 
-    def padding(self) -> tuple[float, float]:
+    def padding(self) -> dict[str, float]:
         """The share of padding in the source and in the target blocks of the first epoch."""
-        return padding_share(self.plan(0), self.source_lengths, self.target_lengths)
+        shares = padding_share(self.plan(0), self.source_lengths, self.target_lengths)
+        return dict(zip(("source", "target"), shares, strict=True))
 
     def largest(self) -> Any:
         """The planned batch that takes most memory: the one with most places on both sides."""

@@ -17,8 +17,9 @@ from typing import Any
 import torch
 
 from regardant.data.grammar.config import gold_links
-from regardant.data.parallel import Splits
-from regardant.errors import RunError
+from regardant.data.parallel import Pairs, Splits, evaluation_pairs
+from regardant.data.readers import first_row, is_table_file
+from regardant.errors import ConfigError, RunError
 from regardant.evaluation.alignment import alignment_error_rate, format_links, parse_links
 from regardant.evaluation.translation import TranslationMetrics, score
 from regardant.generation.config import GenerationConfig
@@ -107,6 +108,33 @@ def evaluate_translator(
         write_atomically(folder / f"{tested.name}.{suffix}", text)
     write_atomically(folder / f"{tested.name}.json", json.dumps(scores, indent=2) + "\n")
     return scores
+
+
+def read_test_set(files: Sequence[Path]) -> TestSet:
+    """Pairs to test on, from a source and a target file or from a table, by the name of the first file.
+
+    The table's columns are `source` and `target`, or the two that a .tsv or .csv file without names has.
+    """
+    if len(files) > 2:
+        raise ConfigError(f"--data was given {len(files)} times: give one table, or a source and a target file")
+    first = files[0]
+    if len(files) == 2:
+        pairs = Pairs(source=str(first), target=str(files[1]))
+    elif not is_table_file(first):
+        raise ConfigError(
+            f"--data {first} is no table (.tsv, .csv, .jsonl, .parquet): give a second --data with its translations"
+        )
+    elif _has_two_nameless_columns(first):
+        pairs = Pairs(table=str(first), source="1", target="2")
+    else:
+        pairs = Pairs(table=str(first), source="source", target="target")
+    read = list(evaluation_pairs(pairs, pairs.records(Path())))
+    return TestSet(first.name, [source for source, _ in read], [target for _, target in read])
+
+
+def _has_two_nameless_columns(table: Path) -> bool:
+    row = first_row(table)
+    return row is not None and len(row) == 2 and set(row) != {"source", "target"}
 
 
 @dataclass(frozen=True)

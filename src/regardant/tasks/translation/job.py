@@ -27,7 +27,7 @@ VALIDATION_TOKENS = 8192
 
 
 class TranslationJob:
-    """Implements `training.engine.Job`."""
+    """Implements `tasks.base.TaskJob`."""
 
     def __init__(self, config: TranslationConfig, corpus: Corpus, model: Model) -> None:
         self.config, self.corpus, self.model = config, corpus, model

@@ -1,14 +1,14 @@
-"""Translation as a task: what it prepares for the trainer, and what a finished run gives."""
+"""Translation as a task: what it prepares for the trainer."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
 from regardant.data.tokenizers import TokenizerConfig, Tokenizers
-from regardant.errors import ConfigError, RunError
+from regardant.errors import ConfigError
 from regardant.models import EncoderDecoderConfig, Model, ModelConfig
+from regardant.tasks.base import Say, require_trained
 from regardant.tasks.translation.choices import choose_minutes, choose_model, choose_schedule, choose_vocab_size
 from regardant.tasks.translation.config import TranslationConfig
 from regardant.tasks.translation.corpus import Corpus, prepare
@@ -26,7 +26,12 @@ class Prepared:
     """With everything chosen but what depends on the speed of the machine."""
     job: TranslationJob
 
-    def with_speed(self, tokens_per_second: float, say: Callable[[str], None]) -> TranslationConfig:
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        """Of the pairs, by split."""
+        return self.job.corpus.splits.fingerprints
+
+    def with_speed(self, tokens_per_second: float, say: Say) -> TranslationConfig:
         """With budget, schedule and validation chosen too, from the target tokens this machine trains a second."""
         job = self.job
         training = choose_minutes(self.config.training, job.target_tokens, tokens_per_second)
@@ -40,7 +45,7 @@ class Prepared:
         return self.config
 
 
-def prepare_training(config: TranslationConfig, run: Path, say: Callable[[str], None]) -> Prepared:
+def prepare_training(config: TranslationConfig, run: Path, say: Say) -> Prepared:
     """Read the corpus into the run folder, choose what is left open, build the model from the seed."""
     corpus = prepare(config, run, say)
     tokenizer = choose_vocab_size(config.tokenizer, corpus.tokenizers)
@@ -95,9 +100,7 @@ def build_model(config: TranslationConfig, tokenizers: Tokenizers) -> Model:
 
 def load_translator(config: TranslationConfig, run: Path, device: torch.device) -> Translator:
     """The translator that a run has become. Raises RunError where the run is not whole."""
-    for name in ("tokenizer.json", "model.safetensors"):
-        if not (run / name).is_file():
-            raise RunError(f"{run} has no {name}: train it first, or go on with the command that began it")
+    require_trained(run)
     tokenizers = Tokenizers.load(run / "tokenizer.json")
     model = build_model(config, tokenizers)
     load_into(model, run / "model.safetensors")

@@ -6,7 +6,7 @@ from regardant.data.batching import pad
 from regardant.data.tokenizers import TokenizerConfig, Tokenizers
 from regardant.data.words import words
 from regardant.evaluation.alignment import parse_links
-from regardant.inspection.capture import capture_attention
+from regardant.inspection import capture
 from regardant.models.config import EncoderDecoderConfig
 from regardant.models.encoder_decoder import EncoderDecoder
 from regardant.tasks.translation.alignment import MEAN_OF_HEADS, choose_alignment, links_by, word_attention
@@ -55,9 +55,9 @@ def test_where_tokens_are_words_it_is_the_cross_attention_itself(trained, test_s
         tokenizer.encode(text)
         for tokenizer, text in ((translator.tokenizers.source, source), (translator.tokenizers.target, target))
     ]
-    with capture_attention(translator.model, "cross_attention") as records:
+    with capture(translator.model, "*.cross_attention.weights") as records:
         translator.model.scores(pad(ids[:1]), pad(ids[1:], sos=True)[:, :-1])
-    weights = records["decoder.layers.0.cross_attention"][0][0].numpy()  # [H, T, S], both with EOS
+    weights = records["decoder.layers.0.cross_attention.weights"][0][0].numpy()  # [H, T, S], both with EOS
     (attention,) = word_attention(translator, [source], [target])
     np.testing.assert_allclose(attention[PLAIN, 0, :-1], weights[:, :4, :4], atol=1e-6)
     np.testing.assert_allclose(attention[SHIFTED, 0, :-1], weights[:, 1:5, :4], atol=1e-6)

@@ -34,7 +34,7 @@ def test_an_engine_is_exported_once_into_the_run(own):
     run.translate(["the cat"], engine="ctranslate2")
     assert [path.name for path in (own / "engines").iterdir()] == ["ctranslate2-int8"]
     written = (own / "engines" / "ctranslate2-int8" / "model.bin").stat().st_ino
-    assert run.engines.on("ctranslate2") is run.engines.on("ctranslate2")
+    assert run.trained.engines.on("ctranslate2") is run.trained.engines.on("ctranslate2")
     regardant.load(own).translate(["the cat"], engine="ctranslate2")
     assert (own / "engines" / "ctranslate2-int8" / "model.bin").stat().st_ino == written
 

@@ -8,12 +8,19 @@ from sacrebleu.metrics.bleu import BLEU
 from regardant.data.grammar.config import gold_links
 from regardant.data.parallel import Splits
 from regardant.data.toys import CopyConfig
+from regardant.errors import ConfigError, DataError
 from regardant.evaluation.alignment import alignment_error_rate, parse_links
 from regardant.evaluation.translation import TranslationMetrics
 from regardant.generation.config import GenerationConfig
 from regardant.tasks.translation import evaluation
 from regardant.tasks.translation.alignment import choose_alignment, word_attention
-from regardant.tasks.translation.evaluation import TestSet, choose_on_validation, evaluate_translator, told
+from regardant.tasks.translation.evaluation import (
+    TestSet,
+    choose_on_validation,
+    evaluate_translator,
+    read_test_set,
+    told,
+)
 
 GENERATION = GenerationConfig(beam_size=2, length_penalty=0.5)
 METRICS = TranslationMetrics(bootstrap_samples=10)
@@ -152,3 +159,52 @@ def test_people_get_bleu_its_signature_and_where_links_were_read(evaluated):
     assert cut and told("test", scores)[2:] == [f"  0 lines translated in parts, {cut} cut at the length limit"]
     scores["unfinished"] = 0
     assert len(told("test", scores)) == 2
+
+
+# other pairs to test on
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("x.tsv", "the cat\tle chat\na dog\tun chien\n"),
+        ("x.tsv", "source\ttarget\nthe cat\tle chat\na dog\tun chien\n"),
+        ("x.tsv", "target\tsource\nle chat\tthe cat\nun chien\ta dog\n"),
+        ("x.csv", 'the cat,le chat\n"a dog",un chien\n'),
+        ("x.csv", "id,target,source\n1,le chat,the cat\n2,un chien,a dog\n"),
+        ("x.jsonl", '{"source": "the cat", "target": "le chat"}\n{"source": "a dog", "target": "un chien"}\n'),
+    ],
+)
+def test_a_table_of_pairs_is_read_with_or_without_names(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    tested = read_test_set([path])
+    assert (tested.name, tested.sources, tested.references) == (
+        name,
+        ["the cat", "a dog"],
+        ["le chat", "un chien"],
+    )
+
+
+def test_two_files_are_read_line_for_line(tmp_path):
+    for name, text in (("x.en", "the\u2028cat\n\n"), ("x.fr", "le chat\n\n")):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    tested = read_test_set([tmp_path / "x.en", tmp_path / "x.fr"])
+    assert (tested.name, tested.sources, tested.references) == ("x.en", ["the\u2028cat", ""], ["le chat", ""])
+
+
+@pytest.mark.parametrize(
+    ("files", "error", "message"),
+    [
+        (["x.en"], ConfigError, "x.en is no table .*: give a second --data"),
+        (["x.en", "x.fr", "x.de"], ConfigError, "--data was given 3 times"),
+        (["none.tsv"], DataError, "there is no file"),
+        (["three.tsv"], DataError, "has no column source; it has a, b, c"),
+        (["empty.tsv"], DataError, "no pair to evaluate on"),
+    ],
+)
+def test_what_is_no_test_set_is_named(tmp_path, files, error, message):
+    (tmp_path / "three.tsv").write_text("a\tb\tc\n", encoding="utf-8")
+    (tmp_path / "empty.tsv").write_text("", encoding="utf-8")
+    with pytest.raises(error, match=message):
+        read_test_set([tmp_path / name for name in files])

@@ -1,0 +1,146 @@
+"""What a task promises to the run and to the plan: a recipe, something to train, something trained."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+import torch
+from pydantic import Field
+from torch import nn
+
+from regardant.config import Config
+from regardant.errors import RunError
+from regardant.models.base import Trainable
+from regardant.training.config import TrainingConfig
+from regardant.training.engine import Job
+
+Say = Callable[[str], None]
+
+
+class Batches(Protocol):
+    """The training batches of a job, as they are measured before training."""
+
+    @property
+    def target_tokens(self) -> int:
+        """Of an epoch."""
+
+    def largest(self) -> Any:
+        """The planned batch that takes most memory."""
+
+    def middling(self) -> Any:
+        """A batch of typical length, to time."""
+
+    def typical(self) -> Sequence[Any]:
+        """Batches to time, of the lengths there are."""
+
+    def padding(self) -> dict[str, float]:
+        """The share of padding in the blocks of each side; empty where there is none."""
+
+
+class TaskJob(Job, Protocol):
+    """What the trainer asks for, and what is measured before it starts."""
+
+    @property
+    def model(self) -> Trainable: ...
+
+    @property
+    def batches(self) -> Batches: ...
+
+    @property
+    def target_tokens(self) -> int:
+        """Of an epoch."""
+
+    @property
+    def updates_per_epoch(self) -> int:
+        """The last one has what is left."""
+
+    def rehearse_validation(self, device: torch.device) -> None:
+        """Do once what takes most memory in a validation."""
+
+
+class Prepared(Protocol):
+    """All that training needs."""
+
+    @property
+    def config(self) -> "TaskConfig":
+        """With everything chosen that can be chosen so far."""
+
+    @property
+    def job(self) -> TaskJob: ...
+
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        """Of the data, by split."""
+
+    def with_speed(self, tokens_per_second: float, say: Say) -> "TaskConfig":
+        """With all that depends on the target tokens this machine trains a second chosen too."""
+
+
+class Trained(Protocol):
+    """What a finished run has become. The verbs of its task are methods of it."""
+
+    @property
+    def model(self) -> nn.Module: ...
+
+    def generation(self, **fields: Any) -> Config:
+        """The recipe's way to write, with those fields replaced that are not None."""
+
+    def evaluate(self, data: Sequence[Path] = (), **options: Any) -> dict[str, dict[str, Any]]:
+        """Scores by name of the test set: the run's own ones, or those in files."""
+
+    def told(self, name: str, scores: dict[str, Any]) -> Sequence[str]:
+        """The scores of a test set, as lines for people."""
+
+
+class Report(Protocol):
+    """Runs compared."""
+
+    def lines(self) -> list[str]:
+        """For people."""
+
+    def page(self) -> str:
+        """An offline page."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """For --json."""
+
+
+class TaskConfig(Config):
+    """What every task's recipe says, and the way from it to what the task does."""
+
+    verbs: ClassVar[tuple[str, ...]]
+    """What its runs can be asked for, beside training and a plan; the first is what they are for."""
+
+    task: str
+    """What is learned."""
+
+    seed: int = Field(1, ge=0, lt=2**63)
+    """Decides the first weights, the order of batches, all dropout, and what is drawn or split off at random."""
+
+    data: Config
+    """What it is learned from."""
+
+    model: Config
+    """What learns."""
+
+    training: TrainingConfig
+    """How it learns."""
+
+    def prepare(self, run: Path, say: Say) -> Prepared:
+        """Read the data into the run folder, choose what is left open, build the model from the seed."""
+        raise NotImplementedError
+
+    def open(self, run: Path, device: torch.device) -> Trained:
+        """What training has made of a run folder. Raises RunError where it is not whole."""
+        raise NotImplementedError
+
+    def compare(self, plans: Mapping[Path, Mapping[str, Any]]) -> Report:
+        """Runs of this task, each with the plan it was begun with, against the first; where `compare` is a verb."""
+        raise NotImplementedError
+
+
+def require_trained(run: Path) -> None:
+    """Raises RunError where a run folder holds no model yet."""
+    for name in ("tokenizer.json", "model.safetensors"):
+        if not (run / name).is_file():
+            raise RunError(f"{run} has no {name}: train it first, or go on with the command that began it")

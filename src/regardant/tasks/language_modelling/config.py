@@ -1,0 +1,72 @@
+"""What a language modelling recipe says."""
+
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import torch
+from pydantic import Field
+
+from regardant.data.text import TextConfig
+from regardant.data.tokenizers import TokenizerConfig
+from regardant.generation.sampling import SamplingConfig
+from regardant.models import CausalModelConfig
+from regardant.models.decoder_only import DecoderOnlyConfig
+from regardant.tasks.base import Prepared, Say, TaskConfig, Trained
+from regardant.training.config import TrainingConfig
+
+
+class TextTokenizerConfig(TokenizerConfig):
+    """How text becomes tokens. Of these kinds alone every space and every line end comes back."""
+
+    kind: Literal["character", "byte"] = "character"
+    """What a token is."""
+
+    joint: Literal[True] = True
+    """There is one text, and so one vocabulary."""
+
+
+class TextTrainingConfig(TrainingConfig):
+    """Budget, batches, optimizer, schedule and what is kept."""
+
+    batch_tokens: int = Field(4096, gt=0)
+    """Tokens of a batch, in windows of model.max_length."""
+
+    label_smoothing: float = Field(0.0, ge=0, lt=1)
+    """Share of the target distribution spread over the whole vocabulary."""
+
+    best_by: Literal["loss"] = "loss"
+    """Which validation number decides what is kept."""
+
+
+class LanguageModellingConfig(TaskConfig):
+    """From a text to a model that goes on with it."""
+
+    verbs: ClassVar[tuple[str, ...]] = ("generate", "score", "evaluate")
+
+    task: Literal["language_modelling"] = "language_modelling"
+    """What is learned."""
+
+    data: TextConfig
+    """A text."""
+
+    model: CausalModelConfig = DecoderOnlyConfig()
+    """What reads and goes on."""
+
+    training: TextTrainingConfig
+    """How it learns."""
+
+    tokenizer: TextTokenizerConfig = TextTokenizerConfig()
+    """How text becomes tokens."""
+
+    generation: SamplingConfig = SamplingConfig()
+    """How it goes on with a text."""
+
+    def prepare(self, run: Path, say: Say) -> Prepared:
+        from regardant.tasks.language_modelling.task import prepare_training  # which reads this, as the next one
+
+        return prepare_training(self, run, say)
+
+    def open(self, run: Path, device: torch.device) -> Trained:
+        from regardant.tasks.language_modelling.language_model import LanguageModel
+
+        return LanguageModel(self, run, device)

@@ -1,0 +1,105 @@
+"""A trained language model: a text in, how it goes on or how probable it is out."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regardant import config as configuration
+from regardant.data.readers import read_text
+from regardant.data.text import MARKER, EncodedText
+from regardant.data.tokenizers import Tokenizers
+from regardant.data.vocabulary import UNK
+from regardant.errors import ConfigError, DataError, RunError
+from regardant.evaluation.language import TextScore, score_text
+from regardant.generation.sampling import SamplingConfig, sample
+from regardant.tasks.base import require_trained
+from regardant.tasks.language_modelling.config import LanguageModellingConfig
+from regardant.tasks.language_modelling.task import build_model
+from regardant.training.checkpoints import load_into, write_atomically
+
+
+class LanguageModel:
+    """A model with its tokenizer and the folder it was trained in. Implements `tasks.base.Trained`."""
+
+    def __init__(self, config: LanguageModellingConfig, folder: Path, device: torch.device) -> None:
+        require_trained(folder)
+        self.config, self.folder, self.device = config, folder, device
+        self.tokenizer = Tokenizers.load(folder / "tokenizer.json").target
+        model = build_model(config, self.tokenizer)
+        load_into(model, folder / "model.safetensors")
+        self.model = model.eval().to(device)
+
+    def generate(self, prompt: str, *, samples: int = 1, seed: int = 0, **generation: Any) -> list[str]:
+        """Texts that go on from the prompt, without it; see SamplingConfig for what may be given."""
+        rows = torch.stack(list(self._tokens(prompt, range(samples), seed, generation)), 1)
+        return [self.tokenizer.decode(row) for row in rows.tolist()]
+
+    def stream(self, prompt: str, *, sample: int = 0, seed: int = 0, **generation: Any) -> Iterator[str]:
+        """The prompt and what `generate` goes on with as that sample, piece by piece as it is drawn."""
+        tokens = self._tokens(prompt, [sample], seed, generation)
+        yield prompt
+        yield from self.tokenizer.decode_as_it_comes(int(token) for token in tokens)
+
+    def generation(self, **fields: Any) -> SamplingConfig:
+        """The recipe's way to go on with a text, with those fields replaced that are not None."""
+        changed = {name: value for name, value in fields.items() if value is not None}
+        given = {**self.config.generation.model_dump(), **changed}
+        return configuration.load(SamplingConfig, given, origin="generation")
+
+    def score(self, text: str) -> TextScore:
+        """How probable a text is. Its first token is given. Raises DataError for a text of less than two."""
+        tokens = self.tokenizer.encode_long(text)
+        if len(tokens) < 2:
+            raise DataError(f"a text of {len(tokens)} tokens cannot be scored: give two at least")
+        return score_text(self.model, tokens, len(text), self.device)
+
+    def evaluate(self, data: Sequence[Path] = (), **options: Any) -> dict[str, dict[str, Any]]:
+        """Scores by name of the text: the run's own ones, the test's first, or those of files. They are kept in
+        RUN/evaluation."""
+        if given := [name for name, value in options.items() if value is not None]:
+            raise ConfigError(f"a language model is scored without {', '.join(given)}: leave that out")
+        scores = self._of_files(data) if data else self._of_own_text()
+        for name, numbers in scores.items():
+            write_atomically(self.folder / "evaluation" / f"{name}.json", json.dumps(numbers, indent=2) + "\n")
+        return scores
+
+    def told(self, name: str, scores: dict[str, Any]) -> Sequence[str]:
+        """Lines for people."""
+        unknown = f", {scores['unknown']:,} of them unknown" if scores["unknown"] else ""
+        return [
+            f"{name}: loss {scores['loss']:.4f} nats a token, perplexity {scores['perplexity']:.3f}, "
+            f"{scores['bits_per_character']:.4f} bits a character, {scores['tokens']:,} tokens{unknown}"
+        ]
+
+    def _tokens(self, prompt: str, samples: Sequence[int], seed: int, generation: dict[str, Any]) -> Iterator[Tensor]:
+        ids = torch.from_numpy(self.tokenizer.encode_long(prompt))
+        if UNK in ids:
+            unknown = next(c for c in prompt if UNK in self.tokenizer.encode_long(c))
+            raise DataError(f"the prompt holds {unknown!r}, which is in no text that this run has seen: leave it out")
+        return sample(self.model, ids.to(self.device), self.generation(**generation), samples=samples, seed=seed)
+
+    def _of_own_text(self) -> dict[str, dict[str, Any]]:
+        if not (self.folder / "data" / MARKER).is_file():
+            raise RunError(f"{self.folder} holds no text: give some with --data")
+        text = EncodedText.load(self.folder / "data")
+        names = [name for name in ("test", "validation") if name in text.tokens]
+        return {name: self._scored(text.tokens[name], text.characters[name]) for name in names}
+
+    def _of_files(self, files: Sequence[Path]) -> dict[str, dict[str, Any]]:
+        scores = {}
+        for file in files:
+            pieces = list(read_text(file))
+            tokens = np.concatenate([self.tokenizer.encode_long(piece) for piece in pieces] or [np.empty(0, np.int64)])
+            if len(tokens) < 2:
+                raise DataError(f"{file} has {len(tokens)} tokens: give a text of two at least")
+            scores[file.name] = self._scored(tokens, sum(map(len, pieces)))
+        return scores
+
+    def _scored(self, tokens: Any, characters: int) -> dict[str, Any]:
+        score = score_text(self.model, tokens, characters, self.device)
+        return score.as_dict() | {"unknown": int((tokens == UNK).sum())}

@@ -1,0 +1,106 @@
+"""What a finished translation run can do."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from regardant import config as configuration
+from regardant.data.parallel import MARKER, Splits
+from regardant.errors import ConfigError, RunError
+from regardant.generation.config import GenerationConfig
+from regardant.models import Model
+from regardant.tasks.base import Say
+from regardant.tasks.translation.config import TranslationConfig
+from regardant.tasks.translation.engines import Engines
+from regardant.tasks.translation.evaluation import (
+    choose_on_validation,
+    evaluate_translator,
+    read_test_set,
+    test_sets,
+    told,
+)
+from regardant.tasks.translation.inspection import Inspection, inspect_pair
+from regardant.tasks.translation.pictures import lecture_drawing, lecture_page, lecture_pictures
+from regardant.tasks.translation.task import load_translator
+from regardant.tasks.translation.translator import Translation
+from regardant.training.checkpoints import write_atomically
+
+
+class TrainedTranslator:
+    """A translator with the folder it was trained in. Implements `tasks.base.Trained`."""
+
+    def __init__(self, config: TranslationConfig, folder: Path, device: torch.device) -> None:
+        self.config, self.folder = config, folder
+        self.translator = load_translator(config, folder, device)
+        self.engines = Engines(self.translator, folder / "engines")
+
+    @property
+    def model(self) -> Model:
+        return self.translator.model
+
+    def translate(
+        self, lines: Sequence[str], *, prefixes: Sequence[str] | None = None, engine: str = "torch", **generation: Any
+    ) -> list[Translation]:
+        """A translation a line; see `generation` for what may be given, as beam_size=5, nbest=3."""
+        return self.engines.on(engine).translate(lines, self.generation(**generation), prefixes)
+
+    def inspect(self, text: str, target: str | None = None, **generation: Any) -> Inspection:
+        """What the model does with a sentence and its translation: its own one, if none is given."""
+        return inspect_pair(self.translator, text, target, self.generation(**generation))
+
+    def export(self, to: str, folder: Path, quantization: str) -> None:
+        """Write the model to a new folder in another program's format."""
+        self.engines.export(to, folder, quantization)
+
+    def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[float]:
+        """Log-probability of each target given its source, in nats."""
+        return self.translator.score(sources, targets)
+
+    def generation(self, **fields: Any) -> GenerationConfig:
+        """The recipe's way to write, with some fields replaced; nbest alone widens a beam that is too narrow."""
+        changed = {name: value for name, value in fields.items() if value is not None}
+        if "nbest" in changed:
+            changed.setdefault("beam_size", max(self.config.generation.beam_size, changed["nbest"]))
+        given = {**self.config.generation.model_dump(), **changed}
+        return configuration.load(GenerationConfig, given, origin="generation")
+
+    def evaluate(
+        self, data: Sequence[Path] = (), *, engine: str | None = None, **options: Any
+    ) -> dict[str, dict[str, Any]]:
+        """Scores by name of the test set: the run's own ones, or the pairs in files. All is kept in RUN/evaluation."""
+        given = read_test_set(data) if data else None
+        text = self.folder / "data" / "text"
+        splits = Splits.load(text) if (text / MARKER).is_file() else None
+        if given is None and splits is None:
+            raise RunError(f"{self.folder} holds no test text: give some with --data")
+        if given is not None and splits is not None and given.name in splits.tests:
+            raise ConfigError(f"--data {given.name} has the name of a test set of {self.folder}: rename the file")
+        alignment = choose_on_validation(self.translator, text, splits) if splits is not None and not given else None
+        tested = [given] if given is not None else test_sets(text, splits) if splits is not None else []
+        translator, kept = self.engines.on(engine or "torch"), self.folder / "evaluation"
+        asked, metrics = self.generation(**options), self.config.evaluation
+        return {
+            one.name: evaluate_translator(translator, one, kept, generation=asked, metrics=metrics, alignment=alignment)
+            for one in tested
+        }
+
+    def told(self, name: str, scores: dict[str, Any]) -> Sequence[str]:
+        """Lines for people."""
+        return told(name, scores)
+
+    def show_lecture_sentences(self, say: Say) -> Path:
+        """Translate the lectures' two sentences and draw the cross-attention, with the gold links over it."""
+        kept = self.folder / "evaluation" / "test.json"
+        if not kept.is_file():
+            self.evaluate()
+        scores = json.loads(kept.read_text(encoding="utf-8"))
+        pictures = lecture_pictures(self.translator, self.generation(), scores)
+        for picture, translation in zip(pictures, self.translate([one.title for one in pictures]), strict=True):
+            say(f"{picture.title}\n  {translation.text}")
+        write_atomically(self.folder / "attention.svg", lecture_drawing(pictures[-1]))
+        path = self.folder / "report.html"
+        write_atomically(path, lecture_page(pictures, scores))
+        return path

@@ -1,0 +1,104 @@
+import json
+import shutil
+
+import pytest
+
+from regardant import run
+from regardant.errors import ConfigError, DataError, RunError
+
+
+@pytest.fixture
+def loaded(trained_on_text):
+    return trained_on_text()
+
+
+@pytest.fixture
+def own(trained_on_text, tmp_path):
+    """A copy of the run to write to."""
+    return run.load(shutil.copytree(trained_on_text().folder, tmp_path / "run"))
+
+
+def test_texts_of_the_length_asked_go_on_from_the_prompt(loaded):
+    texts = loaded.generate("the cat", samples=3, max_tokens=40)
+    assert [len(text) for text in texts] == [40, 40, 40] and len(set(texts)) == 3
+
+
+def test_a_stream_is_the_prompt_and_the_sample_of_its_number(loaded):
+    texts = loaded.generate("the", samples=3, seed=7, max_tokens=30)
+    assert "".join(loaded.stream("the", sample=2, seed=7, max_tokens=30)) == "the" + texts[2]
+
+
+def test_options_are_as_the_recipe_says_unless_given(loaded):
+    assert loaded.generation(temperature=None, top_k=3).model_dump() == {
+        **loaded.config.generation.model_dump(),
+        "top_k": 3,
+    }
+    assert loaded.generate("the", temperature=0, seed=1) == loaded.generate("the", top_k=1, seed=2)
+    with pytest.raises(ConfigError, match="tempreature: unknown key; did you mean temperature"):
+        loaded.generate("the", tempreature=1)
+
+
+def test_a_prompt_longer_than_the_context_is_gone_on_from(loaded):
+    assert len(loaded.generate("the old cat sees a red tree and ", max_tokens=5)[0]) == 5
+
+
+@pytest.mark.parametrize(
+    ("prompt", "told"), [("the ÿ", "the prompt holds 'ÿ', which is in no text that this run"), ("", "give a prompt")]
+)
+def test_a_prompt_that_cannot_be_gone_on_from_is_one_line(loaded, prompt, told):
+    with pytest.raises(DataError, match=told):
+        loaded.generate(prompt)
+
+
+def test_what_is_like_the_text_is_more_probable_than_what_is_not(loaded):
+    like, unlike = (loaded.score(text) for text in ("the old cat likes a dog", "teh odl cta lieks a dgo"))
+    assert like.nats_per_character < 1.5 < unlike.nats_per_character
+    assert like.characters == 22
+    with pytest.raises(DataError, match="a text of 1 tokens cannot be scored"):
+        loaded.score("a")
+
+
+def test_evaluation_is_of_the_text_kept_back_and_is_kept(own):
+    scores = own.evaluate()
+    assert list(scores) == ["validation"]
+    assert scores["validation"] == json.loads((own.folder / "evaluation" / "validation.json").read_text("utf-8"))
+    validated = [json.loads(line) for line in (own.folder / "metrics.jsonl").read_text("utf-8").splitlines()]
+    best = min(event["loss"] for event in validated if event["event"] == "validation")
+    assert scores["validation"]["loss"] == pytest.approx(best, rel=1e-5)
+    assert scores["validation"]["unknown"] == 0
+
+
+def test_the_test_text_comes_first_where_there_is_one(trained_on_text):
+    scores = trained_on_text("data.test_share=0.2", "training.max_updates=2").evaluate()
+    assert list(scores) == ["test", "validation"]
+    assert scores["test"]["tokens"] == pytest.approx(2 * scores["validation"]["tokens"], rel=0.01)
+
+
+def test_other_texts_are_each_scored_by_themselves(own, text_file, tmp_path):
+    other = tmp_path / "other.txt"
+    other.write_text("the ÿ dog", encoding="utf-8")
+    scores = own.evaluate(data=[other, text_file])
+    assert scores["other.txt"]["unknown"] == 1
+    assert scores["other.txt"]["loss"] > scores["a.txt"]["loss"]
+    assert "1 of them unknown" in own.trained.told("other.txt", scores["other.txt"])[0]
+    assert own.trained.told("a.txt", scores["a.txt"])[0].startswith(f"a.txt: loss {scores['a.txt']['loss']:.4f} nats")
+
+
+def test_what_cannot_be_evaluated_is_one_line(own, tmp_path):
+    with pytest.raises(ConfigError, match="a language model is scored without beam_size: leave that out"):
+        own.evaluate(beam_size=3)
+    (tmp_path / "empty.txt").touch()
+    with pytest.raises(DataError, match=r"empty\.txt has 0 tokens: give a text of two at least"):
+        own.evaluate(data=[tmp_path / "empty.txt"])
+    (own.folder / "data").rename(tmp_path / "away")
+    with pytest.raises(RunError, match="holds no text: give some with --data"):
+        run.load(own.folder).evaluate()
+
+
+@pytest.mark.parametrize("kind", ["byte", "character"])
+def test_a_text_of_many_scripts_is_learned_and_written(tiny_text_config, tmp_path, kind):
+    (tmp_path / "é.txt").write_text("été 😀\u2028déjà\n" * 60, encoding="utf-8")
+    overrides = (f"data.root={tmp_path}", "data.source=é.txt", f"tokenizer.kind={kind}")
+    run.train(tiny_text_config(*overrides), tmp_path / "run", lambda line: None)
+    written = run.load(tmp_path / "run").generate("été", temperature=0, max_tokens=60)[0]
+    assert "😀\u2028déjà\nété" in written

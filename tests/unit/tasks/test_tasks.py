@@ -1,0 +1,48 @@
+import subprocess
+import sys
+
+import pytest
+
+from regardant import tasks
+from regardant.errors import ConfigError
+from regardant.tasks.base import TaskConfig
+
+
+def test_every_task_is_found_by_the_name_that_its_recipes_give_it():
+    for name in tasks.TASKS:
+        schema = tasks.schema_of(name)
+        assert issubclass(schema, TaskConfig) and schema.model_fields["task"].default == name
+        assert "evaluate" in schema.verbs
+
+
+def test_a_recipe_is_checked_by_its_own_task():
+    with pytest.raises(ConfigError, match=r"r: tokenizer\.kind: .*allowed: character, byte"):
+        tasks.load_recipe(
+            {"task": "language_modelling", "data": {"source": "a"}, "training": {"max_updates": 1}},
+            ["tokenizer.kind=bpe"],
+            origin="r",
+        )
+
+
+@pytest.mark.parametrize(("task", "told"), [("translatoin", "; did you mean translation"), (3, ""), (["a"], "")])
+def test_an_unknown_task_is_told_with_those_there_are(task, told):
+    with pytest.raises(ConfigError) as refusal:
+        tasks.load_recipe({"task": task}, origin="r.yaml")
+    assert str(refusal.value).startswith(
+        f"r.yaml: task: given {task!r}; allowed: translation, language_modelling{told}"
+    )
+
+
+def test_a_task_can_be_added_from_outside(monkeypatch):
+    monkeypatch.setitem(tasks.TASKS, "mine", "regardant.tasks.language_modelling.config:LanguageModellingConfig")
+    assert tasks.schema_of("mine").__name__ == "LanguageModellingConfig"
+
+
+def test_no_task_waits_for_the_libraries_of_another():
+    program = (
+        "import sys; from regardant.tasks import schema_of; schema_of('language_modelling');"
+        "import regardant.tasks.language_modelling.language_model, regardant.run;"
+        "print(*sorted({'sacrebleu', 'datasets', 'pyarrow', 'lightning_fabric'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.stdout.split() == [], done.stderr

@@ -1,0 +1,147 @@
+import json
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import torch
+
+from regardant.data.words import words
+from regardant.errors import ConfigError, DataError, RunError
+from regardant.generation.config import GenerationConfig
+from regardant.inspection import capture
+from regardant.models.recurrent.config import RecurrentConfig
+from regardant.tasks.translation.inspection import inspect_pair
+from regardant.tasks.translation.translator import Translator
+
+SOURCE, TARGET = "The judge sleeps.", "Le juge dort."
+KINDS = ["Encoder self-attention", "Decoder self-attention", "Cross-attention"]
+
+
+@pytest.fixture
+def inspection(trained):
+    return trained().inspect(SOURCE, TARGET)
+
+
+@pytest.fixture
+def translator(trained):
+    return trained().translator
+
+
+def test_the_tokens_are_those_that_the_model_read_and_wrote(inspection):
+    assert inspection.read.tokens == ["▁The", "▁judge", "<unk>", ".", "<eos>"]
+    assert inspection.read.units == [("The", 1), ("judge", 1), ("sleeps", 1), (".", 1), ("<eos>", 1)]
+    assert [word for word, _ in inspection.written.units] == ["Le", "juge", "dort", ".", "<eos>"]
+
+
+def test_every_kind_has_its_picture_with_the_words_of_its_rows_and_columns(inspection):
+    encoder, decoder, cross = inspection.pictures
+    assert [picture.kind for picture in inspection.pictures] == KINDS
+    assert encoder.source == encoder.target == cross.source == inspection.read.tokens
+    assert decoder.source == decoder.target == ["<sos>", *inspection.written.tokens[:-1]]
+    assert cross.target == inspection.written.tokens
+    assert all(picture.title == SOURCE and TARGET in picture.note for picture in inspection.pictures)
+
+
+def test_the_pictures_hold_what_was_captured(inspection, translator):
+    batch = translator.pairs([SOURCE], [TARGET])
+    with torch.inference_mode(), capture(translator.model, "*.weights") as records:
+        translator.model.scores(batch.source, batch.target[:, :-1])
+    for picture, place in zip(inspection.pictures, sorted(records, key=lambda name: "cross" in name), strict=True):
+        np.testing.assert_array_equal(picture.weights[0], records[place][0][0].numpy())
+
+
+def test_without_a_target_it_is_the_model_s_own_translation(trained):
+    run = trained()
+    assert run.inspect(SOURCE, beam_size=1).target == run.translate([SOURCE], beam_size=1)[0].text
+
+
+@pytest.mark.parametrize("kind", ["character", "byte"])
+def test_pieces_are_gathered_to_the_words_they_make(trained, kind):
+    tokens = (f"tokenizer.kind={kind}", "tokenizer.vocab_size=null")
+    found = trained(*tokens, "training.max_updates=2", "model.max_length=128").inspect("Ça dort.", "Où ça ?")
+    for pieces, text in ((found.read, "Ça dort."), (found.written, "Où ça ?")):
+        assert sum(count for _, count in pieces.units) == len(pieces.tokens) > len(pieces.units)
+        assert [word for word, _ in pieces.units if word in text and word.strip("▁")] == [w.text for w in words(text)]
+    assert found.page()
+
+
+def test_the_likeliest_next_tokens_come_first_with_their_probabilities(inspection):
+    assert len(inspection.next_tokens) == len(inspection.written.tokens)
+    whole = inspection.records.whole("head.probabilities")[0]
+    for best, probabilities in zip(inspection.next_tokens, whole, strict=True):
+        shares = [share for _, share in best]
+        assert shares == sorted(shares, reverse=True)
+        assert shares[0] == pytest.approx(float(probabilities.max()), abs=1e-6)
+
+
+def test_one_head_the_mean_or_all_heads_are_drawn(inspection):
+    names = ["Cross-attention, layer 0, head 1", "Cross-attention, layer 0, mean of heads"]
+    for head, name in zip((1, None), names, strict=True):
+        drawing = inspection.svg("Cross-attention", 0, head)
+        assert ElementTree.fromstring(drawing) is not None and name in drawing
+    assert all(kind in inspection.svg() for kind in KINDS)
+    assert inspection.png("Cross-attention").startswith(b"\x89PNG")
+    with pytest.raises(ValueError, match="there is no cross: choose Encoder self-attention, Decoder self-attention"):
+        inspection.svg("cross")
+
+
+FORMATS = [("a.html", b"<!doctype"), ("a.svg", b"<svg"), ("a.png", b"\x89PNG"), ("a.json", b"{")]
+
+
+@pytest.mark.parametrize(("name", "begins"), FORMATS)
+def test_it_is_kept_as_the_name_of_the_file_says(inspection, tmp_path, name, begins):
+    inspection.save(tmp_path / name)
+    assert (tmp_path / name).read_bytes().startswith(begins)
+
+
+def test_a_name_that_says_nothing_is_refused(inspection, tmp_path):
+    with pytest.raises(ConfigError, match=r"a.pdf is none of .html, .svg, .png, .json: give the file a name that ends"):
+        inspection.save(tmp_path / "a.pdf")
+    assert not list(tmp_path.iterdir())
+
+
+def test_json_has_tokens_words_weights_and_next_tokens(inspection):
+    told = json.loads(json.dumps(inspection.as_dict()))
+    assert (told["source"], told["target"]) == (SOURCE, TARGET)
+    assert told["source_tokens"] == inspection.read.tokens
+    assert [kind["kind"] for kind in told["attention"]] == KINDS
+    cross = told["attention"][-1]
+    assert np.array(cross["weights"]).shape == (1, 2, len(cross["rows"]), len(cross["columns"]))
+    np.testing.assert_allclose(np.array(cross["weights"]), inspection.pictures[-1].weights, atol=1e-6)
+    assert told["next_tokens"][0][0][0] == inspection.next_tokens[0][0][0]
+    assert "decoder.layers.0.cross_attention.scores" in told["places"]
+
+
+def test_a_notebook_shows_the_page(inspection):
+    assert inspection._repr_html_().startswith("<iframe srcdoc=")
+
+
+def test_a_blank_text_and_one_too_long_are_refused(translator):
+    with pytest.raises(DataError, match="the text is blank: give a sentence to look at"):
+        inspect_pair(translator, "  ", None, GenerationConfig())
+    with pytest.raises(DataError, match=r"line 1 has \d+ tokens, the model takes 48: shorten it"):
+        inspect_pair(translator, "word " * 60, "mot", GenerationConfig())
+
+
+def one_layer(translator, **model):
+    """An untrained translator of another model, with the same words."""
+    torch.manual_seed(0)
+    size = translator.tokenizers.source.vocab_size
+    config = RecurrentConfig(hidden_size=8, embedding_size=8, **model)
+    return Translator(config.build(size, size), translator.tokenizers, translator.device)
+
+
+def test_a_recurrent_model_shows_its_alignment(translator):
+    found = inspect_pair(one_layer(translator), SOURCE, TARGET, GenerationConfig())
+    (picture,) = found.pictures
+    assert picture.kind == "Cross-attention"
+    assert picture.weights.shape == (1, 1, 5, 5)
+    assert "encoder.layers.0.update_gate" in found.records
+
+
+def test_a_model_without_attention_has_numbers_and_no_picture(translator, tmp_path):
+    found = inspect_pair(one_layer(translator, decoder={"kind": "sutskever"}), SOURCE, TARGET, GenerationConfig())
+    with pytest.raises(RunError, match=r"no attention that could be drawn: give a name that ends in .json"):
+        found.save(tmp_path / "a.html")
+    found.save(tmp_path / "a.json")
+    assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))["attention"] == []

@@ -5,9 +5,11 @@ page can load.
 """
 
 from regardant.pictures.charts import Bars, Curve, alone, bar_chart, line_chart
+from regardant.pictures.head_grid import head_grid_svg
 from regardant.pictures.heat_map import heat_map_svg
-from regardant.pictures.page import attention_page
+from regardant.pictures.page import attention_page, in_notebook
 from regardant.pictures.picture import AttentionPicture
+from regardant.pictures.png import png
 from regardant.pictures.report import Chapter, report_page
 from regardant.pictures.table import Table
 
@@ -20,7 +22,10 @@ __all__ = [
     "alone",
     "attention_page",
     "bar_chart",
+    "head_grid_svg",
     "heat_map_svg",
+    "in_notebook",
     "line_chart",
+    "png",
     "report_page",
 ]

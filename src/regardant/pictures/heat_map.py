@@ -3,8 +3,14 @@
 A cell's opacity is its weight, so one ink serves light and dark pages; rings are the gold links.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
 from regardant.pictures.picture import AttentionPicture
-from regardant.pictures.svg import FONT_SIZE, escaped, shorten, text_width
+from regardant.pictures.svg import FONT_SIZE, document, escaped, shaded, shorten, text_width
 
 CELL = 32
 MARGIN = 24
@@ -13,20 +19,8 @@ RING = 2.5  # stroke of a gold link
 SLANT = 0.7071  # sine and cosine of the 45 degrees the source words lean
 LEGEND = "gold link"
 
-STYLE = """
-.page { fill: #fdfcf9; stroke: #e4dfd3; }
-.cell { fill: #1d4f9e; stroke: #e4dfd3; stroke-width: 1; }
-.gold { fill: none; stroke: #e0780f; stroke-width: 2.5; }
-text { fill: #21242b; font: 14px system-ui, -apple-system, "Segoe UI", "Noto Sans", sans-serif; }
-.quiet { fill: #626872; font-size: 13px; }
-@media (prefers-color-scheme: dark) {
-  .page { fill: #15171c; stroke: #2d313a; }
-  .cell { fill: #8abaff; stroke: #2d313a; }
-  .gold { stroke: #ffb14a; }
-  text { fill: #e9e7e2; }
-  .quiet { fill: #9ba1ac; }
-}
-"""
+MOST_CELLS = 4096
+"""Drawn one by one and named; of more only the shades are drawn."""
 
 
 def heat_map_svg(picture: AttentionPicture, layer: int, head: int | None) -> str:
@@ -35,7 +29,7 @@ def heat_map_svg(picture: AttentionPicture, layer: int, head: int | None) -> str
     rows, columns = weights.shape
     source = [shorten(word) for word in picture.source]
     target = [shorten(word) for word in picture.target]
-    caption = f"Layer {layer}, {'mean of heads' if head is None else f'head {head}'}"
+    caption = f"{picture.kind}, layer {layer}, {'mean of heads' if head is None else f'head {head}'}"
 
     left = MARGIN + max(map(text_width, target)) + GAP
     top = MARGIN + SLANT * max(map(text_width, source)) + 2 * GAP
@@ -44,14 +38,7 @@ def heat_map_svg(picture: AttentionPicture, layer: int, head: int | None) -> str
     bottom = top + rows * CELL
     height = bottom + GAP + 3 * FONT_SIZE
 
-    title = escaped(f"{picture.title}: {caption.lower()}")
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-labelledby="title" '
-        f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}">',
-        f'<title id="title">{title}</title>',
-        f"<style>{STYLE}</style>",
-        f'<rect class="page" x="0.5" y="0.5" width="{width - 1:.0f}" height="{height - 1:.0f}" rx="10"/>',
-    ]
+    parts = [f'<rect class="page" x="0.5" y="0.5" width="{width - 1:.0f}" height="{height - 1:.0f}" rx="10"/>']
     for column, word in enumerate(source):
         x, y = left + (column + 0.6) * CELL, top - GAP
         parts.append(f'<text transform="translate({x:.1f} {y:.1f}) rotate(-45)">{escaped(word)}</text>')
@@ -61,17 +48,22 @@ def heat_map_svg(picture: AttentionPicture, layer: int, head: int | None) -> str
             f'<text x="{left - GAP:.1f}" y="{y:.1f}" text-anchor="end" dominant-baseline="central">'
             f"{escaped(word)}</text>"
         )
-        for column in range(columns):
-            weight = min(float(weights[row, column]), 1.0)
-            what = f"{picture.target[row]} looks at {picture.source[column]}: {weight:.2f}"
-            parts.append(
-                f'<rect class="cell" x="{left + column * CELL:.1f}" y="{top + row * CELL:.1f}" '
-                f'width="{CELL}" height="{CELL}" fill-opacity="{weight:.3f}"><title>{escaped(what)}</title></rect>'
-            )
+    parts += _cells(picture, weights, left, top) if weights.size <= MOST_CELLS else shaded(weights, left, top, CELL)
     for column, row in sorted(picture.gold):
         parts.append(_ring(left + column * CELL, top + row * CELL, CELL))
     parts.append(_legend(left, bottom + GAP + FONT_SIZE, caption, with_gold=bool(picture.gold)))
-    return "\n".join([*parts, "</svg>", ""])
+    return document(parts, width, height, title=f"{picture.title}: {caption.lower()}")
+
+
+def _cells(picture: AttentionPicture, weights: NDArray[np.floating[Any]], left: float, top: float) -> Sequence[str]:
+    cells = []
+    for (row, column), weight in np.ndenumerate(weights):
+        what = f"{picture.target[row]} looks at {picture.source[column]}: {weight:.2f}"
+        cells.append(
+            f'<rect class="cell" x="{left + column * CELL:.1f}" y="{top + row * CELL:.1f}" width="{CELL}" '
+            f'height="{CELL}" fill-opacity="{min(weight, 1.0):.3f}"><title>{escaped(what)}</title></rect>'
+        )
+    return cells
 
 
 def _ring(x: float, y: float, cell: float) -> str:
@@ -81,7 +73,7 @@ def _ring(x: float, y: float, cell: float) -> str:
 
 
 def _legend(x: float, y: float, caption: str, *, with_gold: bool) -> str:
-    words = f'<text class="quiet" x="{x:.1f}" y="{y:.1f}" dominant-baseline="central">{caption}</text>'
+    words = f'<text class="quiet" x="{x:.1f}" y="{y:.1f}" dominant-baseline="central">{escaped(caption)}</text>'
     if not with_gold:
         return words
     x += text_width(caption) + 2 * GAP

@@ -1,55 +1,91 @@
 """One HTML file to look at attention with: no network, no library, nothing beside it.
 
-Weights travel as 8-bit fractions, so a sentence pair of 12 x 12 words costs about 200 bytes a head. What
-comes from the text is data, never markup: JSON with "<" escaped, which the script writes as text nodes. A
-content security policy lets the page run its own script by its hash, and load nothing.
+Weights travel as 8-bit fractions, deflated, a layer at a time, and the page decodes a layer when it is first shown: six
+layers of eight heads, three kinds and sixty tokens are well under a megabyte. What comes from the text is data, never
+markup: JSON with "<" escaped, which the script writes as text nodes. A content security policy lets the page run its
+own script by its hash, and load nothing.
 """
 
 import json
+import zlib
 from base64 import b64encode
 from collections.abc import Sequence
 from string import Template
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from regardant.pictures.markup import asset, digest, escaped, summary_list
 from regardant.pictures.picture import AttentionPicture
 
-SCRIPTS = ("weights.js", "drawing.js", "view.js", "page.js")
+SCRIPTS = ("weights.js", "drawing.js", "save.js", "view.js", "page.js")
 """In the order of their imports; inlined, they are one module."""
 
+FRAME_HEIGHT = 820
+"""Pixels of a page inside a notebook."""
 
-def attention_page(pictures: Sequence[AttentionPicture], *, title: str, summary: Sequence[tuple[str, str]] = ()) -> str:
-    """The whole page. summary: (label, value) numbers under the title, such as ("BLEU", "41.3")."""
-    if not pictures:
-        raise ValueError("a page without a picture; give at least one AttentionPicture")
+
+def attention_page(
+    sentences: Sequence[Sequence[AttentionPicture]], *, title: str, summary: Sequence[tuple[str, str]] = ()
+) -> str:
+    """The whole page. Each sentence has a picture for each kind of attention; the last kind is shown first, or the one
+    that says what to choose. summary: (label, value) numbers under the title, such as ("BLEU", "41.3")."""
+    if not sentences or not all(sentences):
+        raise ValueError("a page without a picture; give each sentence at least one AttentionPicture")
     script = "".join(_without_imports(asset(name)) for name in SCRIPTS)
     style = "".join(map(asset, ("colours.css", "look.css", "page.css")))
+    layers = [
+        f'<script type="application/octet-stream" id="weights-{s}-{k}-{number}">{_packed(layer)}</script>'
+        for s, pictures in enumerate(sentences)
+        for k, picture in enumerate(pictures)
+        for number, layer in enumerate(picture.weights)
+    ]
     return Template(asset("page.html")).substitute(
         title=escaped(title),
         summary=summary_list(summary),
         style=style,
         style_hash=digest(style),
-        data=_json([_record(picture) for picture in pictures]),
+        data=_json([_record(pictures) for pictures in sentences]),
+        weights="\n".join(layers),
         script=script,
         script_hash=digest(script),
     )
 
 
-def _record(picture: AttentionPicture) -> dict[str, object]:
-    num_layers, num_heads = picture.weights.shape[:2]
-    quantised = np.rint(picture.weights.clip(0, 1) * 255).astype(np.uint8)
+def in_notebook(page: str) -> str:
+    """A page as an element of a notebook's output, in a frame of its own."""
+    return f'<iframe srcdoc="{escaped(page)}" style="width: 100%; height: {FRAME_HEIGHT}px; border: 0"></iframe>'
+
+
+def _record(pictures: Sequence[AttentionPicture]) -> dict[str, object]:
+    first = next((k for k, picture in enumerate(pictures) if picture.chosen is not None), len(pictures) - 1)
+    chosen = pictures[first].chosen or (len(pictures[first].weights) - 1, -1)
     return {
-        "title": picture.title,
-        "note": picture.note,
+        "title": pictures[0].title,
+        "note": " ".join(dict.fromkeys(picture.note for picture in pictures if picture.note)),
+        "kinds": [_kind(picture) for picture in pictures],
+        "chosen": [first, *chosen],
+    }
+
+
+def _kind(picture: AttentionPicture) -> dict[str, object]:
+    num_layers, num_heads = picture.weights.shape[:2]
+    return {
+        "kind": picture.kind,
         "source": list(picture.source),
         "target": list(picture.target),
+        "sourceUnits": [list(unit) for unit in picture.source_units],
+        "targetUnits": [list(unit) for unit in picture.target_units],
         "layers": num_layers,
         "heads": num_heads,
-        "weights": b64encode(quantised.tobytes()).decode("ascii"),
         "gold": sorted([int(source), int(target)] for source, target in picture.gold),
-        "chosen": list(picture.chosen or (num_layers - 1, -1)),
     }
+
+
+def _packed(layer: NDArray[np.floating[Any]]) -> str:
+    quantised = np.rint(layer.clip(0, 1) * 255).astype(np.uint8)
+    return b64encode(zlib.compress(quantised.tobytes())).decode("ascii")
 
 
 def _json(value: object) -> str:

@@ -1,4 +1,4 @@
-"""What is drawn: one sentence pair, the attention between its words, and the links known to be right.
+"""What is drawn: the attention between the words of two texts, or of one, and the links known to be right.
 
 Shapes: L layers, H heads, T target words (queries, rows), S source words (keys, columns).
 """
@@ -15,15 +15,15 @@ ROUNDING = 1e-2  # a half-precision softmax overshoots one by this much
 
 @dataclass(frozen=True, eq=False)
 class AttentionPicture:
-    """Cross-attention over one sentence pair. A ValueError says which part does not fit the others."""
+    """One kind of attention over a sentence. A ValueError says which part does not fit the others."""
 
     title: str
 
     source: Sequence[str]
-    """S words or pieces, the columns."""
+    """S words or pieces, the columns: what is looked at."""
 
     target: Sequence[str]
-    """T words or pieces, the rows."""
+    """T words or pieces, the rows: what looks."""
 
     weights: NDArray[np.floating[Any]]
     """[L, H, T, S]. Rows sum to one, or to zero where nothing may be seen."""
@@ -37,6 +37,15 @@ class AttentionPicture:
     note: str = ""
     """A remark under the sentences."""
 
+    kind: str = "Cross-attention"
+    """What the grid of its heads is called."""
+
+    source_units: Sequence[tuple[str, int]] = ()
+    """(word, how many of `source` it is made of), in their order; empty where they are words already."""
+
+    target_units: Sequence[tuple[str, int]] = ()
+    """The same of `target`."""
+
     def __post_init__(self) -> None:
         words = (len(self.target), len(self.source))
         if self.weights.ndim != 4 or self.weights.shape[2:] != words or not self.weights.size:
@@ -47,6 +56,15 @@ class AttentionPicture:
         lowest, highest = float(self.weights.min()), float(self.weights.max())
         if not (lowest >= 0 and highest <= 1 + ROUNDING):  # NaN fails too
             raise ValueError(f"weights lie in [{lowest:g}, {highest:g}]; give attention after its softmax, 0 to 1")
+        for name, pieces, units in (
+            ("source", self.source, self.source_units),
+            ("target", self.target, self.target_units),
+        ):
+            made_of = sum(count for _, count in units)
+            if units and made_of != len(pieces):
+                raise ValueError(f"{name}_units are made of {made_of} pieces; give units of all {len(pieces)}")
+        if bool(self.source_units) != bool(self.target_units):
+            raise ValueError("units of one side alone; give those of source and target, or none")
         for link in self.gold:
             if not (0 <= link[0] < words[1] and 0 <= link[1] < words[0]):
                 raise ValueError(f"gold link {link} is outside {words[1]} source and {words[0]} target words")

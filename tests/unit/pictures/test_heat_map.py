@@ -25,7 +25,7 @@ def test_there_is_a_cell_a_weight_as_opaque_as_the_weight_and_titled_with_both_w
 def test_without_a_head_the_cells_are_the_mean():
     svg = heat_map_svg(PICTURE, 0, None)
     assert [float(cell.get("fill-opacity")) for cell in parts(svg, "cell")] == [0.4, 0.5, 0.1, 0.3, 0.4, 0.3]
-    assert ElementTree.fromstring(svg).findtext(f"{SVG}title") == "A pair: layer 0, mean of heads"
+    assert ElementTree.fromstring(svg).findtext(f"{SVG}title") == "A pair: cross-attention, layer 0, mean of heads"
 
 
 def test_gold_rings_lie_inside_the_cells_they_mark():
@@ -75,3 +75,14 @@ def test_colours_follow_light_and_dark():
 def test_a_head_that_is_not_there_is_refused():
     with pytest.raises(ValueError, match="head 2 is not drawn; choose 0 to 1, or the mean of heads"):
         heat_map_svg(PICTURE, 0, 2)
+
+
+def test_of_many_cells_only_the_shades_are_drawn_and_the_drawing_is_scaled_down():
+    words = [str(i) for i in range(100)]
+    svg = heat_map_svg(AttentionPicture("Long", words, words, np.eye(100)[None, None]), 0, 0)
+    root = ElementTree.fromstring(svg)
+    assert not parts(svg, "cell")
+    (shade,) = root.iter(f"{SVG}path")
+    assert shade.get("stroke-opacity") == "1"
+    assert shade.get("d") == "".join(f"M{i} {i}.5h1" for i in range(100))
+    assert float(root.get("width")) == 2400 < float(root.get("viewBox").split()[2])

@@ -49,3 +49,12 @@ def test_without_a_head_the_matrix_is_the_mean_of_its_layer_alone():
     picture = picture_of(weights, chosen=(1, -1))
     assert picture.matrix(1, None).tolist() == [[0.5, 0, 0.5]] * 2
     assert picture.matrix(1, 1).tolist() == [[0, 0, 1]] * 2
+
+
+def test_units_that_do_not_make_up_the_pieces_are_refused():
+    units = [("ab", 2), ("c", 1)]
+    assert picture_of(even(1, 1, 2, 3), source_units=units, target_units=[("xy", 2)]).source_units == units
+    with pytest.raises(ValueError, match="target_units are made of 3 pieces; give units of all 2"):
+        picture_of(even(1, 1, 2, 3), source_units=units, target_units=units)
+    with pytest.raises(ValueError, match="give those of source and target, or none"):
+        picture_of(even(1, 1, 2, 3), source_units=units)

@@ -1,20 +1,25 @@
-// Pictures of one attention matrix: heat map, lines, thumbnail, table. They return elements and keep no state.
-// Colours and highlighting are in page.css; a part that belongs to one target word carries data-row.
+// Pictures of one head: heat map, lines, thumbnail, table. They return elements and keep no state.
+// Colours and highlighting are in page.css; a part that belongs to one row carries data-row.
 
-import { isGold, percent } from "./weights.js";
+import { percent, pooled, strongest } from "./weights.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const FONT = "bold 14px system-ui, -apple-system, 'Segoe UI', 'Noto Sans', sans-serif"; // a chosen word turns bold: leave room
 const RING = 2.5; // stroke of a gold link
 const LONGEST_LABEL = 18;
+const LEAST_LABEL = 6; // pixels of a cell: smaller words cannot be read
 const FAINTEST = 0.015; // a line below this cannot be seen
+const MOST_CELLS = 4096; // drawn one by one; more of them are painted as pixels
+const MOST_TABLE_CELLS = 10000; // written out; of more the strongest of each row
+const STRONGEST = 5;
+const THUMBNAIL = 64; // rows and columns at most
 const ruler = document.createElement("canvas").getContext("2d");
 
 export function html(name, attributes = {}, ...children) {
   return furnish(document.createElement(name), attributes, children);
 }
 
-function svg(name, attributes = {}, ...children) {
+export function svg(name, attributes = {}, ...children) {
   return furnish(document.createElementNS(SVG, name), attributes, children);
 }
 
@@ -30,6 +35,9 @@ function widthOf(text) {
   return ruler.measureText(text).width;
 }
 
+const largest = (numbers) => numbers.reduce((most, number) => Math.max(most, number), 1);
+const widest = (words) => largest(words.map(widthOf));
+
 function shorten(word) {
   const letters = [...word];
   return letters.length <= LONGEST_LABEL ? word : `${letters.slice(0, LONGEST_LABEL - 1).join("")}…`;
@@ -40,57 +48,116 @@ function canvasOf(width, height, label, ...children) {
   return svg("svg", { viewBox: `0 0 ${w} ${h}`, width: w, height: h, role: "img", "aria-label": label }, ...children);
 }
 
-// Cells shrink from comfortable to still readable as sentences grow; then the figure scrolls.
-export function heatMap(picture, matrix, label) {
-  const [rows, columns] = [picture.target.length, picture.source.length];
-  const cell = Math.max(20, Math.min(42, Math.floor(600 / columns)));
-  const source = picture.source.map(shorten);
-  const target = picture.target.map(shorten);
-  const left = Math.max(...target.map(widthOf)) + 14;
-  const top = Math.max(...source.map(widthOf)) * Math.SQRT1_2 + 22;
-  const lean = Math.max(...source.map((word, i) => widthOf(word) * Math.SQRT1_2 - (columns - i - 1) * cell));
+function isLarge(scene) {
+  return scene.source.length * scene.target.length > MOST_CELLS;
+}
+
+// Cells shrink from comfortable to still readable as sentences grow, then the figure scrolls; large maps shrink to pixels.
+export function heatMap(scene, label) {
+  const [rows, columns] = [scene.target.length, scene.source.length];
+  const large = isLarge(scene);
+  const cell = large
+    ? Math.max(2, Math.min(20, Math.floor(1000 / Math.max(rows, columns))))
+    : Math.max(12, Math.min(42, Math.floor(640 / columns)));
+  const size = Math.min(14, cell); // of the words
+  const written = cell < LEAST_LABEL ? () => "" : shorten;
+  const source = scene.source.map(written);
+  const target = scene.target.map(written);
+  const slanted = source.map((word) => (widthOf(word) * size * Math.SQRT1_2) / 14);
+  const left = (widest(target) * size) / 14 + 14;
+  const top = largest(slanted) + 22;
+  const lean = largest(slanted.map((width, i) => width - (columns - i - 1) * cell));
 
   const words = source.map((word, i) => {
     const place = `translate(${left + (i + 0.6) * cell} ${top - 10}) rotate(-45)`;
-    return svg("text", { transform: place, "data-column": i }, word);
+    return sized(svg("text", { transform: place, "data-column": i }, word), size);
   });
-  const bands = matrix.map((weights, row) => {
+  const bands = scene.matrix.map((weights, row) => {
     const y = top + row * cell;
     const name = svg("text", { x: left - 12, y: y + cell / 2, "text-anchor": "end", class: "row-word" }, target[row]);
-    const cells = [...weights].map((weight, i) => {
-      const what = `${picture.target[row]} looks at ${picture.source[i]}: ${percent(weight)}`;
-      const place = { x: left + i * cell, y, width: cell, height: cell };
-      return svg("rect", { class: "cell", ...place, "fill-opacity": weight.toFixed(3) }, svg("title", {}, what));
-    });
-    const reach = svg("rect", { class: "reach", x: 0, y, width: left, height: cell });
-    return svg("g", { "data-row": row }, reach, name, ...cells);
+    const reach = large
+      ? svg("rect", { class: "reach band", x: 0, y, width: left + columns * cell, height: cell })
+      : svg("rect", { class: "reach", x: 0, y, width: left, height: cell });
+    const cells = large ? [] : [...weights].map((weight, i) => cellOf(scene, row, i, weight, left + i * cell, y, cell));
+    return svg("g", { "data-row": row }, reach, sized(name, size), ...cells);
   });
-  const rings = picture.gold.map(([i, row]) => {
+  const rings = scene.gold.map(([i, row]) => {
     const [x, y, side] = [left + i * cell + RING / 2, top + row * cell + RING / 2, cell - RING];
     return svg("rect", { class: "gold", x, y, width: side, height: side, rx: 2.5, "stroke-width": RING, "data-row": row });
   });
-  return canvasOf(left + columns * cell + Math.max(lean, 1), top + rows * cell + 1, label, ...words, ...bands, ...rings);
+  const image = large ? [pixels(scene.matrix, left, top, cell)] : [];
+  return canvasOf(left + columns * cell + lean, top + rows * cell + 1, label, ...words, ...image, ...bands, ...rings);
 }
 
-// Source words above, target words below, a curve for each pair as opaque as its weight.
-export function lineView(picture, matrix, label) {
-  const source = picture.source.map(shorten);
-  const target = picture.target.map(shorten);
+function cellOf(scene, row, i, weight, x, y, cell) {
+  const what = `${scene.target[row]} looks at ${scene.source[i]}: ${percent(weight)}`;
+  const place = { x, y, width: cell, height: cell };
+  return svg("rect", { class: "cell", ...place, "fill-opacity": weight.toFixed(3) }, svg("title", {}, what));
+}
+
+function sized(text, size) {
+  if (size < 14) text.style.fontSize = `${size}px`;
+  return text;
+}
+
+function pixels(matrix, x, y, cell) {
+  const canvas = painted(matrix);
+  const place = { x, y, width: canvas.width * cell, height: canvas.height * cell, preserveAspectRatio: "none" };
+  return svg("image", { ...place, "image-rendering": "pixelated", href: canvas.toDataURL() });
+}
+
+// A pixel a weight, in the ink of the present colour scheme: paint again when that changes.
+function painted(matrix) {
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [matrix[0].length, matrix.length];
+  const ink = canvas.getContext("2d");
+  const image = ink.createImageData(canvas.width, canvas.height);
+  matrix.forEach((weights, row) => {
+    weights.forEach((weight, i) => (image.data[4 * (row * canvas.width + i) + 3] = 255 * weight));
+  });
+  ink.putImageData(image, 0, 0);
+  ink.globalCompositeOperation = "source-in";
+  ink.fillStyle = resolved("var(--ink)");
+  ink.fillRect(0, 0, canvas.width, canvas.height);
+  return canvas;
+}
+
+export function drawThumbnail(canvas, matrix) {
+  const small = painted(pooled(matrix, THUMBNAIL));
+  const dot = Math.ceil(THUMBNAIL / Math.max(small.width, small.height)) * 2; // crisp, whatever the screen
+  [canvas.width, canvas.height] = [small.width * dot, small.height * dot];
+  const ink = canvas.getContext("2d");
+  ink.imageSmoothingEnabled = false;
+  ink.drawImage(small, 0, 0, canvas.width, canvas.height);
+}
+
+// A colour of the page's as it is now.
+export function resolved(colour) {
+  const probe = document.body.appendChild(html("span"));
+  probe.style.color = colour;
+  const found = getComputedStyle(probe).color;
+  probe.remove();
+  return found;
+}
+
+// Columns' words above, rows' words below, a curve for each pair as opaque as its weight.
+export function lineView(scene, label) {
+  const source = scene.source.map(shorten);
+  const target = scene.target.map(shorten);
   const width = Math.max(lineWidth(source), lineWidth(target), 740);
   const [above, below, height] = [34, 306, 340];
   const from = spread(source, width);
   const to = spread(target, width);
   const middle = (above + below) / 2;
   const curve = (i, row) => `M${to[row]} ${below}C${to[row]} ${middle} ${from[i]} ${middle} ${from[i]} ${above}`;
+  const most = isLarge(scene) ? STRONGEST : Infinity;
 
-  const gold = picture.gold.map(([i, row]) => svg("path", { class: "gold-line", d: curve(i, row), "data-row": row }));
-  const curves = matrix.flatMap((weights, row) =>
-    [...weights].flatMap((weight, i) => {
-      if (weight < FAINTEST) return [];
-      const thickness = (1 + 3 * weight).toFixed(2);
-      const ink = { "stroke-opacity": weight.toFixed(3), "stroke-width": thickness, "data-row": row };
-      const what = `${picture.target[row]} looks at ${picture.source[i]}: ${percent(weight)}`;
-      return [svg("path", { class: "line", d: curve(i, row), ...ink }, svg("title", {}, what))];
+  const gold = scene.gold.map(([i, row]) => svg("path", { class: "gold-line", d: curve(i, row), "data-row": row }));
+  const curves = scene.matrix.flatMap((weights, row) =>
+    strongest(weights, most, FAINTEST).map((i) => {
+      const ink = { "stroke-opacity": weights[i].toFixed(3), "stroke-width": (1 + 3 * weights[i]).toFixed(2), "data-row": row };
+      const what = `${scene.target[row]} looks at ${scene.source[i]}: ${percent(weights[i])}`;
+      return svg("path", { class: "line", d: curve(i, row), ...ink }, svg("title", {}, what));
     }),
   );
   const centred = { "text-anchor": "middle" };
@@ -118,29 +185,23 @@ function spread(words, width) {
   });
 }
 
-// The canvas takes its ink from its own CSS colour, so call again when the colour scheme changes.
-export function drawThumbnail(canvas, matrix) {
-  const [rows, columns] = [matrix.length, matrix[0].length];
-  const dot = Math.max(2, Math.floor(144 / Math.max(rows, columns)));
-  [canvas.width, canvas.height] = [columns * dot, rows * dot];
-  const ink = canvas.getContext("2d");
-  ink.fillStyle = getComputedStyle(canvas).color;
-  matrix.forEach((weights, row) =>
-    weights.forEach((weight, i) => {
-      ink.globalAlpha = weight;
-      ink.fillRect(i * dot, row * dot, dot, dot);
-    }),
-  );
+export function weightTable(scene, label) {
+  const whole = scene.source.length * scene.target.length <= MOST_TABLE_CELLS;
+  const heads = whole ? scene.source : Array.from({ length: STRONGEST }, (_, i) => `${i + 1}.`);
+  const head = html("tr", {}, html("td"), ...heads.map((word) => html("th", { scope: "col" }, word)));
+  const body = scene.matrix.map((weights, row) => {
+    const cells = whole ? [...weights].map((weight, i) => numberCell(scene, row, i, weight)) : strongestCells(scene, weights);
+    return html("tr", {}, html("th", { scope: "row" }, scene.target[row]), ...cells);
+  });
+  const caption = whole ? `${label}, percent of each row` : `${label}, the ${STRONGEST} strongest of each row`;
+  return html("table", {}, html("caption", {}, caption), html("thead", {}, head), html("tbody", {}, ...body));
 }
 
-export function weightTable(picture, matrix, label) {
-  const head = html("tr", {}, html("td"), ...picture.source.map((word) => html("th", { scope: "col" }, word)));
-  const body = matrix.map((weights, row) => {
-    const cells = [...weights].map((weight, i) => {
-      const gold = isGold(picture, i, row);
-      return html("td", gold ? { class: "gold-cell" } : {}, gold ? `${percent(weight)} gold` : percent(weight));
-    });
-    return html("tr", {}, html("th", { scope: "row" }, picture.target[row]), ...cells);
-  });
-  return html("table", {}, html("caption", {}, label), html("thead", {}, head), html("tbody", {}, ...body));
+function numberCell(scene, row, i, weight) {
+  const gold = scene.isGold(i, row);
+  return html("td", gold ? { class: "gold-cell" } : {}, gold ? `${percent(weight)} gold` : percent(weight));
+}
+
+function strongestCells(scene, weights) {
+  return strongest(weights, STRONGEST).map((i) => html("td", {}, `${scene.source[i]} ${percent(weights[i])}`));
 }

@@ -1,24 +1,68 @@
-// The page: every sentence pair a section, one shown at a time, drawn when first shown.
+// The page: every sentence a section, one shown at a time, drawn when first shown. What is shown is in the address.
 
 import { html } from "./drawing.js";
-import { attentionView, choice } from "./view.js";
-import { readPicture } from "./weights.js";
+import { FORMS, UNITS, attentionView, choice } from "./view.js";
+import { MEAN, inflate, readKind } from "./weights.js";
 
-const records = JSON.parse(document.getElementById("pictures").textContent);
+const textOf = (id) => document.getElementById(id).textContent;
+const sentences = JSON.parse(textOf("sentences")).map((record, s) => ({
+  ...record,
+  kinds: record.kinds.map((kind, k) => readKind(kind, (layer) => inflate(textOf(`weights-${s}-${k}-${layer}`)))),
+}));
 const main = document.querySelector("main");
+const inFrame = location.protocol === "about:"; // of a notebook, whose address is not ours
 const views = [];
+let shown = 0; // the number of a sentence
 
-function show(index) {
-  views.forEach((view) => (view.hidden = true));
-  if (!views[index]) {
-    views[index] = attentionView(readPicture(records[index]));
-    main.append(views[index]);
+function startOf(sentence) {
+  const [kind, layer, head] = sentence.chosen;
+  return { kind, layer, head, form: "Heat map", unit: "Pieces", word: null };
+}
+
+function show(number, start) {
+  shown = number;
+  views.forEach((view) => (view.element.hidden = true));
+  if (!views[number]) {
+    views[number] = { state: start, element: attentionView(sentences[number], start, remember) };
+    main.append(views[number].element);
   }
-  views[index].hidden = false;
+  views[number].element.hidden = false;
 }
 
-if (records.length > 1) {
-  const names = records.map((record, i) => `${i + 1}. ${record.title}`);
-  main.append(html("nav", { "aria-label": "Sentences" }, choice("Sentence", names, (_, index) => show(index))));
+function remember(state) {
+  if (inFrame) return;
+  const { kind, layer, head, form, unit, word } = state;
+  const place = { kind: sentences[shown].kinds[kind].kind, layer, head: head === MEAN ? "mean" : head };
+  const told = { sentence: shown + 1, ...place, form, unit };
+  history.replaceState(null, "", `#${new URLSearchParams(word === null ? told : { ...told, word })}`);
 }
-show(0);
+
+// The address may be anybody's: what is not there is left as it would have been.
+function recall() {
+  const given = new URLSearchParams(location.hash.slice(1));
+  const among = (name, count) => (/^\d+$/.test(given.get(name)) && given.get(name) < count ? Number(given.get(name)) : null);
+  const number = (among("sentence", sentences.length + 1) || 1) - 1;
+  const state = startOf(sentences[number]);
+  const kind = sentences[number].kinds.findIndex((one) => one.kind === given.get("kind"));
+  if (kind !== -1) Object.assign(state, { kind, layer: 0, head: MEAN });
+  const { layers, heads } = sentences[number].kinds[state.kind];
+  state.layer = among("layer", layers) ?? state.layer;
+  state.head = given.get("head") === "mean" ? MEAN : (among("head", heads) ?? state.head);
+  if (Object.hasOwn(FORMS, given.get("form"))) state.form = given.get("form");
+  if (UNITS.includes(given.get("unit"))) state.unit = given.get("unit");
+  state.word = among("word", Infinity);
+  show(number, state);
+  return number;
+}
+
+if (sentences.length > 1) {
+  const names = sentences.map((sentence, i) => `${i + 1}. ${sentence.title}`);
+  const chooser = choice("Sentence", names, names[recall()], (_, number) => {
+    show(number, startOf(sentences[number]));
+    remember(views[number].state);
+  });
+  main.prepend(html("nav", { "aria-label": "Sentences" }, chooser));
+} else {
+  recall();
+}
+addEventListener("hashchange", () => location.reload()); // somebody has written another address

@@ -1,93 +1,129 @@
-// One sentence pair to look around in. Its state is the layer and head shown, the form, and the target word looked from.
+// One sentence to look around in. What is shown is its state: the kind of attention, the layer and head, the form of
+// the picture, pieces or words, and the word that is looked from.
 
 import { drawThumbnail, heatMap, html, lineView, weightTable } from "./drawing.js";
-import { MEAN, isGold, matrixOf, percent, strongest } from "./weights.js";
+import { saveDrawing } from "./save.js";
+import { MEAN, matrixOf, percent, sceneOf, strongest } from "./weights.js";
 
-const FORMS = { "Heat map": heatMap, Lines: lineView };
+export const FORMS = { "Heat map": heatMap, Lines: lineView };
+export const UNITS = ["Pieces", "Words"];
 const darkness = matchMedia("(prefers-color-scheme: dark)");
 
-export function attentionView(picture) {
-  let [layer, head] = picture.chosen;
-  let draw = heatMap;
-  let matrix = matrixOf(picture, layer, head);
-
-  const source = picture.source.map((word) => html("span", { class: "word" }, word));
-  const target = picture.target.map((word) => html("button", { type: "button", class: "word" }, word));
-  const answer = html("p", { class: "sentence", dir: "auto", role: "group", "aria-label": "Translation" }, ...spaced(target));
+// `changed` is called with the state whenever the reader has changed it.
+export function attentionView(sentence, state, changed) {
+  const keys = html("p", { class: "sentence", dir: "auto" });
+  const queries = html("p", { class: "sentence", dir: "auto", role: "group", "aria-label": "Words to look from" });
   const figure = html("div", { class: "figure", tabindex: 0, role: "group", "aria-label": "Picture, scrolls if wide" });
   const caption = html("h3");
+  const gold = html("span", {}, html("span", { class: "mark", "aria-hidden": "true" }), "gold link");
   const readout = html("div", { class: "readout", "aria-live": "polite" });
   const table = html("details", { class: "table" }, html("summary", {}, "As a table"));
+  let scene = null; // what is shown now; nothing until its layer is decoded
+  let asked = 0;
+
+  async function show() {
+    const mine = ++asked;
+    const kind = sentence.kinds[state.kind];
+    const found = await sceneOf(kind, state.layer, state.head, kind.hasUnits && state.unit === "Words");
+    if (mine !== asked) return; // something else was chosen meanwhile
+    scene = found;
+    if (state.word >= scene.target.length) state.word = null;
+    writeWords();
+    const name = `${kind.kind}, ${nameOf(state.layer, state.head)}`;
+    caption.textContent = name;
+    figure.replaceChildren(FORMS[state.form](scene, `${name}: ${sentence.title}`));
+    for (const part of figure.querySelectorAll("[data-row]")) {
+      const row = Number(part.dataset.row);
+      part.addEventListener("pointerenter", () => look(row));
+      part.addEventListener("click", () => stay(row));
+    }
+    gold.hidden = !scene.gold.length;
+    units.hidden = !kind.hasUnits;
+    fillTable();
+    look(state.word);
+  }
+
+  function writeWords() {
+    const buttons = scene.target.map((word, row) => {
+      const button = html("button", { type: "button", class: "word" }, word);
+      button.addEventListener("pointerenter", () => look(row));
+      button.addEventListener("pointerleave", () => look(state.word));
+      button.addEventListener("focus", () => stay(row));
+      button.addEventListener("click", () => stay(row));
+      return button;
+    });
+    keys.replaceChildren(...spaced(scene.source.map((word) => html("span", { class: "word" }, word))));
+    queries.replaceChildren(...spaced(buttons));
+    walkWithArrows(buttons, buttons.length, state.word ?? 0);
+  }
+
+  function stay(row) {
+    if (state.word !== row) {
+      state.word = row;
+      changed(state);
+    }
+    look(row);
+  }
 
   function look(row) {
-    target.forEach((word, i) => word.classList.toggle("is-row", i === row));
-    source.forEach((word, i) => word.style.setProperty("--weight", row === null ? 0 : matrix[row][i]));
+    if (!scene) return;
+    const weights = row === null ? null : scene.matrix[row];
+    [...queries.children].forEach((word, i) => {
+      word.classList.toggle("is-row", i === row);
+      word.setAttribute("aria-pressed", i === state.word);
+    });
+    [...keys.children].forEach((word, i) => word.style.setProperty("--weight", weights ? weights[i] : 0));
     figure.classList.toggle("has-row", row !== null);
     for (const part of figure.querySelectorAll("[data-row]")) {
       part.classList.toggle("is-row", Number(part.dataset.row) === row);
     }
     for (const word of figure.querySelectorAll("[data-column]")) {
-      word.classList.toggle("is-seen", row !== null && matrix[row][word.dataset.column] >= 0.1);
+      word.classList.toggle("is-seen", weights !== null && weights[word.dataset.column] >= 0.1);
     }
-    readout.replaceChildren(...(row === null ? [invitation()] : answerOf(picture, matrix, row)));
-  }
-
-  function focusedRow() {
-    const row = target.indexOf(document.activeElement);
-    return row === -1 ? null : row;
-  }
-
-  function redraw() {
-    const label = nameOf(layer, head);
-    caption.textContent = label;
-    figure.replaceChildren(draw(picture, matrix, `${label}: ${picture.title}`));
-    for (const part of figure.querySelectorAll("[data-row]")) {
-      const row = Number(part.dataset.row);
-      part.addEventListener("pointerenter", () => look(row));
-      part.addEventListener("click", () => target[row].focus({ preventScroll: true })); // stays when the pointer goes
-    }
-    fillTable();
-    look(focusedRow());
+    readout.replaceChildren(...(weights ? answerOf(scene, row) : [invitation()]));
   }
 
   function fillTable() {
     table.querySelector("div")?.remove();
-    if (table.open) {
-      const content = weightTable(picture, matrix, `${nameOf(layer, head)}, percent of each row`);
+    if (table.open && scene) {
+      const content = weightTable(scene, caption.textContent);
       table.append(html("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Table, scrolls" }, content));
     }
   }
 
-  target.forEach((word, row) => {
-    word.addEventListener("pointerenter", () => look(row));
-    word.addEventListener("pointerleave", () => look(focusedRow()));
-    word.addEventListener("focus", () => look(row));
-    word.addEventListener("blur", () => look(null));
-  });
-  figure.addEventListener("pointerleave", () => look(focusedRow()));
+  function set(change) {
+    Object.assign(state, change);
+    changed(state);
+    show();
+  }
+
+  const grids = sentence.kinds.map((kind, index) =>
+    headGrid(kind, (layer, head) => {
+      grids.forEach((grid, i) => grid.mark(...(i === index ? [layer, head] : [null, null])));
+      set({ kind: index, layer, head, word: index === state.kind ? state.word : null });
+    }),
+  );
+  grids[state.kind].mark(state.layer, state.head);
+  const forms = choice("Form", Object.keys(FORMS), state.form, (form) => set({ form }));
+  const units = choice("Rows and columns", UNITS, state.unit, (unit) => set({ unit, word: null }));
+  const save = html("button", { type: "button", class: "save" }, "Save this picture");
+  save.addEventListener("click", () => scene && saveDrawing(figure.firstChild, caption.textContent));
+  figure.addEventListener("pointerleave", () => look(state.word));
   table.addEventListener("toggle", fillTable);
-  walkWithArrows(target, target.length, 0);
+  darkness.addEventListener("change", show);
 
-  const heads = headGrid(picture, (newLayer, newHead) => {
-    [layer, head] = [newLayer, newHead];
-    matrix = matrixOf(picture, layer, head);
-    redraw();
-  });
-  const forms = choice("Form", Object.keys(FORMS), (name) => {
-    draw = FORMS[name];
-    redraw();
-  });
-  redraw();
-
-  const pair = html("div", { class: "pair" }, html("p", { class: "sentence", dir: "auto" }, ...spaced(source)), answer);
-  const note = picture.note ? [html("p", { class: "note" }, picture.note)] : [];
-  const stage = html("div", { class: "stage" }, html("div", { class: "bar" }, caption, forms), figure, legend(picture), table);
-  const side = html("aside", {}, readout, html("h3", {}, "Layers and heads"), heads);
-  return html("section", {}, html("h2", {}, picture.title), pair, ...note, html("div", { class: "columns" }, stage, side));
+  const pair = html("div", { class: "pair" }, keys, queries);
+  pair.addEventListener("keydown", (event) => event.key === "Escape" && stay(null));
+  const note = sentence.note ? [html("p", { class: "note" }, sentence.note)] : [];
+  const bar = html("div", { class: "bar" }, caption, units, forms, save);
+  const stage = html("div", { class: "stage" }, bar, figure, legend(gold), table);
+  const side = html("aside", {}, readout, ...grids.flatMap((grid, i) => [html("h3", {}, sentence.kinds[i].kind), grid.element]));
+  show();
+  return html("section", {}, html("h2", {}, sentence.title), pair, ...note, html("div", { class: "columns" }, stage, side));
 }
 
 export function nameOf(layer, head) {
-  return `Layer ${layer}, ${head === MEAN ? "mean of heads" : `head ${head}`}`;
+  return `layer ${layer}, ${head === MEAN ? "mean of heads" : `head ${head}`}`;
 }
 
 function spaced(elements) {
@@ -95,77 +131,98 @@ function spaced(elements) {
 }
 
 function invitation() {
-  return html("p", { class: "quiet" }, "Point at a word of the translation, or walk it with the arrow keys, to see where it looks back.");
+  return html("p", { class: "quiet" }, "Point at a word of the second line, or walk it with the arrow keys, to see where it looks.");
 }
 
-function answerOf(picture, matrix, row) {
-  const items = strongest(matrix[row], 5).map((i) => {
+function answerOf(scene, row) {
+  const items = strongest(scene.matrix[row], 5).map((i) => {
     const bar = html("span", { class: "bar-of" });
-    bar.style.setProperty("--weight", matrix[row][i]);
-    const name = html("span", { class: isGold(picture, i, row) ? "gold-word" : "" }, picture.source[i]);
-    return html("li", {}, name, bar, html("span", { class: "number" }, percent(matrix[row][i])));
+    bar.style.setProperty("--weight", scene.matrix[row][i]);
+    const name = html("span", { class: scene.isGold(i, row) ? "gold-word" : "" }, scene.source[i]);
+    return html("li", {}, name, bar, html("span", { class: "number" }, percent(scene.matrix[row][i])));
   });
-  return [html("p", {}, html("b", {}, picture.target[row]), ` looks back at${items.length ? "" : " nothing"}`), html("ol", {}, ...items)];
+  return [html("p", {}, html("b", {}, scene.target[row]), ` looks at${items.length ? "" : " nothing"}`), html("ol", {}, ...items)];
 }
 
-function legend(picture) {
+function legend(gold) {
   const ramp = html("span", { class: "ramp", "aria-hidden": "true" });
-  const scale = html("span", {}, "0%", ramp, "100%");
-  const mark = html("span", { class: "mark", "aria-hidden": "true" });
-  return html("p", { class: "legend" }, scale, ...(picture.gold.length ? [html("span", {}, mark, "gold link")] : []));
+  return html("p", { class: "legend" }, html("span", {}, "0%", ramp, "100%"), gold);
 }
 
 let choices = 0;
 
-export function choice(label, names, choose) {
+export function choice(label, names, chosen, choose) {
   const group = `choice-${choices++}`;
   const options = names.map((name, i) => {
-    const input = html("input", { type: "radio", name: group, ...(i === 0 ? { checked: "" } : {}) });
+    const input = html("input", { type: "radio", name: group, ...(name === chosen ? { checked: "" } : {}) });
     input.addEventListener("change", () => choose(name, i));
     return html("label", {}, input, html("span", {}, name));
   });
   return html("div", { class: "choice", role: "radiogroup", "aria-label": label }, ...options);
 }
 
-// A thumbnail for the mean and for each head, a row a layer. Arrow keys choose as they move, as radio buttons do.
-function headGrid(picture, choose) {
-  const columns = [MEAN, ...Array(picture.heads).keys()];
-  const places = [...Array(picture.layers).keys()].flatMap((layer) => columns.map((head) => [layer, head]));
+// A thumbnail for the mean and for each head, a row a layer, painted when the row is first seen: its layer is decoded
+// then. Arrow keys choose as they move, as radio buttons do.
+function headGrid(kind, choose) {
+  const columns = [MEAN, ...Array(kind.heads).keys()];
+  const places = [...Array(kind.layers).keys()].flatMap((layer) => columns.map((head) => [layer, head]));
+  const painted = new Set();
+  let picked = null;
+
   const buttons = places.map(([layer, head]) => {
-    const thumbnail = html("canvas");
-    const button = html("button", { type: "button", role: "radio", "aria-label": nameOf(layer, head) }, thumbnail);
-    button.addEventListener("click", () => pick(layer, head));
-    button.addEventListener("focus", () => pick(layer, head));
+    const label = `${kind.kind}, ${nameOf(layer, head)}`;
+    const button = html("button", { type: "button", role: "radio", "aria-label": label }, html("canvas"));
+    button.dataset.layer = layer;
+    const pick = () => picked !== `${layer} ${head}` && choose(layer, head);
+    button.addEventListener("click", pick);
+    button.addEventListener("focus", pick);
     return button;
   });
-  let picked = null;
 
   function mark(layer, head) {
     picked = `${layer} ${head}`;
-    buttons.forEach((button, i) => button.setAttribute("aria-checked", places[i].join(" ") === picked));
+    buttons.forEach((button, i) => {
+      const chosen = places[i].join(" ") === picked;
+      button.setAttribute("aria-checked", chosen);
+      if (chosen) buttons.forEach((other) => (other.tabIndex = other === button ? 0 : -1));
+    });
   }
 
-  function pick(layer, head) {
-    if (picked === `${layer} ${head}`) return;
-    mark(layer, head);
-    choose(layer, head);
+  async function paint(layer) {
+    const bytes = await kind.bytesOf(layer);
+    places.forEach(([of, head], i) => of === layer && drawThumbnail(buttons[i].firstChild, matrixOf(kind, bytes, head)));
+    painted.add(layer);
   }
 
-  const paint = () =>
-    places.forEach((place, i) => drawThumbnail(buttons[i].firstChild, matrixOf(picture, ...place)));
-  requestAnimationFrame(paint); // once in the page, where its colour is known
-  darkness.addEventListener("change", paint);
+  const firstOfRow = buttons.filter((_, i) => i % columns.length === 0);
+  const watcher = new IntersectionObserver((entries) => {
+    for (const { isIntersecting, target } of entries) {
+      if (!isIntersecting) continue;
+      watcher.unobserve(target);
+      oneByOne(() => paint(Number(target.dataset.layer)));
+    }
+  });
+  firstOfRow.forEach((button) => watcher.observe(button));
+  darkness.addEventListener("change", () => painted.forEach(paint));
 
-  mark(...picture.chosen);
-  walkWithArrows(buttons, columns.length, places.findIndex((place) => place.join(" ") === picked));
+  walkWithArrows(buttons, columns.length, 0);
+  mark(null, null);
   const names = ["", "mean", ...columns.slice(1)].map((name) => html("span", { class: "quiet" }, String(name)));
-  const rows = [...Array(picture.layers).keys()].flatMap((layer) => [
+  const rows = [...Array(kind.layers).keys()].flatMap((layer) => [
     html("span", { class: "quiet" }, String(layer)),
     ...buttons.slice(layer * columns.length, (layer + 1) * columns.length),
   ]);
-  const grid = html("div", { class: "heads", role: "radiogroup", "aria-label": "Layers and heads" }, ...names, ...rows);
-  grid.style.setProperty("--columns", columns.length);
-  return grid;
+  const label = `${kind.kind}: layers and heads`;
+  const element = html("div", { class: "heads", role: "radiogroup", "aria-label": label }, ...names, ...rows);
+  element.style.setProperty("--columns", columns.length);
+  return { element, mark };
+}
+
+let queue = Promise.resolve();
+
+// Work that waits for a frame between one piece and the next, so that the page can always answer.
+function oneByOne(work) {
+  queue = queue.then(() => new Promise(requestAnimationFrame)).then(work);
 }
 
 // One tab stop for many buttons; arrows walk among them as they lie, in lines of so many columns.

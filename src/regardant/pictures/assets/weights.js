@@ -1,40 +1,79 @@
-// Attention weights as they travel: one byte per weight, [layers, heads, target, source], base64.
+// Attention weights as they travel: a byte a weight, a layer [heads, rows, columns] at a time, deflated, in base64.
 
 export const MEAN = -1; // in place of a head: the mean of the layer's heads
 
-export function readPicture(record) {
-  return {
-    ...record,
-    bytes: Uint8Array.from(atob(record.weights), (letter) => letter.charCodeAt(0)),
-    goldKeys: new Set(record.gold.map(([source, target]) => goldKey(source, target))),
-  };
+// One kind of attention over a sentence. `load` promises a layer's bytes; it is asked when that layer is first shown.
+export function readKind(record, load) {
+  const layers = Array(record.layers);
+  return { ...record, bytesOf: (layer) => (layers[layer] ??= load(layer)), hasUnits: record.sourceUnits.length > 0 };
 }
 
-export function isGold(picture, source, target) {
-  return picture.goldKeys.has(goldKey(source, target));
+export async function inflate(base64) {
+  const letters = atob(base64);
+  const packed = new Uint8Array(letters.length);
+  for (let i = 0; i < packed.length; i++) packed[i] = letters.charCodeAt(i);
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-function goldKey(source, target) {
-  return `${source}-${target}`;
+// What is drawn of a head: the words of columns and rows, their links known to be right, a Float32Array a row.
+export async function sceneOf(kind, layer, head, inWords) {
+  const matrix = matrixOf(kind, await kind.bytesOf(layer), head);
+  if (!inWords) return scene(kind.source, kind.target, kind.gold, matrix);
+  const [source, target] = [kind.sourceUnits, kind.targetUnits].map((units) => units.map(([word]) => word));
+  return scene(source, target, [], merged(matrix, kind.sourceUnits, kind.targetUnits));
 }
 
-// One Float32Array of source weights per target word.
-export function matrixOf(picture, layer, head) {
-  const heads = head === MEAN ? [...Array(picture.heads).keys()] : [head];
-  const [rows, columns] = [picture.target.length, picture.source.length];
-  return picture.target.map((_, row) => {
+function scene(source, target, gold, matrix) {
+  const keys = new Set(gold.map(String));
+  return { source, target, gold, matrix, isGold: (column, row) => keys.has(`${column},${row}`) };
+}
+
+export function matrixOf(kind, bytes, head) {
+  const heads = head === MEAN ? [...Array(kind.heads).keys()] : [head];
+  const [rows, columns] = [kind.target.length, kind.source.length];
+  const scale = 1 / (255 * heads.length);
+  return kind.target.map((_, row) => {
     const weights = new Float32Array(columns);
     for (const one of heads) {
-      const start = ((layer * picture.heads + one) * rows + row) * columns;
-      for (let i = 0; i < columns; i++) weights[i] += picture.bytes[start + i] / 255 / heads.length;
+      const start = (one * rows + row) * columns;
+      for (let i = 0; i < columns; i++) weights[i] += bytes[start + i] * scale;
     }
     return weights;
   });
 }
 
-// Indices of the source words a row looks at hardest, hardest first, leaving out what rounds to nothing.
-export function strongest(weights, count) {
-  const seen = [...weights.keys()].filter((i) => weights[i] >= 0.005);
+// Pieces to words: what goes to a word is the sum over its pieces, what comes from a word the mean over its own.
+function merged(matrix, sourceUnits, targetUnits) {
+  let row = 0;
+  return targetUnits.map(([, height]) => {
+    const weights = new Float32Array(sourceUnits.length);
+    for (const end = row + height; row < end; row++) {
+      let column = 0;
+      sourceUnits.forEach(([, width], unit) => {
+        for (const last = column + width; column < last; column++) weights[unit] += matrix[row][column] / height;
+      });
+    }
+    return weights;
+  });
+}
+
+// The largest of every block, so that there are at most so many rows and columns.
+export function pooled(matrix, most) {
+  const [down, across] = [matrix.length, matrix[0].length].map((length) => Math.ceil(length / most));
+  if (down === 1 && across === 1) return matrix;
+  return Array.from({ length: Math.ceil(matrix.length / down) }, (_, block) => {
+    const largest = new Float32Array(Math.ceil(matrix[0].length / across));
+    for (const weights of matrix.slice(block * down, (block + 1) * down)) {
+      weights.forEach((weight, i) => (largest[Math.floor(i / across)] = Math.max(largest[Math.floor(i / across)], weight)));
+    }
+    return largest;
+  });
+}
+
+// Indices of what a row looks at hardest, hardest first, leaving out what rounds to nothing.
+export function strongest(weights, count, least = 0.005) {
+  const seen = [...weights.keys()].filter((i) => weights[i] >= least);
   return seen.sort((a, b) => weights[b] - weights[a]).slice(0, count);
 }
 

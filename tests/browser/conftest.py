@@ -1,0 +1,70 @@
+"""Pages in a real browser, Debian's Chromium, with the network cut. Skipped where none is installed."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+SCREENSHOTS = Path(__file__).parents[2] / ".screenshots"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.browser)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    if program is None:
+        pytest.skip("no Chromium is installed: make test-browser would install it where it may")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Opened:
+    """A page and all that it did beside showing itself."""
+
+    page: Page
+    address: str
+    requests: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+    """Errors and warnings on the console, and what was thrown."""
+
+    def screenshot(self, name: str) -> None:
+        """Kept to be looked at."""
+        SCREENSHOTS.mkdir(exist_ok=True)
+        self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
+
+
+@pytest.fixture
+def open_page(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Opened]]:
+    """Opens HTML from disk; afterwards it must have asked for nothing else and complained of nothing."""
+    opened: list[Opened] = []
+
+    def open_(html: str, fragment: str = "", **options: object) -> Opened:
+        path = tmp_path / f"{len(opened)}.html"
+        path.write_text(html, encoding="utf-8")
+        context = browser.new_context(offline=True, viewport={"width": 1280, "height": 900}, **options)
+        one = Opened(context.new_page(), f"{path.as_uri()}{fragment}")
+        opened.append(one)
+        one.page.on("request", lambda request: one.requests.append(request.url))
+        one.page.on("console", lambda said: said.type in ("error", "warning") and one.complaints.append(said.text))
+        one.page.on("pageerror", lambda error: one.complaints.append(str(error)))
+        one.page.goto(one.address)
+        return one
+
+    yield open_
+    for one in opened:
+        asked = [url for url in one.requests if not url.startswith(("data:", "blob:"))]
+        assert asked == [one.address.partition("#")[0]]
+        assert one.complaints == []
+        one.page.context.close()

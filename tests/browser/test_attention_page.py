@@ -1,0 +1,225 @@
+import re
+from urllib.parse import parse_qs, urlsplit
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+
+from regardant.pictures import AttentionPicture, attention_page, in_notebook
+
+SVG = "{http://www.w3.org/2000/svg}"
+KINDS = ["Encoder self-attention", "Decoder self-attention", "Cross-attention"]
+PAINTED_WITHIN = 3000
+"""Milliseconds until something is seen, and again until the picture is: one second on a machine of one's own."""
+
+
+def attention(num_layers, num_heads, rows, columns, seed=0):
+    return np.random.default_rng(seed).dirichlet(np.full(columns, 0.2), (num_layers, num_heads, rows))
+
+
+def sentence(num_layers=2, num_heads=2, length=6):
+    """Pieces of words, two and one in turn, in three kinds of attention."""
+    pieces = [f"p{i}" for i in range(length)]
+    units = [(f"word{i}", 2 - i % 2) for i in range(length) if sum(2 - j % 2 for j in range(i + 1)) <= length]
+    units += [("end", 1)] * (length - sum(count for _, count in units))
+    shape = (num_layers, num_heads, length, length)
+    return [
+        AttentionPicture(
+            "A sentence", pieces, pieces, attention(*shape, seed), kind=kind, source_units=units, target_units=units
+        )
+        for seed, kind in enumerate(KINDS)
+    ]
+
+
+def shown_percent(weights):
+    """As the page has them, which knows a weight as a byte."""
+    return [[f"{np.floor(np.rint(weight * 255) / 255 * 100 + 0.5):.0f}%" for weight in row] for row in weights]
+
+
+def table_of(page):
+    return [[cell.inner_text() for cell in row.locator("td").all()] for row in page.locator("tbody tr").all()]
+
+
+@pytest.fixture(scope="module")
+def inspected(trained):
+    return trained().inspect("The old judge sees the small cat.", "Le vieux juge voit le petit chat.")
+
+
+def test_a_page_opens_from_disk_with_the_network_cut(open_page, inspected):
+    opened = open_page(inspected.page())
+    expect(opened.page.get_by_role("heading", name=inspected.source)).to_be_visible()
+    expect(opened.page.locator(".figure > svg")).to_be_visible()
+    expect(opened.page.locator("h3", has_text="Cross-attention, layer 0, mean of heads")).to_be_visible()
+    opened.screenshot("inspected")
+
+
+def test_every_head_s_table_has_the_numbers_of_the_capture(open_page, inspected):
+    page = open_page(inspected.page()).page
+    page.get_by_text("As a table").click()
+    for picture in inspected.pictures:
+        for head in range(picture.weights.shape[1]):
+            page.get_by_role("radio", name=f"{picture.kind}, layer 0, head {head}").click()
+            caption = f"{picture.kind}, layer 0, head {head}, percent of each row"
+            expect(page.get_by_role("table", name=caption)).to_be_visible()
+            assert table_of(page) == shown_percent(picture.weights[0, head])
+            assert page.locator("thead th").all_inner_texts() == picture.source
+            assert page.locator("tbody th").all_inner_texts() == picture.target
+
+
+def test_the_cells_of_the_map_are_as_dark_as_their_weights(open_page):
+    pictures = sentence()
+    page = open_page(attention_page([pictures], title="x")).page
+    page.get_by_role("radio", name="Encoder self-attention, layer 1, head 0").click()
+    expect(page.get_by_role("img", name=re.compile("Encoder self-attention, layer 1, head 0"))).to_be_visible()
+    shown = page.locator(".cell").evaluate_all(
+        "cells => cells.map((cell) => Number(cell.getAttribute('fill-opacity')))"
+    )
+    np.testing.assert_allclose(shown, pictures[0].weights[1, 0].flatten(), atol=0.5 / 255 + 1e-3)
+
+
+def test_clicking_a_word_says_where_it_looks(open_page):
+    pictures = sentence()
+    opened = open_page(attention_page([pictures], title="x"))
+    page = opened.page
+    page.get_by_role("radio", name="Cross-attention, layer 0, head 1").click()
+    page.get_by_role("button", name="p2", exact=True).click()
+    row = pictures[2].weights[0, 1, 2]
+    best = int(row.argmax())
+    readout = page.locator(".readout")
+    expect(readout.locator("p")).to_have_text("p2 looks at")
+    expect(readout.locator("li").first).to_have_text(f"p{best}{shown_percent([row])[0][best]}")
+    expect(page.get_by_role("button", name="p2", exact=True)).to_have_attribute("aria-pressed", "true")
+    opened.screenshot("word")
+    page.keyboard.press("Escape")
+    expect(readout).to_contain_text("Point at a word")
+
+
+def test_pieces_are_gathered_to_words(open_page):
+    pictures = sentence()
+    page = open_page(attention_page([pictures], title="x")).page
+    page.get_by_role("radio", name="Cross-attention, layer 1, head 1").click()
+    page.get_by_text("As a table").click()
+    page.get_by_role("radio", name="Words", exact=True).check()
+    expect(page.locator("thead th")).to_have_text([word for word, _ in pictures[2].source_units])
+    edges = np.cumsum([0] + [count for _, count in pictures[2].source_units])[:-1]
+    bytes_ = np.rint(pictures[2].weights[1, 1] * 255) / 255
+    counts = np.array([count for _, count in pictures[2].target_units])[:, None]
+    merged = np.add.reduceat(np.add.reduceat(bytes_, edges, 0) / counts, edges, 1)
+    shown = [[int(cell.removesuffix("%")) for cell in row] for row in table_of(page)]
+    np.testing.assert_allclose(shown, 100 * merged, atol=0.51)
+
+
+def test_the_heads_can_be_walked_by_keyboard(open_page):
+    page = open_page(attention_page([sentence()], title="x")).page
+    page.get_by_role("radio", name="Cross-attention, layer 0, mean of heads").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    chosen = page.get_by_role("radio", name="Cross-attention, layer 1, head 0")
+    expect(chosen).to_be_focused()
+    expect(chosen).to_have_attribute("aria-checked", "true")
+    assert page.locator("[role=radio][aria-checked=true]").count() == 1
+    expect(page.locator("h3").first).to_have_text("Cross-attention, layer 1, head 0")
+
+
+def test_what_is_shown_is_in_the_address_and_comes_back_from_it(open_page):
+    html = attention_page([sentence(), sentence(3)], title="x")
+    page = open_page(html).page
+    page.get_by_role("radio", name="2. A sentence").check()
+    page.get_by_role("radio", name="Decoder self-attention, layer 2, head 0").click()
+    page.get_by_role("radio", name="Lines").check()
+    page.get_by_role("button", name="p3", exact=True).click()
+    told = {name: values[0] for name, values in parse_qs(urlsplit(page.url).fragment).items()}
+    assert told == {
+        "sentence": "2",
+        "kind": "Decoder self-attention",
+        "layer": "2",
+        "head": "0",
+        "form": "Lines",
+        "unit": "Pieces",
+        "word": "3",
+    }
+    again = open_page(html, f"#{urlsplit(page.url).fragment}").page
+    expect(again.locator("h3").first).to_have_text("Decoder self-attention, layer 2, head 0")
+    expect(again.locator(".figure path.line").first).to_be_visible()
+    expect(again.locator(".readout")).to_contain_text("p3 looks at")
+
+
+@pytest.mark.parametrize(
+    "fragment", ["#sentence=9&kind=x&layer=77&head=-4&form=toString&unit=constructor&word=1e9", "#%", "#kind"]
+)
+def test_an_address_of_nonsense_shows_the_page_as_it_begins(open_page, fragment):
+    page = open_page(attention_page([sentence()], title="x"), fragment).page
+    expect(page.locator("h3").first).to_have_text("Cross-attention, layer 1, mean of heads")
+    expect(page.locator(".figure > svg")).to_be_visible()
+
+
+def test_a_picture_is_saved_as_svg_that_brings_its_colours(open_page):
+    page = open_page(attention_page([sentence()], title="x")).page
+    for form, kind in (("Heat map", "rect"), ("Lines", "path")):
+        page.get_by_role("radio", name=form).check()
+        with page.expect_download() as downloading:
+            page.get_by_role("button", name="Save this picture").click()
+        assert downloading.value.suggested_filename == "cross-attention-layer-1-mean-of-heads.svg"
+        text = downloading.value.path().read_text(encoding="utf-8")
+        root = ElementTree.fromstring(text)
+        assert len(list(root.iter(f"{SVG}{kind}"))) > 10
+        assert "var(" not in text and "rgb(29, 79, 158)" in text
+
+
+def test_markup_in_a_word_stays_text(open_page):
+    words = ["</script><script>alert(1)</script>", "<img src=x onerror=alert(1)>", "&lt;"]
+    picture = AttentionPicture(words[0], words, words, attention(1, 1, 3, 3), note=words[1])
+    page = open_page(attention_page([[picture]], title=words[1], summary=[(words[0], words[2])])).page
+    assert page.get_by_role("button", name=words[0], exact=True).inner_text() == words[0]
+    assert page.locator("img, section script").count() == 0
+    assert page.locator("h1").inner_text() == words[1]
+
+
+def test_six_layers_eight_heads_three_kinds_and_sixty_tokens_are_painted_at_once(open_page):
+    opened = open_page(attention_page([sentence(6, 8, 60)], title="x"))
+    opened.page.wait_for_selector(".figure > svg .cell")
+    drawn = opened.page.evaluate("performance.now()")
+    first = opened.page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    assert first < PAINTED_WITHIN and drawn < 2 * PAINTED_WITHIN
+    opened.page.wait_for_function("[...document.querySelectorAll('.heads canvas')].some((one) => one.width > 100)")
+    opened.screenshot("sixty")
+
+
+def test_five_hundred_tokens_do_not_freeze_the_page(open_page):
+    opened = open_page(attention_page([sentence(3, 4, 500)], title="x"))
+    page = opened.page
+    page.wait_for_selector(".figure > svg image")
+    page.evaluate(
+        "() => { window.longest = 0; let last = performance.now(); const tick = () => { const now = performance.now(); "
+        "window.longest = Math.max(window.longest, now - last); last = now; requestAnimationFrame(tick); }; tick(); }"
+    )
+    for label in ("Decoder self-attention, layer 2, head 3", "Cross-attention, layer 0, mean of heads"):
+        page.get_by_role("radio", name=label).click()
+        expect(page.locator("h3").first).to_have_text(label)
+    page.get_by_text("As a table").click()
+    expect(page.locator("tbody tr")).to_have_count(500)
+    page.get_by_role("radio", name="Lines").check()
+    page.wait_for_selector(".figure path.line")
+    page.get_by_role("button", name="p250", exact=True).click()
+    expect(page.locator(".readout")).to_contain_text("p250 looks at")
+    assert page.evaluate("window.longest") < 2000
+    opened.screenshot("five-hundred")
+
+
+@pytest.mark.parametrize(("scheme", "ink"), [("light", "rgb(29, 79, 158)"), ("dark", "rgb(138, 186, 255)")])
+def test_colours_follow_light_and_dark(open_page, scheme, ink):
+    opened = open_page(attention_page([sentence()], title="x"), color_scheme=scheme)
+    page = opened.page
+    assert page.locator(".cell").first.evaluate("cell => getComputedStyle(cell).fill") == ink
+    page.wait_for_function("document.querySelector('.heads canvas').width > 100")
+    opened.screenshot(scheme)
+
+
+def test_a_notebook_s_frame_shows_the_page(open_page):
+    page = open_page(
+        f"<!doctype html><title>notebook</title>{in_notebook(attention_page([sentence()], title='x'))}"
+    ).page
+    frame = page.frame_locator("iframe")
+    frame.get_by_role("radio", name="Cross-attention, layer 0, head 1").click()
+    expect(frame.locator("h3").first).to_have_text("Cross-attention, layer 0, head 1")

@@ -1,0 +1,51 @@
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from regardant.pictures import AttentionPicture, head_grid_svg
+from regardant.pictures.head_grid import pooled
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def picture(kind, num_layers=2, num_heads=3, rows=4, columns=5):
+    weights = np.full((num_layers, num_heads, rows, columns), 1 / columns)
+    return AttentionPicture("A <b>", ["s"] * columns, ["t"] * rows, weights, kind=kind)
+
+
+def test_every_head_of_every_layer_and_kind_is_drawn_once():
+    root = ElementTree.fromstring(head_grid_svg([picture("Self"), picture("Cross", 1, 2)]))
+    assert len([group for group in root.iter(f"{SVG}g") if group.get("class") == "shade"]) == 2 * 3 + 1 * 2
+    texts = [text.text for text in root.iter(f"{SVG}text")]
+    assert texts == ["Self", "0", "1", "2", "0", "1", "Cross", "0", "1", "0"]
+    assert root.findtext(f"{SVG}title") == "A <b>: all layers and heads"
+
+
+def test_everything_lies_on_the_page():
+    root = ElementTree.fromstring(head_grid_svg([picture("Self", 6, 8, 9, 9), picture("Cross", 6, 8, 20, 5)]))
+    width, height = float(root.get("width")), float(root.get("height"))
+    for rect in root.iter(f"{SVG}rect"):
+        assert 0 <= float(rect.get("x")) <= float(rect.get("x")) + float(rect.get("width")) <= width
+        assert 0 <= float(rect.get("y")) <= float(rect.get("y")) + float(rect.get("height")) <= height
+
+
+def test_sixty_tokens_of_six_layers_eight_heads_and_three_kinds_stay_under_2_megabytes():
+    random = np.random.default_rng(0).dirichlet(np.full(60, 0.1), (6, 8, 60))
+    words = ["t"] * 60
+    drawing = head_grid_svg([AttentionPicture("t", words, words, random) for _ in range(3)])
+    assert len(drawing) < 2_000_000
+
+
+def test_a_long_matrix_keeps_the_largest_of_every_block():
+    weights = np.zeros((130, 3))
+    weights[129, 2] = 0.7
+    small = pooled(weights, 64)
+    assert small.shape == (44, 3)
+    assert small[43, 2] == 0.7 and small.sum() == 0.7
+    assert np.array_equal(pooled(weights, 130), weights)
+
+
+def test_a_grid_of_nothing_is_refused():
+    with pytest.raises(ValueError, match="give at least one AttentionPicture"):
+        head_grid_svg([])

@@ -11,14 +11,24 @@ import typer.main
 
 import regardant
 from regardant import cli, config
-from regardant.tasks.translation.config import TranslationConfig
+from regardant.tasks import load_recipe
 
 ROOT = Path(__file__).parents[2]
 TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-VERBS = ["compare", "demo", "evaluate", "export", "plan", "recipes", "train", "translate", "verify"]
+VERBS = [
+    "compare",
+    "demo",
+    "evaluate",
+    "export",
+    "generate",
+    "inspect",
+    "plan",
+    "recipes",
+    "train",
+    "translate",
+    "verify",
+]
 RECIPES = list(config.recipes())
-SCHEMAS = {"translation": TranslationConfig}
-"""By task."""
 
 
 def verbs() -> list[str]:
@@ -94,8 +104,8 @@ def test_a_recipe_is_valid_as_its_command_gives_it(name):
     document = config.recipe(name)
     arguments = own_command(name)
     overrides = [after for option, after in pairwise(arguments) if option == "--set"]
-    loaded = config.load(SCHEMAS[document["task"]], document, overrides, origin=name)
-    assert config.load(SCHEMAS[document["task"]], loaded.model_dump(mode="json", by_alias=True)) == loaded
+    loaded = load_recipe(document, overrides, origin=name)
+    assert load_recipe(loaded.model_dump(mode="json", by_alias=True)) == loaded
 
 
 def test_make_offers_what_the_project_promises():

@@ -268,7 +268,7 @@ def test_lines_are_translated_in_their_order_through_all_batches(regardant, tiny
     lines = [*SENTENCES * 3, "", "a cat " * 40]
     by_one = [regardant("translate", tiny_run, line).out.removesuffix("\n") for line in lines]
     assert len(set(by_one)) >= len(SENTENCES)
-    monkeypatch.setattr(cli, "LINES_AT_ONCE", 3)
+    monkeypatch.setattr(cli.using, "LINES_AT_ONCE", 3)
     said = regardant("translate", tiny_run, stdin=lines)
     assert said.lines == by_one
     assert said.err.startswith(f"line {len(lines)}: longer than the model's 32 tokens")
@@ -390,6 +390,67 @@ def test_on_a_terminal_each_line_is_answered_before_the_next_is_asked(tiny_run):
                 assert len(process.stdout.readline()) > 1
             terminal.write(b"\x04")  # end of text
             assert process.wait(60) == 0
+
+
+# generate
+
+
+def test_generate_writes_the_prompt_and_goes_on(regardant, trained_on_text):
+    folder = trained_on_text().folder
+    said = regardant("generate", folder, "the cat", "--max-tokens", 20, "--seed", 3)
+    assert (said.code, said.err) == (0, "")
+    assert said.out == "the cat" + trained_on_text().generate("the cat", seed=3, max_tokens=20)[0] + "\n"
+    assert regardant("generate", folder, "--max-tokens", 1).out.startswith("\n")
+
+
+def test_samples_stand_between_dashes_and_options_are_obeyed(regardant, trained_on_text):
+    options = {"temperature": 0.5, "top_k": 4, "top_p": 0.9, "max_tokens": 15}
+    flags = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", value)]
+    said = regardant("generate", trained_on_text().folder, "a", "--samples", 3, *flags)
+    texts = trained_on_text().generate("a", samples=3, **options)
+    assert said.out == f"\n{'-' * 15}\n".join("a" + text for text in texts) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--top-p", "1.5"], "regardant: generation: top_p: given 1.5; must be less than or equal to 1"),
+        (["\xff"], "regardant: the prompt holds"),
+        ([""], "regardant: there is nothing to go on with: give a prompt"),
+    ],
+)
+def test_what_cannot_be_gone_on_with_is_one_line(regardant, trained_on_text, options, told):
+    said = regardant("generate", trained_on_text().folder, *options)
+    assert (said.code, len(said.err.splitlines())) == (2, 1)
+    assert said.err.startswith(told)
+
+
+def test_on_a_terminal_a_text_is_shown_as_it_is_drawn(trained_on_text):
+    ours, theirs = pty.openpty()
+    with program("generate", trained_on_text().folder, "the", "--max-tokens", 100_000, stdout=theirs):
+        os.close(theirs)
+        assert select.select([ours], [], [], 60)[0], "nothing came"
+        assert os.read(ours, 3) == b"the"
+    os.close(ours)
+
+
+@pytest.mark.parametrize("verb", ["translate", "compare", "generate"])
+def test_a_verb_for_another_task_is_one_line(regardant, tiny_run, trained_on_text, verb):
+    runs = {"generate": [tiny_run, "a"], "translate": [trained_on_text().folder, "a"]}
+    said = regardant(verb, *runs.get(verb, [tiny_run, trained_on_text().folder]))
+    assert (said.code, said.out, len(said.err.splitlines())) == (2, "", 1)
+    assert f"which has no {verb}: it has" in said.err
+
+
+def test_a_language_model_is_trained_planned_and_evaluated_by_the_same_verbs(regardant, text_file, tmp_path):
+    given = ["--set", f"data.source={text_file}", "--set", "training.max_updates=3", "--set", "model.max_length=16"]
+    assert regardant("plan", "language_modelling", *given).lines[2].startswith("computing")
+    said = regardant("train", "language_modelling", *given, "--out", tmp_path / "r")
+    assert said.code == 0 and f"regardant generate {tmp_path / 'r'}" in said.err
+    scores = json.loads(regardant("evaluate", tmp_path / "r", "--json").out)
+    assert scores.keys() == {"loss", "perplexity", "bits_per_character", "tokens", "characters", "unknown"}
+    assert regardant("evaluate", tmp_path / "r").lines[0].startswith("validation: loss ")
+    assert "leave that out" in regardant("evaluate", tmp_path / "r", "--beam-size", 2).err
 
 
 # the machine

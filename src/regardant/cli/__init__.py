@@ -1,0 +1,80 @@
+"""The command line: parses, calls `regardant.run`, prints. Torch is imported only when a verb needs it.
+
+Results go to stdout, all else to stderr. Text is UTF-8 whatever the locale, and a line ends at a line feed and nowhere
+else. Exit codes: 0 done, 1 a check failed or stdout was closed, 2 something the user can mend, 130 interrupted.
+"""
+
+import io
+import sys
+from typing import Annotated
+
+import typer
+
+from regardant import __version__
+from regardant.cli import checking, training, using  # noqa: F401  # each adds its verbs
+from regardant.cli.lines import give_up_stdout, say
+from regardant.cli.options import app
+from regardant.errors import RegardantError
+
+VERBS = (
+    "demo",
+    "train",
+    "plan",
+    "evaluate",
+    "compare",
+    "translate",
+    "generate",
+    "inspect",
+    "export",
+    "recipes",
+    "verify",
+)
+"""In the order in which one meets them."""
+
+app.registered_commands.sort(key=lambda command: VERBS.index(getattr(command.callback, "__name__", "")))
+
+
+@app.callback(invoke_without_command=True)
+def program(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    plugins: Annotated[
+        list[str] | None,
+        typer.Option("--plugin", metavar="MODULE", help="A module of yours that adds mechanisms; may be repeated."),
+    ] = None,
+) -> None:
+    """Train, look inside and ship attention models on your own data."""
+    if version:
+        print(f"regardant {__version__}")
+        raise typer.Exit
+    if plugins:
+        from regardant.config.plugins import import_plugins
+
+        import_plugins(plugins)
+
+
+def main() -> None:
+    """The program. What the user or the machine can mend is one line on stderr and exit code 2."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", newline="\n")
+    try:
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
+    except RegardantError as error:
+        say(f"regardant: {error}")
+        sys.exit(2)
+    except (MemoryError, RuntimeError) as error:
+        from regardant.training.devices import ran_out_of_memory
+
+        if not ran_out_of_memory(error):
+            raise
+        say("regardant: memory ran out: take a smaller beam, batch or model; what was saved is kept")
+        sys.exit(2)
+    except BrokenPipeError:  # `regardant recipes | head -1`
+        give_up_stdout()
+        sys.exit(1)
+    except OSError as error:  # a full disk, a folder that may not be written
+        give_up_stdout()
+        say(f"regardant: the system refused: {error}; mend that and give the same command again")
+        sys.exit(2)

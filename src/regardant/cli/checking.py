@@ -1,0 +1,38 @@
+"""Verbs that check."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regardant.cli.lines import print_json
+from regardant.cli.options import AsJson, app
+
+MINE_HELP = """Check scaled dot-product attention of your own: function(q, k, v) of tensors [n, d], [m, d] and [m, e]
+gives [n, e]. It may take mask=, [n, m], True where a query may see a key."""
+
+
+@app.command()
+def verify(
+    mine: Annotated[str | None, typer.Option(metavar="MODULE:FUNCTION", help=MINE_HELP)] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", dir_okay=False, help="Write an offline page with all digits and reasons."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check what the lectures on attention claim. Each number as they print it, as it is true and as it is measured
+    here, and whether they are right."""
+    from regardant.checks.verify import report
+    from regardant.checks.verify import verify as run_checks
+    from regardant.training.checkpoints import write_atomically
+
+    found = run_checks(mine)
+    if page is not None:
+        write_atomically(page, report.page(found))
+    if as_json:
+        print_json(found.as_dict())
+    else:
+        print("\n".join(report.told(found)))
+    if found.failed:
+        raise typer.Exit(1)

@@ -1,0 +1,33 @@
+"""Lines in and out: results to stdout, all else to stderr. A line ends at a line feed and nowhere else."""
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+UTF8_BOM = b"\xef\xbb\xbf"
+
+
+def read_lines(raw: Iterable[bytes], place: str = "") -> Iterator[str]:
+    for number, line in enumerate(raw, 1):
+        text = line.removeprefix(UTF8_BOM) if number == 1 else line
+        text = text.removesuffix(b"\n").removesuffix(b"\r")
+        try:
+            yield text.decode()
+        except UnicodeDecodeError:
+            say(f"{place}line {number}: not valid UTF-8, read with replacement characters")
+            yield text.decode(errors="replace")
+
+
+def print_json(content: Any) -> None:
+    print(json.dumps(content, ensure_ascii=False))
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def give_up_stdout() -> None:
+    """Python flushes stdout once more on its way out, and would complain once more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

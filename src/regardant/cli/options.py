@@ -1,0 +1,30 @@
+"""The program, and the options that several verbs have."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+PENALTY_HELP = "Rank by log-probability / length ** ALPHA; length in tokens, EOS counted; 0 ranks by the sum alone."
+ENGINE_HELP = """What searches: torch, or ctranslate2, which the model is exported to once. Its weights are int8 unless
+ctranslate2-float32 or the like is given."""
+
+app = typer.Typer(
+    help="Train, look inside and ship attention models on your own data.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+Recipe = Annotated[
+    str, typer.Argument(metavar="RECIPE", help="A recipe's name (see `regardant recipes`), a .yaml file or a run.yaml.")
+]
+Overrides = Annotated[
+    list[str] | None, typer.Option("--set", metavar="A.B=C", help="Set a field of the recipe; may be repeated.")
+]
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+BeamSize = Annotated[int | None, typer.Option(min=1, metavar="N", help="Hypotheses followed at once; 1 is greedy.")]
+Penalty = Annotated[float | None, typer.Option(min=0, metavar="ALPHA", help=PENALTY_HELP)]
+Engine = Annotated[str, typer.Option(metavar="NAME", help=ENGINE_HELP)]

@@ -2,7 +2,10 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 
-.PHONY: setup demo test test-slow check bench bench-attention ladder experiments clean
+PEERS := benchmarks/.peers
+
+.PHONY: setup demo test test-slow test-browser check experiments ladder clean
+.PHONY: bench bench-attention bench-training bench-decoding bench-profile bench-startup bench-smoke
 
 setup: .venv/ready
 
@@ -15,10 +18,14 @@ demo: setup
 	$(BIN)/regardant demo
 
 test: setup
-	$(BIN)/pytest -m 'not slow' -n 2
+	$(BIN)/pytest -m 'not slow and not browser' -n 2
 
 test-slow: setup
 	$(BIN)/pytest -m slow
+
+test-browser: setup
+	command -v chromium >/dev/null || apt-get install --yes --quiet chromium || echo "no Chromium: these tests are skipped"
+	$(BIN)/pytest -m browser -rs
 
 check: setup
 	$(BIN)/ruff check .
@@ -31,6 +38,7 @@ experiments: setup
 
 bench: setup
 	$(BIN)/python -m benchmarks.recipes $(BENCH)
+	$(if $(NANOGPT),$(BIN)/python -m benchmarks.shakespeare $(NANOGPT))
 
 ladder: setup
 	$(BIN)/python -m benchmarks.ladder $(RUNG)
@@ -38,5 +46,27 @@ ladder: setup
 bench-attention: setup
 	$(BIN)/python -m benchmarks.attention $(BENCH)
 
+bench-training: setup $(PEERS)/transformers/ready $(PEERS)/x-transformers/ready $(PEERS)/joeynmt/ready
+	$(BIN)/python -m benchmarks.training $(BENCH)
+
+bench-decoding: setup $(PEERS)/transformers/ready $(PEERS)/ctranslate2/ready
+	$(BIN)/python -m benchmarks.decoding $(BENCH)
+
+bench-profile: setup
+	$(BIN)/python -m benchmarks.profile_training
+
+bench-startup: setup
+	$(BIN)/python -m benchmarks.startup
+
+bench-smoke: setup
+	$(BIN)/python -m benchmarks.smoke
+
+# Other libraries, each in an environment of its own. JoeyNMT asks for older versions than it needs.
+$(PEERS)/%/ready: benchmarks/peers/%.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	$(if $(filter joeynmt,$*),$(@D)/bin/pip install --quiet --disable-pip-version-check --no-deps joeynmt==2.3.0)
+	touch $@
+
 clean:
-	rm -rf .venv runs .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf .venv $(PEERS) runs .screenshots .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

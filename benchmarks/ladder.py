@@ -16,6 +16,7 @@ import regardant.run
 from regardant import config
 from regardant.pictures import Curve, line_chart
 
+from .bars import bar, told
 from .recipes import Asked, measure
 from .records import RESULTS, ROOT, commit, draw, keep, machine
 
@@ -45,8 +46,7 @@ def main(named: list[str]) -> None:
     whole = {"equal_minutes": compared, "equal_updates": equal, "bars": bars, "machine": machine(), "commit": start}
     keep(RESULTS / "ladder" / "comparison.json", whole)
     draw_curves(compared)
-    for one in bars:
-        print(f"{'pass' if one['pass'] else 'FAIL'}  {one['value']:6.2f}  {one['bar']}")
+    print(*told(bars), sep="\n")
     if not all(one["pass"] for one in bars):
         sys.exit("a bar was missed, see FAIL above")
 
@@ -63,22 +63,18 @@ def of_attention(runs: dict[str, Any]) -> Iterator[dict[str, Any]]:
     gained = runs[ATTENDING]["tests"]["test"]["against_first"]
     fixed, attending = (runs[rung]["tests"]["test"]["by_length"] for rung in (FIXED, ATTENDING))
     longest = attending[-1]["bleu"] - fixed[-1]["bleu"]
-    yield bar(f"{ATTENDING} over {FIXED}, at least {GAIN}", gained["difference"], gained["difference"] >= GAIN)
-    yield bar(f"p of that, below {SIGNIFICANT}", gained["p"], gained["p"] < SIGNIFICANT)
-    yield bar("the same on the longest quarter, more", longest, longest > gained["difference"])
+    yield bar(f"{ATTENDING} over {FIXED}", gained["difference"], GAIN, at_least=True)
+    yield bar("p of that", gained["p"], SIGNIFICANT)
+    yield bar("the longest quarter gains over that", longest - gained["difference"], 0.0, at_least=True)
     over = bleu[TRANSFORMER] - max(bleu[FIXED], bleu[ATTENDING])
-    yield bar(f"{TRANSFORMER} over both, above 0", over, over > 0)
+    yield bar(f"{TRANSFORMER} over both", over, 0.0, at_least=True)
 
 
 def of_encoders(runs: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Efficient encoders against the softmax after as many updates."""
     for rung in ENCODERS:
         difference = runs[rung]["tests"]["test"]["against_first"]["difference"]
-        yield bar(f"{rung} encoder from softmax, at least -{WITHIN}", difference, difference >= -WITHIN)
-
-
-def bar(name: str, value: float, kept: bool) -> dict[str, Any]:
-    return {"bar": name, "value": round(value, 3), "pass": kept}
+        yield bar(f"{rung} encoder from softmax", difference, -WITHIN, at_least=True)
 
 
 def draw_curves(runs: dict[str, Any]) -> None:

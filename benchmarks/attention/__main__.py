@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 
+from ..bars import bar, rounded, shown, told
 from ..records import RESULTS, ROOT, commit, keep, machine
 from .cost import (
     D_MODEL,
@@ -83,11 +84,6 @@ def bars(measured: list[Measured], residuals: dict[str, Any]) -> Iterator[dict[s
     yield bar(f"activation memory of layers: {layers}", residuals["ratio"], REVERSIBLE_BAR)
 
 
-def bar(name: str, value: float | None, limit: float, *, at_least: bool = False) -> dict[str, Any]:
-    kept = None if value is None else value >= limit if at_least else value <= limit
-    return {"bar": name, "value": rounded(value), "limit": limit, "at_least": at_least, "pass": kept}
-
-
 def row(one: Measured, measured: list[Measured], off: dict[str, dict[str, float]]) -> dict[str, Any]:
     """One mechanism's numbers."""
     faster, memory = over_sdpa(one, measured)
@@ -103,10 +99,6 @@ def row(one: Measured, measured: list[Measured], off: dict[str, dict[str, float]
         "times_the_memory_of_sdpa": rounded(memory),
         **{f"error_on_{what}": rounded(found.get(one.name)) for what, found in off.items()},
     }
-
-
-def rounded(value: float | None) -> float | None:
-    return None if value is None else float(f"{value:.4g}")
 
 
 def table(result: dict[str, Any]) -> Iterator[str]:
@@ -127,18 +119,11 @@ def table(result: dict[str, Any]) -> Iterator[str]:
     for layers, mebibytes in result["residuals"]["mebibytes"].items():
         yield f"{mebibytes:.0f} MiB of activations for {layers}: {RESIDUAL_TOKENS:,} tokens, d_model {D_MODEL}"
     yield ""
-    words = {True: "pass", False: "FAIL", None: "not measured"}
-    for one in result["bars"]:
-        sign = ">=" if one["at_least"] else "<="
-        yield f"{words[one['pass']]:12}  {shown(one['value']):>7} {sign} {one['limit']:<5} {one['bar']}"
+    yield from told(result["bars"])
 
 
 def line(cells: list[str]) -> str:
     return f"{cells[0]:18}" + "".join(f"{cell:>8}" for cell in cells[1:])
-
-
-def shown(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3g}" if value < 100 else f"{value:.0f}"
 
 
 def command() -> str:

@@ -8,11 +8,10 @@ import torch
 from torch import Tensor
 
 import regardant
-from regardant.attention import ScaledDotProductConfig, View
+from regardant.attention import Attention, ScaledDotProductConfig, View
 from regardant.data.batching import pad
 from regardant.data.parallel import Splits
 from regardant.data.vocabulary import EOS
-from regardant.layers.places import AttentionPlace
 from regardant.tasks.translation.evaluation import test_sets
 
 from .cost import MECHANISMS, NO_ESTIMATE, draw
@@ -54,14 +53,14 @@ def _queries_and_keys(folder: Path) -> list[tuple[Tensor, Tensor]]:
     run = regardant.load(folder)
     seen: list[tuple[Tensor, Tensor]] = []
 
-    def look(place: Any, given: tuple[Any, ...], answer: None) -> None:
-        q, k, view = given
+    def look(mechanism: Any, given: tuple[Any, ...], mixed: Tensor) -> None:
+        q, k, _, view = given
         if k.shape[1] == q.shape[1]:
             q, k = (x.transpose(1, 2)[view.keys].transpose(0, 1)[None, :, :LENGTH] for x in (q, k))
             seen.append((q, k))
 
     model = run.translator.model
-    hooks = [m.register_forward_hook(look) for m in model.modules() if isinstance(m, AttentionPlace)]
+    hooks = [m.register_forward_hook(look) for m in model.modules() if isinstance(m, Attention)]
     with torch.no_grad():
         model.encode(pad(_sentences(run)))
     for hook in hooks:

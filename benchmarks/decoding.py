@@ -1,0 +1,269 @@
+"""How fast the same weights translate test2016 of Multi30k: ours, `generate` of transformers, and CTranslate2.
+
+    make bench-decoding                          under half an hour on two cores; reads Multi30k under REGARDANT_DATA
+    make bench-decoding BENCH="--passes 1"       a quick try, kept in runs/bench-decoding.json
+
+The model is ours, trained for some minutes in Marian's layout (post-norm, sines before cosines) and kept in
+runs/bench-decoding; the peers read its weights under their own names. JoeyNMT is left out: it has no such layout.
+All take the same sentences in batches of like length and write at most 60 tokens. Passes are taken in turn.
+CTranslate2's threads are those that were fastest in a short probe of the case. Lands in
+benchmarks/results/decoding_speed.json.
+"""
+
+import argparse
+import gzip
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from statistics import median
+from typing import Any, NamedTuple
+
+from regardant.data.tokenizers import Tokenizers
+from regardant.data.vocabulary import EOS
+from regardant.evaluation.translation import TranslationMetrics, corpus_bleu
+
+from . import multi30k
+from .bars import bar, rounded, shown, told
+from .records import RESULTS, ROOT, commit, keep, machine
+from .shared_batches import SHAPE
+from .workers import Peer, Row, interleave, one_torch, progress, versions_of
+
+RUN = ROOT / "runs" / "bench-decoding"
+LOGS = ROOT / "runs" / "bench-decoding-logs"
+REGARDANT = ROOT / ".venv" / "bin" / "regardant"
+PASSES = 7
+
+OURS, TRANSFORMERS, CTRANSLATE2 = "regardant", "transformers generate", "CTranslate2"
+
+MODEL = [
+    "model.preset=small",
+    "model.norm=post",
+    "model.positions.layout=halves",
+    f"model.max_length={SHAPE['max_length']}",
+    "training.max_epochs=4",
+    "training.batch_tokens=2048",
+    "training.schedule.kind=inverse_sqrt",
+    "training.schedule.learning_rate=1e-3",
+    "training.schedule.warmup_steps=300",
+    "training.validate_every=300",
+]
+
+COMPUTE_TYPES = ("float32", "int8")
+THREADS = ((1, 1), (1, 2), (2, 1))
+"""CTranslate2's batches at once, and threads of each."""
+PROBED = 8
+"""One in so many sentences is translated to choose its threads."""
+
+LIKE_LENGTH = 0.02
+"""How far the numbers of output tokens may be apart for speeds in sentences to be compared."""
+LIKE_BLEU = 0.1
+
+
+class Case(NamedTuple):
+    """How sentences are translated."""
+
+    name: str
+    beam_size: int
+    batch_size: int
+    every: int
+    """One sentence in so many."""
+
+
+BEAM, GREEDY = Case("beam 5, batch 32", 5, 32, 1), Case("greedy, batch 32", 1, 32, 1)
+ALONE = Case("beam 5, batch 1", 5, 1, 10)
+CASES = (BEAM, GREEDY, ALONE, Case("greedy, batch 1", 1, 1, 10))
+
+
+def train() -> None:
+    """The model, unless it is there."""
+    if (RUN / "model.safetensors").is_file():
+        progress(f"{RUN.relative_to(ROOT)} is there, and is used")
+        return
+    overrides = [argument for one in (*multi30k.settings(), *MODEL) for argument in ("--set", one)]
+    subprocess.run([REGARDANT, "train", "translation", "--out", RUN, *overrides], check=True)
+
+
+def batches(lengths: list[int], case: Case) -> list[list[int]]:
+    """Indices of the sentences of a case, those of like length together, the longest first."""
+    taken = range(0, len(lengths), case.every)
+    order = sorted(taken, key=lambda index: -lengths[index])
+    return [order[start : start + case.batch_size] for start in range(0, len(order), case.batch_size)]
+
+
+def request(case: Case, planned: list[list[int]], *, at_once: bool = False) -> dict[str, Any]:
+    """What a peer is asked. at_once: it may take batches at the same time, if they are more than one sentence."""
+    if at_once and case.batch_size > 1:
+        planned = [[index for batch in planned for index in batch]]
+    return {"batches": planned, "beam_size": case.beam_size, "batch_size": case.batch_size}
+
+
+def fastest(settings: dict[str, Peer], case: Case, planned: list[list[int]]) -> tuple[str, dict[str, float]]:
+    """Which of CTranslate2's settings is the fastest for a case, and sentences a second of all."""
+    few = request(case, planned[::PROBED], at_once=True)
+    speeds = {}
+    for name, peer in settings.items():
+        peer.ask(**few | {"batches": few["batches"][:1]})
+        answer = Row(name, peer, few).read()
+        speeds[name] = answer["sentences"] / answer["seconds"]
+    return max(speeds, key=speeds.__getitem__), speeds
+
+
+def measure(case: Case, peers: dict[str, Peer], lengths: list[int], passes: int) -> dict[str, Any]:
+    """All engines in turn on one case."""
+    planned = batches(lengths, case)
+    rows, probed = [], {}
+    for name in (OURS, TRANSFORMERS):
+        rows.append(Row(name, peers[name], request(case, planned)))
+    for compute_type in COMPUTE_TYPES:
+        settings = {name: peer for name, peer in peers.items() if name.startswith(f"{CTRANSLATE2} {compute_type}")}
+        best, speeds = fastest(settings, case, planned)
+        probed |= {name: rounded(value) for name, value in speeds.items()}
+        rows.append(Row(best, peers[best], request(case, planned, at_once=True)))
+    for row in rows:
+        row.peer.ask(**row.request | {"batches": row.request["batches"][:1]})
+    progress(case.name)
+    interleave(rows, passes)
+    return {"case": case.name, "rows": rows, "ctranslate2_probe_sentences_per_second": probed}
+
+
+def as_dict(row: Row, ours: Row) -> dict[str, Any]:
+    return {
+        "engine": row.name,
+        "sentences_per_second": rounded(speed(row)),
+        "tokens_per_second": rounded(row.tokens_per_second),
+        "ours_is_times_as_fast": rounded(speed(ours) / speed(row)),
+        "output_tokens": row.readings[-1]["tokens"],
+        "same_as_ours": rounded(agreement(row, ours)),
+        "readings": [rounded(one["sentences"] / one["seconds"]) for one in row.readings],
+    }
+
+
+def speed(row: Row) -> float:
+    """Sentences a second, the median of the passes."""
+    return median(one["sentences"] / one["seconds"] for one in row.readings)
+
+
+def agreement(row: Row, ours: Row) -> float:
+    """The share of sentences that are translated alike, word for word."""
+    theirs, mine = row.readings[-1]["targets"], ours.readings[-1]["targets"]
+    return sum(theirs[index] == mine[index] for index in mine) / len(mine)
+
+
+def bars(rows: dict[str, dict[str, dict[str, Any]]], bleu: dict[str, float]) -> Iterator[dict[str, Any]]:
+    """What was promised: rows by case and by engine, CTranslate2's without its threads; BLEU with beam 5."""
+
+    def times(case: Case, engine: str) -> float:
+        return rows[case.name][engine]["ours_is_times_as_fast"]
+
+    for case, limit in ((BEAM, 3.5), (GREEDY, 4.0), (ALONE, 2.0)):
+        yield bar(f"{case.name}: times transformers", times(case, TRANSFORMERS), limit, at_least=True)
+    yield bar(f"{ALONE.name}: times transformers", times(ALONE, TRANSFORMERS), 3.0, at_least=True, goal=True)
+    name = f"{CTRANSLATE2} float32"
+    yield bar(f"{BEAM.name}: times {name} at its best threads", times(BEAM, name), 1.0, at_least=True)
+    yield bar("BLEU off from reading every prefix anew", abs(bleu[OURS] - bleu["read anew"]), LIKE_BLEU)
+    for case in CASES:
+        tokens = {engine: row["output_tokens"] for engine, row in rows[case.name].items()}
+        apart = max(tokens.values()) / min(tokens.values()) - 1
+        yield bar(f"{case.name}: output tokens apart", apart, LIKE_LENGTH)
+
+
+def start(stack: ExitStack, sentences: str) -> dict[str, Peer]:
+    """All engines by name."""
+    given = [str(RUN), sentences]
+
+    def peer(program: str, *arguments: str, library: str | None = None) -> Peer:
+        progress(f"starting {program} {' '.join(arguments)}")
+        return stack.enter_context(Peer(program, [*given, *arguments], folder=LOGS, library=library))
+
+    engines = {
+        OURS: peer("regardant_decoding"),
+        TRANSFORMERS: peer("marian_decoding", library="transformers"),
+    }
+    for compute_type in COMPUTE_TYPES:
+        for at_once, threads in THREADS:
+            name = f"{CTRANSLATE2} {compute_type}, {at_once} x {threads} threads"
+            engines[name] = peer(
+                "ctranslate2_decoding", compute_type, str(at_once), str(threads), library="ctranslate2"
+            )
+    return engines
+
+
+def texts(language: str) -> list[str]:
+    with gzip.open(multi30k.folder() / f"test2016.{language}.gz", "rt", encoding="utf-8") as lines:
+        return lines.read().splitlines()
+
+
+def table(result: dict[str, Any]) -> Iterator[str]:
+    """For people."""
+    for measured in result["cases"]:
+        yield f"{measured['case']:40}{'sentences/s':>12}{'tokens/s':>10}{'ours / it':>11}{'same as ours':>14}"
+        for row in measured["rows"]:
+            numbers = f"{shown(row['sentences_per_second']):>12}{row['tokens_per_second']:>10,.0f}"
+            numbers += f"{shown(row['ours_is_times_as_fast']):>11}{row['same_as_ours']:>14.1%}"
+            yield f"{row['engine']:40}{numbers}"
+        yield ""
+    yield "BLEU, beam 5: " + ", ".join(f"{engine} {value:.2f}" for engine, value in result["bleu"].items())
+    yield from told(result["bars"])
+    yield ""
+    yield ", ".join(f"{name} {version}" for name, version in result["versions"].items())
+    yield ", ".join(f"{name} {value}" for name, value in result["machine"].items())
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--passes", type=int, default=PASSES, help="timed passes of every engine")
+    return parser.parse_args()
+
+
+def main() -> None:
+    asked, begun = arguments(), time.perf_counter()
+    train()
+    LOGS.mkdir(parents=True, exist_ok=True)
+    tokenizers = Tokenizers.load(RUN / "tokenizer.json")
+    sources = [[*ids, EOS] for ids in tokenizers.source.encode_batch(texts("en"))]
+    references = texts("de")
+    sentences = LOGS / "sentences.json"
+    sentences.write_text(json.dumps({"sources": sources, "shape": SHAPE}), encoding="utf-8")
+    lengths = list(map(len, sources))
+    with ExitStack() as stack:
+        peers = start(stack, str(sentences))
+        one_torch(peers.values())
+        measured = {case: measure(case, peers, lengths, asked.passes) for case in CASES}
+        progress("reading every prefix anew")
+        anew = peers[OURS].ask(**request(BEAM, batches(lengths, BEAM)), anew=True)
+        versions = versions_of(peers.values())
+
+    def bleu_of(targets: dict[str, list[int]]) -> float:
+        written = [tokenizers.target.decode(targets[str(index)]) for index in range(len(sources))]
+        return corpus_bleu(written, references, TranslationMetrics())
+
+    beams: list[Row] = measured[BEAM]["rows"]
+    bleu = {row.name.partition(",")[0]: bleu_of(row.readings[-1]["targets"]) for row in beams}
+    bleu["read anew"] = bleu_of(anew["targets"])
+    cases = [{**one, "rows": [as_dict(row, one["rows"][0]) for row in one["rows"]]} for one in measured.values()]
+    by_engine = {one["case"]: {row["engine"].partition(",")[0]: row for row in one["rows"]} for one in cases}
+    result = {
+        "command": "make bench-decoding" + (f' BENCH="--passes {asked.passes}"' if asked.passes != PASSES else ""),
+        "model": MODEL,
+        "shape": SHAPE,
+        "sentences": len(sources),
+        "passes": asked.passes,
+        "cases": cases,
+        "bleu": {engine: round(value, 2) for engine, value in bleu.items()},
+        "read_anew_sentences_per_second": rounded(anew["sentences"] / anew["seconds"]),
+        "bars": list(bars(by_engine, bleu)),
+        "versions": versions,
+        "wall_seconds": round(time.perf_counter() - begun, 1),
+        "machine": machine(),
+        "commit": commit(),
+    }
+    path = RESULTS / "decoding_speed.json" if asked.passes >= PASSES else ROOT / "runs" / "bench-decoding.json"
+    print(*table(result), sep="\n")
+    print(f"{result['wall_seconds'] / 60:.1f} minutes")
+    keep(path, result)
+
+
+if __name__ == "__main__":
+    main()

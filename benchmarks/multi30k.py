@@ -1,0 +1,75 @@
+"""Multi30k's raw English and German for the benchmarks, tokenised by the product."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from regardant import config as configuration
+from regardant.data.batching import PairBatch
+from regardant.data.vocabulary import MASK, PAD
+from regardant.tasks.translation.config import TranslationConfig
+from regardant.tasks.translation.corpus import Corpus, prepare
+
+from .records import ROOT
+from .shared_batches import BATCH_TOKENS, BATCHES, SHAPE, bucketed, spread, training_flops, write
+from .workers import progress
+
+DEV_LINES = 10
+"""Of the text that a trainer wants to have, and never gets to."""
+
+
+def folder() -> Path:
+    """Where the text is."""
+    if "REGARDANT_DATA" not in os.environ:
+        sys.exit("this benchmark reads Multi30k: set REGARDANT_DATA to the folder that holds multi30k")
+    return Path(os.environ["REGARDANT_DATA"]) / "multi30k"
+
+
+def settings() -> list[str]:
+    """How the recipe `translation` is told of it: as arguments of --set."""
+    return [
+        f"data.root={folder()}",
+        "data.source=train.en.gz",
+        "data.target=train.de.gz",
+        "data.validation.source=val.en.gz",
+        "data.validation.target=val.de.gz",
+        f"tokenizer.vocab_size={SHAPE['vocab_size']}",
+    ]
+
+
+def write_batches(path: Path) -> dict[str, Any]:
+    """Write the batches that are timed, and beside them the whole text in numbers; what they are, for the record."""
+    recipe = configuration.recipe("translation")
+    config = configuration.load(TranslationConfig, recipe, settings(), origin="translation")
+    run = ROOT / "runs" / "bench-corpus"
+    run.mkdir(parents=True, exist_ok=True)
+    corpus = prepare(config, run, progress)
+    source_lengths, target_lengths = corpus.train.source_lengths.tolist(), corpus.train.target_lengths.tolist()
+    batches = bucketed(source_lengths, target_lengths, BATCH_TOKENS)
+    chosen = spread(batches, BATCHES)
+    blocks = [corpus.train.batch(batch) for batch in chosen]
+    write(path, SHAPE, [(block.source.tolist(), block.target.tolist()) for block in blocks])
+    write_text(path.parent / "text", corpus)
+    targets = sum(block.target_tokens for block in blocks)
+    sources = sum(int((block.source != PAD).sum()) for block in blocks)
+    pairs = [(source_lengths[index], target_lengths[index]) for batch in chosen for index in batch]
+    return {
+        "corpus": "Multi30k en-de, raw, joint BPE",
+        "batches_of_an_epoch": len(batches),
+        "batches": len(blocks),
+        "target_tokens": targets,
+        "real_share_of_target": round(targets / sum(block.target[:, 1:].numel() for block in blocks), 4),
+        "real_share_of_source": round(sources / sum(block.source.numel() for block in blocks), 4),
+        "megaflops_a_target_token": round(training_flops(SHAPE, pairs) / targets / 1e6, 2),
+    }
+
+
+def write_text(folder: Path, corpus: Corpus) -> None:
+    """train.en and train.de with tokens as numbers between spaces, and a few lines of them as dev.en and dev.de."""
+    folder.mkdir(exist_ok=True)
+    whole: PairBatch = corpus.train.batch(range(len(corpus.train)))
+    for language, block in (("en", whole.source), ("de", whole.target)):
+        lines = [" ".join(str(token) for token in row if token > MASK) + "\n" for row in block.tolist()]
+        (folder / f"train.{language}").write_text("".join(lines), encoding="utf-8")
+        (folder / f"dev.{language}").write_text("".join(lines[:DEV_LINES]), encoding="utf-8")

@@ -1,0 +1,49 @@
+"""How a peer that translates answers: seconds, and the ids it wrote for every sentence. Standard library alone."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from serve import Clock, Driver
+
+Translate = Callable[[list[list[int]], dict[str, Any]], list[list[int]]]
+"""Sources of one batch, each ending with EOS, and the driver's request, to targets without SOS and EOS."""
+
+MOST_TOKENS = 60
+"""Of a target."""
+
+
+def answer_requests(driver: Driver, translate: Translate) -> None:
+    """A request is {"batches": indices, "beam_size": N} and whatever else the peer understands."""
+    sources = sentences()
+    for request in driver.requests():
+        clock = Clock()
+        written = [translate([sources[index] for index in batch], request) for batch in request["batches"]]
+        taken = clock.read()
+        order = [index for batch in request["batches"] for index in batch]
+        targets = [ids for batch in written for ids in batch]
+        driver.answer(
+            targets=dict(zip(order, targets, strict=True)),
+            tokens=sum(len(ids) + 1 for ids in targets),  # with EOS
+            sentences=len(targets),
+            **taken,
+        )
+
+
+def folder() -> Path:
+    """The run folder of the model."""
+    return Path(sys.argv[1])
+
+
+def sentences() -> list[list[int]]:
+    """The sources that are translated."""
+    found: list[list[int]] = json.loads(Path(sys.argv[2]).read_text(encoding="utf-8"))["sources"]
+    return found
+
+
+def shape() -> dict[str, Any]:
+    """Of the model."""
+    found: dict[str, Any] = json.loads(Path(sys.argv[2]).read_text(encoding="utf-8"))["shape"]
+    return found

@@ -1,0 +1,66 @@
+"""What JoeyNMT is told of the shape that all share. Its vocabulary puts the special words in an order of its own."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from joeynmt.transformer_layers import MultiHeadedAttention
+from torch import nn
+
+UNK, PAD, BOS, EOS = range(4)
+
+OF_OURS = {0: PAD, 1: BOS, 2: EOS, 3: UNK}
+"""Its ids of our special tokens; all others are the same."""
+
+
+def words(vocab_size: int) -> list[str]:
+    """The vocabulary but for the special words: a token is written as its number."""
+    return [str(token) for token in range(len(OF_OURS), vocab_size)]
+
+
+def special_symbols() -> SimpleNamespace:
+    return SimpleNamespace(
+        unk_token="<unk>",
+        pad_token="<pad>",
+        bos_token="<s>",
+        eos_token="</s>",
+        sep_token=None,
+        unk_id=UNK,
+        pad_id=PAD,
+        bos_id=BOS,
+        eos_id=EOS,
+        sep_id=None,
+        lang_tags=[],
+    )
+
+
+def model_section(shape: dict[str, Any]) -> dict[str, Any]:
+    """The `model` part of a configuration file."""
+
+    def stack() -> dict[str, Any]:
+        return {
+            "type": "transformer",
+            "num_layers": shape["num_layers"],
+            "num_heads": shape["num_heads"],
+            "embeddings": {"embedding_dim": shape["d_model"], "scale": True},
+            "hidden_size": shape["d_model"],
+            "ff_size": shape["d_ff"],
+            "dropout": shape["dropout"],
+            "layer_norm": "pre",
+        }
+
+    return {"tied_embeddings": True, "tied_softmax": True, "encoder": stack(), "decoder": stack()}
+
+
+def keep_attention_weights(model: nn.Module) -> None:
+    """Drop out nothing where the other models do not."""
+    for module in model.modules():
+        if isinstance(module, MultiHeadedAttention):
+            module.dropout.p = 0.0
+
+
+def renumbering(vocab_size: int) -> torch.Tensor:
+    """Its id of each of our ids."""
+    ids = torch.arange(vocab_size)
+    ids[list(OF_OURS)] = torch.tensor(list(OF_OURS.values()))
+    return ids

@@ -1,0 +1,92 @@
+"""JoeyNMT's own trainer on batches of its own: the text of the whole corpus, cut into batches as it does."""
+
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from joeynmt.config import parse_global_args
+from joeynmt.prediction import prepare
+from joeynmt.training import TrainManager
+from joeynmt_model import keep_attention_weights, model_section, words
+from passes import Passes
+from serve import Driver
+from training_loop import read
+
+BATCH_TOKENS = 4096
+
+
+def configuration(shape: dict[str, Any], text: Path, folder: Path) -> dict[str, Any]:
+    """As a user's YAML file would have it. `text` holds train.en, train.de, dev.en and dev.de, tokens as numbers."""
+    vocabulary = folder / "words.txt"
+    vocabulary.write_text("".join(f"{word}\n" for word in words(shape["vocab_size"])), encoding="utf-8")
+    sides = {
+        side: {"lang": language, "level": "word", "voc_file": str(vocabulary)}
+        for side, language in (("src", "en"), ("trg", "de"))
+    }
+    return {
+        "name": "benchmark",
+        "model_dir": str(folder),
+        "use_cuda": False,
+        "data": {"train": str(text / "train"), "dev": str(text / "dev"), "dataset_type": "plain", **sides},
+        "testing": {"beam_size": 1, "batch_size": 10},
+        "training": {
+            "normalization": "tokens",
+            "optimizer": "adam",
+            "adam_betas": [0.9, 0.98],
+            "scheduling": "warmupinversesquareroot",
+            "learning_rate": 1e-3,
+            "learning_rate_min": 1e-9,
+            "learning_rate_warmup": 300,
+            "clip_grad_norm": 1.0,
+            "label_smoothing": 0.1,
+            "batch_size": BATCH_TOKENS,
+            "batch_type": "token",
+            "epochs": 10**6,
+            "logging_freq": 100,
+            "validation_freq": 10**6,
+        },
+        "model": model_section(shape),
+    }
+
+
+def main() -> None:
+    driver = Driver()
+    shape, _ = read(Path(sys.argv[1]))
+    with TemporaryDirectory(prefix="joeynmt-") as folder:
+        text = Path(sys.argv[1]).parent / "text"
+        settings = parse_global_args(configuration(shape, text, Path(folder)))
+        model, train_data, dev_data, _ = prepare(settings, rank=0, mode="train")
+        keep_attention_weights(model)
+        trainer = TrainManager(
+            rank=0,
+            model=model,
+            model_dir=settings.model_dir,
+            device=settings.device,
+            autocast=settings.autocast,
+            seed=settings.seed,
+            train_args=settings.train,
+            dev_args=settings.test,
+        )
+        driver.answer(
+            versions={"joeynmt": version("joeynmt"), "torch": str(torch.__version__)},
+            threads=torch.get_num_threads(),
+            parameters=sum(parameter.numel() for parameter in model.parameters()),
+        )
+        passes = Passes(driver)
+        collate = train_data.collate_fn
+
+        def counted(*arguments: Any, **settings: Any) -> Any:
+            batch = collate(*arguments, **settings)
+            passes.trained_on(batch.ntokens)
+            return batch
+
+        train_data.collate_fn = counted
+        passes.begin()
+        trainer.train_and_validate(train_data, dev_data)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""transformers' `generate` over Marian's model with the weights of a run."""
+
+from importlib.metadata import version
+from typing import Any
+
+import torch
+from decoding_loop import MOST_TOKENS, answer_requests, folder, shape
+from marian import EOS, PAD, build
+from marian_names import in_marians_names
+from safetensors.torch import load_file
+from serve import Driver
+from transformers import MarianMTModel
+
+LEFT_TO_MARIAN = {"final_logits_bias", "model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight"}
+"""A bias of zeros, and sinusoids."""
+
+
+def load() -> MarianMTModel:
+    model = build(shape())
+    ours = load_file(folder() / "model.safetensors")
+    found = model.load_state_dict(in_marians_names(ours, shape()["num_layers"]), strict=False)
+    missing = set(found.missing_keys) - LEFT_TO_MARIAN
+    if missing or found.unexpected_keys:
+        raise SystemExit(f"weights without a place: {found.unexpected_keys}, places without weights: {missing}")
+    return model.eval()
+
+
+def main() -> None:
+    driver = Driver()
+    model = load()
+
+    def translate(sources: list[list[int]], request: dict[str, Any]) -> list[list[int]]:
+        rows = [torch.tensor(ids) for ids in sources]
+        source = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD)
+        with torch.inference_mode():
+            written = model.generate(
+                input_ids=source,
+                attention_mask=(source != PAD).long(),
+                num_beams=request["beam_size"],
+                do_sample=False,
+                length_penalty=1.0,
+                max_new_tokens=MOST_TOKENS,
+            )
+        return [until_end(row[1:]) for row in written.tolist()]
+
+    driver.answer(
+        versions={"transformers": version("transformers"), "torch": str(torch.__version__)},
+        threads=torch.get_num_threads(),
+    )
+    answer_requests(driver, translate)
+
+
+def until_end(ids: list[int]) -> list[int]:
+    return ids[: ids.index(EOS)] if EOS in ids else [token for token in ids if token != PAD]
+
+
+if __name__ == "__main__":
+    main()

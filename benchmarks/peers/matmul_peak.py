@@ -1,0 +1,33 @@
+"""The machine's own matmul rate: what every other number is held to."""
+
+import time
+from statistics import median
+
+import torch
+from serve import Driver
+
+ROWS, INNER, COLUMNS = 4096, 512, 2048
+REPEATS = 15
+
+
+def gigaflops(dtype: torch.dtype) -> float:
+    """GFLOP/s of one product, the median."""
+    left, right = torch.randn(ROWS, INNER).to(dtype), torch.randn(INNER, COLUMNS).to(dtype)
+    taken = []
+    for number in range(3 + REPEATS):  # three to warm up
+        start = time.perf_counter()
+        left @ right
+        if number >= 3:
+            taken.append(time.perf_counter() - start)
+    return 2 * ROWS * INNER * COLUMNS / median(taken) / 1e9
+
+
+def main() -> None:
+    driver = Driver()
+    driver.answer(versions={"torch": str(torch.__version__)}, threads=torch.get_num_threads())
+    for _ in driver.requests():
+        driver.answer(float32=gigaflops(torch.float32), bfloat16=gigaflops(torch.bfloat16))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""Timed passes in any training loop: a hook on the optimizer counts updates, answers the driver and waits for it.
+
+So a library's own trainer is timed as it is, with all that it does around a step.
+"""
+
+from typing import Any
+
+from serve import Clock, Driver
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+
+class Passes:
+    """What the driver asks for: a pass is {"updates": N} and whatever else a loop understands."""
+
+    request: dict[str, Any]
+
+    def __init__(self, driver: Driver) -> None:
+        self.driver, self.requests, self.tokens = driver, driver.requests(), 0
+        register_optimizer_step_post_hook(self._after_update)
+
+    def begin(self) -> None:
+        """Wait for the next request and start the clock. Where no more is asked the process ends."""
+        request = next(self.requests, None)
+        if request is None:
+            raise SystemExit
+        self.request, self.updates, self.tokens = request, 0, 0
+        self.clock = Clock()
+
+    def trained_on(self, tokens: int) -> None:
+        """Real target tokens of the batch at hand."""
+        self.tokens += tokens
+
+    def _after_update(self, *optimizer_and_arguments: Any) -> None:
+        self.updates += 1
+        if self.updates == self.request["updates"]:
+            self.driver.answer(tokens=self.tokens, **self.clock.read())
+            self.begin()

@@ -1,0 +1,91 @@
+"""Regardant's own trainer, with all that it does around a step: probe, schedule, average, metrics."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Protocol
+
+import torch
+from passes import Passes
+from serve import Driver
+from torch import nn
+from training_loop import read
+
+from regardant import __version__
+from regardant.data.batching import PairBatch
+from regardant.models import EncoderDecoderConfig, Model
+from regardant.models.heads import Loss
+from regardant.training.config import TrainingConfig
+from regardant.training.devices import keep_freed_memory, make_fabric, the_device
+from regardant.training.engine import Trainer, dry_run
+from regardant.training.probes import Decisions, decide
+
+
+class Counts(Protocol):
+    """Is told of every batch."""
+
+    def trained_on(self, tokens: int) -> None: ...
+
+
+class BatchesInTurn:
+    """The part of `training.engine.Job` that an endless run without validation needs."""
+
+    validate_every = sys.maxsize
+
+    def __init__(self, model: Model, batches: list[PairBatch], passes: "Counts", label_smoothing: float) -> None:
+        self.model, self.batches, self.passes, self.label_smoothing = model, batches, passes, label_smoothing
+
+    def plan(self, epoch: int) -> Sequence[int]:
+        return range(len(self.batches))
+
+    def load(self, planned: int) -> PairBatch:
+        self.passes.trained_on(self.batches[planned].target_tokens)
+        return self.batches[planned]
+
+    def loss(self, model: nn.Module, batch: PairBatch, device: torch.device) -> Loss:
+        batch = batch.to(device)
+        loss: Loss = model(batch.source, batch.target, self.label_smoothing)
+        return loss
+
+
+def trainer_of(path: Path, precision: str, run: Path, passes: Counts) -> tuple[Trainer, Decisions]:
+    """The trainer of the batches in a file, its kernel and if need be its precision chosen as the product does."""
+    shape, batches = read(path)
+    torch.manual_seed(1)
+    keep_freed_memory()
+    model = model_config(shape).build(shape["vocab_size"], shape["vocab_size"])
+    config = TrainingConfig.model_validate(
+        {"max_updates": 10**9, "precision": precision, "checkpoint_minutes": 10**9, "validate_every": sys.maxsize}
+    )
+    job = BatchesInTurn(model, [PairBatch(*batch) for batch in batches], passes, config.label_smoothing)
+    device = the_device()
+    decisions = decide(model, lambda: dry_run(job, len(batches) // 2, device), config, device)
+    decisions.apply(model)
+    fabric = make_fabric(decisions.precision)
+    return Trainer(job, config, run, fabric=fabric, dropout_key=model.dropout_key, seed=1), decisions
+
+
+def main() -> None:
+    driver = Driver()
+    passes = Passes(driver)
+    with TemporaryDirectory(prefix="regardant-") as run:
+        trainer, decisions = trainer_of(Path(sys.argv[1]), sys.argv[2], Path(run), passes)
+        driver.answer(
+            versions={"regardant": __version__, "torch": str(torch.__version__)},
+            threads=torch.get_num_threads(),
+            parameters=sum(parameter.numel() for parameter in trainer.job.model.parameters()),
+            decided=decisions.as_dict(),
+        )
+        passes.begin()
+        trainer.fit()
+
+
+def model_config(shape: dict[str, object]) -> EncoderDecoderConfig:
+    layers = {"num_layers": shape["num_layers"]}
+    sizes = {name: shape[name] for name in ("d_model", "num_heads", "d_ff", "dropout", "max_length")}
+    return EncoderDecoderConfig.model_validate({"preset": None, "encoder": layers, "decoder": layers, **sizes})
+
+
+if __name__ == "__main__":
+    main()

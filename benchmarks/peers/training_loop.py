@@ -1,0 +1,60 @@
+"""A plain training loop, as users write one, for the models of other libraries, on the batches that all share.
+
+Float32 weights, bfloat16 by autocast, AdamW, gradients clipped.
+"""
+
+import itertools
+import json
+import sys
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from passes import Passes
+from serve import Driver
+from torch import Tensor, nn
+
+PAD = 0
+
+
+def train(
+    library: str, build: Callable[[dict[str, Any]], nn.Module], loss: Callable[[nn.Module, Tensor, Tensor], Tensor]
+) -> None:
+    """Train what `build` makes of a shape as the driver asks.
+
+    `loss(model, source, target)` takes ids padded with PAD, source [B, S] with EOS, target [B, T] from SOS to EOS.
+    """
+    driver = Driver()
+    shape, batches = read(Path(sys.argv[1]))
+    torch.manual_seed(1)
+    model = build(shape).train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, betas=(0.9, 0.98), eps=1e-9)
+    driver.answer(
+        versions={library: version(library), "torch": str(torch.__version__)},
+        threads=torch.get_num_threads(),
+        parameters=sum(parameter.numel() for parameter in model.parameters()),
+    )
+    passes = Passes(driver)
+    passes.begin()
+    for source, target in itertools.cycle(batches):
+        passes.trained_on(int((target[:, 1:] != PAD).sum()))
+        optimizer.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16, enabled=passes.request["precision"] == "bfloat16"):
+            value = loss(model, source, target)
+        value.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+
+
+def read(path: Path) -> tuple[dict[str, Any], list[tuple[Tensor, Tensor]]]:
+    """The shape of the model, and the batches: source and target each."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    return content["shape"], [tuple(map(torch.tensor, batch)) for batch in content["batches"]]
+
+
+def smoothed(logits: Tensor, target: Tensor) -> Tensor:
+    """Cross-entropy a real target, label smoothing 0.1: logits [B, T - 1, V] of target[:, 1:]."""
+    return F.cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=PAD, label_smoothing=0.1)

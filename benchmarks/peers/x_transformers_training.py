@@ -1,0 +1,36 @@
+"""XTransformer of x-transformers, trained. Its positions are learned and its output matrix is its own."""
+
+from typing import Any
+
+from torch import Tensor, nn
+from training_loop import PAD, smoothed, train
+from x_transformers import XTransformer
+
+
+def build(shape: dict[str, Any]) -> XTransformer:
+    stack = {
+        "num_tokens": shape["vocab_size"],
+        "max_seq_len": shape["max_length"],
+        "depth": shape["num_layers"],
+        "heads": shape["num_heads"],
+        "attn_dim_head": shape["d_model"] // shape["num_heads"],
+        "attn_flash": True,
+        "attn_sublayer_dropout": shape["dropout"],
+        "ff_mult": shape["d_ff"] // shape["d_model"],
+        "ff_custom_activation": nn.ReLU(),
+        "ff_dropout": shape["dropout"],
+        "ff_sublayer_dropout": shape["dropout"],
+        "emb_dropout": shape["dropout"],
+    }
+    both = {f"{side}_{name}": value for side in ("enc", "dec") for name, value in stack.items()}
+    return XTransformer(dim=shape["d_model"], tie_token_emb=True, **both)
+
+
+def loss(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
+    real = source != PAD
+    memory = model.encoder(source, mask=real, return_embeddings=True)
+    return smoothed(model.decoder.net(target[:, :-1], context=memory, context_mask=real), target)
+
+
+if __name__ == "__main__":
+    train("x-transformers", build, loss)

@@ -1,0 +1,79 @@
+"""Has anything become much slower? Training and greedy search against torch.nn.Transformer, in under two minutes.
+
+    make bench-smoke
+
+Random sentences of the lengths of Multi30k, so that it needs no data. Bounds are generous: the machine may be busy.
+Ends with exit code 1 where one is missed.
+"""
+
+import sys
+import time
+from contextlib import ExitStack
+from random import Random
+
+from .bars import bar, told
+from .records import ROOT
+from .shared_batches import SHAPE, bucketed, spread, write
+from .workers import Peer, Row, interleave, one_torch
+
+FOLDER = ROOT / "runs" / "bench-smoke"
+PAIRS, BATCH_TOKENS, BATCHES, PASSES = 1500, 2048, 3, 3
+FIRST_WORD = 5
+
+TRAINING_BOUND, DECODING_BOUND = 1.15, 2.0
+"""How many times as fast ours must be."""
+
+
+def random_batches() -> list[tuple[list[list[int]], list[list[int]]]]:
+    """Blocks of random ids: sources end with EOS (2), targets begin with SOS (1) too, and both are padded with 0."""
+    random = Random(1)
+    pairs = []
+    for _ in range(PAIRS):
+        source = random.randint(7, 25)
+        pairs.append((source, max(5, source + random.randint(-3, 3))))  # tokens with EOS
+    chosen = spread(bucketed([s for s, _ in pairs], [t for _, t in pairs], BATCH_TOKENS), BATCHES)
+
+    def block(lengths: list[int], first: list[int]) -> list[list[int]]:
+        rows = [[*first, *random.choices(range(FIRST_WORD, SHAPE["vocab_size"]), k=n - 1), 2] for n in lengths]
+        longest = max(map(len, rows))
+        return [row + [0] * (longest - len(row)) for row in rows]
+
+    return [(block([pairs[i][0] for i in batch], []), block([pairs[i][1] for i in batch], [1])) for batch in chosen]
+
+
+def main() -> None:
+    begun = time.perf_counter()
+    path = FOLDER / "batches.json"
+    write(path, SHAPE, random_batches())
+    with ExitStack() as stack:
+
+        def peer(program: str, *arguments: str) -> Peer:
+            return stack.enter_context(Peer(program, [str(path), *arguments], folder=FOLDER))
+
+        ours, theirs, searches = peer("regardant_training", "auto"), peer("torch_training"), peer("greedy_decoding")
+        one_torch([ours, theirs, searches])
+        asked = {"updates": BATCHES}
+        training = [
+            Row("regardant", ours, asked),
+            *(Row(f"nn.Transformer {p}", theirs, asked | {"precision": p}) for p in ("float32", "bfloat16")),
+        ]
+        decoding = [
+            Row("search", searches, {"engine": "regardant"}),
+            Row("nn.Transformer's", searches, {"engine": "torch"}),
+        ]
+        for row in (*training, *decoding):
+            row.read()
+        interleave([*training, *decoding], PASSES)
+    mine, *others = (row.tokens_per_second for row in training)
+    search, prefixes = (row.tokens_per_second for row in decoding)
+    bars = [
+        bar("training, times torch.nn.Transformer", mine / max(others), TRAINING_BOUND, at_least=True),
+        bar("greedy search, times torch.nn.Transformer", search / prefixes, DECODING_BOUND, at_least=True),
+    ]
+    print(*told(bars), sep="\n")
+    print(f"{time.perf_counter() - begun:.0f} seconds")
+    sys.exit(not all(one["pass"] for one in bars))
+
+
+if __name__ == "__main__":
+    main()

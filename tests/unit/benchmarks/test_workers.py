@@ -1,0 +1,62 @@
+"""Peers are real processes that answer in turn."""
+
+import pytest
+
+from benchmarks import workers
+from benchmarks.workers import Peer, Row, interleave, one_torch
+
+PROGRAM = """
+import sys
+sys.path.insert(0, {peers!r})
+import torch
+from training_loop import smoothed, train
+
+def build(shape):
+    return torch.nn.Sequential(torch.nn.Embedding(shape["vocab_size"], 4), torch.nn.Linear(4, shape["vocab_size"]))
+
+def loss(model, source, target):
+    print("anything on stdout")
+    return smoothed(model(target[:, :-1]), target)
+
+train("torch", build, loss)
+"""
+BATCHES = '{"shape": {"vocab_size": 9}, "batches": [[[[5, 2]], [[1, 5, 2]]], [[[5, 2]], [[1, 5, 6, 7, 2, 0]]]]}'
+
+
+@pytest.fixture
+def programs(tmp_path, monkeypatch):
+    """A folder of peers of which one trains something tiny, on batches of two and of four targets."""
+    (tmp_path / "tiny.py").write_text(PROGRAM.format(peers=str(workers.PROGRAMS)))
+    (tmp_path / "broken.py").write_text("raise SystemExit('no such library')")
+    (tmp_path / "batches.json").write_text(BATCHES)
+    monkeypatch.setattr(workers, "PROGRAMS", tmp_path)
+    monkeypatch.setattr(workers, "SETTLE", 0.0)
+    return tmp_path
+
+
+def test_passes_take_the_batches_in_turn_and_count_their_real_targets(programs):
+    with Peer("tiny", [str(programs / "batches.json")], folder=programs) as peer:
+        assert peer.about["parameters"] == 9 * 4 + 4 * 9 + 9
+        ask = {"precision": "float32"}
+        assert [peer.ask(updates=n, **ask)["tokens"] for n in (1, 1, 2, 4)] == [2, 4, 6, 12]
+        rows = [Row(name, peer, {"updates": 2, "precision": name}) for name in ("float32", "bfloat16")]
+        interleave(rows, 3)
+        assert [len(row.readings) for row in rows] == [3, 3]
+        assert all(row.tokens_per_second > 0 for row in rows)
+        one_torch([peer, peer])
+    assert peer.process.returncode == 0
+    assert "anything on stdout" in (programs / "tiny.log").read_text()
+
+
+def test_a_peer_that_ends_is_told_with_what_it_said_last(programs):
+    with pytest.raises(SystemExit, match=r"(?s)no such library.*broken gave no answer.*broken\.log"):
+        Peer("broken", folder=programs)
+
+
+def test_peers_of_different_torch_are_not_compared():
+    class About:
+        def __init__(self, version):
+            self.name, self.about = f"on {version}", {"versions": {"torch": version}}
+
+    with pytest.raises(SystemExit, match="different torch"):
+        one_torch([About("2.13.0"), About("2.12.0")])

@@ -14,6 +14,7 @@ RUN/engines/             the model as other programs decode it
 
 import platform
 import shutil
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -36,9 +37,11 @@ from regardant.tasks import load_recipe
 from regardant.tasks.base import Prepared, Report, Say, TaskConfig, Trained
 from regardant.training.checkpoints import write_atomically
 from regardant.training.config import TrainingConfig
-from regardant.training.devices import keep_freed_memory, make_fabric, memory_guard, the_device
+from regardant.training.devices import bound_kernel_cache, keep_freed_memory, make_fabric, memory_guard, the_device
 from regardant.training.engine import Outcome, Trainer, dry_run
-from regardant.training.probes import Decisions, decide, use_kernel
+from regardant.training.probes import Decisions, decide, divide, use_kernel
+from regardant.training.processes import Group, join, lead
+from regardant.training.reporting import memory
 
 if TYPE_CHECKING:
     from regardant.tasks.translation.inspection import Inspection
@@ -49,6 +52,14 @@ BUDGET = ("max_minutes", "max_updates", "max_epochs", "patience", "keep_checkpoi
 
 UNFINISHED = ".regardant-unfinished"
 """Marks a folder as ours until its run.yaml is there."""
+
+FOLLOW = """import sys
+from pathlib import Path
+from regardant.run import follow
+folder, *modules, rank, size, port = sys.argv[1:]
+follow(Path(folder), int(rank), int(size), int(port), modules)
+"""
+"""What the other processes of a training run, with the folder, plugins, and what `lead` adds."""
 
 FREE_OF_WEIGHTS = {"dropout", "embedding_dropout", "feed_forward_dropout"}
 """Of a model: what may change where training goes on from an earlier run."""
@@ -178,18 +189,20 @@ def plan(config: TaskConfig, folder: Path, say: Say) -> tuple[Prepared, Decision
 
 def _plan(config: TaskConfig, folder: Path, say: Say) -> tuple[Prepared, Decisions, Plan]:
     prepared, device = _prepare(config, folder, say), the_device()
+    resident = memory().current
     with memory_guard("a batch", "take a smaller model, or lower training.batch_tokens and raise training.accumulate"):
         decisions = _decide(prepared, device)
         decisions.apply(prepared.job.model)  # what is timed and measured next is what will run
         say(decisions.told())
         speed = tokens_per_second(prepared.job, decisions, device)
         resolved = prepared.with_speed(speed, say)
-        planned = plan_training(prepared.job, resolved.training, decisions, speed, device)
+        planned = plan_training(prepared.job, resolved.training, decisions, speed, device, resident)
     return prepared, decisions, planned
 
 
 def _prepare(config: TaskConfig, folder: Path, say: Say) -> Prepared:
     keep_freed_memory()
+    bound_kernel_cache()
     with memory_guard("the corpus with its model", "set data.cleaning.drop_duplicates=false, or take a smaller model"):
         prepared = config.prepare(folder, say)
         prepared.job.model.to(the_device())
@@ -288,23 +301,50 @@ def _with_budget(recorded: TrainingConfig, asked: TrainingConfig) -> TrainingCon
 
 def _fit(prepared: Prepared, decisions: Decisions, folder: Path) -> Outcome:
     decisions.apply(prepared.job.model)
+    follower = [sys.executable, "-c", FOLLOW, str(folder), *_modules_of(prepared.config)]
+    with lead(decisions.processes, follower) as group:
+        return _trainer(prepared, decisions, folder, group).fit()
+
+
+def follow(folder: Path, rank: int, size: int, port: int, modules: Sequence[str]) -> None:
+    """Be one of the processes of a training that another one leads."""
+    import_plugins(modules)
+    record = Record.read(folder)
+    prepared = _prepare(record.config, folder, lambda line: None)
+    record.decided.apply(prepared.job.model)
+    _trainer(prepared, record.decided, folder, join(rank, size, port)).follow()
+
+
+def _trainer(prepared: Prepared, decisions: Decisions, folder: Path, group: Group) -> Trainer:
     config = prepared.config
-    fabric = make_fabric(decisions.precision)
-    trainer = Trainer(
+    return Trainer(
         prepared.job,
         config.training,
         folder,
-        fabric=fabric,
+        fabric=make_fabric(decisions.precision),
         dropout_key=prepared.job.model.dropout_key,
         seed=config.seed,
+        group=group,
     )
-    return trainer.fit()
+
+
+def _modules_of(config: Config) -> list[str]:
+    """Where the classes of a configuration come from that are none of the package's."""
+    parts = [value for _, value in config if isinstance(value, Config)]
+    own = [] if type(config).__module__.startswith("regardant.") else [type(config).__module__]
+    return sorted({*own, *(module for part in parts for module in _modules_of(part))})
 
 
 def _decide(prepared: Prepared, device: torch.device) -> Decisions:
-    job = prepared.job
+    job, training = prepared.job, prepared.config.training
     planned = job.batches.middling()
-    return decide(job.model, lambda: dry_run(job, planned, device), prepared.config.training, device)
+
+    def train_step(processes: int = 1) -> float:
+        return dry_run(job, planned, device, processes)
+
+    decisions = decide(job.model, train_step, training, device)
+    use_kernel(job.model, decisions.kernel)
+    return divide(decisions, train_step, training, job.updates_per_epoch, device)
 
 
 def compare(folders: Sequence[Path], page: Path | None = None) -> Report:

@@ -10,7 +10,7 @@ from regardant.tasks.base import TaskJob
 from regardant.training.config import TRAINING_SHARE, TrainingConfig
 from regardant.training.devices import memory_guard
 from regardant.training.engine import dry_run
-from regardant.training.probes import Decisions
+from regardant.training.probes import HINDRANCE, Decisions, as_one_of
 from regardant.training.reporting import memory
 
 OPTIMIZER_BYTES = 8
@@ -26,7 +26,7 @@ class Plan:
 
     parameters: int
     memory_bytes: int
-    """Peak of the process, the optimizer's state included."""
+    """Peak of all processes, the optimizer's state included."""
     flops_per_token: float
     """Of one target token with its share of what is read for it, forward and backward."""
     tokens_per_epoch: int
@@ -62,15 +62,20 @@ class Plan:
 def tokens_per_second(job: TaskJob, decisions: Decisions, device: torch.device) -> float:
     """Target tokens of training a second, from batches of the lengths there are."""
     planned = job.batches.typical()
-    with _autocast(decisions, device):
-        seconds = sum(min(dry_run(job, batch, device) for _ in range(3)) for batch in planned)
-    return sum(job.load(batch).target_tokens for batch in planned) / (OVERHEAD * seconds)
+    processes = decisions.processes
+    with _autocast(decisions, device), as_one_of(processes):
+        seconds = sum(min(dry_run(job, batch, device, processes) for _ in range(3)) for batch in planned)
+    overhead = OVERHEAD if processes == 1 else OVERHEAD * HINDRANCE
+    return sum(job.load(batch).target_tokens for batch in planned) / (overhead * seconds)
 
 
 def plan_training(
-    job: TaskJob, training: TrainingConfig, decisions: Decisions, speed: float, device: torch.device
+    job: TaskJob, training: TrainingConfig, decisions: Decisions, speed: float, device: torch.device, resident: int
 ) -> Plan:
-    """Run the largest batch once, without an update, and reckon the rest. Raises OutOfMemory with advice."""
+    """Run the largest batch once, without an update, and reckon the rest. Raises OutOfMemory with advice.
+
+    `resident` is what the process held in bytes before the first batch.
+    """
     advice = (
         f"lower training.batch_tokens ({training.batch_tokens}) and raise training.accumulate, or take a smaller model"
     )
@@ -79,11 +84,12 @@ def plan_training(
         job.rehearse_validation(device)
     parameters = sum(parameter.numel() for parameter in job.model.parameters())
     peak = torch.cuda.max_memory_allocated() if device.type == "cuda" else memory().peak
+    others = (decisions.processes - 1) * (resident + (peak - resident) // decisions.processes)
     tokens, updates_per_epoch = job.target_tokens, job.updates_per_epoch
     updates = training.updates(updates_per_epoch, tokens / updates_per_epoch / speed)
     return Plan(
         parameters=parameters,
-        memory_bytes=peak + OPTIMIZER_BYTES * parameters,
+        memory_bytes=peak + others + decisions.processes * OPTIMIZER_BYTES * parameters,
         flops_per_token=_flops_per_token(job, device),
         tokens_per_epoch=tokens,
         tokens_per_second=speed,

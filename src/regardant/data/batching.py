@@ -100,6 +100,10 @@ class PairBatch:
     def to(self, device: torch.device | str) -> Self:
         return type(self)(self.source.to(device), self.target.to(device))
 
+    def part(self, number: int, parts: int) -> Self:
+        """Every so manieth pair, from this number on; none where there are fewer pairs."""
+        return type(self)(self.source[number::parts], self.target[number::parts])
+
     @property
     def target_tokens(self) -> int:
         """How many tokens are to be predicted: EOS counts, SOS and PAD do not. Waits for an accelerator."""

@@ -7,6 +7,7 @@ Shape legend: N windows, T targets of a window.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import torch
@@ -23,6 +24,10 @@ class WindowBatch:
     """Windows of one length."""
 
     tokens: Int[Tensor, "N T1"]
+
+    def part(self, number: int, parts: int) -> Self:
+        """Every so manieth window, from this number on; none where there are fewer windows."""
+        return type(self)(self.tokens[number::parts])
 
     @property
     def target_tokens(self) -> int:

@@ -59,6 +59,10 @@ class TrainingConfig(Config):
     attention_kernel: Kernel | Literal["auto"] = "auto"
     """Of exact attention. auto: the faster on this machine, measured once and kept."""
 
+    processes: Annotated[int, Field(gt=0)] | Literal["auto"] = "auto"
+    """Among which the rows of each batch are divided, each with its share of the threads. auto: one, or on a CPU where
+    it is faster and the run is long enough, one a thread; measured once and kept."""
+
     averaging: AveragingConfig = EmaConfig()
     """What is validated and kept in place of the last weights."""
 

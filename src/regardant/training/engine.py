@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +25,7 @@ from regardant.layers.dropout import DropoutKey
 from regardant.training.checkpoints import latest_checkpoint, load_checkpoint, save_checkpoint, save_weights
 from regardant.training.config import TrainingConfig
 from regardant.training.optimizers import build_optimizer
+from regardant.training.processes import ALONE, Group
 from regardant.training.reporting import Reporter
 
 if TYPE_CHECKING:
@@ -56,6 +57,9 @@ class Batch(Protocol):
     @property
     def target_tokens(self) -> int:
         """Real targets in it, known before any computing."""
+
+    def part(self, number: int, parts: int) -> Self:
+        """Every so manieth of its rows, from this number on; none where there are fewer rows."""
 
 
 class Job(Protocol):
@@ -112,14 +116,23 @@ class Outcome:
 
 
 class Trainer:
-    """Trains a job in a run folder, from its start or its last checkpoint. Use `fit` once."""
+    """Trains a job in a run folder, from its start or its last checkpoint. Use `fit` once: `follow` in all processes
+    but the first."""
 
     def __init__(
-        self, job: Job, config: TrainingConfig, run: Path, *, fabric: "Fabric", dropout_key: DropoutKey, seed: int
+        self,
+        job: Job,
+        config: TrainingConfig,
+        run: Path,
+        *,
+        fabric: "Fabric",
+        dropout_key: DropoutKey,
+        seed: int,
+        group: Group = ALONE,
     ) -> None:
-        self.job, self.config, self.run, self.fabric = job, config, run, fabric
+        self.job, self.config, self.run, self.fabric, self.group = job, config, run, fabric, group
         self.dropout_key = dropout_key
-        dropout_key.seed = seed
+        dropout_key.seed, dropout_key.rank = seed, group.rank
         optimizer = build_optimizer(job.model, config.optimizer)
         self.model: Any
         self.optimizer: Any
@@ -135,13 +148,14 @@ class Trainer:
     def fit(self) -> Outcome:
         """Train until the budget is spent, patience is lost or somebody interrupts."""
         cursor = self.cursor
-        with Reporter(self.run, update=cursor.update, seconds=cursor.seconds) as self.reporter, self._interruptible():
+        reporter = Reporter(self.run, update=cursor.update, seconds=cursor.seconds, others=self.group.others)
+        with reporter as self.reporter, self._interruptible():
             if cursor.update:
                 self.reporter.say(f"going on from update {cursor.update:,} of {self.run}")
             self.started = time.perf_counter() - cursor.seconds
             self.saved = cursor.seconds
-            while not self.stop_asked and not self._is_over():
-                self._update()
+            while self._goes_on():
+                self._take_stock(*self._update())
                 if cursor.update % self.job.validate_every == 0:
                     self._validate()
                 self._checkpoint_if_due()
@@ -151,7 +165,18 @@ class Trainer:
             self._checkpoint()
         return Outcome(cursor, finished, self.targets)
 
-    def _update(self) -> None:
+    def follow(self) -> None:
+        """Share the updates of a training that the first process leads, as long as that one goes on."""
+        while self._goes_on():
+            self._update()
+
+    def _goes_on(self) -> bool:
+        """The first process decides for all, and its clock is everybody's."""
+        go, self.cursor.seconds = self.group.agree(not self.stop_asked and not self._is_over(), self.cursor.seconds)
+        return bool(go)
+
+    def _update(self) -> tuple[Tensor, int, Tensor]:
+        """The loss summed over its targets, how many these are, and the norm of the gradient."""
         cursor, config = self.cursor, self.config
         batches: list[Batch] = [self.job.load(planned) for planned in self._take()]
         targets = sum(batch.target_tokens for batch in batches)
@@ -163,17 +188,25 @@ class Trainer:
         plain = torch.zeros((), device=self.fabric.device)
         for number, batch in enumerate(batches):
             self.dropout_key.update, self.dropout_key.micro_batch = cursor.update, number
-            loss = self.job.loss(self.model, batch, self.fabric.device)
+            part = batch.part(self.group.rank, self.group.size)
+            if not part.target_tokens:
+                continue
+            loss = self.job.loss(self.model, part, self.fabric.device)
             self.fabric.backward(loss.total / targets)
             plain += loss.plain.detach()
+        self.group.add_up(list(self.job.model.parameters()), plain)
         norm = self._clip()
         self.optimizer.step()
         self.optimizer.zero_grad()
+        return plain, targets, norm
+
+    def _take_stock(self, plain: Tensor, targets: int, norm: Tensor) -> None:
+        """What the first process keeps of an update."""
         self.average.update(self.job.model)
         self.targets += targets
         self.waiting.append((plain, targets, norm))
-        cursor.seconds = time.perf_counter() - self.started
-        if cursor.update % LOG_EVERY == 0:
+        self.cursor.seconds = time.perf_counter() - self.started
+        if self.cursor.update % LOG_EVERY == 0:
             self._report()
 
     def _take(self) -> Sequence[Any]:
@@ -217,7 +250,8 @@ class Trainer:
         cursor, start = self.cursor, time.perf_counter()
         self.average.snapshot(self.job.model)
         self.model.eval()
-        with self.average.averaged(self.job.model), torch.inference_mode(), self.fabric.autocast():
+        averaged = self.average.averaged(self.job.model)
+        with self.group.undivided(), averaged, torch.inference_mode(), self.fabric.autocast():
             numbers = self.job.validate(self.job.model, self.fabric.device)
             score = -numbers["loss"] if self.config.best_by == "loss" else numbers[self.config.best_by]
             cursor.without_better += 1
@@ -321,10 +355,11 @@ class Trainer:
                 signal.signal(stopper, handler)
 
 
-def dry_run(job: Job, planned: Any, device: torch.device) -> float:
-    """Forward and backward of one batch without an update; how many seconds it took."""
+def dry_run(job: Job, planned: Any, device: torch.device, processes: int = 1) -> float:
+    """Forward and backward of one process's part of a batch, without an update; how many seconds it took."""
     start = _finished_at(device)
-    loss = job.loss(job.model, job.load(planned), device)
+    batch: Batch = job.load(planned)
+    loss = job.loss(job.model, batch.part(0, processes), device)
     loss.total.backward()
     job.model.zero_grad(set_to_none=True)
     return _finished_at(device) - start

@@ -13,6 +13,7 @@ import math
 import resource
 import sys
 from collections import deque
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
@@ -33,7 +34,7 @@ class Reporter:
 
     `update` and `seconds` are where the run stands: 0 for a fresh one, the checkpoint's on resuming, when the
     events after that update are dropped, so that metrics.jsonl comes out as if nothing had been interrupted.
-    Where stderr is no terminal, a line is written every `every` seconds.
+    Where stderr is no terminal, a line is written every `every` seconds. `others` are processes that train along.
     """
 
     def __init__(
@@ -44,8 +45,10 @@ class Reporter:
         seconds: float = 0.0,
         every: float = 10.0,
         console: Console | None = None,
+        others: Sequence[int] = (),
     ) -> None:
         self.run = run
+        self.others = others
         self.resumed_at = update
         self.seconds = seconds
         self.every = every
@@ -97,7 +100,7 @@ class Reporter:
         learning_rate, gradient_norm, ...) go to people, the file and TensorBoard alike.
         """
         self.seconds = seconds
-        speed, held = self._tokens_per_second(tokens), memory()
+        speed, held = self._tokens_per_second(tokens), memory(self.others)
         where = {"epoch": epoch, "progress": progress}
         self._write("train", update, where | numbers | {"tokens_per_second": speed, "memory_bytes": held.current})
         shown = _told(numbers | {"tokens/s": speed} | self.best)
@@ -154,7 +157,7 @@ class Reporter:
 
 
 class Memory(NamedTuple):
-    """What this process takes, in bytes: of the accelerator where it computes on one, else of main memory."""
+    """What training takes, in bytes: of the accelerator where it computes on one, else of main memory."""
 
     current: int
     peak: int
@@ -163,15 +166,20 @@ class Memory(NamedTuple):
         return f"{self.current / 2**30:.2f} GiB (peak {self.peak / 2**30:.2f})"
 
 
-def memory() -> Memory:
-    """What this process holds now and held at most. Where there is no /proc, the peak stands for both."""
+def memory(others: Sequence[int] = ()) -> Memory:
+    """What this process, and others with it, hold now and held at most. Without a /proc the peak of this one alone."""
     if torch.cuda.is_initialized():
         return Memory(torch.cuda.memory_reserved(), torch.cuda.max_memory_reserved())
     try:
-        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+        held = [_memory_of(process) for process in map(str, ("self", *others))]
     except OSError:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
         return Memory(peak, peak)
+    return Memory(sum(one.current for one in held), sum(one.peak for one in held))
+
+
+def _memory_of(process: str) -> Memory:
+    status = Path(f"/proc/{process}/status").read_text(encoding="ascii", errors="replace")
     kib = dict(line.split(":", 1) for line in status.splitlines() if line.startswith("Vm"))
     return Memory(*(int(kib[field].split()[0]) * 1024 for field in ("VmRSS", "VmHWM")))
 

@@ -5,10 +5,11 @@ import pytest
 import torch
 
 from regardant.attention import KERNELS, ScaledDotProduct
+from regardant.errors import ConfigError
 from regardant.models.config import EncoderDecoderConfig
 from regardant.models.encoder_decoder import EncoderDecoder
 from regardant.training.config import TrainingConfig
-from regardant.training.probes import SIMPLEST_KERNEL_FIRST, Decisions, decide, use_kernel
+from regardant.training.probes import SIMPLEST_KERNEL_FIRST, Decisions, decide, divide, use_kernel
 
 CPU = torch.device("cpu")
 ALL = {f"{precision}/{kernel}" for precision in ("float32", "bfloat16") for kernel in SIMPLEST_KERNEL_FIRST}
@@ -79,6 +80,55 @@ def test_an_accelerator_is_not_timed(model):
     decided = decide(model, lambda: steps.append(1), asking(), torch.device("cuda"))
     assert (decided.precision, decided.kernel, steps) == ("bfloat16", "sdpa", [])
     assert decide(model, lambda: None, asking(precision="float32"), torch.device("cuda")).precision == "float32"
+
+
+def divide_where_a_part_takes(seconds, *, threads=2, device=CPU, **asked):
+    """A whole batch takes 20 milliseconds."""
+
+    def train_step(parts):
+        assert torch.get_num_threads() == max(1, before // parts)
+        time.sleep(0.02 if parts == 1 else seconds)
+
+    before = torch.get_num_threads()
+    decided = divide(Decisions("float32", "matmul", threads), train_step, TrainingConfig(**asked), 100, device)
+    assert torch.get_num_threads() == before
+    return decided
+
+
+def test_a_batch_is_divided_among_processes_where_that_is_faster():
+    decided = divide_where_a_part_takes(0.01, max_minutes=10)
+    assert decided.processes == 2
+    assert decided.seconds["2 processes"] == pytest.approx(0.011, rel=0.3)
+    assert "2 threads in 2 processes" in decided.told()
+
+
+def test_a_near_tie_is_trained_in_one_process():
+    assert divide_where_a_part_takes(0.0175, max_minutes=10).processes == 1
+
+
+@pytest.mark.parametrize("budget", [{"max_updates": 100}, {"max_epochs": 1}, {"max_minutes": 0.9}])
+def test_a_short_training_is_not_worth_another_process(budget):
+    assert divide_where_a_part_takes(0.0, **budget).processes == 1
+
+
+def test_minutes_still_to_be_chosen_are_not_short():
+    assert divide_where_a_part_takes(0.0, max_minutes="auto").processes == 2
+
+
+def test_one_thread_is_not_divided():
+    assert divide_where_a_part_takes(0.0, threads=1, max_minutes=10).processes == 1
+
+
+def test_processes_that_were_asked_for_are_taken_untimed():
+    decided = divide_where_a_part_takes(9.0, max_updates=1, processes=3)
+    assert (decided.processes, decided.seconds) == (3, {})
+
+
+def test_an_accelerator_has_one_process():
+    cuda = torch.device("cuda")
+    assert divide_where_a_part_takes(0.0, device=cuda, max_minutes=10).processes == 1
+    with pytest.raises(ConfigError, match=r"^training.processes divides the cores of a CPU, .*: leave it out$"):
+        divide_where_a_part_takes(0.0, device=cuda, max_minutes=10, processes=2)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

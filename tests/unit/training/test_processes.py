@@ -1,0 +1,127 @@
+import json
+import os
+import signal
+import sys
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from regardant import run
+from regardant.errors import RunError
+from regardant.training.checkpoints import load_weights
+from regardant.training.processes import ALONE, lead
+
+JOINED = """import sys
+import torch
+from torch import nn
+from regardant.training.processes import join
+group = join(*map(int, sys.argv[1:]))
+"""
+
+
+def joined(then):
+    """A process that joins, and then does something with its `group`."""
+    return [sys.executable, "-c", JOINED + then]
+
+
+def silent(line):
+    pass
+
+
+@pytest.fixture
+def parameters():
+    return list(nn.Linear(2, 1).parameters())
+
+
+def test_gradients_and_sums_are_added_up_in_all(parameters):
+    theirs = "weight, bias = nn.Linear(2, 1).parameters()\nweight.grad = torch.tensor([[1.0, 2.0]])\n"
+    with lead(2, joined(theirs + "group.add_up([weight, bias], torch.tensor(0.5))\n")) as group:
+        assert (group.leads, group.rank, group.size, len(group.others)) == (True, 0, 2, 1)
+        weight, bias = parameters
+        bias.grad = torch.tensor([3.0])
+        total = torch.tensor(1.0)
+        group.add_up(parameters, total)
+    assert_close(weight.grad, torch.tensor([[1.0, 2.0]]))
+    assert_close(bias.grad, torch.tensor([3.0]))
+    assert float(total) == 1.5
+
+
+def test_all_agree_with_the_first():
+    asserted = "assert group.agree(9.0, 9.0) == [1.0, 0.25], 'it did not agree'\n"
+    with lead(2, joined(asserted)) as group:
+        assert group.agree(True, 0.25) == [1.0, 0.25]
+
+
+def test_alone_nothing_is_shared(parameters):
+    ALONE.add_up(parameters, torch.tensor(1.0))
+    assert [parameter.grad for parameter in parameters] == [None, None]
+    assert ALONE.agree(1.0, 2.5) == [1.0, 2.5]
+    with lead(1, ["never started"]) as group:
+        assert group is ALONE
+
+
+def test_threads_are_divided_and_come_back():
+    before = torch.get_num_threads()
+    torch.set_num_threads(4)
+    try:
+        with lead(2, joined("group.agree(1.0)")) as group:
+            assert torch.get_num_threads() == 2
+            with group.undivided():
+                assert torch.get_num_threads() == 4
+            assert torch.get_num_threads() == 2
+            group.agree(1.0)
+        assert torch.get_num_threads() == 4
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize(
+    "command", [[sys.executable, "-c", "raise SystemExit('no room')"], joined("raise SystemExit('no room')")]
+)
+def test_one_that_ends_early_ends_the_training_in_a_line(command):
+    told = r"^a process of this training has ended \(no room\): start the command again$"
+    with pytest.raises(RunError, match=told), lead(2, command) as group:
+        group.agree(1.0)
+        group.agree(1.0)
+
+
+def test_the_others_end_where_the_first_fails():
+    with pytest.raises(ZeroDivisionError), lead(2, joined("group.agree(1.0)")) as group:
+        (other,) = group.others
+        raise ZeroDivisionError
+    with pytest.raises(OSError):
+        os.kill(other, signal.SIGTERM)
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_two_processes_train_as_one_does(tiny_config, tmp_path, accumulate):
+    """Without dropout: nothing else is drawn. And with an eps that rounding does not reach, of which Adam makes steps."""
+    weights = []
+    for processes in (1, 2):
+        folder = tmp_path / str(processes)
+        alike = ("training.max_updates=6", f"training.accumulate={accumulate}", "model.dropout=0")
+        asked = ("training.optimizer.eps=0.01", f"training.processes={processes}")
+        run.train(tiny_config(*alike, *asked), folder, silent)
+        weights.append(load_weights(folder / "model.safetensors"))
+    one, two = weights
+    assert one.keys() == two.keys()
+    for name in one:
+        assert_close(two[name], one[name], rtol=0, atol=1e-5, msg=name)
+    events = [
+        [json.loads(line) for line in (tmp_path / count / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+        for count in "12"
+    ]
+    for before, after in zip(*events, strict=True):
+        assert before["event"] == after["event"]
+        assert after["loss"] == pytest.approx(before["loss"], rel=1e-4)
+
+
+def test_processes_draw_dropout_of_their_own_and_are_repeatable(tiny_text_config, tmp_path):
+    weights = []
+    for folder in (tmp_path / "a", tmp_path / "b"):
+        asked = ("training.max_updates=5", "training.processes=2", "model.dropout=0.3", "seed=3")
+        run.train(tiny_text_config(*asked), folder, silent)
+        weights.append(load_weights(folder / "model.safetensors"))
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])

@@ -1,8 +1,8 @@
 """Sentence pairs as arrays of ids, and the batches of an epoch.
 
 Sentences of like length share a batch, so that little of it is padding, and a batch holds as many as fit a budget of
-tokens. The plan of an epoch is a pure function of the lengths, the budget, the seed, the epoch and the number of
-processes: every process works it out alone, and a training that goes on after a stop finds its batch again.
+tokens. The plan of an epoch is a pure function of the lengths, the budget, the seed and the epoch: every process of a
+training works it out alone, and one that goes on after a stop finds its batch again.
 
 Lengths count what one side of a pair costs: its tokens and EOS. SOS is not counted, since the decoder reads
 `target[:, :-1]` and answers `target[:, 1:]`.
@@ -50,18 +50,12 @@ def plan_batches(
     batch_tokens: int,
     seed: int,
     epoch: int,
-    world_size: int = 1,
-    rank: int = 0,
 ) -> Batches:
-    """The indices of the sentences in each batch of one process, in training order.
+    """The indices of the sentences in each batch, in training order. Every sentence is in exactly one.
 
-    Over all ranks every sentence is in exactly one batch. A batch of n sentences, padded to its longest source or
-    target, has at most `batch_tokens` tokens on each side. All ranks get equally many batches: where the number of
-    batches is no multiple of `world_size`, the batches with most sentences are halved until it is.
-    Raises DataError for a sentence longer than `batch_tokens`, and where all batches are down to one sentence and
-    their number still is no multiple, as with fewer sentences than processes.
+    A batch of n sentences, padded to its longest source or target, has at most `batch_tokens` tokens on each side.
+    Raises DataError for a sentence longer than that.
     """
-    assert 0 <= rank < world_size
     widths = np.maximum(source_lengths, target_lengths)
     if widths.size and widths.max() > batch_tokens:
         raise DataError(
@@ -71,8 +65,7 @@ def plan_batches(
     generator = np.random.default_rng([seed, epoch])
     order = _by_length(widths, source_lengths - target_lengths.astype(np.int64), generator)
     batches = [order[start:end] for start, end in _cut(widths[order], batch_tokens)]
-    _even_out(batches, world_size)
-    return [batches[i] for i in generator.permutation(len(batches))[rank::world_size]]
+    return [batches[i] for i in generator.permutation(len(batches))]
 
 
 def padding_share(batches: Batches, source_lengths: Lengths, target_lengths: Lengths) -> tuple[float, float]:
@@ -241,15 +234,3 @@ def _cut(widths: Lengths, batch_tokens: int) -> Iterator[tuple[int, int]]:
         end = start + int(np.searchsorted(padded, batch_tokens, side="right"))
         yield start, end
         start = end
-
-
-def _even_out(batches: Batches, world_size: int) -> None:
-    while len(batches) % world_size:
-        largest = max(range(len(batches)), key=lambda i: len(batches[i]))
-        if len(batches[largest]) == 1:
-            raise DataError(
-                f"{len(batches)} sentence pairs, each alone in a batch, cannot be shared evenly by {world_size} "
-                "processes: raise batch_tokens, or start fewer"
-            )
-        middle = len(batches[largest]) // 2
-        batches[largest : largest + 1] = batches[largest][:middle], batches[largest][middle:]

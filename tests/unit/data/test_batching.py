@@ -35,32 +35,12 @@ def natural_lengths(size: int) -> tuple[Lengths, Lengths]:
     batch_tokens=st.integers(300, 3000),
     seed=st.integers(0, 5),
     epoch=st.integers(0, 5),
-    world_size=st.integers(1, 5),
 )
-def test_ranks_share_every_sentence_once_within_the_budget(
-    lengths: tuple[Lengths, Lengths], batch_tokens: int, seed: int, epoch: int, world_size: int
+def test_every_sentence_is_in_one_batch_within_the_budget(
+    lengths: tuple[Lengths, Lengths], batch_tokens: int, seed: int, epoch: int
 ) -> None:
     source, target = lengths
-
-    def plan(rank: int, world_size: int) -> Batches:
-        return plan_batches(
-            source,
-            target,
-            batch_tokens=batch_tokens,
-            seed=seed,
-            epoch=epoch,
-            world_size=world_size,
-            rank=rank,
-        )
-
-    fewest = len(plan(0, 1))
-    if fewest + -fewest % world_size > len(source):  # not one sentence for every batch
-        with pytest.raises(DataError, match="cannot be shared evenly"):
-            plan(0, world_size)
-        return
-    plans = [plan(rank, world_size) for rank in range(world_size)]
-    batches = [batch for rank in plans for batch in rank]
-    assert len({len(rank) for rank in plans}) == 1
+    batches = plan_batches(source, target, batch_tokens=batch_tokens, seed=seed, epoch=epoch)
     assert sorted(i for batch in batches for i in batch) == list(range(len(source)))
     for batch in batches:
         assert 0 < len(batch) * max(source[batch].max(), target[batch].max()) <= batch_tokens
@@ -110,16 +90,11 @@ def test_another_epoch_or_seed_orders_and_mixes_batches_anew(seed: int, epoch: i
     assert neighbours_kept(first, first, len(source)) == 1
 
 
-@pytest.mark.parametrize("world_size", [1, 8])
-def test_little_of_a_batch_is_padding(world_size: int) -> None:
+def test_little_of_a_batch_is_padding() -> None:
     source, target = natural_lengths(29_000)
-    batches = [
-        batch
-        for rank in range(world_size)
-        for batch in plan_batches(source, target, batch_tokens=4096, seed=0, epoch=0, world_size=world_size, rank=rank)
-    ]
+    batches = plan_batches(source, target, batch_tokens=4096, seed=0, epoch=0)
     assert sum(padding_share(batches, source, target)) < 0.1
-    assert len(batches) < 1.15 * max(source.sum(), target.sum()) / 4096 + world_size
+    assert len(batches) < 1.15 * max(source.sum(), target.sum()) / 4096 + 1
 
 
 def test_padding_share_counts_the_places_that_hold_padding() -> None:
@@ -130,7 +105,7 @@ def test_padding_share_counts_the_places_that_hold_padding() -> None:
 
 def test_no_sentences_make_no_batches() -> None:
     nothing = np.array([], dtype=np.int64)
-    assert plan_batches(nothing, nothing, batch_tokens=10, seed=0, epoch=0, world_size=4, rank=3) == []
+    assert plan_batches(nothing, nothing, batch_tokens=10, seed=0, epoch=0) == []
 
 
 @pytest.mark.parametrize("sides", [([3, 11, 4], [3, 3, 3]), ([3, 3, 3], [3, 11, 4])])
@@ -140,10 +115,13 @@ def test_a_sentence_longer_than_a_batch_is_refused_in_one_line(sides: tuple[list
     assert "\n" not in str(refusal.value)
 
 
-def test_fewer_sentences_than_processes_are_refused_in_one_line() -> None:
-    with pytest.raises(DataError, match=r"2 sentence pairs, .* cannot be shared evenly by 3 processes") as refusal:
-        plan_batches(np.array([3, 3]), np.array([3, 3]), batch_tokens=10, seed=0, epoch=0, world_size=3)
-    assert "\n" not in str(refusal.value)
+def test_parts_of_a_batch_are_its_rows_and_there_may_be_none_left() -> None:
+    batch = collate([[7, 8], [], [9]], [[5], [6, 7, 8], []])
+    parts = [batch.part(number, 2) for number in range(2)]
+    assert [part.source.tolist() for part in parts] == [batch.source[::2].tolist(), batch.source[1:2].tolist()]
+    assert [part.target.tolist() for part in parts] == [batch.target[::2].tolist(), batch.target[1:2].tolist()]
+    assert sum(part.target_tokens for part in parts) == batch.target_tokens
+    assert batch.part(3, 4).target_tokens == 0
 
 
 def test_a_batch_is_padded_ended_and_begun() -> None:

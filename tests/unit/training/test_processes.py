@@ -97,7 +97,7 @@ def test_the_others_end_where_the_first_fails():
 
 @pytest.mark.parametrize("accumulate", [1, 2])
 def test_two_processes_train_as_one_does(tiny_config, tmp_path, accumulate):
-    """Without dropout: nothing else is drawn. And with an eps that rounding does not reach, of which Adam makes steps."""
+    """Without dropout, which alone is drawn; and with an eps above the rounding, of which Adam would make steps."""
     weights = []
     for processes in (1, 2):
         folder = tmp_path / str(processes)
@@ -118,10 +118,10 @@ def test_two_processes_train_as_one_does(tiny_config, tmp_path, accumulate):
         assert after["loss"] == pytest.approx(before["loss"], rel=1e-4)
 
 
-def test_processes_draw_dropout_of_their_own_and_are_repeatable(tiny_text_config, tmp_path):
-    weights = []
-    for folder in (tmp_path / "a", tmp_path / "b"):
-        asked = ("training.max_updates=5", "training.processes=2", "model.dropout=0.3", "seed=3")
-        run.train(tiny_text_config(*asked), folder, silent)
-        weights.append(load_weights(folder / "model.safetensors"))
-    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+def test_two_processes_that_were_interrupted_end_bit_equal_to_two_that_were_not(tiny_text_config, tmp_path):
+    asked = ("training.processes=2", "model.dropout=0.3", "training.schedule.kind=constant")
+    for folder, updates in ((tmp_path / "at once", [7]), (tmp_path / "in parts", [4, 7])):
+        for many in updates:
+            run.train(tiny_text_config(*asked, f"training.max_updates={many}"), folder, silent)
+    at_once, in_parts = (load_weights(tmp_path / name / "model.safetensors") for name in ("at once", "in parts"))
+    assert all(torch.equal(at_once[name], in_parts[name]) for name in at_once)

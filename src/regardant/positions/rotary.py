@@ -27,7 +27,7 @@ class RotaryConfig(PositionsConfig):
 
 
 class Rotary(TabulatedPositions):
-    """Pairs are neighbours: numbers 2i and 2i + 1, as in the paper."""
+    """Pairs are neighbours, numbers 2i and 2i + 1, as in the paper: complex numbers, which a product turns."""
 
     acts_on = "query_key"
 
@@ -39,13 +39,14 @@ class Rotary(TabulatedPositions):
         self.base = base
         self.reach(max_length)
 
-    def codes(self, positions: Int[Tensor, " T"]) -> Float[Tensor, "T 2 half"]:
+    def codes(self, positions: Int[Tensor, " T"]) -> Float[Tensor, "T half 2"]:
         """Cosines and sines, one of each a pair."""
         even = torch.arange(0, self.head_size, 2, dtype=torch.float64, device=positions.device)
         angles = positions.double()[:, None] * self.base ** -(even / self.head_size)
-        return torch.stack((angles.cos(), angles.sin()), 1).float()
+        return torch.stack((angles.cos(), angles.sin()), -1).float()
 
     def turn(self, x: Float[Tensor, "B H T D"], positions: Int[Tensor, " T"]) -> Float[Tensor, "B H T D"]:
-        cos, sin = self.table[positions].to(x.dtype).unbind(1)
-        even, odd = x[..., 0::2], x[..., 1::2]
-        return torch.stack((even * cos - odd * sin, even * sin + odd * cos), -1).flatten(-2)
+        wide = torch.promote_types(x.dtype, torch.float32)  # there are no complex numbers of half as many bits
+        turns = torch.view_as_complex(self.table[positions].to(wide))
+        pairs = torch.view_as_complex(x.to(wide).unflatten(-1, (-1, 2)).contiguous())
+        return torch.view_as_real(pairs * turns).flatten(-2).to(x.dtype)

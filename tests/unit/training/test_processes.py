@@ -95,15 +95,15 @@ def test_the_others_end_where_the_first_fails():
         os.kill(other, signal.SIGTERM)
 
 
-@pytest.mark.parametrize("accumulate", [1, 2])
-def test_two_processes_train_as_one_does(tiny_config, tmp_path, accumulate):
+@pytest.mark.parametrize(("accumulate", "batch_tokens"), [(1, 250), (2, 48)], ids=["", "of few rows"])
+def test_two_processes_train_as_one_does(tiny_config, tmp_path, accumulate, batch_tokens):
     """Without dropout, which alone is drawn; and with an eps above the rounding, of which Adam would make steps."""
     weights = []
     for processes in (1, 2):
         folder = tmp_path / str(processes)
         alike = ("training.max_updates=6", f"training.accumulate={accumulate}", "model.dropout=0")
-        asked = ("training.optimizer.eps=0.01", f"training.processes={processes}")
-        run.train(tiny_config(*alike, *asked), folder, silent)
+        asked = ("training.optimizer.eps=0.01", f"training.batch_tokens={batch_tokens}")
+        run.train(tiny_config(*alike, *asked, f"training.processes={processes}"), folder, silent)
         weights.append(load_weights(folder / "model.safetensors"))
     one, two = weights
     assert one.keys() == two.keys()

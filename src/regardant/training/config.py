@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from regardant.config import Config
 from regardant.training.averaging import AveragingConfig, EmaConfig
-from regardant.training.optimizers import OptimizerConfig
+from regardant.training.optimizers import AdamWConfig, OptimizerConfig
 from regardant.training.schedules import LinearConfig, ScheduleConfig
 
 Precision = Literal["float32", "bfloat16"]
@@ -47,8 +47,8 @@ class TrainingConfig(Config):
     schedule: ScheduleConfig = LinearConfig()
     """The learning rate over time."""
 
-    optimizer: OptimizerConfig = OptimizerConfig()
-    """AdamW."""
+    optimizer: OptimizerConfig = AdamWConfig()
+    """What makes a step of a gradient."""
 
     clip_norm: float = Field(1.0, ge=0)
     """Longest gradient; a longer one is shortened to it. 0: no clipping."""

@@ -18,13 +18,12 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import get_total_norm
+from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from regardant.errors import RunError
 from regardant.layers.dropout import DropoutKey
 from regardant.training.checkpoints import latest_checkpoint, load_checkpoint, save_checkpoint, save_weights
 from regardant.training.config import TrainingConfig
-from regardant.training.optimizers import build_optimizer
 from regardant.training.processes import ALONE, Group
 from regardant.training.reporting import Reporter
 
@@ -35,7 +34,7 @@ LOG_EVERY = 10
 """Updates between two lines of metrics: numbers wait on the device until then, so that no step waits for them."""
 
 
-STATE = {"model", "optimizer", "average", "cursor", "generator", "waiting"}
+STATE = {"model", "optimizers", "average", "cursor", "generator", "waiting"}
 """What a checkpoint holds."""
 
 
@@ -133,10 +132,7 @@ class Trainer:
         self.job, self.config, self.run, self.fabric, self.group = job, config, run, fabric, group
         self.dropout_key = dropout_key
         dropout_key.seed, dropout_key.rank = seed, group.rank
-        optimizer = build_optimizer(job.model, config.optimizer)
-        self.model: Any
-        self.optimizer: Any
-        self.model, self.optimizer = fabric.setup(job.model, optimizer)
+        self.model, *self.optimizers = fabric.setup(job.model, *config.optimizer.build(job.model))
         self.average = config.averaging.build(job.model)  # where the model now is
         self.cursor = Cursor()
         self.targets = 0
@@ -182,8 +178,9 @@ class Trainer:
         targets = sum(batch.target_tokens for batch in batches)
         cursor.update += 1
         rate = config.schedule.rate(cursor.update, self._progress())
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = rate
         self.model.train()
         plain = torch.zeros((), device=self.fabric.device)
         for number, batch in enumerate(batches):
@@ -196,8 +193,9 @@ class Trainer:
             plain += loss.plain.detach()
         self.group.add_up(list(self.job.model.parameters()), plain)
         norm = self._clip()
-        self.optimizer.step()
-        self.optimizer.zero_grad()
+        for optimizer in self.optimizers:
+            optimizer.step()
+            optimizer.zero_grad()
         return plain, targets, norm
 
     def _take_stock(self, plain: Tensor, targets: int, norm: Tensor) -> None:
@@ -221,13 +219,11 @@ class Trainer:
         return taken
 
     def _clip(self) -> Tensor:
+        parameters = [parameter for parameter in self.job.model.parameters() if parameter.grad is not None]
+        norm = get_total_norm([parameter.grad for parameter in parameters if parameter.grad is not None])
         if self.config.clip_norm:
-            norm = self.fabric.clip_gradients(
-                self.model, self.optimizer, max_norm=self.config.clip_norm, error_if_nonfinite=False
-            )
-            assert norm is not None
-            return norm
-        return get_total_norm([p.grad for p in self.job.model.parameters() if p.grad is not None])
+            clip_grads_with_norm_(parameters, self.config.clip_norm, norm)
+        return norm
 
     def _progress(self) -> float:
         """The share of the budget that is spent: of the one that is nearest its end."""
@@ -278,7 +274,7 @@ class Trainer:
             seconds=self.cursor.seconds,
             tokens=targets,
             loss=loss,
-            learning_rate=self.optimizer.param_groups[0]["lr"],
+            learning_rate=self.optimizers[0].param_groups[0]["lr"],
             gradient_norm=float(self.waiting[-1][2]),
         )
         self.waiting.clear()
@@ -306,7 +302,7 @@ class Trainer:
         self._refuse_infinite_gradients()
         state = {
             "model": self.job.model.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
+            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
             "average": self.average.state_dict(),
             "cursor": asdict(self.cursor),
             "generator": torch.cuda.get_rng_state() if self.fabric.device.type == "cuda" else None,
@@ -325,7 +321,8 @@ class Trainer:
         if state["cursor"].keys() != asdict(self.cursor).keys():
             raise RunError(f"{path} is of another version (its cursor): train anew in another --out")
         self.job.model.load_state_dict(state["model"])
-        self.optimizer.load_state_dict(state["optimizer"])
+        for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(saved)
         self.average.load_state_dict(state["average"])
         self.cursor = Cursor(**state["cursor"])
         device = self.fabric.device

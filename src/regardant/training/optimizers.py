@@ -1,21 +1,27 @@
-"""AdamW with weight decay on the matrices alone.
+"""AdamW with weight decay on the matrices alone, and Muon.
 
 Loshchilov and Hutter 2019, "Decoupled Weight Decay Regularization", https://arxiv.org/abs/1711.05101, alg. 2.
+Jordan et al. 2024, "Muon", https://kellerjordan.github.io/posts/muon; its step scaled to be as long as AdamW's: Liu et
+al. 2025, https://arxiv.org/abs/2502.16982, eq. 4, so that one learning rate suits both.
 """
 
-from typing import Annotated
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
 
 import torch
 from pydantic import Field
-from torch import nn
+from torch import Tensor, nn
 
 from regardant.config import Config
 
 _Share = Annotated[float, Field(ge=0, lt=1)]
 
 
-class OptimizerConfig(Config):
+class AdamWConfig(Config):
     """Adam with decoupled weight decay. The defaults are those of Vaswani et al. 2017, section 5.3."""
+
+    kind: Literal["adamw"] = "adamw"
 
     betas: tuple[_Share, _Share] = (0.9, 0.98)
     """How much of the running mean of gradients, and of their squares, an update keeps."""
@@ -28,13 +34,86 @@ class OptimizerConfig(Config):
     """Shrinks matrices by this times the learning rate at each update; embeddings, biases and norms never
     shrink. 0 is plain Adam, as in the paper; 0.01 to 0.1 is usual for large models."""
 
+    def build(self, model: nn.Module) -> list[torch.optim.Optimizer]:
+        """One, whose group 0 decays and group 1 does not."""
+        return [_adamw(*_decayed_and_kept(model), self)]
 
-def build_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.AdamW:
-    """The optimizer of what `model` learns: group 0 decays, group 1 does not.
 
-    Parameters keep the order of `model.parameters()`, a tied one coming once, so that a state saved from one
-    build loads into another. The learning rate starts at 0: it is the schedule's to set, before each update.
-    """
+class MuonConfig(AdamWConfig):
+    """Muon for the matrices of linear layers, AdamW with the fields it shares for all else."""
+
+    kind: Literal["muon"] = "muon"  # type: ignore[assignment]
+
+    momentum: _Share = 0.95
+    """How much of the running mean of a matrix's gradients an update keeps."""
+
+    def build(self, model: nn.Module) -> list[torch.optim.Optimizer]:
+        """AdamW, and Muon after it."""
+        linear = {module.weight for module in model.modules() if isinstance(module, nn.Linear)}
+        decayed, kept = _decayed_and_kept(model)
+        matrices = [parameter for parameter in decayed if parameter in linear]
+        others = [parameter for parameter in decayed if parameter not in linear]
+        if not matrices:
+            return [_adamw(others, kept, self)]
+        return [_adamw(others, kept, self), Muon(matrices, self.momentum, self.weight_decay)]
+
+
+OptimizerConfig = Annotated[AdamWConfig | MuonConfig, Field(discriminator="kind")]
+"""Any of them, told apart by `kind`. `build(model)` gives the optimizers of what the model learns.
+
+Parameters keep the order of `model.parameters()`, a tied one coming once, so that a state saved from one build loads
+into another. The learning rate starts at 0: it is the schedule's to set, before each update.
+"""
+
+
+class Muon(torch.optim.Muon):
+    """PyTorch's, for many small matrices: those of one shape are made orthogonal together, in a third less time."""
+
+    def __init__(self, matrices: list[nn.Parameter], momentum: float, weight_decay: float) -> None:
+        super().__init__(matrices, lr=0.0, momentum=momentum, weight_decay=weight_decay, adjust_lr_fn="match_rms_adamw")
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        assert closure is None
+        for group in self.param_groups:
+            alike: dict[torch.Size, list[Tensor]] = defaultdict(list)
+            for matrix in group["params"]:
+                if matrix.grad is not None:
+                    alike[matrix.shape].append(matrix)
+            for matrices in alike.values():
+                self._step(matrices, group)
+
+    def _step(self, matrices: list[Tensor], group: dict[str, Any]) -> None:
+        gradients = [matrix.grad for matrix in matrices if matrix.grad is not None]
+        means = [self._mean_of(matrix) for matrix in matrices]
+        torch._foreach_lerp_(means, gradients, 1 - group["momentum"])
+        ahead = torch._foreach_lerp(gradients, means, group["momentum"])  # Nesterov's momentum
+        steps = orthogonalise(torch.stack(ahead), group["ns_coefficients"], group["ns_steps"], group["eps"])
+        length = 0.2 * max(matrices[0].shape) ** 0.5
+        torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
+        torch._foreach_add_(matrices, list(steps.to(matrices[0].dtype)), alpha=-group["lr"] * length)
+
+    def _mean_of(self, matrix: Tensor) -> Tensor:
+        state = self.state[matrix]
+        if not state:
+            state["momentum_buffer"] = torch.zeros_like(matrix)
+        return state["momentum_buffer"]
+
+
+def orthogonalise(matrices: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
+    """Matrices [N, R, C] with all singular values near 1: Newton-Schulz, in bfloat16, as torch.optim.Muon has it."""
+    a, b, c = coefficients
+    tall = matrices.shape[1] > matrices.shape[2]
+    x = matrices.bfloat16()
+    x = x.mT if tall else x
+    x = x / x.norm(dim=(1, 2), keepdim=True).clamp(min=eps)
+    for _ in range(steps):
+        gram = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    return x.mT if tall else x
+
+
+def _decayed_and_kept(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
     embeddings = {module.weight for module in model.modules() if isinstance(module, nn.Embedding)}
     decayed: list[nn.Parameter] = []
     kept: list[nn.Parameter] = []
@@ -42,6 +121,10 @@ def build_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.Ad
         if parameter.requires_grad:
             shrinks = parameter.ndim >= 2 and parameter not in embeddings
             (decayed if shrinks else kept).append(parameter)
+    return decayed, kept
+
+
+def _adamw(decayed: list[nn.Parameter], kept: list[nn.Parameter], config: AdamWConfig) -> torch.optim.AdamW:
     return torch.optim.AdamW(
         [{"params": decayed, "weight_decay": config.weight_decay}, {"params": kept, "weight_decay": 0.0}],
         lr=0.0,

@@ -90,7 +90,7 @@ def gradients_of_an_update(trainer):
     def record(optimizer, args, kwargs):
         found.update({name: weight.grad.clone() for name, weight in trainer.job.model.named_parameters()})
 
-    trainer.optimizer.optimizer.register_step_pre_hook(record)
+    trainer.optimizers[0].optimizer.register_step_pre_hook(record)
     assert trainer.fit().cursor.update == 1
     return found
 

@@ -3,7 +3,7 @@ import torch
 from pydantic import ValidationError
 from torch import nn
 
-from regardant.training.optimizers import OptimizerConfig, build_optimizer
+from regardant.training.optimizers import AdamWConfig, Muon, MuonConfig, orthogonalise
 
 
 class Tied(nn.Module):
@@ -20,6 +20,11 @@ class Tied(nn.Module):
         return self.output(self.norm(self.hidden(self.embedding(tokens))))
 
 
+def adamw(model, config):
+    (optimizer,) = config.build(model)
+    return optimizer
+
+
 def names_in(model, group):
     names = {parameter: name for name, parameter in model.named_parameters()}
     return [names[parameter] for parameter in group["params"]]
@@ -27,7 +32,7 @@ def names_in(model, group):
 
 def test_only_matrices_that_are_no_embedding_decay():
     model = Tied()
-    decayed, kept = build_optimizer(model, OptimizerConfig(weight_decay=0.1)).param_groups
+    decayed, kept = adamw(model, AdamWConfig(weight_decay=0.1)).param_groups
     assert (names_in(model, decayed), decayed["weight_decay"]) == (["hidden.weight"], 0.1)
     assert kept["weight_decay"] == 0.0
     # Their order is the model's; the tied matrix comes once, and what is frozen not at all.
@@ -36,7 +41,7 @@ def test_only_matrices_that_are_no_embedding_decay():
 
 def test_the_config_reaches_the_optimizer_and_nothing_moves_before_a_rate_is_set():
     model = Tied()
-    optimizer = build_optimizer(model, OptimizerConfig(betas=(0.8, 0.95), eps=1e-7, weight_decay=0.1))
+    optimizer = adamw(model, AdamWConfig(betas=(0.8, 0.95), eps=1e-7, weight_decay=0.1))
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
     model(torch.arange(7)).square().sum().backward()
     optimizer.step()
@@ -47,12 +52,12 @@ def test_the_config_reaches_the_optimizer_and_nothing_moves_before_a_rate_is_set
 @pytest.mark.parametrize("wrong", [{"betas": (0.9, 1.0)}, {"eps": 0}, {"weight_decay": -0.1}])
 def test_a_config_that_cannot_train_is_refused(wrong):
     with pytest.raises(ValidationError):
-        OptimizerConfig(**wrong)
+        AdamWConfig(**wrong)
 
 
 def test_a_step_is_adamw_by_hand():
     model = nn.Linear(1, 1)
-    optimizer = build_optimizer(model, OptimizerConfig(weight_decay=0.5))
+    optimizer = adamw(model, AdamWConfig(weight_decay=0.5))
     for group in optimizer.param_groups:
         group["lr"] = 0.1
     with torch.no_grad():
@@ -75,19 +80,60 @@ def test_a_saved_state_goes_on_exactly_in_another_build(tmp_path):
             optimizer.step()
 
     torch.manual_seed(0)
-    whole, config = Tied(), OptimizerConfig(weight_decay=0.1)
+    whole, config = Tied(), AdamWConfig(weight_decay=0.1)
     half = Tied()
     half.load_state_dict(whole.state_dict())
-    train(whole, build_optimizer(whole, config), range(4))
+    train(whole, adamw(whole, config), range(4))
 
-    first = build_optimizer(half, config)
+    first = adamw(half, config)
     train(half, first, range(2))
     torch.save({"model": half.state_dict(), "optimizer": first.state_dict()}, tmp_path / "state.pt")
     state = torch.load(tmp_path / "state.pt", weights_only=True)
     resumed = Tied()
     resumed.load_state_dict(state["model"])
-    second = build_optimizer(resumed, config)
+    second = adamw(resumed, config)
     second.load_state_dict(state["optimizer"])
     train(resumed, second, range(2, 4))
     for name, weight in whole.state_dict().items():
         assert torch.equal(weight, resumed.state_dict()[name]), name
+
+
+def test_muon_steps_linear_matrices_and_adamw_all_else():
+    model = Tied()
+    others, muon = MuonConfig(weight_decay=0.1).build(model)
+    assert names_in(model, muon.param_groups[0]) == ["hidden.weight"]
+    assert [names_in(model, group) for group in others.param_groups] == [
+        [],
+        ["embedding.weight", "norm.weight", "norm.bias", "hidden.bias", "output.bias"],
+    ]
+    assert muon.param_groups[0]["weight_decay"] == 0.1
+
+
+def test_a_model_without_linear_layers_is_adamw_s_alone():
+    assert [type(one) for one in MuonConfig().build(nn.Embedding(3, 2))] == [torch.optim.AdamW]
+
+
+@pytest.mark.parametrize("shape", [(6, 6), (12, 4), (4, 12)])
+def test_singular_values_become_about_one(shape):
+    torch.manual_seed(0)
+    found = torch.linalg.svdvals(orthogonalise(torch.randn(3, *shape), (3.4445, -4.7750, 2.0315), 5, 1e-7).float())
+    assert float(found.min()) > 0.5  # between them, as the coefficients promise
+    assert float(found.max()) < 1.35
+
+
+def test_many_matrices_step_as_pytorch_s_muon_steps_each():
+    torch.manual_seed(0)
+    shapes = [(4, 4), (8, 4), (4, 8), (4, 4)]
+    ours = [nn.Parameter(torch.randn(shape)) for shape in shapes]
+    theirs = [nn.Parameter(matrix.detach().clone()) for matrix in ours]
+    mine = Muon(ours, momentum=0.9, weight_decay=0.1)
+    reference = torch.optim.Muon(theirs, lr=0.05, momentum=0.9, weight_decay=0.1, adjust_lr_fn="match_rms_adamw")
+    mine.param_groups[0]["lr"] = 0.05
+    for _ in range(3):
+        for one, other in zip(ours, theirs, strict=True):
+            one.grad = torch.randn_like(one)
+            other.grad = one.grad.clone()
+        mine.step()
+        reference.step()
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=2e-3)  # steps of 0.05 in bfloat16

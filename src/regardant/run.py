@@ -110,6 +110,8 @@ class Record:
                 fingerprints=content["fingerprints"],
                 plan=content["plan"],
             )
+        except ConfigError as error:
+            raise ConfigError("; ".join(line.strip() for line in str(error).splitlines())) from error
         except KeyError as error:
             raise RunError(f"{run / 'run.yaml'} is damaged (no {error}): restore it or train anew") from error
         except (TypeError, ValueError) as error:

@@ -7,21 +7,21 @@ al. 2025, https://arxiv.org/abs/2502.16982, eq. 4, so that one learning rate sui
 
 from collections import defaultdict
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from regardant.config import Config
+from regardant.config import Variants
 
 _Share = Annotated[float, Field(ge=0, lt=1)]
 
 
-class AdamWConfig(Config):
-    """Adam with decoupled weight decay. The defaults are those of Vaswani et al. 2017, section 5.3."""
+class OptimizerConfig(Variants):
+    """What all have. The defaults are those of Vaswani et al. 2017, section 5.3."""
 
-    kind: Literal["adamw"] = "adamw"
+    default_kind: ClassVar[str] = "adamw"
 
     betas: tuple[_Share, _Share] = (0.9, 0.98)
     """How much of the running mean of gradients, and of their squares, an update keeps."""
@@ -35,14 +35,28 @@ class AdamWConfig(Config):
     shrink. 0 is plain Adam, as in the paper; 0.01 to 0.1 is usual for large models."""
 
     def build(self, model: nn.Module) -> list[torch.optim.Optimizer]:
+        """The optimizers of what the model learns.
+
+        Parameters keep the order of `model.parameters()`, a tied one coming once, so that a state saved from one
+        build loads into another. The learning rate starts at 0: it is the schedule's to set, before each update.
+        """
+        raise NotImplementedError
+
+
+class AdamWConfig(OptimizerConfig):
+    """Adam with decoupled weight decay."""
+
+    kind: Literal["adamw"] = "adamw"
+
+    def build(self, model: nn.Module) -> list[torch.optim.Optimizer]:
         """One, whose group 0 decays and group 1 does not."""
         return [_adamw(*_decayed_and_kept(model), self)]
 
 
-class MuonConfig(AdamWConfig):
+class MuonConfig(OptimizerConfig):
     """Muon for the matrices of linear layers, AdamW with the fields it shares for all else."""
 
-    kind: Literal["muon"] = "muon"  # type: ignore[assignment]
+    kind: Literal["muon"] = "muon"
 
     momentum: _Share = 0.95
     """How much of the running mean of a matrix's gradients an update keeps."""
@@ -56,14 +70,6 @@ class MuonConfig(AdamWConfig):
         if not matrices:
             return [_adamw(others, kept, self)]
         return [_adamw(others, kept, self), Muon(matrices, self.momentum, self.weight_decay)]
-
-
-OptimizerConfig = Annotated[AdamWConfig | MuonConfig, Field(discriminator="kind")]
-"""Any of them, told apart by `kind`. `build(model)` gives the optimizers of what the model learns.
-
-Parameters keep the order of `model.parameters()`, a tied one coming once, so that a state saved from one build loads
-into another. The learning rate starts at 0: it is the schedule's to set, before each update.
-"""
 
 
 class Muon(torch.optim.Muon):
@@ -124,7 +130,7 @@ def _decayed_and_kept(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Par
     return decayed, kept
 
 
-def _adamw(decayed: list[nn.Parameter], kept: list[nn.Parameter], config: AdamWConfig) -> torch.optim.AdamW:
+def _adamw(decayed: list[nn.Parameter], kept: list[nn.Parameter], config: OptimizerConfig) -> torch.optim.AdamW:
     return torch.optim.AdamW(
         [{"params": decayed, "weight_decay": config.weight_decay}, {"params": kept, "weight_decay": 0.0}],
         lr=0.0,

@@ -5,7 +5,8 @@
     make bench BENCH="multi30k-en-de:2"          the same from seed 2
     make bench BENCH="ladder/linear@2000"        for that many updates, however long they take
 
-Runs stay in runs/bench/NAME, results in benchmarks/results/NAME.json, with commands, machine, versions and commit.
+Runs stay in runs/bench/NAME, results in benchmarks/results/NAME.json, with commands, machine, versions and commit; the
+recipe's header says the same.
 """
 
 import json
@@ -18,6 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from regardant.run import load
+
+from . import headers
 from .records import RESULTS, ROOT, commit, keep, machine
 
 REGARDANT = ROOT / ".venv" / "bin" / "regardant"
@@ -27,6 +31,8 @@ DATA = {
     "multi30k-en-de-raw": "multi30k",
     "multi30k-en-fr": "multi30k",
     "translation": "multi30k",
+    "shakespeare": "tinyshakespeare",
+    "shakespeare-nanogpt": "tinyshakespeare",
 }
 """The folder under REGARDANT_DATA that a recipe reads."""
 
@@ -102,12 +108,15 @@ def measure(asked: Asked) -> None:
         "evaluate": shown(evaluate),
         "wall_seconds": round(seconds, 1),
         **training_numbers(asked.run),
+        "decided": load(asked.run).record.decided.as_dict(),
         "scores": scores,
         "machine": machine(),
         "commit": start,
     }
-    print(f"{asked.name}: BLEU {scores['bleu']:.2f} after {seconds / 60:.1f} minutes")
+    print(f"{asked.name}: {headers.score_of(result)}, {seconds / 60:.1f} minutes")
     keep(asked.result, result)
+    if asked == Asked(asked.recipe):
+        headers.write(result)
 
 
 def timed(arguments: list[str]) -> float:

@@ -32,17 +32,13 @@ def machine() -> dict[str, Any]:
     """What computed."""
     import torch
 
-    model = next(
-        (
-            line.partition(":")[2].strip()
-            for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-            if line.startswith("model name")
-        ),
-        platform.processor(),
-    )
+    said = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    core = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in said)}
     return {
-        "cpu": model,
+        "cpu": core.get("model name", platform.processor()),
         "cores": os.cpu_count(),
+        "instructions": torch.backends.cpu.get_cpu_capability(),
+        "bfloat16": "avx512_bf16" in core.get("flags", "").split(),
         "accelerator": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
         "python": platform.python_version(),
         "torch": str(torch.__version__),

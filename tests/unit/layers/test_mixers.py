@@ -66,7 +66,10 @@ def test_a_bias_inside_the_scaling_is_refused_where_that_is_another_one(config, 
 
 @pytest.mark.parametrize("config", [UNSCALED, HOT, AdditiveConfig()], ids=["unscaled", "hot", "additive"])
 def test_a_bias_outside_the_scaling_goes_with_any(config):
-    build(config, RelativeBiasConfig())
+    mixer = build(config, RelativeBiasConfig())
+    mixer(vectors(), View(causal=True, bias=mixer.positions.shared_bias())).sum().backward()
+    (bias,) = [one.grad for name, one in mixer.named_parameters() if name.startswith("positions.")]
+    assert bias.abs().sum() > 0
 
 
 def test_additive_attention_without_projections_is_refused():
@@ -109,4 +112,6 @@ def test_a_kernel_without_a_middle_is_refused_in_an_encoder():
 
 def test_every_kind_of_attention_of_an_encoder_goes_with_rotary_positions():
     for config in AttentionConfig.kinds().values():
-        build(config(), RotaryConfig(), causal=False)(vectors(), View())
+        here = vectors()
+        mixed = build(config(), RotaryConfig(), causal=False)(here, View())
+        assert mixed.shape == here.shape

@@ -110,7 +110,8 @@ def test_a_mechanism_that_ends_before_the_model_is_refused(make):
 
 
 def test_a_mechanism_that_ends_where_the_model_does_is_not():
-    build(encoder={"num_layers": 1, "self_attention": LinformerConfig(max_length=12)})
+    model = build(encoder={"num_layers": 1, "self_attention": LinformerConfig(max_length=12)})
+    assert model.encode(torch.full((1, 12), 5)).values.shape[1] == 12
 
 
 def test_more_tokens_than_dense_weights_are_refused():
@@ -129,7 +130,8 @@ def test_more_tokens_than_positions_are_refused(positions):
 
 
 def test_more_tokens_than_positions_are_no_trouble_to_those_that_go_on():
-    build(positions=SinusoidalConfig(), encoder=ONE_LAYER, decoder=ONE_LAYER).encode(torch.full((1, 13), 5))
+    model = build(positions=SinusoidalConfig(), encoder=ONE_LAYER, decoder=ONE_LAYER)
+    assert model.encode(torch.full((1, 13), 5)).values.shape[1] == 13
 
 
 def test_a_grid_names_the_setting_that_makes_its_vectors():

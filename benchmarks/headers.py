@@ -1,0 +1,57 @@
+"""What a recipe's header says of its measurement: taken from the result, so that it can say nothing else."""
+
+from pathlib import Path
+from typing import Any
+
+import regardant
+
+RECIPES = Path(regardant.__file__).parent / "recipes"
+MEASURED = ("hardware", "time", "score", "commit")
+"""The words that open those lines, below `command`."""
+
+
+def lines_of(result: dict[str, Any]) -> list[str]:
+    """The lines for a result as `benchmarks.recipes` keeps it."""
+    cpu = result["machine"]
+    also = [name for name, there in (("bfloat16", cpu.get("bfloat16")),) if there]
+    inside = ", ".join([cpu["instructions"], *also]) if "instructions" in cpu else ""
+    said = (
+        f"{cpu['cores']} cores of {cpu['cpu']}{f' ({inside})' if inside else ''}",
+        f"{_clock(result['training_seconds'])} of training, {_clock(result['wall_seconds'])} in all",
+        score_of(result),
+        result["commit"],
+    )
+    return [f"# {name:<9} {value}" for name, value in zip(MEASURED, said, strict=True)]
+
+
+def score_of(result: dict[str, Any]) -> str:
+    """What came out, in the measure that the recipe's task is judged by."""
+    scores = result["scores"]
+    if result["recipe"] in ("copy", "reverse"):
+        return f"{100 * scores['accuracy']:.1f} % of {scores['sentences']:,} unseen sequences exactly right"
+    if "heldout" in scores:
+        combinations = scores["heldout"]["bleu"]
+        return (
+            f"BLEU {scores['bleu']:.2f} on unseen sentences, {combinations:.2f} on held-out combinations; "
+            f"alignment error rate {scores['alignment_error_rate']:.3f}"
+        )
+    if "bleu" not in scores:
+        return f"loss {scores['loss']:.3f} nats a token, {scores['bits_per_character']:.3f} bits a character"
+    tokenised = next(part for part in scores["signature"].split("|") if part.startswith("tok:"))
+    return f"BLEU {scores['bleu']:.2f} (sacreBLEU, {tokenised}), seed {result['seed']}"
+
+
+def write(result: dict[str, Any]) -> None:
+    """Put them into the recipe, in the place of what an earlier measurement said."""
+    path = RECIPES / f"{result['recipe']}.yaml"
+    kept = [line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith(_opened(MEASURED))]
+    at = next(number for number, line in enumerate(kept, 1) if line.startswith(_opened(("command",))))
+    path.write_text("\n".join([*kept[:at], *lines_of(result), *kept[at:]]) + "\n", encoding="utf-8")
+
+
+def _opened(words: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f"# {word} " for word in words)
+
+
+def _clock(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 300 else f"{seconds / 60:.1f} min"

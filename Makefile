@@ -5,7 +5,7 @@ BIN := .venv/bin
 PEERS := benchmarks/.peers
 
 .PHONY: setup demo test test-slow test-browser check experiments ladder clean
-.PHONY: bench bench-attention bench-training bench-decoding bench-profile bench-startup bench-smoke
+.PHONY: bench bench-attention bench-training bench-decoding bench-processes bench-profile bench-startup bench-smoke
 
 setup: .venv/ready
 
@@ -51,6 +51,9 @@ bench-training: setup $(PEERS)/transformers/ready $(PEERS)/x-transformers/ready 
 
 bench-decoding: setup $(PEERS)/transformers/ready $(PEERS)/ctranslate2/ready
 	$(BIN)/python -m benchmarks.decoding $(BENCH)
+
+bench-processes: setup
+	$(BIN)/python -m benchmarks.processes
 
 bench-profile: setup
 	$(BIN)/python -m benchmarks.profile_training

@@ -5,6 +5,7 @@ import math
 import torch
 
 from regardant import config as configuration
+from regardant.attention import AttentionConfig
 from regardant.data.parallel import Splits
 from regardant.data.tokenizers import TokenizerConfig, Tokenizers
 from regardant.models import EncoderDecoderConfig, ModelConfig
@@ -49,7 +50,10 @@ def choose_vocab_size(config: TokenizerConfig, made: Tokenizers) -> TokenizerCon
 
 
 def choose_model(config: ModelConfig, num_pairs: int) -> ModelConfig:
-    """Fill in preset `auto`: as large as the corpus feeds and, on a CPU, as the patience of its owner allows."""
+    """Fill in preset `auto`: as large as the corpus feeds and, on a CPU, as the patience of its owner allows.
+
+    Its networks are gated, and its positions turn queries and keys where all layers have them.
+    """
     if not isinstance(config, EncoderDecoderConfig) or config.preset != "auto":
         return config
     thousands = num_pairs / 1000
@@ -59,7 +63,9 @@ def choose_model(config: ModelConfig, num_pairs: int) -> ModelConfig:
         preset = "tiny" if thousands < 200 else "small"
     dropout = 0.3 if thousands < 200 else 0.2 if thousands < 1000 else 0.1
     given = config.model_dump(exclude_unset=True)
-    chosen = {"dropout": dropout, "norm": "pre", **given, "preset": preset}
+    chosen = {"dropout": dropout, "norm": "pre", "feed_forward": {"kind": "gated"}, **given, "preset": preset}
+    if all(isinstance(stack.self_attention, AttentionConfig) for stack in (config.encoder, config.decoder)):
+        chosen = {"positions": {"kind": "rotary"}, **chosen}
     return configuration.load(EncoderDecoderConfig, chosen, origin=f"model of preset {preset}")
 
 

@@ -80,7 +80,8 @@ def told_of_model(config: ModelConfig) -> str:
         return f"model {config.kind}"
     return (
         f"model {config.preset or config.kind}: {config.encoder.num_layers} + {config.decoder.num_layers} layers, "
-        f"d_model {config.d_model}, {config.num_heads} heads, d_ff {config.d_ff}, dropout {config.dropout:g}"
+        f"d_model {config.d_model}, {config.num_heads} heads, d_ff {config.d_ff} "
+        f"({config.feed_forward.kind}), {config.positions.kind} positions, dropout {config.dropout:g}"
     )
 
 

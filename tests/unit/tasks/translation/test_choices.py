@@ -40,6 +40,7 @@ def test_words_are_counted_on_both_sides(trained, test_set):
 def test_larger_corpora_get_larger_models_with_less_dropout(num_pairs, d_model, dropout):
     chosen = choose_model(AUTO, num_pairs)
     assert (chosen.d_model, chosen.dropout, chosen.norm) == (d_model, dropout, "pre")
+    assert (chosen.positions.kind, chosen.feed_forward.kind) == ("rotary", "gated")
 
 
 def test_what_is_given_goes_before_what_is_chosen():
@@ -47,6 +48,14 @@ def test_what_is_given_goes_before_what_is_chosen():
     chosen = choose_model(config, 100)
     assert (chosen.dropout, chosen.norm, chosen.encoder.num_layers) == (0.05, "post", 2)
     assert (chosen.preset, chosen.d_model, chosen.decoder.num_layers) == ("tiny", 128, 4)
+
+
+def test_positions_that_turn_queries_are_chosen_where_all_layers_have_some():
+    mixed = EncoderDecoderConfig(preset="auto", encoder={"self_attention": {"kind": "convolution"}})
+    assert choose_model(mixed, 100).positions.kind == "sinusoidal"
+    given = EncoderDecoderConfig(preset="auto", positions={"kind": "learned"}, feed_forward={"kind": "linear"})
+    chosen = choose_model(given, 100)
+    assert (chosen.positions.kind, chosen.feed_forward.kind) == ("learned", "linear")
 
 
 @pytest.mark.parametrize("preset", ["base", None])

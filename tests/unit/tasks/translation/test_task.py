@@ -42,7 +42,7 @@ def test_what_was_read_and_tokenised_is_not_read_again(prepared, tmp_path):
     assert any("1,000 of 1,000 pairs kept" in line for line in prepared.said)
     assert prepared.said[-2:] == [
         "1,000 pairs to train on, 40 to validate, 110 to test (test), 10 to test (heldout); word vocabulary of 250",
-        "model encoder_decoder: 1 + 1 layers, d_model 32, 2 heads, d_ff 64, dropout 0",
+        "model encoder_decoder: 1 + 1 layers, d_model 32, 2 heads, d_ff 64 (linear), sinusoidal positions, dropout 0",
     ]
     del prepared.said[-2:]
     kept = prepared.said.copy()

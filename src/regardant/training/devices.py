@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Literal
 import torch
 
 from regardant.errors import OutOfMemory
-from regardant.training.config import Precision
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
+
+    from regardant.training.config import Precision
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
 _LARGEST_MMAP_THRESHOLD = 32 << 20
@@ -26,7 +27,12 @@ def the_device() -> torch.device:
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def make_fabric(precision: Precision) -> "Fabric":
+def multiplies_bfloat16(device: torch.device) -> bool:
+    """Whether products of bfloat16 are computed as such there, and not converted element by element."""
+    return device.type == "cuda" or bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+
+
+def make_fabric(precision: "Precision") -> "Fabric":
     """Lightning Fabric on that device."""
     from lightning_fabric import Fabric  # takes as long as torch, and only training needs it
 

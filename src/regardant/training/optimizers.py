@@ -14,6 +14,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from regardant.config import Variants
+from regardant.training.devices import multiplies_bfloat16
 
 _Share = Annotated[float, Field(ge=0, lt=1)]
 
@@ -107,10 +108,11 @@ class Muon(torch.optim.Muon):
 
 
 def orthogonalise(matrices: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
-    """Matrices [N, R, C] with all singular values near 1: Newton-Schulz, in bfloat16, as torch.optim.Muon has it."""
+    """Matrices [N, R, C] with all singular values near 1: Newton-Schulz, as torch.optim.Muon has it, in bfloat16 where
+    the machine multiplies it, else in float32, which then is far faster."""
     a, b, c = coefficients
     tall = matrices.shape[1] > matrices.shape[2]
-    x = matrices.bfloat16()
+    x = matrices.bfloat16() if multiplies_bfloat16(matrices.device) else matrices.float()
     x = x.mT if tall else x
     x = x / x.norm(dim=(1, 2), keepdim=True).clamp(min=eps)
     for _ in range(steps):

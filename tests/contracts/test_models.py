@@ -65,9 +65,9 @@ class Unconditioned(nn.Module):
         super().__init__()
         self.model = model
 
-    def forward(self, source, target, label_smoothing=0.0):
+    def forward(self, source, target, label_smoothing=0.0, z_loss=0.0):
         ends = (target != PAD).sum(1).tolist()  # a text has no padding
-        losses = [self.model(row[None, :end], label_smoothing) for row, end in zip(target, ends, strict=True)]
+        losses = [self.model(row[None, :end], label_smoothing, z_loss) for row, end in zip(target, ends, strict=True)]
         return Loss(*(sum(parts) for parts in zip(*losses, strict=True)))
 
     def scores(self, source, target):

@@ -4,7 +4,9 @@ The gradient is formed in the forward pass, chunk by chunk, so that never more t
 a block of 4,096 tokens and 8,000 words would fill 131 MB, several times over.
 
 Label smoothing as in Szegedy et al. 2016, https://arxiv.org/abs/1512.00567: the target distribution is
-(1 - s) on the right word plus s / V on every word.
+(1 - s) on the right word plus s / V on every word. Z-loss as in Chowdhery et al. 2022 ("PaLM"),
+https://arxiv.org/abs/2204.02311, section 5: z log^2 Z, which keeps the normaliser Z of the softmax near one, where
+narrow numbers are exact.
 
 Shape legend: N tokens, M d_model, V vocabulary.
 """
@@ -25,24 +27,28 @@ def projected_cross_entropy(
     weight: Float[Tensor, "V M"],
     targets: Int[Tensor, " N"],
     label_smoothing: float,
+    z_loss: float = 0.0,
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """(sum of the smoothed loss, sum of the plain loss) over the N tokens, in nats; the first can be differentiated."""
+    """(sum of what is minimised, sum of the plain loss) over the N tokens, in nats; the first can be differentiated.
+
+    What is minimised is the smoothed loss and `z_loss` times log^2 Z.
+    """
     with torch.autocast(vectors.device.type, enabled=False):  # it would copy every chunk once more
-        smoothed, plain = _ProjectedCrossEntropy.apply(vectors, weight, targets, label_smoothing)  # type: ignore[no-untyped-call]
-    return smoothed, plain
+        total, plain = _ProjectedCrossEntropy.apply(vectors, weight, targets, label_smoothing, z_loss)  # type: ignore[no-untyped-call]
+    return total, plain
 
 
 class _ProjectedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, vectors: Tensor, weight: Tensor, targets: Tensor, label_smoothing: float
+        ctx: Any, vectors: Tensor, weight: Tensor, targets: Tensor, label_smoothing: float, z_loss: float
     ) -> tuple[Tensor, Tensor]:
         needs_gradient = any(ctx.needs_input_grad[:2])
         cast, mean_weight = weight.to(vectors.dtype), weight.mean(0)
         to_vectors = torch.empty_like(vectors) if needs_gradient else None
         to_weight = torch.zeros_like(weight) if needs_gradient else None
         exact = torch.promote_types(vectors.dtype, torch.float32)
-        smoothed, plain = (vectors.new_zeros((), dtype=exact) for _ in range(2))
+        total, plain = (vectors.new_zeros((), dtype=exact) for _ in range(2))
         for start in range(0, len(vectors), CHUNK):
             rows = slice(start, start + CHUNK)
             chunk, right = vectors[rows], targets[rows, None]
@@ -54,9 +60,13 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             plain += loss
             # The mean logit is one product with the mean word.
             mean_loss = normaliser.sum() - (chunk.to(exact) @ mean_weight).sum() if label_smoothing else 0.0
-            smoothed += (1 - label_smoothing) * loss + label_smoothing * mean_loss
+            total += (1 - label_smoothing) * loss + label_smoothing * mean_loss
+            if z_loss:
+                total += z_loss * normaliser.square().sum()
             if to_vectors is None or to_weight is None:
                 continue
+            if z_loss:  # d log Z / d logits are the probabilities
+                probabilities *= 1 + 2 * z_loss * normaliser[:, None]
             each = torch.arange(len(chunk), device=vectors.device)
             probabilities[each, right.squeeze(1)] -= 1 - label_smoothing
             gradient = probabilities.to(vectors.dtype)
@@ -67,11 +77,11 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             to_weight -= label_smoothing / len(weight) * vectors.sum(0, dtype=exact)
         ctx.save_for_backward(to_vectors, to_weight)
         ctx.mark_non_differentiable(plain)
-        return smoothed, plain
+        return total, plain
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         to_vectors, to_weight = ctx.saved_tensors
         scale = gradients[0]
-        return to_vectors * scale.to(to_vectors.dtype), to_weight * scale, None, None
+        return to_vectors * scale.to(to_vectors.dtype), to_weight * scale, None, None, None

@@ -147,7 +147,7 @@ class CausalModel(Trainable):
 
     config: CausalModelConfig
 
-    def forward(self, tokens: Tensor, label_smoothing: float = 0.0) -> Any:
+    def forward(self, tokens: Tensor, label_smoothing: float = 0.0, z_loss: float = 0.0) -> Any:
         """The Loss of tokens [N, 1 + T]: of each after those before it."""
         raise NotImplementedError
 

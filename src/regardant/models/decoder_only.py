@@ -137,10 +137,10 @@ class DecoderOnly(CausalModel):
             self.embedding.table.weight = self.head.weight
         self.dropout_key = share_key(self)
 
-    def forward(self, tokens: Int[Tensor, "N T1"], label_smoothing: float = 0.0) -> Loss:
+    def forward(self, tokens: Int[Tensor, "N T1"], label_smoothing: float = 0.0, z_loss: float = 0.0) -> Loss:
         """Reads tokens[:, :-1] and has to say tokens[:, 1:]."""
         vectors = self._read(tokens[:, :-1])
-        return self.head.loss(vectors.flatten(0, 1), tokens[:, 1:].flatten(), label_smoothing)
+        return self.head.loss(vectors.flatten(0, 1), tokens[:, 1:].flatten(), label_smoothing, z_loss)
 
     def scores(self, tokens: Int[Tensor, "N T"]) -> Float[Tensor, "N T V"]:
         """Logits of the token after each of `tokens`."""

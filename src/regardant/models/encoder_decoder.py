@@ -40,12 +40,18 @@ class EncoderDecoder(Model):
         self.check_lengths()
         self.dropout_key = share_key(self)
 
-    def forward(self, source: Int[Tensor, "B S"], target: Int[Tensor, "B T1"], label_smoothing: float = 0.0) -> Loss:
+    def forward(
+        self,
+        source: Int[Tensor, "B S"],
+        target: Int[Tensor, "B T1"],
+        label_smoothing: float = 0.0,
+        z_loss: float = 0.0,
+    ) -> Loss:
         """Teacher forcing: the decoder reads target[:, :-1] (from SOS on) and has to say target[:, 1:] (to EOS)."""
         vectors = self._decode(source, target[:, :-1])
         said = target[:, 1:]
         real = real_tokens(said)
-        return self.head.loss(vectors[real], said[real], label_smoothing)
+        return self.head.loss(vectors[real], said[real], label_smoothing, z_loss)
 
     def scores(self, source: Int[Tensor, "B S"], target: Int[Tensor, "B T"]) -> Float[Tensor, "B T V"]:
         """Logits of the token after each of `target`, which starts with SOS."""

@@ -18,7 +18,7 @@ class Loss(NamedTuple):
     total: Float[Tensor, ""]
     """What is minimised, summed, in nats. Can be differentiated."""
     plain: Float[Tensor, ""]
-    """The same without smoothing: exp(plain / tokens) is the perplexity."""
+    """The same without smoothing and z-loss: exp(plain / tokens) is the perplexity."""
     tokens: int
     """How many targets were summed."""
 
@@ -37,10 +37,12 @@ class NextToken(nn.Module):
         logits: Tensor = self.logits(nn.functional.linear(vectors, self.weight))
         return logits
 
-    def loss(self, vectors: Float[Tensor, "N M"], targets: Int[Tensor, " N"], label_smoothing: float) -> Loss:
+    def loss(
+        self, vectors: Float[Tensor, "N M"], targets: Int[Tensor, " N"], label_smoothing: float, z_loss: float = 0.0
+    ) -> Loss:
         """Cross-entropy of the targets, without ever holding all N x V logits."""
         device = vectors.device.type
         if torch.is_autocast_enabled(device):
             vectors = vectors.to(torch.get_autocast_dtype(device))
-        total, plain = projected_cross_entropy(vectors, self.weight, targets, label_smoothing)
+        total, plain = projected_cross_entropy(vectors, self.weight, targets, label_smoothing, z_loss)
         return Loss(total, plain, len(targets))

@@ -81,11 +81,17 @@ class OneToOne(Model):
         self.head = NextToken(config.hidden_size, target_vocab_size)
         self.dropout_key = share_key(self)
 
-    def forward(self, source: Int[Tensor, "B S"], target: Int[Tensor, "B T1"], label_smoothing: float = 0.0) -> Loss:
+    def forward(
+        self,
+        source: Int[Tensor, "B S"],
+        target: Int[Tensor, "B T1"],
+        label_smoothing: float = 0.0,
+        z_loss: float = 0.0,
+    ) -> Loss:
         """Says target[:, 1:] (to EOS) whatever target[:, :-1] is."""
         said = target[:, 1:]
         real = real_tokens(said)
-        return self.head.loss(self._vectors(source, said.shape[1])[real], said[real], label_smoothing)
+        return self.head.loss(self._vectors(source, said.shape[1])[real], said[real], label_smoothing, z_loss)
 
     def scores(self, source: Int[Tensor, "B S"], target: Int[Tensor, "B T"]) -> Float[Tensor, "B T V"]:
         """Logits of the token after each of `target`, of which nothing but the length counts."""

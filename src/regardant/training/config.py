@@ -44,6 +44,10 @@ class TrainingConfig(Config):
     label_smoothing: float = Field(0.1, ge=0, lt=1)
     """Share of the target distribution spread over the whole vocabulary."""
 
+    z_loss: float = Field(0.0, ge=0, allow_inf_nan=False)
+    """How much log^2 Z of the softmax over the vocabulary costs a target, so that logits do not drift: PaLM took
+    0.0001. Validation has none of it."""
+
     schedule: ScheduleConfig = LinearConfig()
     """The learning rate over time."""
 

@@ -47,7 +47,7 @@ class Loss(Protocol):
 
     @property
     def plain(self) -> Tensor:
-        """The same without label smoothing."""
+        """Their plain cross-entropy, without label smoothing and z-loss."""
 
 
 class Batch(Protocol):

@@ -49,6 +49,20 @@ def test_its_gradient_equals_finite_differences(monkeypatch, label_smoothing):
 
 
 @smoothings
+def test_z_loss_is_what_autograd_makes_of_logsumexp(monkeypatch, label_smoothing):
+    monkeypatch.setattr(cross_entropy, "CHUNK", 7)
+    vectors, weight, targets = tensors(20, torch.float64)
+    total, plain = projected_cross_entropy(vectors, weight, targets, label_smoothing, z_loss=0.1)
+    of_normalisers = 0.1 * torch.logsumexp(vectors @ weight.T, 1).square().sum()
+    assert of_normalisers > 0.1 * plain
+    expected = reference(vectors, weight, targets, label_smoothing) + of_normalisers
+    assert_close(total, expected, rtol=1e-12, atol=0)
+    assert_close(plain, reference(vectors, weight, targets, 0.0).detach(), rtol=1e-12, atol=0)
+    found = torch.autograd.grad(total * 0.25, (vectors, weight))
+    assert_close(found, torch.autograd.grad(expected * 0.25, (vectors, weight)), rtol=1e-10, atol=1e-12)
+
+
+@smoothings
 def test_the_size_of_a_chunk_changes_nothing(monkeypatch, label_smoothing):
     vectors, weight, targets = tensors(600, torch.float64)
     found = []

@@ -51,7 +51,8 @@ class LanguageModellingJob:
         return self.batches.load(planned)
 
     def loss(self, model: nn.Module, batch: WindowBatch, device: torch.device) -> Loss:
-        loss: Loss = model(batch.tokens.to(device), self.config.training.label_smoothing)
+        training = self.config.training
+        loss: Loss = model(batch.tokens.to(device), training.label_smoothing, training.z_loss)
         return loss
 
     def rehearse_validation(self, device: torch.device) -> None:

@@ -60,7 +60,8 @@ class TranslationJob:
 
     def loss(self, model: nn.Module, batch: PairBatch, device: torch.device) -> Loss:
         batch = batch.to(device)
-        loss: Loss = model(batch.source, batch.target, self.config.training.label_smoothing)
+        training = self.config.training
+        loss: Loss = model(batch.source, batch.target, training.label_smoothing, training.z_loss)
         return loss
 
     def validate(self, model: nn.Module, device: torch.device) -> dict[str, float]:

@@ -125,13 +125,14 @@ def test_validation_is_of_the_whole_text_kept_for_it(prepared):
     assert found["loss"] == pytest.approx(total / (len(tokens) - 1), rel=1e-5)
 
 
-def test_label_smoothing_is_in_the_loss_and_not_in_the_plain_one(prepared):
-    job = prepared("training.label_smoothing=0.2").job
+@pytest.mark.parametrize("more", ["training.label_smoothing=0.2", "training.z_loss=0.1"])
+def test_smoothing_and_z_loss_are_in_the_loss_and_not_in_the_plain_one(prepared, more):
+    job = prepared("training.label_smoothing=0", more).job
     batch = job.load(job.plan(0)[0])
     with torch.no_grad():
-        smoothed, plain = job.loss(job.model, batch, CPU), job.model(batch.tokens)
-    assert float(smoothed.plain) == pytest.approx(float(plain.total), rel=1e-5)
-    assert float(smoothed.total) != pytest.approx(float(plain.total), rel=1e-3)
+        found, plain = job.loss(job.model, batch, CPU), job.model(batch.tokens)
+    assert float(found.plain) == pytest.approx(float(plain.total), rel=1e-5)
+    assert float(found.total) != pytest.approx(float(plain.total), rel=1e-3)
 
 
 # choices

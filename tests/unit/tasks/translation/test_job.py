@@ -53,14 +53,15 @@ def test_every_pair_that_fits_is_in_an_epoch_once(job):
     assert made.batches.too_long == len(pairs) - len(fitting) > 0
 
 
-def test_label_smoothing_is_in_the_loss_and_not_in_the_plain_one(job, trained):
-    made = job("training.label_smoothing=0.2")
+@pytest.mark.parametrize("more", ["training.label_smoothing=0.2", "training.z_loss=0.1"])
+def test_smoothing_and_z_loss_are_in_the_loss_and_not_in_the_plain_one(job, trained, more):
+    made = job("training.label_smoothing=0", more)
     made.model.load_state_dict(trained().translator.model.state_dict())
     batch = made.load(made.plan(0)[0])
     with torch.no_grad():
-        smoothed, plain = made.loss(made.model, batch, CPU), made.model(batch.source, batch.target)
-    assert float(smoothed.plain) == pytest.approx(float(plain.total), rel=1e-5)
-    assert float(smoothed.total) > 1.1 * float(plain.total)
+        found, plain = made.loss(made.model, batch, CPU), made.model(batch.source, batch.target)
+    assert float(found.plain) == pytest.approx(float(plain.total), rel=1e-5)
+    assert float(found.total) > 1.1 * float(plain.total)
 
 
 def test_validation_is_of_all_pairs_whatever_their_batches(job, trained):

@@ -50,6 +50,10 @@ class View:
     key_positions: Int[Tensor, " K"] | None = None
     """Where the keys stand; by default 0, 1, 2 ..."""
 
+    recomputed: bool = False
+    """The backward pass works out again what is seen: a bias that learns is made anew for each layer, since what one
+    layer's backward pass has gone through is of no use to the next one's."""
+
     _made: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     def asks(self) -> frozenset[str]:
@@ -93,11 +97,14 @@ class View:
         """The queries that may see nothing at all, or None if there are none. They mix to zeros."""
         return self._once(("blind", q.shape[-2], k.shape[-2]), lambda: self._blind(q, k))
 
-    def _once(self, name: Hashable, make: Callable[[], Any]) -> Any:
+    def _once(self, name: Hashable, make: Callable[[], Tensor | None]) -> Tensor | None:
         # All layers of a stack share a view: its masks are made once a forward pass.
-        if name not in self._made:
-            self._made[name] = make()
-        return self._made[name]
+        if name in self._made:
+            return self._made[name]
+        made = make()
+        if not (self.recomputed and made is not None and made.requires_grad):
+            self._made[name] = made
+        return made
 
     def _allowed(self, q: Tensor, k: Tensor) -> Tensor | None:
         allowed: Tensor | None = None

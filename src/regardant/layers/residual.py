@@ -4,6 +4,9 @@ pre: x + dropout(sublayer(norm(x))), which trains stably and needs a norm after 
 post: norm(x + dropout(sublayer(x))), the original (Vaswani et al. 2017, section 5.4).
 Xiong et al. 2020, "On layer normalization in the Transformer architecture", https://arxiv.org/abs/2002.04745.
 Without the `x +` (residual: none) depth costs what it costs: an ablation.
+
+What training keeps between the forward and the backward pass is for the stream to say: all (PlainStream), the stream
+between sublayers alone (CheckpointedStream), nothing (TwoStreams).
 """
 
 import contextlib
@@ -14,6 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
+from torch.utils.checkpoint import checkpoint
 
 from regardant.layers.dropout import Dropout
 from regardant.layers.norms import Normalisation, build_norm
@@ -75,6 +79,16 @@ class PlainStream:
         return self.x
 
 
+class CheckpointedStream(PlainStream):
+    """The same, but of a sublayer only its input is kept: the backward pass computes it again.
+
+    Chen et al. 2016, "Training deep nets with sublinear memory cost", https://arxiv.org/abs/1604.06174.
+    """
+
+    def write(self, residual: Residual, sublayer: Sublayer, *others: Tensor) -> None:
+        self.x = checkpoint(residual, self.x, sublayer, *others, use_reentrant=False)
+
+
 class TwoStreams:
     """Two vectors a token, each written from the other: what was before a write can be had from what is after it.
 
@@ -112,10 +126,10 @@ class EagerTwoStreams:
         return (self.written + self.read) / 2
 
 
-def open_stream(kind: ResidualKind, x: Tensor, *, training: bool) -> Stream:
+def open_stream(kind: ResidualKind, x: Tensor, *, training: bool, checkpointing: bool) -> Stream:
     """The stream of a stack that begins with x."""
     if kind != "reversible":
-        return PlainStream(x)
+        return CheckpointedStream(x) if training and checkpointing else PlainStream(x)
     return TwoStreams(x) if training else EagerTwoStreams(x)
 
 

@@ -17,10 +17,10 @@ from regardant.attention import View
 from regardant.layers.feed_forward import build_feed_forward
 from regardant.layers.mixers import build_mixer
 from regardant.layers.multi_head import CrossAttention, ProjectedMemory
-from regardant.layers.residual import Stream, open_stream
+from regardant.layers.residual import Stream
 from regardant.models.base import Vectors
 from regardant.models.config import EncoderDecoderConfig
-from regardant.models.encoder import build_residual, last_norm
+from regardant.models.encoder import build_residual, last_norm, open_stack
 from regardant.positions import Positions
 
 
@@ -136,7 +136,7 @@ class Decoder(nn.Module):
         self.asks_by_position = any(layer.cross_attention.mechanism.reads_positions for layer in self.layers)
         self.final_norm = last_norm(config)
         self.positions = positions
-        self.residual = config.residual
+        self.config = config
 
     def forward(self, x: Float[Tensor, "B T M"], memory: Vectors) -> Float[Tensor, "B T M"]:
         """All positions at once; padding stands at the end, where no real position looks."""
@@ -144,8 +144,7 @@ class Decoder(nn.Module):
         if self.asks_by_position:
             memory_view = replace(memory_view, query_positions=torch.arange(x.shape[1], device=x.device))
         for layer, values in zip(self.layers, memory.of_layers(len(self.layers)), strict=True):
-            # As in the encoder: a bias that learns would outlive its graph in a shared view.
-            layer(stream, replace(view) if self.residual == "reversible" else view, values, memory_view)
+            layer(stream, view, values, memory_view)
         return self.final_norm(stream.close())
 
     def start(self, memory: Vectors, beam_size: int, max_length: int) -> DecoderState:
@@ -167,7 +166,7 @@ class Decoder(nn.Module):
         return self.final_norm(stream.close())
 
     def _open(self, x: Tensor) -> Stream:
-        return open_stream(self.residual, x, training=self.training)
+        return open_stack(self.config, x, training=self.training)
 
     def _view(self) -> View:
-        return View(causal=True, bias=self.positions.shared_bias())
+        return View(causal=True, bias=self.positions.shared_bias(), recomputed=self.config.recomputes)

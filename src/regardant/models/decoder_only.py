@@ -18,10 +18,10 @@ from regardant.attention import ScaledDotProductConfig, View
 from regardant.layers import feed_forward as networks
 from regardant.layers.dropout import share_key
 from regardant.layers.mixers import MixerConfig, build_mixer
-from regardant.layers.residual import Stream, open_stream
+from regardant.layers.residual import Stream
 from regardant.models.base import CausalModel, CausalModelConfig
 from regardant.models.decoder import LayerState, StackState
-from regardant.models.encoder import build_residual, last_norm
+from regardant.models.encoder import build_residual, last_norm, open_stack
 from regardant.models.heads import Loss, NextToken
 from regardant.models.representations.tokens import TokenEmbedding
 from regardant.models.transformer import TransformerConfig
@@ -154,7 +154,7 @@ class DecoderOnly(CausalModel):
     def step(self, tokens: Int[Tensor, "N T"], state: StackState) -> Float[Tensor, "N V"]:
         """Logits of the token after the newest ones of every row; `state` is changed in place."""
         x, view = self.embedding(tokens, start=state.length), self._view()
-        stream = open_stream(self.config.residual, x, training=self.training)
+        stream = open_stack(self.config, x, training=self.training)
         for layer, own in zip(self.layers, state.own, strict=True):
             layer.step(stream, own, view)
         state.length += tokens.shape[1]
@@ -162,14 +162,14 @@ class DecoderOnly(CausalModel):
 
     def _read(self, tokens: Tensor) -> Tensor:
         x, view = self.embedding(tokens), self._view()
-        stream = open_stream(self.config.residual, x, training=self.training)
+        stream = open_stack(self.config, x, training=self.training)
         for layer in self.layers:
             layer(stream, view)
         vectors: Tensor = self.final_norm(stream.close())
         return vectors
 
     def _view(self) -> View:
-        return View(causal=True, bias=self.positions.shared_bias())
+        return View(causal=True, bias=self.positions.shared_bias(), recomputed=self.config.recomputes)
 
     def _initialise(self) -> None:
         for module in self.modules():

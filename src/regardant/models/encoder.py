@@ -6,7 +6,6 @@ Shape legend: B sentences, S source length, M d_model.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -56,28 +55,32 @@ class Encoder(nn.Module):
         self.layers = layers  # type: ignore[assignment]  # a ModuleList does not name its element
         self.final_norm = last_norm(config)
         self.positions = positions
-        self.residual = config.residual
+        self.config = config
 
     def forward(self, x: Float[Tensor, "B S M"], real: Bool[Tensor, "B S"]) -> Float[Tensor, "B S M"]:
         """What the last layer says."""
-        stream, view = self._open(x), View(keys=real, bias=self.positions.shared_bias())
+        stream, view = open_stack(self.config, x, training=self.training), self._view(real)
         for layer in self.layers:
-            # What is computed again is forgotten at once: a bias that learns would outlive its graph in a shared view.
-            layer(stream, replace(view) if self.residual == "reversible" else view)
+            layer(stream, view)
         return self.final_norm(stream.close())
 
     def of_every_layer(self, x: Float[Tensor, "B S M"], real: Bool[Tensor, "B S"]) -> list[Float[Tensor, "B S M"]]:
         """What each layer says, normalised like the last one."""
-        view, said = View(keys=real, bias=self.positions.shared_bias()), []
+        view, said = self._view(real), []
         for layer in self.layers:
-            stream = self._open(x)
+            stream = open_stack(self.config, x, training=self.training)
             layer(stream, view)
             x = stream.close()
             said.append(self.final_norm(x))
         return said
 
-    def _open(self, x: Tensor) -> Stream:
-        return open_stream(self.residual, x, training=self.training)
+    def _view(self, real: Tensor) -> View:
+        return View(keys=real, bias=self.positions.shared_bias(), recomputed=self.config.recomputes)
+
+
+def open_stack(config: TransformerConfig, x: Tensor, *, training: bool) -> Stream:
+    """The stream that the layers of this model write to."""
+    return open_stream(config.residual, x, training=training, checkpointing=config.activation_checkpointing)
 
 
 def build_residual(config: TransformerConfig) -> Residual:

@@ -58,6 +58,10 @@ class TransformerConfig(Config):
     """How a sublayer's output joins its input. none: it replaces it (an ablation). reversible: two streams written
     from each other, so that training keeps no activations between layers."""
 
+    activation_checkpointing: bool = False
+    """In training keep only what goes into each sublayer, and compute the rest again for its gradient: a fraction of
+    the memory for a third more computing. Weights and gradients stay the same."""
+
     positions: PositionsConfig = SinusoidalConfig()
     """Where tokens stand."""
 
@@ -102,6 +106,15 @@ class TransformerConfig(Config):
             raise ValueError("reversible residuals normalise what a sublayer reads: set norm=pre")
         return self
 
+    @model_validator(mode="after")
+    def computes_again_once(self) -> Self:
+        """Reversible residuals do so by themselves."""
+        if self.residual == "reversible" and self.activation_checkpointing:
+            raise ValueError(
+                "reversible residuals keep no activations that activation_checkpointing could forget: choose one"
+            )
+        return self
+
     def require_room_beside_positions(self, max_length: int, *, tied: bool) -> None:
         """Raises ValueError: positions beside a token's vector take numbers from it, and the output has none."""
         width = self.positions.width(self.d_model, max_length)
@@ -121,6 +134,11 @@ class TransformerConfig(Config):
         """How queries, keys and values are cut."""
         each = self.d_model // self.num_heads
         return HeadShape(self.d_model, self.num_heads, self.key_heads, self.key_size or each, self.value_size or each)
+
+    @property
+    def recomputes(self) -> bool:
+        """Whether the backward pass computes sublayers again."""
+        return self.activation_checkpointing or self.residual == "reversible"
 
     @property
     def key_heads(self) -> int:

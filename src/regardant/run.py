@@ -61,7 +61,7 @@ follow(Path(folder), int(rank), int(size), int(port), modules)
 """
 """What the other processes of a training run, with the folder, plugins, and what `lead` adds."""
 
-FREE_OF_WEIGHTS = {"dropout", "embedding_dropout", "feed_forward_dropout"}
+FREE_OF_WEIGHTS = {"dropout", "embedding_dropout", "feed_forward_dropout", "activation_checkpointing"}
 """Of a model: what may change where training goes on from an earlier run."""
 
 TAKEN_OVER = ("model", "tokenizer")
@@ -73,7 +73,7 @@ class Record:
     """What run.yaml holds."""
 
     asked: dict[str, Any]
-    """The configuration as the user gave it."""
+    """The configuration as the user gave it, and the defaults of what this version knows beside."""
     config: TaskConfig
     """With everything chosen."""
     decided: Decisions
@@ -102,10 +102,10 @@ class Record:
         if not (run / "run.yaml").is_file():
             raise RunError(f"{run} is no run, or half written (no run.yaml): train into it first")
         try:
-            content = configuration.read_yaml(run / "run.yaml")
+            content, origin = configuration.read_yaml(run / "run.yaml"), str(run / "run.yaml")
             return cls(
-                asked=content["asked"],
-                config=load_recipe(content["config"], origin=str(run / "run.yaml")),
+                asked=load_recipe(content["asked"], origin=origin).model_dump(mode="json", by_alias=True),
+                config=load_recipe(content["config"], origin=origin),
                 decided=Decisions.from_dict(content["decided"]),
                 fingerprints=content["fingerprints"],
                 plan=content["plan"],

@@ -151,6 +151,34 @@ def test_a_changed_budget_is_in_the_record(own_run, configure):
     assert record.asked["training"]["max_updates"] == record.config.training.max_updates == 22
 
 
+def change_record(run_folder, change):
+    """Do something to what run.yaml holds."""
+    path = run_folder / "run.yaml"
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    change(content)
+    path.write_text(yaml.safe_dump(content), encoding="utf-8")
+
+
+def test_a_run_of_an_older_version_goes_on_though_it_lacks_the_newest_fields(own_run, configure):
+    def age(content):
+        for recipe in (content["asked"], content["config"]):
+            del recipe["training"]["z_loss"], recipe["model"]["activation_checkpointing"]
+
+    change_record(own_run, age)
+    with pytest.raises(ConfigError, match=r"other settings \(training\.z_loss was 0\.0, is 0\.001\)"):
+        run.train(configure("training.z_loss=0.001"), own_run, silent)
+    assert run.train(configure(), own_run, silent).finished
+    assert run.Record.read(own_run).asked["training"]["z_loss"] == 0
+
+
+@pytest.mark.parametrize("part", ["asked", "config"])
+def test_what_a_run_was_begun_with_and_is_no_more_is_told_in_one_line(own_run, configure, part):
+    change_record(own_run, lambda content: content[part]["training"].update(gone=1, batch_tokens=0))
+    with pytest.raises(ConfigError, match=r"run\.yaml.*(gone.*batch_tokens|batch_tokens.*gone)") as told:
+        run.train(configure(), own_run, silent)
+    assert "\n" not in str(told.value)
+
+
 def test_text_that_is_not_what_a_run_began_with_is_refused(own_run, configure):
     content = yaml.safe_load((own_run / "run.yaml").read_text(encoding="utf-8"))
     content["fingerprints"]["train"] = "0" * 64

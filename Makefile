@@ -5,7 +5,8 @@ BIN := .venv/bin
 PEERS := benchmarks/.peers
 
 .PHONY: setup demo test test-slow test-browser check experiments ladder clean
-.PHONY: bench bench-attention bench-training bench-decoding bench-processes bench-profile bench-startup bench-smoke
+.PHONY: bench bench-attention bench-training bench-decoding bench-memory bench-processes bench-profile bench-startup
+.PHONY: bench-smoke
 
 setup: .venv/ready
 
@@ -63,6 +64,9 @@ bench-startup: setup
 
 bench-smoke: setup
 	$(BIN)/python -m benchmarks.smoke
+
+bench-memory: setup
+	$(BIN)/python -m benchmarks.memory $(BENCH)
 
 # Other libraries, each in an environment of its own. JoeyNMT asks for older versions than it needs.
 $(PEERS)/%/ready: benchmarks/peers/%.txt

@@ -1,9 +1,12 @@
 """Before training: what it will cost. Everything but the wall time is exact or measured on the largest batch."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
+from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from regardant.tasks.base import TaskJob
@@ -12,9 +15,6 @@ from regardant.training.devices import memory_guard
 from regardant.training.engine import dry_run
 from regardant.training.probes import HINDRANCE, Decisions, as_one_of
 from regardant.training.reporting import memory
-
-OPTIMIZER_BYTES = 8
-"""Of a parameter: Adam's two running means in float32. They come with the first update."""
 
 OVERHEAD = 1.05
 """Of an update over the forward and backward of its batches (optimizer, average, reading); 1.04 measured on `tiny`."""
@@ -26,7 +26,7 @@ class Plan:
 
     parameters: int
     memory_bytes: int
-    """Peak of all processes, the optimizer's state included."""
+    """Peak of all processes."""
     flops_per_token: float
     """Of one target token with its share of what is read for it, forward and backward."""
     tokens_per_epoch: int
@@ -72,24 +72,30 @@ def tokens_per_second(job: TaskJob, decisions: Decisions, device: torch.device) 
 def plan_training(
     job: TaskJob, training: TrainingConfig, decisions: Decisions, speed: float, device: torch.device, resident: int
 ) -> Plan:
-    """Run the largest batch once, without an update, and reckon the rest. Raises OutOfMemory with advice.
+    """Run the largest batches once, beside all that training holds; reckon the rest. Raises OutOfMemory with advice.
 
     `resident` is what the process held in bytes before the first batch.
     """
     advice = (
         f"lower training.batch_tokens ({training.batch_tokens}) and raise training.accumulate, or take a smaller model"
     )
-    with memory_guard("the largest batch", advice), _autocast(decisions, device):
-        dry_run(job, job.batches.largest(), device)
+    with (
+        memory_guard("the largest batch", advice),
+        _autocast(decisions, device),
+        _as_in_training(job.model, training) as held,
+    ):
+        for batch in job.batches.largest():
+            dry_run(job, batch, device)
         job.rehearse_validation(device)
     parameters = sum(parameter.numel() for parameter in job.model.parameters())
     peak = torch.cuda.max_memory_allocated() if device.type == "cuda" else memory().peak
-    others = (decisions.processes - 1) * (resident + (peak - resident) // decisions.processes)
+    activations = max(0, peak - resident - held)
+    others = (decisions.processes - 1) * (resident + held + activations // decisions.processes)
     tokens, updates_per_epoch = job.target_tokens, job.updates_per_epoch
     updates = training.updates(updates_per_epoch, tokens / updates_per_epoch / speed)
     return Plan(
         parameters=parameters,
-        memory_bytes=peak + others + decisions.processes * OPTIMIZER_BYTES * parameters,
+        memory_bytes=peak + others,
         flops_per_token=_flops_per_token(job, device),
         tokens_per_epoch=tokens,
         tokens_per_second=speed,
@@ -98,6 +104,23 @@ def plan_training(
         epochs=updates / updates_per_epoch,
         padding=job.batches.padding(),
     )
+
+
+@contextmanager
+def _as_in_training(model: nn.Module, training: TrainingConfig) -> Iterator[int]:
+    """With the optimizer's state and the average in place; gives the bytes of these and of the gradients."""
+    learned = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    for parameter in learned:
+        parameter.grad = torch.zeros_like(parameter)
+    optimizers = training.optimizer.build(model)
+    for optimizer in optimizers:
+        optimizer.step()  # along gradients of zero, at rate zero: no weight changes
+    model.zero_grad(set_to_none=True)
+    average = training.averaging.build(model)
+    average.fill(model)
+    states = [state for optimizer in optimizers for state in optimizer.state.values()]
+    held = [*learned, *average.held(), *(tensor for state in states for tensor in state.values())]
+    yield sum(tensor.nbytes for tensor in held)
 
 
 def _flops_per_token(job: TaskJob, device: torch.device) -> float:

@@ -65,9 +65,9 @@ class TrainingWindows:
         """One planned batch as tensors."""
         return _windows(self.tokens, planned, self.context)
 
-    def largest(self) -> NDArray[np.int64]:
-        """The planned batch that takes most memory."""
-        return self.plan(0)[0]
+    def largest(self) -> list[NDArray[np.int64]]:
+        """The planned batches of which one takes most memory: all but the last are alike."""
+        return self.plan(0)[:1]
 
     def middling(self) -> NDArray[np.int64]:
         """A batch of typical length, to time. All are of one."""

@@ -24,8 +24,8 @@ class Batches(Protocol):
     def target_tokens(self) -> int:
         """Of an epoch."""
 
-    def largest(self) -> Any:
-        """The planned batch that takes most memory."""
+    def largest(self) -> Sequence[Any]:
+        """The planned batches of which one takes most memory."""
 
     def middling(self) -> Any:
         """A batch of typical length, to time."""

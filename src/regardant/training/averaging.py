@@ -38,6 +38,13 @@ class Average:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from what `state_dict` gave, for a model with the same parameters."""
 
+    def fill(self, model: nn.Module) -> None:
+        """Hold as much as it ever will."""
+
+    def held(self) -> list[Tensor]:
+        """All that it holds."""
+        return []
+
     def weights(self) -> list[Tensor] | None:
         """The averages in the order of `model.parameters()`, or None when the model's own are to be used."""
         return None
@@ -79,6 +86,9 @@ class ExponentialAverage(Average):
         for mine, saved in zip(self.running, state["running"], strict=True):
             mine.copy_(saved)
 
+    def held(self) -> list[Tensor]:
+        return self.running
+
     def weights(self) -> list[Tensor]:
         return self.running
 
@@ -98,6 +108,13 @@ class LastAverage(Average):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.snapshots.clear()
         self.snapshots.extend(state["snapshots"])
+
+    def fill(self, model: nn.Module) -> None:
+        while len(self.snapshots) < (self.snapshots.maxlen or 0):
+            self.snapshot(model)
+
+    def held(self) -> list[Tensor]:
+        return [tensor for snapshot in self.snapshots for tensor in snapshot]
 
     def weights(self) -> list[Tensor] | None:
         if not self.snapshots:

@@ -1,11 +1,17 @@
 import json
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
 from regardant import run
+from regardant.checks.plan import _as_in_training, plan_training
 from regardant.tasks.translation.task import prepare_training
+from regardant.training.probes import Decisions
+from regardant.training.reporting import memory
+
+CPU = torch.device("cpu")
 
 JSON_KEYS = {
     "parameters",
@@ -87,6 +93,40 @@ def test_the_computing_is_six_flops_a_weight_and_token(tiny_plan):
 def test_memory_holds_at_least_weights_gradients_and_adam(tiny_plan):
     _, planned = tiny_plan
     assert 16 * planned.parameters < planned.memory_bytes < 8 << 30
+
+
+@pytest.mark.parametrize(
+    ("averaging", "floats"), [({"kind": "none"}, 3), ({"kind": "ema"}, 4), ({"kind": "last", "count": 5}, 8)]
+)
+def test_what_training_holds_of_a_model_is_its_gradients_adam_and_the_average(
+    tiny_plan, tiny_config, averaging, floats
+):
+    model = tiny_plan[0].job.model
+    training = tiny_config().training.replaced(averaging=averaging)
+    before = [parameter.detach().clone() for parameter in model.parameters()]
+    with _as_in_training(model, training) as held:
+        parameters = sum(parameter.numel() for parameter in before)
+        assert 0 <= held - 4 * floats * parameters <= 4 * len(before)  # and a count of updates for each of them
+    assert all(map(torch.equal, before, model.parameters()))
+
+
+def test_muon_holds_one_mean_of_a_matrix_where_adam_holds_two(tiny_plan, tiny_config):
+    model, held = tiny_plan[0].job.model, []
+    for kind in ("adamw", "muon"):
+        training = tiny_config().training.replaced(optimizer={"kind": kind})
+        with _as_in_training(model, training) as one:
+            held.append(one)
+    matrices = sum(module.weight.nbytes for module in model.modules() if isinstance(module, torch.nn.Linear))
+    assert held[0] - held[1] == pytest.approx(matrices, rel=0.01)
+
+
+def test_other_processes_hold_the_model_again_and_their_share_of_a_batch(tiny_plan):
+    job, training, decisions = tiny_plan[0].job, tiny_plan[0].config.training, Decisions("float32", "matmul", 2)
+    resident = memory().current
+    alone, both = (
+        plan_training(job, training, replace(decisions, processes=n), 100.0, CPU, resident).memory_bytes for n in (1, 2)
+    )
+    assert 1.5 * alone < both < 2.1 * alone
 
 
 def test_updates_follow_the_budget_that_ends_first(plan):

@@ -88,13 +88,18 @@ class Batches:
         shares = padding_share(self.plan(0), self.source_lengths, self.target_lengths)
         return dict(zip(("source", "target"), shares, strict=True))
 
-    def largest(self) -> Any:
-        """The planned batch that takes most memory: the one with most places on both sides."""
-
-        def places(batch: Any) -> int:
-            return len(batch) * int(self.source_lengths[batch].max() + self.target_lengths[batch].max())
-
-        return max(self.plan(0), key=places)
+    def largest(self) -> list[Any]:
+        """The planned batches of which one takes most memory: with most places in the source, in the target, on both
+        sides, and with most pairs of places, for each of which there is a weight."""
+        planned = self.plan(0)
+        rows = np.array([len(batch) for batch in planned])
+        source, target = (
+            np.array([int(lengths[batch].max()) for batch in planned])
+            for lengths in (self.source_lengths, self.target_lengths)
+        )
+        both = source + target
+        sizes = (rows * source, rows * target, rows * both, rows * both**2)
+        return [planned[number] for number in sorted({int(size.argmax()) for size in sizes})]
 
     def typical(self) -> list[Any]:
         """Three batches to time: of short, of middling and of long pairs."""

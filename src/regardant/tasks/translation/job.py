@@ -92,12 +92,13 @@ class TranslationJob:
         return len(self.validation.kept)
 
     def rehearse_validation(self, device: torch.device) -> None:
-        """What takes most memory in a validation: the largest batch, its loss, room for all its keys, and a token."""
-        batch = self.validation.load(self.validation.largest()).to(device)
-        with torch.inference_mode():
-            self.model(batch.source, batch.target)
-            state = self.model.start(self.model.encode(batch.source), 1, self.config.model.max_length)
-            self.model.step(batch.target[:, :1], state)
+        """What takes most memory in a validation: the largest batches, their loss, room for all their keys, a token."""
+        for planned in self.validation.largest():
+            batch = self.validation.load(planned).to(device)
+            with torch.inference_mode():
+                self.model(batch.source, batch.target)
+                state = self.model.start(self.model.encode(batch.source), 1, self.config.model.max_length)
+                self.model.step(batch.target[:, :1], state)
 
     def _interval(self) -> int:
         """Updates between validations: by counting tokens and not by the clock, so that a run can be repeated."""

@@ -86,10 +86,16 @@ def test_validation_is_of_all_pairs_whatever_their_batches(job, trained):
     assert 0 < numbers["bleu"] < 100
 
 
-def test_the_largest_batch_has_most_places(job):
-    made = job()
-    places = [made.load(planned) for planned in made.plan(0)]
-    largest = made.load(made.batches.largest())
-    assert largest.source.numel() + largest.target[:, 1:].numel() == max(
-        batch.source.numel() + batch.target[:, 1:].numel() for batch in places
-    )
+def test_the_largest_batches_have_most_places_and_most_pairs_of_them(job):
+    made = job("training.batch_tokens=150")
+
+    def sizes(planned):
+        batch = made.load(planned)
+        rows, source, target = len(batch.source), batch.source.shape[1], batch.target.shape[1] - 1
+        return rows * source, rows * target, rows * (source + target), rows * (source + target) ** 2
+
+    largest = made.batches.largest()
+    assert 1 < len(largest) <= 4
+    assert [max(of_one) for of_one in zip(*map(sizes, largest), strict=True)] == [
+        max(of_one) for of_one in zip(*map(sizes, made.plan(0)), strict=True)
+    ]

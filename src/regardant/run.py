@@ -191,6 +191,7 @@ def plan(config: TaskConfig, folder: Path, say: Say) -> tuple[Prepared, Decision
 
 def _plan(config: TaskConfig, folder: Path, say: Say) -> tuple[Prepared, Decisions, Plan]:
     prepared, device = _prepare(config, folder, say), the_device()
+    prepared.config.training.optimizer.build(prepared.job.model)  # the first one loads 70 MB of torch, in each process
     resident = memory().current
     with memory_guard("a batch", "take a smaller model, or lower training.batch_tokens and raise training.accumulate"):
         decisions = _decide(prepared, device)

@@ -90,6 +90,12 @@ def test_the_computing_is_six_flops_a_weight_and_token(tiny_plan):
     assert planned.flops_per_token == pytest.approx(6 * weights / batch.target_tokens, rel=0.15)
 
 
+def test_what_is_computed_again_is_counted_again(tiny_plan, plan):
+    _, again = plan("model.activation_checkpointing=true")
+    # A second forward pass of the layers, not of the vocabulary, up to the last number that the gradient needs.
+    assert 1.1 < again.flops_per_token / tiny_plan[1].flops_per_token < 4 / 3
+
+
 def test_memory_holds_at_least_weights_gradients_and_adam(tiny_plan):
     _, planned = tiny_plan
     assert 16 * planned.parameters < planned.memory_bytes < 8 << 30

@@ -9,7 +9,7 @@ from torch import nn
 
 from regardant.data.text import EncodedText
 from regardant.data.windows import TrainingWindows, WindowBatch
-from regardant.evaluation.language import score_text
+from regardant.evaluation.language import BATCH_TOKENS, score_text
 from regardant.models import CausalModel
 from regardant.models.heads import Loss
 from regardant.tasks.language_modelling.config import LanguageModellingConfig
@@ -56,7 +56,8 @@ class LanguageModellingJob:
         return loss
 
     def rehearse_validation(self, device: torch.device) -> None:
-        """Validation takes less than a training batch of the same model: nothing to rehearse."""
+        """Its first batch, which may be larger than those of training."""
+        score_text(self.model, self.text.tokens["validation"][: BATCH_TOKENS + 1], 2, device)
 
     def validate(self, model: nn.Module, device: torch.device) -> dict[str, float]:
         """Loss in nats a token, perplexity and bits a character of the whole validation text."""

@@ -9,6 +9,7 @@ RUN/metrics.jsonl        every number of training
 RUN/checkpoints/         what resuming needs
 RUN/data/                the text and its tokens
 RUN/evaluation/          scores, and what they are of
+RUN/measures/            its attention in numbers
 RUN/engines/             the model as other programs decode it
 """
 
@@ -45,6 +46,7 @@ from regardant.training.reporting import memory
 
 if TYPE_CHECKING:
     from regardant.tasks.translation.inspection import Inspection
+    from regardant.tasks.translation.measures import Measures
     from regardant.tasks.translation.translator import Translation, Translator
 
 BUDGET = ("max_minutes", "max_updates", "max_epochs", "patience", "keep_checkpoints", "checkpoint_minutes")
@@ -150,6 +152,10 @@ class Run:
     def inspect(self, text: str, target: str | None = None, **generation: Any) -> "Inspection":
         """What the model does with a sentence and its translation: its own one, if none is given."""
         return self._verb("inspect")(text, target, **generation)
+
+    def measure(self, *, data: Sequence[Path] = (), treebank: Path | None = None) -> "Measures":
+        """Its attention in numbers, over validation pairs or those in files. All is kept in RUN/measures."""
+        return self._verb("measure")(data, treebank)
 
     def stream(self, prompt: str, *, sample: int = 0, seed: int = 0, **generation: Any) -> Iterator[str]:
         """The prompt and the text that `generate` goes on with as that sample, piece by piece as it is drawn."""

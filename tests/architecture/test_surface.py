@@ -22,6 +22,7 @@ VERBS = [
     "export",
     "generate",
     "inspect",
+    "measure",
     "plan",
     "recipes",
     "train",

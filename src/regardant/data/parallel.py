@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b, sha256
-from itertools import chain, compress, islice
+from itertools import chain, compress, islice, zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal, Self
@@ -22,7 +22,15 @@ from pydantic import Field, model_validator
 
 from regardant.config import Config
 from regardant.data.cleaning import CleaningConfig, CleaningReport, Dropped, Pair, Reason, clean
-from regardant.data.readers import Fault, Record, is_table_file, read_dataset, read_table, read_text_files
+from regardant.data.readers import (
+    Fault,
+    Record,
+    is_table_file,
+    read_dataset,
+    read_lines,
+    read_table,
+    read_text_files,
+)
 from regardant.errors import DataError
 
 if TYPE_CHECKING:
@@ -163,6 +171,10 @@ class PairsConfig(Pairs):
     cleaning: CleaningConfig = CleaningConfig()
     """Which training pairs are left out."""
 
+    links: str | None = None
+    """Word alignments of the training text, for `alignment_guidance`: a file with a line a pair, `0-0 1-2`, source
+    first, counted from 0 in words between white space, as aligners write them."""
+
     @model_validator(mode="after")
     def _sizes_are_for_splitting_off(self) -> Self:
         for name, given, size in (
@@ -191,6 +203,31 @@ class PairsConfig(Pairs):
             ranks = array("Q")
             _write_arrow(cleaned, _ranked(train, seed, ranks))
             return Splits.write(folder, {**sets, **self._split_off(cleaned, ranks, report)}, report)
+
+    def training_links(self, pairs: Iterable[Pair]) -> Iterator[str]:
+        """The line of `links` for each of these pairs, which are some of the training text's in its order.
+
+        Raises DataError where the file has not a line a pair.
+        """
+        linked = self._linked()
+        for wanted in pairs:
+            line = next((line for pair, line in linked if pair == wanted), None)
+            if line is None:
+                raise DataError(f"{self} is not the text that the run was begun with: restore it, or begin anew")
+            yield line
+        for _ in linked:  # to the end, so that the lengths are compared
+            pass
+
+    def _linked(self) -> Iterator[tuple[tuple[str | Fault, str | Fault], str]]:
+        root = Path(self.root).expanduser()
+        path = root / str(self.links)
+        for number, (record, line) in enumerate(zip_longest(self.records(root), read_lines(path)), 1):
+            if record is None or line is None:
+                fewer = path if line is None else self
+                raise DataError(
+                    f"{path} must have a line for each pair of {self}, but {fewer} ends before line {number:,}"
+                )
+            yield (record.source, record.target), line
 
     def _training_pairs(self, records: Iterator[Record], report: CleaningReport) -> Iterator[Pair]:
         yield from clean(records, self.cleaning, report)

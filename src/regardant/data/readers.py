@@ -114,6 +114,19 @@ def read_text(path: Path) -> Iterator[str]:
     return _pieces(path)
 
 
+def read_lines(path: Path) -> Iterator[str]:
+    """The lines of a file, plain, .gz or .zst. Raises DataError as `read_text`."""
+    _require_file(path)
+    return (_decoded(path, number, raw) for number, raw in enumerate(_lines(path), 1))
+
+
+def _decoded(path: Path, number: int, raw: bytes) -> str:
+    text = _decode(raw)
+    if isinstance(text, Fault):
+        raise DataError(f"{path} line {number:,} is not valid UTF-8: mend the line")
+    return text
+
+
 def _require_file(path: Path) -> None:
     if path.is_dir():
         raise DataError(f"{path} is a folder, where a file of sentences is needed; name a file in it")

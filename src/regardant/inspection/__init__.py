@@ -1,4 +1,4 @@
-"""Look into a model, and intervene in it, at named places. Gives data, knows no picture.
+"""Look into a model, and intervene in it, at named places; and measure what its attention does. Knows no picture.
 
 with capture(model, "*.weights") as records:
     model.scores(source, target)
@@ -6,8 +6,39 @@ records["decoder.layers.0.cross_attention.weights"][0]    # [B, H, T, S]
 """
 
 from regardant.inspection.capture import capture
+from regardant.inspection.dependencies import RelationScore, relation_scores
+from regardant.inspection.explanations import Explanation, agreement, explain
+from regardant.inspection.heads import Attended, HeadMeasures, jensen_shannon, measure_heads
+from regardant.inspection.importance import HeadImportance, head_importance
 from regardant.inspection.interventions import EditRow, MaskKey, Patch, ScaleHead, intervene
-from regardant.inspection.places import place_names
+from regardant.inspection.lens import LensReading, logit_lens
+from regardant.inspection.places import attention_kinds, place_names
 from regardant.inspection.records import Records
+from regardant.inspection.rollout import flow, rollout
 
-__all__ = ["EditRow", "MaskKey", "Patch", "Records", "ScaleHead", "capture", "intervene", "place_names"]
+__all__ = [
+    "Attended",
+    "EditRow",
+    "Explanation",
+    "HeadImportance",
+    "HeadMeasures",
+    "LensReading",
+    "MaskKey",
+    "Patch",
+    "Records",
+    "RelationScore",
+    "ScaleHead",
+    "agreement",
+    "attention_kinds",
+    "capture",
+    "explain",
+    "flow",
+    "head_importance",
+    "intervene",
+    "jensen_shannon",
+    "logit_lens",
+    "measure_heads",
+    "place_names",
+    "relation_scores",
+    "rollout",
+]

@@ -15,6 +15,7 @@ found by what they are, so that a model of a user's own, made of the package's p
 A recurrent decoder asks step by step, and any decoder does so while it writes: each step is a call of its own.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -111,6 +112,20 @@ def sites(model: nn.Module) -> list[Site]:
 def place_names(model: nn.Module) -> list[str]:
     """The names of all places of a model."""
     return [f"{site.name}.{quantity}" for site in sites(model) for quantity in site.quantities]
+
+
+def kind_of(attention: str) -> str:
+    """The name of an attention without its layer: `decoder.layers.1.cross_attention` is a `decoder.cross_attention`."""
+    return re.sub(r"(\.layers)?\.\d+", "", attention)
+
+
+def attention_kinds(model: nn.Module) -> dict[str, list[str]]:
+    """The names of a model's attentions by their kind, each kind's in the order of its layers."""
+    kinds: dict[str, list[str]] = {}
+    for site in sites(model):
+        if "weights" in site.quantities:
+            kinds.setdefault(kind_of(site.name), []).append(site.name)
+    return kinds
 
 
 def choose(model: nn.Module, patterns: str | Sequence[str]) -> list[tuple[Site, tuple[str, ...]]]:

@@ -31,6 +31,9 @@ class GrammarConfig(Config):
     heldout_size: int = Field(1000, gt=0)
     """Pairs that hold an adjective and noun, or a verb, tense and negation, that never meet in training."""
 
+    links: Literal["gold"] | None = None
+    """gold: keep the gold alignments of the training pairs too, for `alignment_guidance`."""
+
     def read(self, folder: Path, seed: int) -> Splits:
         """Write the corpus and open it."""
         from regardant.data.grammar import corpus
@@ -45,7 +48,8 @@ class GrammarConfig(Config):
         evaluated = {"validation": written.validation, "test": written.test, "heldout": written.heldout}
         links = folder.with_name(LINKS_FOLDER)
         links.mkdir(parents=True, exist_ok=True)
-        for name, pairs in evaluated.items():
+        linked = {**evaluated, "train": written.train} if self.links == "gold" else evaluated
+        for name, pairs in linked.items():
             lines = (" ".join(f"{source}-{target}" for source, target in sorted(pair.links)) for pair in pairs)
             (links / f"{name}.links").write_text("".join(line + "\n" for line in lines), encoding="ascii")
         report = CleaningReport(read=self.train_size, kept=self.train_size)

@@ -19,6 +19,7 @@ from regardant.data.words import words
 from regardant.evaluation.alignment import (
     NO_WORD,
     Link,
+    Span,
     alignment_error_rate,
     choose_threshold,
     extract_links,
@@ -86,6 +87,15 @@ def choose_alignment(attention: Sequence[NDArray[Any]], gold: Sequence[Set[Link]
     return best
 
 
+def error_rates(attention: Sequence[NDArray[Any]], gold: Sequence[Set[Link]]) -> NDArray[np.float64]:
+    """The error rate of each target word's heaviest source word, by shift, layer and head, the last the mean of the
+    others: [2, L, H + 1]."""
+    rates = np.empty(attention[0].shape[:3])
+    for place in np.ndindex(rates.shape):
+        rates[place] = alignment_error_rate([extract_links(pair[place]) for pair in attention], gold)
+    return rates
+
+
 def links_by(choice: AlignmentChoice, attention: Sequence[NDArray[Any]]) -> list[set[Link]]:
     """The links of pairs as `word_attention` gives them."""
     return [extract_links(pair[int(choice.shift), choice.layer, choice.head], choice.threshold) for pair in attention]
@@ -102,8 +112,13 @@ def _between_words(weights: NDArray[Any], translator: Translator, source: str, t
     )
 
 
-def words_of_tokens(tokenizer: Tokenizer, text: str) -> list[int]:
-    """The word of every token, EOS last."""
+def words_of_tokens(tokenizer: Tokenizer, text: str, spans: Sequence[Span] | None = None) -> list[int]:
+    """The word of every token, EOS last; `spans` are where the words stand, if others than `data.words` finds."""
     # Of the text as it was given, as gold links count: normalised, an unknown word is the three words < unk >.
-    spans = [(word.start, word.end) for word in words(text)]
+    spans = spans_of_words(text) if spans is None else spans
     return [*word_of_token(tokenizer.backend.encode(text).offsets, spans), NO_WORD]
+
+
+def spans_of_words(text: str) -> list[Span]:
+    """Where the words of `data.words` stand."""
+    return [(word.start, word.end) for word in words(text)]

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import torch
 from pydantic import Field, model_validator
 
+from regardant.config import Config
 from regardant.data.grammar.config import GrammarConfig
 from regardant.data.parallel import PairsConfig
 from regardant.data.tokenizers import TokenizerConfig
@@ -17,10 +18,24 @@ from regardant.models import EncoderDecoderConfig, ModelConfig
 from regardant.tasks.base import Prepared, Report, Say, TaskConfig, Trained
 
 
+class AlignmentGuidance(Config):
+    """One head of the cross-attention is taught word alignments beside its work (Garg et al. 2019,
+    https://arxiv.org/abs/1909.02074, section 4.2): the loss is that of the words + weight x that of the alignments."""
+
+    weight: float = Field(0.05, gt=0)
+    """Of the alignments' cross-entropy, in nats a token."""
+
+    layer: int = -1
+    """Of the decoder, counted from 0; -1 is the last, -2 the one below it."""
+
+    head: int = Field(0, ge=0)
+    """Of that layer."""
+
+
 class TranslationConfig(TaskConfig):
     """From sentence pairs to a translator."""
 
-    verbs: ClassVar[tuple[str, ...]] = ("translate", "score", "evaluate", "compare", "export", "inspect")
+    verbs: ClassVar[tuple[str, ...]] = ("translate", "score", "evaluate", "compare", "export", "inspect", "measure")
 
     task: Literal["translation"] = "translation"
     """What is learned."""
@@ -33,6 +48,9 @@ class TranslationConfig(TaskConfig):
 
     model: ModelConfig = EncoderDecoderConfig()
     """What reads and writes."""
+
+    alignment_guidance: AlignmentGuidance | None = None
+    """Whether a head is taught the alignments that data.links gives. By default none is, and none are read."""
 
     generation: GenerationConfig = GenerationConfig()
     """How it writes."""
@@ -48,6 +66,25 @@ class TranslationConfig(TaskConfig):
                 "model.tie_embeddings is 'all', which needs one vocabulary, but tokenizer.joint is false: "
                 "set model.tie_embeddings=target or tokenizer.joint=true"
             )
+        return self
+
+    @model_validator(mode="after")
+    def guidance_has_its_links(self) -> Self:
+        """Alignments are given where a head is taught them, and nowhere else."""
+        links = getattr(self.data, "links", None)
+        if self.alignment_guidance is None:
+            if links is not None:
+                raise ValueError(
+                    "data.links are for alignment_guidance: set alignment_guidance.weight=0.05 or leave them out"
+                )
+            return self
+        if links is None:
+            raise ValueError(
+                "alignment_guidance needs alignments of the training text: set data.links to a file of them, or of the "
+                "embedded grammar to gold"
+            )
+        if getattr(self.model, "residual", None) == "reversible":
+            raise ValueError("alignment_guidance looks at weights that reversible residuals forget: choose one")
         return self
 
     def prepare(self, run: Path, say: Say) -> Prepared:

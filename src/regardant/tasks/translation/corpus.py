@@ -13,6 +13,7 @@ from regardant.data.tokenizers import Tokenizers
 from regardant.errors import DataError
 from regardant.tasks.translation.choices import count_words, vocab_size_for
 from regardant.tasks.translation.config import TranslationConfig
+from regardant.tasks.translation.training_links import TrainingLinks, read_links
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,8 @@ class Corpus:
     tokenizers: Tokenizers
     train: EncodedPairs
     validation: EncodedPairs
+    links: TrainingLinks | None = None
+    """Word alignments of the training pairs, where a head is taught them."""
 
 
 def prepare(config: TranslationConfig, run: Path, say: Callable[[str], None]) -> Corpus:
@@ -42,7 +45,9 @@ def prepare(config: TranslationConfig, run: Path, say: Callable[[str], None]) ->
     for name, dataset in (("train", splits.train), ("validation", splits.validation)):
         path = folder / "tokens" / name
         encoded.append(EncodedPairs.load(path) if path.is_dir() else EncodedPairs.build(dataset, tokenizers, path))
-    return Corpus(splits, tokenizers, *encoded)
+    links = None if config.alignment_guidance is None else read_links(config.data, splits, text)
+    train, validation = encoded
+    return Corpus(splits, tokenizers, train, validation, links)
 
 
 class Batches:

@@ -6,7 +6,6 @@ tokens that are read, and cross-attention is from tokens that are written.
 """
 
 import json
-import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +21,7 @@ from regardant.errors import ConfigError, DataError, RunError
 from regardant.evaluation.alignment import NO_WORD
 from regardant.generation.config import GenerationConfig
 from regardant.inspection import Records, capture
+from regardant.inspection.places import kind_of
 from regardant.pictures import AttentionPicture, attention_page, head_grid_svg, heat_map_svg, in_notebook, png
 from regardant.tasks.translation.alignment import words_of_tokens
 from regardant.tasks.translation.translator import Translator
@@ -73,8 +73,7 @@ class Inspection:
         for place in self.records:
             site, _, quantity = place.rpartition(".")
             if quantity == "weights":
-                kind = re.sub(r"(\.layers)?\.\d+", "", site)
-                layers.setdefault(kind, []).append(self.records.whole(place)[0].numpy())
+                layers.setdefault(kind_of(site), []).append(self.records.whole(place)[0].numpy())
         return [self._picture(kind, np.stack(weights)) for kind, weights in layers.items()]
 
     def page(self) -> str:

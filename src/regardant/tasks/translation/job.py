@@ -15,6 +15,7 @@ from regardant.models import Model
 from regardant.models.heads import Loss
 from regardant.tasks.translation.config import TranslationConfig
 from regardant.tasks.translation.corpus import Batches, Corpus
+from regardant.tasks.translation.guidance import Guidance
 
 DECODING_COST = 3.0
 """What a token costs to validate, with its greedy decoding, in training tokens: 2.6 on Multi30k and two cores."""
@@ -36,6 +37,9 @@ class TranslationJob:
         validation_tokens = min(VALIDATION_TOKENS, 2 * batch_tokens)
         self.validation = Batches(corpus.validation, batch_tokens=validation_tokens, max_length=max_length, seed=seed)
         self.validate_every = config.training.validate_every or self._interval()
+        self.guidance: Guidance | None = None
+        if config.alignment_guidance is not None:
+            self.guidance = Guidance(config.alignment_guidance, corpus, model)
 
     @property
     def target_tokens(self) -> int:
@@ -56,13 +60,17 @@ class TranslationJob:
         return self.batches.plan(epoch)
 
     def load(self, planned: Any) -> PairBatch:
-        return self.batches.load(planned)
+        batch = self.batches.load(planned)
+        return batch if self.guidance is None else self.guidance.batch(batch, self.batches.kept[planned])
 
     def loss(self, model: nn.Module, batch: PairBatch, device: torch.device) -> Loss:
         batch = batch.to(device)
-        training = self.config.training
-        loss: Loss = model(batch.source, batch.target, training.label_smoothing, training.z_loss)
-        return loss
+
+        def run() -> Loss:
+            loss: Loss = model(batch.source, batch.target, self.config.training.label_smoothing)
+            return loss
+
+        return run() if self.guidance is None else self.guidance.loss(batch, run)
 
     def validate(self, model: nn.Module, device: torch.device) -> dict[str, float]:
         """Loss in nats a token without smoothing, perplexity, and BLEU of greedy translations."""

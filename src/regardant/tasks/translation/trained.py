@@ -8,8 +8,11 @@ from typing import Any
 import torch
 
 from regardant import config as configuration
+from regardant.data.grammar.config import gold_links
 from regardant.data.parallel import MARKER, Splits
+from regardant.data.treebank import read_treebank
 from regardant.errors import ConfigError, RunError
+from regardant.evaluation.alignment import parse_links
 from regardant.generation.config import GenerationConfig
 from regardant.models import Model
 from regardant.tasks.base import Say
@@ -23,6 +26,7 @@ from regardant.tasks.translation.evaluation import (
     told,
 )
 from regardant.tasks.translation.inspection import Inspection, inspect_pair
+from regardant.tasks.translation.measures import Measured, Measures, measure
 from regardant.tasks.translation.pictures import lecture_drawing, lecture_page, lecture_pictures
 from regardant.tasks.translation.task import load_translator
 from regardant.tasks.translation.translator import Translation
@@ -50,6 +54,25 @@ class TrainedTranslator:
     def inspect(self, text: str, target: str | None = None, **generation: Any) -> Inspection:
         """What the model does with a sentence and its translation: its own one, if none is given."""
         return inspect_pair(self.translator, text, target, self.generation(**generation))
+
+    def measure(self, data: Sequence[Path] = (), treebank: Path | None = None) -> Measures:
+        """Its attention in numbers, over the run's validation pairs or those in files, and over the sentences of a
+        treebank. All is kept in RUN/measures."""
+        parsed = None if treebank is None else read_treebank(treebank)
+        found = measure(self.translator, self._pairs_to_measure(data), parsed)
+        found.save(self.folder / "measures")
+        return found
+
+    def _pairs_to_measure(self, data: Sequence[Path]) -> Measured:
+        if data:
+            given = read_test_set(data)
+            return Measured(given.name, given.sources, given.references)
+        text = self.folder / "data" / "text"
+        if not (text / MARKER).is_file():
+            raise RunError(f"{self.folder} holds no validation text: give some with --data")
+        pairs, gold = Splits.load(text).validation, gold_links(text, "validation")
+        links = None if gold is None else [parse_links(line) for line in gold]
+        return Measured("validation", list(pairs["source"]), list(pairs["target"]), links)
 
     def export(self, to: str, folder: Path, quantization: str) -> None:
         """Write the model to a new folder in another program's format."""

@@ -1,0 +1,38 @@
+"""The verb that measures attention."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regardant.cli.lines import print_json, say
+from regardant.cli.options import AsJson, RunFolder, app
+
+PAIRS_HELP = """Other pairs than the run's validation set, without gold alignments. As for `evaluate`: a file of
+sentences and one of their translations, or a table."""
+
+
+@app.command()
+def measure(
+    run: RunFolder,
+    data: Annotated[list[Path] | None, typer.Option(metavar="FILE", help=PAIRS_HELP)] = None,
+    treebank: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Sentences of the source language with their dependency trees (.conllu, also .gz): "
+            "which heads follow which relations.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure what each head of attention does. Where it looks, what it is worth, whether it explains, aligns words or
+    follows grammar; over the first pairs of the validation set. What was measured is kept in RUN/measures."""
+    from regardant.run import load
+
+    found = load(run).measure(data=data or (), treebank=treebank)
+    if as_json:
+        print_json(found.as_dict())
+    else:
+        print("\n".join(found.lines()))
+    say(f"kept in {run / 'measures'}")

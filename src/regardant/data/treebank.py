@@ -1,0 +1,102 @@
+"""Sentences with their dependency trees, read from a treebank in CoNLL-U.
+
+The format is of Universal Dependencies, https://universaldependencies.org/format.html. The text is put together of the
+forms, so that every word has its place in it; the words of a contraction that does not split at its letters (French
+`du`, of `de` and `le`) all have the contraction's place.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
+from pathlib import Path
+
+from regardant.data.readers import read_lines
+from regardant.errors import DataError
+
+ROOT = -1
+"""The governor of the word that has none."""
+
+COLUMNS = 10
+FORM, GOVERNOR, RELATION, MISC = 1, 6, 7, 9
+
+
+@dataclass
+class ParsedSentence:
+    """Words, and for each the word that governs it."""
+
+    text: str = ""
+    words: list[str] = field(default_factory=list)
+    spans: list[tuple[int, int]] = field(default_factory=list)
+    """Of each word in the text: (start, end) in characters."""
+    governors: list[int] = field(default_factory=list)
+    """Counted from 0; ROOT for a word that has none."""
+    relations: list[str] = field(default_factory=list)
+    """Each word's to its governor: nsubj, obj, ..."""
+
+
+def read_treebank(path: Path) -> Iterator[ParsedSentence]:
+    """The sentences of a .conllu file, plain, .gz or .zst. Raises DataError for a file that is none."""
+    start, block = 1, []
+    for number, line in enumerate(read_lines(path), 1):
+        if line.strip():
+            block.append(line)
+            continue
+        yield from _sentences(block, path, start)
+        start, block = number + 1, []
+    yield from _sentences(block, path, start)
+
+
+def _sentences(block: list[str], path: Path, start: int) -> Iterator[ParsedSentence]:
+    """The one of these lines, if they hold one."""
+    rows = [_row(line, path, number) for number, line in enumerate(block, start) if not line.startswith("#")]
+    words = [row for row in rows if row.cells[0].isdigit()]
+    if not words:
+        return
+    sentence = ParsedSentence(relations=[row.cells[RELATION] for row in words])
+    for row in rows:
+        first, _, last = row.cells[0].partition("-")
+        form = row.cells[FORM]
+        if last:
+            parts = [word.cells[FORM] for word in words[int(first) - 1 : int(last)]]
+        elif first.isdigit() and int(first) > len(sentence.spans):
+            parts = [form]
+        else:  # a word of a contraction, which has its place; or an empty node (8.1), which nobody wrote
+            continue
+        sentence.spans += _places(form, parts, len(sentence.text))
+        sentence.words += parts
+        sentence.text += form if "SpaceAfter=No" in row.cells[MISC].split("|") else f"{form} "
+    sentence.governors = [_governor(row, len(words), path) for row in words]
+    sentence.text = sentence.text.rstrip(" ")
+    yield sentence
+
+
+@dataclass(frozen=True)
+class _Row:
+    number: int
+    cells: list[str]
+
+
+def _row(line: str, path: Path, number: int) -> _Row:
+    cells = line.split("\t")
+    if len(cells) != COLUMNS:
+        raise DataError(
+            f"{path} line {number:,} has {len(cells)} columns between tabs, CoNLL-U has {COLUMNS}: give a treebank"
+        )
+    return _Row(number, cells)
+
+
+def _governor(row: _Row, num_words: int, path: Path) -> int:
+    given = row.cells[GOVERNOR]
+    if not given.isdigit() or int(given) > num_words:
+        raise DataError(
+            f"{path} line {row.number:,}: the governor is {given!r}, of {num_words} words: give a number, 0 for none"
+        )
+    return int(given) - 1 if int(given) else ROOT
+
+
+def _places(form: str, parts: list[str], start: int) -> list[tuple[int, int]]:
+    """Where the words of a form stand, one after the other if together they are the form."""
+    if "".join(parts) != form:
+        return [(start, start + len(form))] * len(parts)
+    ends = list(accumulate(map(len, parts), initial=start))
+    return list(pairwise(ends))

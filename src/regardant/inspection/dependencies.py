@@ -1,0 +1,99 @@
+"""Which heads follow which grammatical relations: attention between words held to a treebank.
+
+A head says which word governs a dependent in one of two ways: the other word that the dependent gives most weight, or
+the other word that gives the dependent most weight. For each relation the best head and way is chosen on every other
+sentence and scored on those between, and so is the best fixed offset, which is what a head that only looks at a
+neighbour can reach (Voita et al. 2018, https://arxiv.org/abs/1805.10163, section 5.2; Clark et al. 2019,
+https://arxiv.org/abs/1906.04341, section 4.2, who choose and score on the same sentences).
+
+Shape legend: L layers, H heads, V words.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from regardant.data.treebank import ROOT, ParsedSentence
+
+Way = Literal["dependent to governor", "governor to dependent"]
+
+WAYS: tuple[Way, ...] = ("dependent to governor", "governor to dependent")
+"""Whose weights are asked: the dependent's for its governor, or the governors' for the dependent."""
+
+
+@dataclass(frozen=True)
+class RelationScore:
+    """How well one head knows one relation."""
+
+    relation: str
+    """As the treebank names it: nsubj, obj, det, ..."""
+    count: int
+    """Dependents that were scored."""
+    layer: int
+    head: int
+    way: Way
+    accuracy: float
+    """The share of dependents whose governor it names."""
+    offset: int
+    """Where the governor most often stands, seen from the dependent."""
+    baseline: float
+    """The share of dependents whose governor stands there."""
+
+
+@dataclass
+class _Tally:
+    """What one half of the sentences says of a relation."""
+
+    right: Tensor = field(default_factory=lambda: torch.zeros(()))
+    """[ways, L, H]"""
+    offsets: Counter[int] = field(default_factory=Counter)
+
+    @property
+    def count(self) -> int:
+        return self.offsets.total()
+
+
+def relation_scores(sentences: Iterable[tuple[ParsedSentence, Tensor]]) -> list[RelationScore]:
+    """The best head of each relation, given sentences with attention between their words [L, H, V, V].
+
+    Relations that do not occur in both halves are left out; the most frequent come first.
+    """
+    halves: tuple[dict[str, _Tally], dict[str, _Tally]] = defaultdict(_Tally), defaultdict(_Tally)
+    for number, (sentence, weights) in enumerate(sentences):
+        _count(sentence, weights, halves[number % 2])
+    chosen_on, scored_on = halves
+    scores = [_score(name, chosen_on[name], scored_on[name]) for name in chosen_on if name in scored_on]
+    return sorted(scores, key=lambda score: (-score.count, score.relation))
+
+
+def _count(sentence: ParsedSentence, weights: Tensor, tallies: dict[str, _Tally]) -> None:
+    own = torch.eye(weights.shape[-1], dtype=torch.bool)
+    others = weights.masked_fill(own, -1)  # no word governs itself
+    named = torch.stack([others.argmax(-1), others.argmax(-2)])  # [ways, L, H, V]
+    has_tokens = weights.sum((0, 1, 2)) + weights.sum((0, 1, 3)) > 0
+    for word, (governor, relation) in enumerate(zip(sentence.governors, sentence.relations, strict=True)):
+        if governor == ROOT or not (has_tokens[word] and has_tokens[governor]):
+            continue
+        tally = tallies[relation]
+        tally.right = tally.right + (named[..., word] == governor)
+        tally.offsets[governor - word] += 1
+
+
+def _score(relation: str, chosen_on: _Tally, scored_on: _Tally) -> RelationScore:
+    way, layer, head = (int(index) for index in torch.unravel_index(chosen_on.right.argmax(), chosen_on.right.shape))
+    ((offset, _),) = chosen_on.offsets.most_common(1)
+    count = scored_on.count
+    return RelationScore(
+        relation=relation,
+        count=count,
+        layer=layer,
+        head=head,
+        way=WAYS[way],
+        accuracy=float(scored_on.right[way, layer, head]) / count,
+        offset=offset,
+        baseline=scored_on.offsets[offset] / count,
+    )

@@ -1,0 +1,25 @@
+"""How far two orders agree, by SciPy. None where one of the two orders nothing: fewer than two values, or all alike."""
+
+from torch import Tensor
+
+
+def spearman(one: Tensor, other: Tensor) -> float | None:
+    """Spearman's rho of the values of two tensors of one shape."""
+    if not _ordered(one, other):
+        return None
+    from scipy.stats import spearmanr  # as below: a second that no translation waits for
+
+    return float(spearmanr(one.flatten(), other.flatten()).statistic)
+
+
+def kendall(one: Tensor, other: Tensor) -> float | None:
+    """Kendall's tau-b, which counts pairs of values, ties left out of both."""
+    if not _ordered(one, other):
+        return None
+    from scipy.stats import kendalltau
+
+    return float(kendalltau(one.flatten(), other.flatten()).statistic)
+
+
+def _ordered(*several: Tensor) -> bool:
+    return all(x.numel() > 1 and bool((x != x.flatten()[0]).any()) and bool(x.isfinite().all()) for x in several)

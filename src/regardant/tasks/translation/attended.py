@@ -6,6 +6,7 @@ Shape legend: L layers, H heads, Q queries, K keys, T target tokens, S source to
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -58,7 +59,7 @@ def between_words(
         for (sentence, ids), weights in zip(several, layers, strict=True):
             words, size = words_of_tokens(tokenizer, sentence.text, sentence.spans), len(ids) + 1
             merged = [[merge_to_words(head[:size, :size], words, words) for head in layer] for layer in weights]
-            found = torch.tensor(merged)
+            found = torch.from_numpy(np.array(merged))
             missing = len(sentence.words) - found.shape[-1]  # the last words may have no token of their own
             yield sentence, torch.nn.functional.pad(found, (0, missing, 0, missing))
 

@@ -3,7 +3,7 @@
 A head says which word governs a dependent in one of two ways: the other word that the dependent gives most weight, or
 the other word that gives the dependent most weight. For each relation the best head and way is chosen on every other
 sentence and scored on those between, and so is the best fixed offset, which is what a head that only looks at a
-neighbour can reach (Voita et al. 2018, https://arxiv.org/abs/1805.10163, section 5.2; Clark et al. 2019,
+neighbour can reach (Voita et al. 2019, https://arxiv.org/abs/1905.09418, section 5.2; Clark et al. 2019,
 https://arxiv.org/abs/1906.04341, section 4.2, who choose and score on the same sentences).
 
 Shape legend: L layers, H heads, V words.

@@ -18,12 +18,16 @@ OWN = ("writing", "reading", "going on")
 """Parts of names of models that differ in what attends to itself."""
 
 
+MEASURED = [name for name in MODELS if "going on" not in name or name == "going on, post-norm"]
+"""Models that go on with a text have the mechanisms of those that write."""
+
+
 def made(name):
     torch.manual_seed(0)
     return MODELS[name]().eval()
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", MEASURED)
 def test_the_numbers_of_every_head_are_within_their_bounds(name):
     model = made(name)
     for kind, attentions in attention_kinds(model).items():

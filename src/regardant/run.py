@@ -27,6 +27,8 @@ import yaml
 
 from regardant import __version__
 from regardant import config as configuration
+from regardant.checks.doctor import Diagnosis, examine
+from regardant.checks.doctor.case import Case
 from regardant.checks.plan import Plan, plan_training, tokens_per_second
 from regardant.config import Config
 from regardant.config.differences import as_told, differences
@@ -42,7 +44,7 @@ from regardant.training.devices import bound_kernel_cache, keep_freed_memory, ma
 from regardant.training.engine import Outcome, Trainer, dry_run
 from regardant.training.probes import Decisions, decide, divide, use_kernel
 from regardant.training.processes import Group, join, lead
-from regardant.training.reporting import memory
+from regardant.training.reporting import memory, read_events
 
 if TYPE_CHECKING:
     from regardant.tasks.translation.inspection import Inspection
@@ -169,6 +171,11 @@ class Run:
     def evaluate(self, *, data: Sequence[Path] = (), **options: Any) -> dict[str, dict[str, Any]]:
         """Scores by name of the test set: the run's own ones, or that in files. All is kept in RUN/evaluation."""
         return self.trained.evaluate(data, **options)
+
+    def doctor(self) -> Diagnosis:
+        """The debugging checklist: what is wrong with the run, finished or not, with the evidence and a cure."""
+        events, record = read_events(self.folder / "metrics.jsonl"), self.record
+        return examine(Case(self.config, record.decided, record.plan, events, lambda: self.trained))
 
     def generation(self, **fields: Any) -> Config:
         """The recipe's way to write, with those fields replaced that are not None."""

@@ -18,6 +18,7 @@ TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 VERBS = [
     "compare",
     "demo",
+    "doctor",
     "evaluate",
     "export",
     "generate",

@@ -27,6 +27,7 @@ VERBS = (
     "inspect",
     "measure",
     "export",
+    "doctor",
     "recipes",
     "verify",
 )

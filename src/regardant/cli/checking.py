@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from regardant.cli.lines import print_json
-from regardant.cli.options import AsJson, app
+from regardant.cli.options import AsJson, RunFolder, app
 
 MINE_HELP = """Check scaled dot-product attention of your own: function(q, k, v) of tensors [n, d], [m, d] and [m, e]
 gives [n, e]. It may take mask=, [n, m], True where a query may see a key."""
@@ -36,3 +36,27 @@ def verify(
         print("\n".join(report.told(found)))
     if found.failed:
         raise typer.Exit(1)
+
+
+@app.command()
+def doctor(
+    run: RunFolder,
+    page: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", dir_okay=False, help="Write an offline HTML page too, with the curves."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Look for what is wrong with a run. Gradients, losses, masks, positions, attention, padding, memory: each finding
+    with its evidence and a cure. The exit code is 0 whatever is found; --json tells scripts."""
+    from regardant.checks.doctor import report
+    from regardant.run import load
+    from regardant.training.checkpoints import write_atomically
+
+    found = load(run).doctor()
+    if page is not None:
+        write_atomically(page, report.page(found, str(run)))
+    if as_json:
+        print_json(found.as_dict())
+    else:
+        print("\n".join(report.told(found)))

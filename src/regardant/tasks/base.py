@@ -1,12 +1,13 @@
 """What a task promises to the run and to the plan: a recipe, something to train, something trained."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 import torch
 from pydantic import Field
-from torch import nn
+from torch import Tensor, nn
 
 from regardant.config import Config
 from regardant.errors import RunError
@@ -76,6 +77,33 @@ class Prepared(Protocol):
         """With all that depends on the target tokens this machine trains a second chosen too."""
 
 
+PROBE_TOKENS, PROBE_ROWS = 1024, 32
+"""What a probe has at most, but for a few rows that it has at least."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Some of the data that a run was validated on, as its model takes it. N rows, padded with PAD."""
+
+    read: Tensor | None
+    """[N, S] the source. None: the model goes on with a text."""
+
+    written: Tensor
+    """[N, T] what it has written so far at every position."""
+
+    asked: Tensor
+    """[N, T] what comes next."""
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """Of the model's `scores`."""
+        return (self.written,) if self.read is None else (self.read, self.written)
+
+    def with_written(self, written: Tensor) -> tuple[Tensor, ...]:
+        """The inputs, had it written something else."""
+        return replace(self, written=written).inputs
+
+
 class Trained(Protocol):
     """What a finished run has become. The verbs of its task are methods of it."""
 
@@ -84,6 +112,9 @@ class Trained(Protocol):
 
     def generation(self, **fields: Any) -> Config:
         """The recipe's way to write, with those fields replaced that are not None."""
+
+    def probe(self) -> Probe:
+        """A few rows of the run's own validation data, the same ones always. Raises RunError where it is gone."""
 
     def evaluate(self, data: Sequence[Path] = (), **options: Any) -> dict[str, dict[str, Any]]:
         """Scores by name of the test set: the run's own ones, or those in files."""

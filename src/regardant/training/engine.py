@@ -264,7 +264,6 @@ class Trainer:
     def _report(self) -> None:
         if not self.waiting:
             return
-        self._refuse_infinite_gradients()
         targets = sum(count for _, count, _ in self.waiting)
         loss = float(torch.stack([plain for plain, _, _ in self.waiting]).sum()) / targets
         self.reporter.train(
@@ -277,6 +276,7 @@ class Trainer:
             learning_rate=self.optimizers[0].param_groups[0]["lr"],
             gradient_norm=float(self.waiting[-1][2]),
         )
+        self._refuse_infinite_gradients()  # told before, so that whoever looks for the cause finds it
         self.waiting.clear()
 
     def _refuse_infinite_gradients(self) -> None:

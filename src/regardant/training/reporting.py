@@ -185,8 +185,10 @@ def _memory_of(process: str) -> Memory:
 
 
 def read_events(path: Path) -> list[dict[str, Any]]:
-    """All events of a metrics.jsonl. A line cut off by a kill is not one."""
-    events = []
+    """All events of a metrics.jsonl, none where there is no file. A line cut off by a kill is not one."""
+    events: list[dict[str, Any]] = []
+    if not path.is_file():
+        return events
     for line in path.read_text(encoding="utf-8").splitlines():
         try:
             events.append(json.loads(line))
@@ -205,7 +207,7 @@ def _short(value: float) -> str:
 
 def _events_until(path: Path, update: int) -> list[dict[str, Any]]:
     """The events up to and with `update`; none for a run that starts."""
-    if update == 0 or not path.exists():
+    if update == 0:
         return []
     return [event for event in read_events(path) if event["update"] <= update]
 

@@ -14,10 +14,11 @@ from regardant.data.readers import read_text
 from regardant.data.text import MARKER, EncodedText
 from regardant.data.tokenizers import Tokenizers
 from regardant.data.vocabulary import UNK
+from regardant.data.windows import consecutive_windows
 from regardant.errors import ConfigError, DataError, RunError
 from regardant.evaluation.language import TextScore, score_text
 from regardant.generation.sampling import SamplingConfig, sample
-from regardant.tasks.base import require_trained
+from regardant.tasks.base import PROBE_ROWS, PROBE_TOKENS, Probe, require_trained
 from regardant.tasks.language_modelling.config import LanguageModellingConfig
 from regardant.tasks.language_modelling.task import build_model
 from regardant.training.checkpoints import load_into, write_atomically
@@ -50,6 +51,15 @@ class LanguageModel:
         changed = {name: value for name, value in fields.items() if value is not None}
         given = {**self.config.generation.model_dump(), **changed}
         return configuration.load(SamplingConfig, given, origin="generation")
+
+    def probe(self) -> Probe:
+        """Windows of the validation text."""
+        if not (self.folder / "data" / MARKER).is_file():
+            raise RunError(f"{self.folder} holds no validation text")
+        tokens, context = EncodedText.load(self.folder / "data").tokens["validation"], self.config.model.max_length
+        rows = max(4, min(PROBE_ROWS, PROBE_TOKENS // context))
+        windows = next(consecutive_windows(tokens, context, rows * context)).tokens.to(self.device)
+        return Probe(None, windows[:, :-1], windows[:, 1:])
 
     def score(self, text: str) -> TextScore:
         """How probable a text is. Its first token is given. Raises DataError for a text of less than two."""

@@ -171,7 +171,7 @@ def _training(folder: Path, plan: Mapping[str, Any]) -> Training:
     if "parameters" not in plan:
         raise RunError(f"{folder / 'run.yaml'} is damaged (no plan.parameters): restore it or train anew")
     path = folder / "metrics.jsonl"
-    events = read_events(path) if path.is_file() else []
+    events = read_events(path)
     updates = [event for event in events if event["event"] == "train"]
     validations = [event for event in events if event["event"] == "validation"]
     if not updates or not validations:

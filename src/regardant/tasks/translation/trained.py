@@ -5,17 +5,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from regardant import config as configuration
-from regardant.data.grammar.config import gold_links
+from regardant.data.batching import EncodedPairs
 from regardant.data.parallel import MARKER, Splits
 from regardant.data.treebank import read_treebank
 from regardant.errors import ConfigError, RunError
 from regardant.evaluation.alignment import parse_links
 from regardant.generation.config import GenerationConfig
 from regardant.models import Model
-from regardant.tasks.base import Say
+from regardant.tasks.base import PROBE_ROWS, PROBE_TOKENS, Probe, Say
 from regardant.tasks.translation.config import TranslationConfig
 from regardant.tasks.translation.engines import Engines
 from regardant.tasks.translation.evaluation import (
@@ -89,6 +90,18 @@ class TrainedTranslator:
             changed.setdefault("beam_size", max(self.config.generation.beam_size, changed["nbest"]))
         given = {**self.config.generation.model_dump(), **changed}
         return configuration.load(GenerationConfig, given, origin="generation")
+
+    def probe(self) -> Probe:
+        """Pairs of the validation set."""
+        path = self.folder / "data" / "tokens" / "validation"
+        if not path.is_dir():
+            raise RunError(f"{self.folder} holds no validation text")
+        pairs = EncodedPairs.load(path)
+        widths = np.maximum(pairs.source_lengths, pairs.target_lengths)
+        order = np.random.default_rng(0).permutation(np.flatnonzero(widths <= self.config.model.max_length))
+        rows = max(4, min(PROBE_ROWS, PROBE_TOKENS // int(widths[order].max())))
+        batch = pairs.batch(order[:rows]).to(self.translator.device)
+        return Probe(batch.source, batch.target[:, :-1], batch.target[:, 1:])
 
     def evaluate(
         self, data: Sequence[Path] = (), *, engine: str | None = None, **options: Any

@@ -1,0 +1,145 @@
+"""What the checks of a run have before them, and what each of them says."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import median
+from typing import Any, Protocol, cast
+
+import torch
+from torch import Tensor
+
+from regardant.errors import RunError
+from regardant.tasks.base import Probe, TaskConfig, Trained
+from regardant.training.probes import Decisions
+
+LEAST_EVENTS = 20
+"""Lines of metrics that make a curve, ten updates each."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that is wrong with a run."""
+
+    what: str
+    """One line."""
+    evidence: str
+    """Numbers, and where in the run."""
+    cure: str
+    """What to change."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a check has measured."""
+
+    measured: str
+    """One line, also where nothing is wrong."""
+    findings: Sequence[Finding] = ()
+    pictures: Sequence[str] = ()
+    """SVG elements of a page."""
+
+
+class LeftOut(Exception):
+    """There is nothing in this run that the check could look at: why."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One item of the list."""
+
+    name: str
+    look: Callable[["Case"], Seen]
+    """Raises LeftOut."""
+
+
+class Scores(Protocol):
+    """What every model of the package promises, whatever its task."""
+
+    def scores(self, *inputs: Tensor) -> Tensor:
+        """Logits [N, T, V] of the next token, of a probe's inputs."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A run, finished or not, as the checks see it."""
+
+    config: TaskConfig
+    """With everything chosen."""
+    decided: Decisions
+    plan: Mapping[str, Any]
+    """As `Plan.as_dict` gives it."""
+    events: Sequence[Mapping[str, Any]]
+    """Of metrics.jsonl."""
+    open: Callable[[], Trained]
+    """Raises RunError where there is no model yet."""
+
+    @cached_property
+    def training(self) -> list[Mapping[str, Any]]:
+        """Events of training, ten updates each."""
+        return [event for event in self.events if event["event"] == "train"]
+
+    @cached_property
+    def validations(self) -> list[Mapping[str, Any]]:
+        """Events of validation, a loss in each."""
+        return [event for event in self.events if event["event"] == "validation" and event["loss"] is not None]
+
+    @property
+    def kept(self) -> Mapping[str, Any]:
+        """The validation whose weights were kept. Raises LeftOut before the first."""
+        if not self.validations:
+            raise LeftOut("nothing has been validated yet")
+        best_by = self.config.training.best_by
+        return min(self.validations, key=lambda event: event["loss"] if best_by == "loss" else -event[best_by])
+
+    def curve(self, name: str) -> list[tuple[int, float]]:
+        """(update, number) of a number of training, where it is finite. Raises LeftOut where there are too few."""
+        points = [(event["update"], event[name]) for event in self.training if event[name] is not None]
+        if len(points) < LEAST_EVENTS:
+            updates = self.training[-1]["update"] if self.training else 0
+            raise LeftOut(f"{updates:,} updates are too few to judge a curve")
+        return points
+
+    @cached_property
+    def trained(self) -> Trained:
+        """Raises LeftOut where there is no model yet."""
+        try:
+            return self.open()
+        except RunError as error:
+            raise LeftOut(str(error)) from error
+
+    @property
+    def model(self) -> Scores:
+        """Raises LeftOut where there is none yet."""
+        return cast(Scores, self.trained.model)
+
+    @cached_property
+    def probe(self) -> Probe:
+        """Raises LeftOut where the run's data is gone."""
+        try:
+            return self.trained.probe()
+        except RunError as error:
+            raise LeftOut(str(error)) from error
+
+    @cached_property
+    def logits(self) -> Tensor:
+        """[N, T, V] of the probe."""
+        return self.scores(*self.probe.inputs)
+
+    def scores(self, *inputs: Tensor) -> Tensor:
+        """What the trained model says of the next token, in float32."""
+        with torch.inference_mode():
+            return self.model.scores(*inputs).float()
+
+
+def middle(points: Sequence[tuple[int, float]], start: float, end: float) -> float:
+    """The median of the part of a curve that lies between two shares of its length."""
+    count = len(points)
+    return median(number for _, number in points[int(start * count) : max(int(end * count), int(start * count) + 1)])
+
+
+def lower_rate(case: Case) -> str:
+    """The cure of much, by the name of the field."""
+    schedule = case.config.training.schedule.model_dump()
+    field = "factor" if "factor" in schedule else "learning_rate"
+    return f"lower training.schedule.{field} from {schedule[field]:g} to {schedule[field] / 3:.1g}"

@@ -1,0 +1,203 @@
+"""What metrics.jsonl says of training: gradients and losses."""
+
+from collections.abc import Sequence
+from itertools import combinations
+from statistics import median
+
+from regardant.checks.doctor.case import Case, Check, Finding, LeftOut, Seen, lower_rate, middle
+from regardant.pictures import Curve, line_chart
+
+MOST_POINTS = 200
+"""Of a curve that is drawn."""
+
+EXPLODES = 10.0
+"""A gradient norm, of a loss that is a mean over tokens, that no healthy training reaches once it is under way."""
+VANISHES = 1e-4
+
+UNDER_WAY = 0.1
+"""The share of a run after which its numbers should have settled."""
+
+SPIKE, SPIKE_RATIO = 1.0, 1.5
+"""Nats over the median of the five lines of metrics before, and times it."""
+
+RISE, RISE_RATIO = 0.3, 1.2
+"""Nats by which a loss ends over its lowest, and times it, where the learning rate is too high; on its way it may not
+rise by a spike's height either."""
+
+OVERFIT, OVERFIT_RATIO = 0.1, 1.15
+"""The same of the validation loss, where the training text is learned by heart."""
+
+STILL_FALLING, STILL_FALLING_RATIO = 0.5, 0.8
+"""Nats by which the loss fell in the last quarter of a run, and what is left of it, where it was stopped early."""
+
+LEARNED_NOTHING = 0.95
+"""The share of the first loss that is left at the end."""
+
+
+def gradient_norms(case: Case) -> Seen:
+    """Not finite, exploding, vanishing."""
+    if not case.training:
+        raise LeftOut("no update has been told of yet")
+    lost = [event for event in case.training if event["gradient_norm"] is None]
+    if lost:
+        return Seen("not finite", [_not_finite(case, lost[0]["update"])])
+    norms = case.curve("gradient_norm")
+    later = norms[int(UNDER_WAY * len(norms)) :]
+    values = [norm for _, norm in later]
+    measured = f"{min(values):.2g} to {max(values):.2g}, median {median(values):.2g}, after the first tenth"
+    findings = []
+    large = [(update, norm) for update, norm in later if norm > EXPLODES]
+    if len(large) > 1:
+        findings.append(_exploding(case, large, median(values)))
+    losses = case.curve("loss")
+    if middle(norms, 0.5, 1) < VANISHES and middle(losses, 0.9, 1) > 0.5 * losses[0][1]:
+        findings.append(_vanishing(norms, losses))
+    return Seen(measured, findings, [_drawn("gradient norm before clipping", [Curve("gradient norm", thinned(norms))])])
+
+
+def loss_spikes(case: Case) -> Seen:
+    """Jumps of the training loss."""
+    losses = case.curve("loss")
+    spikes = []
+    for place in range(5, len(losses)):
+        before = median(loss for _, loss in losses[place - 5 : place])
+        update, loss = losses[place]
+        if loss > before + SPIKE and loss > SPIKE_RATIO * before:
+            spikes.append((update, before, loss))
+    if not spikes:
+        return Seen(f"none in {losses[-1][0]:,} updates")
+    update, before, loss = max(spikes, key=lambda spike: spike[2] - spike[1])
+    precise = "set training.precision=float32, " if case.decided.precision != "float32" else ""
+    finding = Finding(
+        "the training loss has spikes",
+        f"{len(spikes)}, the highest at update {update:,}: {before:.2f} before it, {loss:.2f} in it",
+        f"{precise}double training.accumulate (now {case.config.training.accumulate}), or {lower_rate(case)}",
+    )
+    return Seen(f"{len(spikes)}", [finding])
+
+
+def learning(case: Case) -> Seen:
+    """A loss that falls, and stays where it fell to."""
+    losses = case.curve("loss")
+    tenths = [middle(losses, tenth / 10, (tenth + 1) / 10) for tenth in range(10)]
+    first, lowest, last = losses[0][1], min(tenths), tenths[-1]
+    findings = []
+    rise, before, after = max((b - a, a, b) for a, b in combinations(tenths, 2))
+    if rise > SPIKE or (last > lowest + RISE and last > RISE_RATIO * lowest):
+        findings.append(
+            Finding(
+                "the learning rate is too high: the training loss rose again",
+                f"medians of tenths of the run, nats a token: from {before:.2f} to {after:.2f}, {last:.2f} at the end",
+                f"{lower_rate(case)}, or raise training.schedule.warmup_steps",
+            )
+        )
+    elif last > LEARNED_NOTHING * first and case.config.training.start_from is None:
+        findings.append(
+            Finding(
+                "nothing was learned",
+                f"the training loss was {first:.2f} nats a token at update {losses[0][0]:,} and is {last:.2f} in the "
+                "last tenth of the run",
+                f"{lower_rate(case)}; or look at the data: do the lines of both sides still belong together?",
+            )
+        )
+    curves = [Curve("training", thinned(losses))]
+    if case.validations:
+        curves.append(Curve("validation", [(event["update"], event["loss"]) for event in case.validations]))
+    return Seen(
+        f"{first:.2f} nats a token at first, {last:.2f} at last", findings, [_drawn("loss, nats a token", curves)]
+    )
+
+
+def overfitting(case: Case) -> Seen:
+    """A validation loss that rises while the training loss falls."""
+    losses = [(event["update"], event["loss"]) for event in case.validations]
+    if len(losses) < 3:
+        raise LeftOut(f"{len(losses)} validations are too few to judge")
+    (at, best), (end, last) = min(losses, key=lambda point: point[1]), losses[-1]
+    measured = f"validation loss {best:.2f} at best, {last:.2f} at last"
+    kept = case.kept["update"]
+    if last <= best + OVERFIT or last <= OVERFIT_RATIO * best or kept > 0.75 * end:
+        return Seen(measured)
+    dropout = getattr(case.config.model, "dropout", None)
+    more = "" if dropout is None else f"raise model.dropout (now {dropout:g}), "
+    finding = Finding(
+        "the model overfits",
+        f"the validation loss was lowest at update {at:,} ({best:.2f}) and is {last:.2f} at update {end:,}; what was "
+        f"kept is of update {kept:,}",
+        f"{more}give more text, take a smaller model, or set training.patience=3 to save the time",
+    )
+    return Seen(measured, [finding])
+
+
+def plateau(case: Case) -> Seen:
+    """Training that went on until there was little left to learn."""
+    losses = case.curve("loss")
+    progress = case.training[-1]["progress"]
+    if progress < 1 and case.config.training.patience is None:
+        raise LeftOut(f"training is at {progress:.0%} of its budget")
+    before, last = middle(losses, 0.7, 0.8), middle(losses, 0.9, 1)
+    measured = f"training loss {before:.2f} before the last quarter, {last:.2f} at its end"
+    if last > before - STILL_FALLING or last > STILL_FALLING_RATIO * before:
+        return Seen(measured)
+    training = case.config.training
+    budgets = [name for name in ("max_minutes", "max_updates", "max_epochs") if getattr(training, name)]
+    raised = " and ".join(f"training.{name} (now {getattr(training, name):g})" for name in budgets)
+    finding = Finding(
+        "training was stopped while the loss still fell",
+        f"{before:.2f} nats a token before the last quarter of the run, {last:.2f} at its end",
+        f"raise {raised}",
+    )
+    return Seen(measured, [finding])
+
+
+CURVES = (
+    Check("gradient norms", gradient_norms),
+    Check("learning", learning),
+    Check("loss spikes", loss_spikes),
+    Check("overfitting", overfitting),
+    Check("plateau", plateau),
+)
+
+
+def thinned(points: Sequence[tuple[int, float]]) -> Sequence[tuple[float, float]]:
+    """Every so manieth point, the last one with them."""
+    every = -(-len(points) // MOST_POINTS)
+    return points[(len(points) - 1) % every :: every]
+
+
+def _not_finite(case: Case, update: int) -> Finding:
+    earlier = [event["gradient_norm"] for event in case.training if event["update"] < update][-3:]
+    told = ", ".join("not finite" if norm is None else f"{norm:.3g}" for norm in earlier)
+    before = f"; before it {told}" if earlier else ""
+    return Finding(
+        "gradients explode: they are not finite",
+        f"at update {update:,} or shortly before{before}",
+        f"{lower_rate(case)}{_clipping(case)}",
+    )
+
+
+def _exploding(case: Case, large: Sequence[tuple[int, float]], usual: float) -> Finding:
+    update, norm = max(large, key=lambda point: point[1])
+    return Finding(
+        "gradients explode",
+        f"norms over {EXPLODES:g} in {len(large)} lines of metrics from update {large[0][0]:,} on, the largest "
+        f"{norm:.3g} at update {update:,}; the median is {usual:.2g}",
+        f"{lower_rate(case)}{_clipping(case)}, or raise training.schedule.warmup_steps",
+    )
+
+
+def _vanishing(norms: Sequence[tuple[int, float]], losses: Sequence[tuple[int, float]]) -> Finding:
+    return Finding(
+        "gradients vanish",
+        f"their median norm in the second half is {middle(norms, 0.5, 1):.1g}, while the loss is still "
+        f"{middle(losses, 0.9, 1):.2f} of {losses[0][1]:.2f} at first",
+        "set model.norm=pre and model.residual=add, or take fewer layers; of a recurrent model, cell=lstm or gru",
+    )
+
+
+def _clipping(case: Case) -> str:
+    return "" if case.config.training.clip_norm else ", set training.clip_norm=1"
+
+
+def _drawn(label: str, curves: Sequence[Curve]) -> str:
+    return line_chart(curves, title=f"{label}, over updates", x_label="updates", y_label=label)

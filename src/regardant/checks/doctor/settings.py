@@ -1,0 +1,131 @@
+"""What the settings, the data and the machine say of a run."""
+
+import os
+
+import torch
+
+from regardant.checks.doctor.case import Case, Check, Finding, LeftOut, Seen
+from regardant.data.vocabulary import PAD, UNK
+from regardant.models.transformer import TransformerConfig
+
+MOST_PADDING = 0.4
+MOST_UNKNOWN = 0.05
+
+LEAST_WARMUP = 10
+"""Updates until the learning rate is at its peak; with fewer there is no warm-up."""
+
+OVER_PLAN = 1.5
+"""What training may take of memory, in plans of it."""
+MEMORY_SLACK = 512 << 20
+"""Bytes that do not matter."""
+MOST_MEMORY = 0.9
+"""Of this machine's."""
+
+
+def warm_up(case: Case) -> Seen:
+    """A post-norm Transformer begins slowly."""
+    model, schedule = case.config.model, case.config.training.schedule
+    if not isinstance(model, TransformerConfig):
+        raise LeftOut("it is for Transformers")
+    peak = max(schedule.rate(update, 0.0) for update in range(1, 10_001))
+    reached = next(update for update in range(1, 10_001) if schedule.rate(update, 0.0) > 0.99 * peak)
+    measured = f"model.norm={model.norm}, the learning rate is at its peak of {peak:.2g} at update {reached:,}"
+    if model.norm == "pre" or reached >= LEAST_WARMUP:
+        return Seen(measured)
+    updates = case.plan["updates"]
+    evidence = f"{measured}, of {updates:,}"
+    if len(case.training) > 1:
+        first, last = case.training[0], case.training[-1]
+        numbers = [
+            f"{'not finite' if event['loss'] is None else format(event['loss'], '.2f')}" for event in (first, last)
+        ]
+        evidence += f"; the training loss went from {numbers[0]} to {numbers[1]}"
+    finding = Finding(
+        "a post-norm Transformer is trained without warm-up",
+        evidence,
+        f"set training.schedule.warmup_steps={max(LEAST_WARMUP, min(4000, updates // 10))}, or model.norm=pre",
+    )
+    return Seen(measured, [finding])
+
+
+def padding_share(case: Case) -> Seen:
+    """Batches are of sentences, not of padding."""
+    shares = {name.removesuffix("_padding"): share for name, share in case.plan.items() if name.endswith("_padding")}
+    if not shares:
+        raise LeftOut("the batches of this task have no padding")
+    measured = ", ".join(f"{share:.0%} of the {side} blocks" for side, share in shares.items())
+    if max(shares.values()) <= MOST_PADDING:
+        return Seen(measured)
+    training = case.config.training
+    finding = Finding(
+        "much of what is computed is padding",
+        f"{measured}, in the batches of the first epoch, of at most {training.batch_tokens:,} tokens",
+        f"lower training.batch_tokens (now {training.batch_tokens:,}), and raise training.accumulate as much, so that "
+        "sentences of like length share a batch; leave out what is much longer than the rest by "
+        f"data.cleaning.max_chars, or model.max_length (now {getattr(case.config.model, 'max_length', 0):,})",
+    )
+    return Seen(measured, [finding])
+
+
+def unknown_tokens(case: Case) -> Seen:
+    """The vocabulary can spell the text."""
+    probe = case.probe
+    sides = {"text": probe.asked} if probe.read is None else {"source": probe.read, "target": probe.asked}
+    shares = {side: float((tokens == UNK).sum() / (tokens != PAD).sum()) for side, tokens in sides.items()}
+    measured = ", ".join(f"{share:.1%} of the {side}" for side, share in shares.items())
+    if max(shares.values()) <= MOST_UNKNOWN:
+        return Seen(measured)
+    tokenizer = getattr(case.config, "tokenizer", None)
+    kind, size = getattr(tokenizer, "kind", ""), getattr(tokenizer, "vocab_size", None)
+    other = "tokenizer.kind=byte" if probe.read is None else "tokenizer.kind=bpe"
+    finding = Finding(
+        "many tokens are unknown to the vocabulary",
+        f"{measured} in validation, with {kind} tokens",
+        f"set {other}, which spells everything, or raise tokenizer.vocab_size (now {size or 'chosen'})",
+    )
+    return Seen(measured, [finding])
+
+
+def memory(case: Case) -> Seen:
+    """What training took, beside what was planned and what there is."""
+    taken = [event["memory_bytes"] for event in case.training if event.get("memory_bytes")]
+    if not taken:
+        raise LeftOut("no update has been told of yet")
+    peak, planned = max(taken), case.plan["memory_bytes"]
+    there = _of_this_machine()
+    measured = f"{_gib(peak)} at most, {_gib(planned)} planned"
+    cure = (
+        f"lower training.batch_tokens (now {case.config.training.batch_tokens:,}) and raise training.accumulate as "
+        "much, lower model.max_length, or set model.residual=reversible, which keeps no activations between layers"
+    )
+    findings = []
+    if peak > OVER_PLAN * planned and peak > planned + MEMORY_SLACK:
+        findings.append(Finding("training took more memory than planned", measured, cure))
+    if peak > MOST_MEMORY * there:
+        findings.append(Finding("memory is nearly full", f"{measured}, {_gib(there)} in this machine", cure))
+    return Seen(measured, findings)
+
+
+def precision(case: Case) -> Seen:
+    """What was decided about computing: told, never a finding, since it was the fastest that was measured."""
+    return Seen(case.decided.told())
+
+
+SETTINGS = (
+    Check("warm-up", warm_up),
+    Check("padding share", padding_share),
+    Check("unknown tokens", unknown_tokens),
+    Check("memory", memory),
+    Check("precision", precision),
+)
+
+
+def _of_this_machine() -> int:
+    """Bytes of the accelerator where there is one, else of main memory."""
+    if torch.cuda.is_available():
+        return int(torch.cuda.mem_get_info()[1])
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _gib(count: int) -> str:
+    return f"{count / 2**30:.2f} GiB"

@@ -1,0 +1,373 @@
+"""The debugging checklist on runs that are sick in a known way, and on runs that are not."""
+
+import json
+import re
+import shutil
+
+import pytest
+import torch
+
+from regardant import config, run
+from regardant.checks.doctor import CHECKS
+from regardant.checks.doctor.entropy import judged
+from regardant.checks.doctor.self_tests import reversed_between
+from regardant.data.vocabulary import EOS, PAD, SOS
+from regardant.errors import RunError
+from regardant.tasks import load_recipe
+
+from . import faults  # noqa: F401  which adds models
+
+SIZES = """preset: null, d_model: 32, num_heads: 2, d_ff: 64, dropout: 0.0, max_length: 48, encoder: {num_layers: 1},
+decoder: {num_layers: 1}"""
+KNOWN = "tokenizer.vocab_size=2000"
+BRIEF = (KNOWN, "training.max_updates=80", "training.validate_every=40")
+CURVES = {"gradient norms", "learning", "loss spikes", "plateau", "more than frequencies"}
+
+
+@pytest.fixture
+def doctor(tmp_path):
+    """Train, and look at what came of it."""
+
+    def examine(recipe):
+        run.train(recipe, tmp_path / "sick", lambda line: None)
+        return run.load(tmp_path / "sick").doctor()
+
+    return examine
+
+
+@pytest.fixture
+def brief(tiny_config):
+    """TINY for so few updates that no curve is judged, by a model of a kind."""
+
+    def load(kind, *overrides):
+        return tiny_config(f"model={{kind: {kind}, {SIZES}}}", *BRIEF, *overrides)
+
+    return load
+
+
+def findings(diagnosis):
+    return {name: finding.what for name, finding in diagnosis.findings}
+
+
+def the_finding(diagnosis, name):
+    """The only one there is."""
+    ((found, finding),) = diagnosis.findings
+    assert found == name
+    return finding
+
+
+# the six faults
+
+
+def test_a_missing_padding_mask_is_found(doctor, brief):
+    finding = the_finding(doctor(brief("unmasked")), "padding mask")
+    assert finding.what == "padding changes what the model says: a padding mask is missing"
+    assert re.search(
+        r"a sentence of \d+ tokens, padded to \d+: its logits change by 0\.\d+ of their spread", finding.evidence
+    )
+    assert "View(keys=tokens != PAD)" in finding.cure
+
+
+def test_exploding_gradients_are_found(doctor, brief):
+    sick = brief("unnormalised", "training.max_updates=220", "training.clip_norm=0", "training.validate_every=220")
+    finding = dict(doctor(sick).findings)["gradient norms"]
+    assert finding.what == "gradients explode"
+    assert re.search(
+        r"norms over 10 in \d+ lines of metrics from update \d+ on, the largest [\d.e+]+ at", finding.evidence
+    )
+    assert "lower training.schedule.learning_rate from 0.01 to 0.003, set training.clip_norm=1" in finding.cure
+
+
+def test_gradients_that_are_not_finite_are_found_in_a_run_that_never_came_to_a_model(tiny_config, tmp_path):
+    sick = tiny_config("training.schedule={kind: linear, learning_rate: 1.0e+30, warmup_steps: 1}")
+    with pytest.raises(RunError, match="gradient was not finite"):
+        run.train(sick, tmp_path / "sick", lambda line: None)
+    diagnosis = run.load(tmp_path / "sick").doctor()
+    finding = the_finding(diagnosis, "gradient norms")
+    assert finding.what == "gradients explode: they are not finite"
+    assert finding.evidence == "at update 10 or shortly before"
+    assert finding.cure == "lower training.schedule.learning_rate from 1e+30 to 3e+29"
+    assert "model.safetensors" in diagnosis.left_out["padding mask"]
+
+
+def test_collapsed_entropy_is_found(doctor, tiny_config):
+    cold = "{kind: scaled_dot_product, temperature: 1.0e-4}"
+    places = ("encoder.self_attention", "decoder.self_attention", "decoder.cross_attention")
+    sick = tiny_config(*BRIEF, *(f"model.{place}={cold}" for place in places))
+    finding = the_finding(doctor(sick), "attention entropy")
+    assert finding.what == "attention has collapsed: every head looks at a single key"
+    assert "encoder.layers.0.self_attention, decoder.layers.0.self_attention" in finding.evidence
+    assert "lower training.schedule.learning_rate" in finding.cure
+
+
+def test_targets_that_are_not_shifted_are_found(doctor, brief):
+    finding = the_finding(doctor(brief("unshifted")), "shifted targets")
+    assert finding.what == "the targets are not shifted: the model repeats what it reads"
+    assert re.search(
+        r"validation said \d\.\d\d nats .* costs \d+\.\d\d\. In \d+% of the places .* BLEU", finding.evidence
+    )
+    assert "read target[:, :-1] and ask for target[:, 1:]" in finding.cure
+
+
+def test_post_norm_without_warm_up_is_found(doctor, tiny_config):
+    sick = tiny_config(*BRIEF, "model.norm=post", "training.schedule.warmup_steps=0")
+    finding = the_finding(doctor(sick), "warm-up")
+    assert finding.what == "a post-norm Transformer is trained without warm-up"
+    assert finding.evidence.startswith("model.norm=post, the learning rate is at its peak of 0.01 at update 1, of 80; ")
+    assert finding.cure == "set training.schedule.warmup_steps=10, or model.norm=pre"
+
+
+def test_batches_that_are_mostly_padding_are_found(doctor, brief, tmp_path):
+    words = ["a", "b", "c", "d", "e", "f", "g", "h"]
+    lines = [" ".join(words[(i + j) % 8] for j in range(40 if i % 6 == 0 else 2 + i % 5)) for i in range(120)]
+    for name, text in (("a.en", lines), ("a.fr", map(str.upper, lines))):
+        numbered = (f"{line} {number}\n" for number, line in enumerate(text))
+        (tmp_path / name).write_text("".join(numbered), encoding="utf-8")
+    data = f"data={{kind: pairs, root: {tmp_path}, source: a.en, target: a.fr, validation_size: 8, test_size: 8}}"
+    sick = brief("encoder_decoder", data, "tokenizer={kind: byte}", "training.batch_tokens=40000")
+    finding = dict(doctor(sick).findings)["padding share"]
+    assert re.search(r"6\d% of the source blocks, 6\d% of the target blocks", finding.evidence)
+    assert "lower training.batch_tokens (now 40,000)" in finding.cure
+
+
+# other faults
+
+
+def test_a_missing_causal_mask_is_found(doctor, brief):
+    diagnosis = doctor(brief("foresighted"))
+    assert findings(diagnosis)["future mask"] == "the future changes the past: a causal mask is missing"
+
+
+def test_a_model_that_knows_frequencies_alone_is_found(trained, tmp_path):
+    folder = shutil.copytree(trained(KNOWN).folder, tmp_path / "changed")
+    text = (folder / "metrics.jsonl").read_text("utf-8")
+    (folder / "metrics.jsonl").write_text(re.sub(r'("took".*"loss": )[\d.]+', r"\g<1>5.5", text), "utf-8")
+    diagnosis = run.load(folder).doctor()
+    assert findings(diagnosis) == {
+        "more than frequencies": "the model has learned how frequent each token is, and nothing else"
+    }
+
+
+def test_positions_that_are_missing_are_found(doctor, tiny_config):
+    finding = the_finding(doctor(tiny_config(*BRIEF, "model.positions={kind: none}")), "order of tokens")
+    assert finding.what == "the order of the source does not matter"
+    assert "model.positions={kind: sinusoidal}" in finding.cure
+
+
+def test_unknown_tokens_are_found(doctor, tiny_config):
+    finding = the_finding(doctor(tiny_config(*BRIEF, "tokenizer.vocab_size=60")), "unknown tokens")
+    assert re.search(
+        r"\d+\.\d% of the source, \d+\.\d% of the target in validation, with word tokens", finding.evidence
+    )
+    assert "set tokenizer.kind=bpe" in finding.cure
+
+
+@pytest.fixture
+def with_curves(trained, tmp_path):
+    """The healthy run with numbers of its metrics changed."""
+
+    def change(training=lambda share, event: {}, validation=lambda share, event: {}):
+        folder = shutil.copytree(trained(KNOWN).folder, tmp_path / "changed")
+        events = [json.loads(line) for line in (folder / "metrics.jsonl").read_text("utf-8").splitlines()]
+        changes = {"train": training, "validation": validation}
+        written = [{**event, **changes[event["event"]](event["update"] / 300, event)} for event in events]
+        (folder / "metrics.jsonl").write_text("".join(json.dumps(event) + "\n" for event in written), "utf-8")
+        return run.load(folder).doctor()
+
+    return change
+
+
+CURVE_FAULTS = {
+    "a loss that rises and falls": (
+        "learning",
+        "too high",
+        lambda share, event: {"loss": 5 + 2 * share if share < 0.5 else 8 - 6 * share},
+    ),
+    "a spike": ("loss spikes", "has spikes", lambda share, event: {"loss": 9.0 if share == 0.5 else event["loss"]}),
+    "a loss that rises again": ("learning", "too high", lambda share, event: {"loss": 2 - share if share < 0.7 else 4}),
+    "a loss that stays": ("learning", "nothing was learned", lambda share, event: {"loss": 5.5 - share / 100}),
+    "a loss that still falls": ("plateau", "while the loss still fell", lambda share, event: {"loss": 6 - 5 * share}),
+    "gradients that vanish": (
+        "gradient norms",
+        "gradients vanish",
+        lambda share, event: {"loss": 5 - share, "gradient_norm": 1e-7},
+    ),
+    "gradients that grow": (
+        "gradient norms",
+        "gradients explode",
+        lambda share, event: {"gradient_norm": 2.0 ** (20 * share)},
+    ),
+    "memory": ("memory", "more memory than planned", lambda share, event: {"memory_bytes": 1 << 36}),
+}
+
+
+@pytest.mark.parametrize("case", CURVE_FAULTS)
+def test_a_sick_curve_is_found(with_curves, case):
+    name, what, training = CURVE_FAULTS[case]
+    assert what in findings(with_curves(training))[name]
+
+
+def test_overfitting_is_found_where_what_is_kept_is_old(trained, tmp_path):
+    folder = shutil.copytree(trained(KNOWN).folder, tmp_path / "changed")
+    told = [{"event": "validation", "update": 100 * n, "loss": 2 + abs(n - 1), "bleu": 0.0} for n in range(1, 5)]
+    with (folder / "metrics.jsonl").open("a", encoding="utf-8") as file:
+        file.writelines(json.dumps(event) + "\n" for event in told)
+    finding = dict(run.load(folder).doctor().findings)["overfitting"]
+    assert "was lowest at update" in finding.evidence and "training.patience" in finding.cure
+
+
+# health
+
+
+def healthy(diagnosis):
+    assert findings(diagnosis) == {}
+    assert diagnosis.seen.keys() | diagnosis.left_out.keys() == {check.name for check in CHECKS}
+    return diagnosis
+
+
+def test_a_healthy_translator_has_nothing(trained):
+    diagnosis = healthy(trained(KNOWN).doctor())
+    assert set(diagnosis.left_out) == {"overfitting"}  # of two validations
+    assert (
+        "2 sentences" in diagnosis.seen["padding mask"].measured
+        or "4 sentences" in diagnosis.seen["padding mask"].measured
+    )
+
+
+def test_a_healthy_language_model_has_nothing_and_no_padding(trained_on_text):
+    diagnosis = healthy(trained_on_text().doctor())
+    assert set(diagnosis.left_out) == {"overfitting", "padding mask", "padding share"}
+
+
+RECURRENT = "{kind: recurrent, embedding_size: 32, hidden_size: 64, dropout: 0.0, max_length: 48"
+
+
+@pytest.mark.parametrize("decoder", ["sutskever", "bahdanau"])
+def test_of_a_recurrent_model_is_left_out_what_it_has_not(doctor, tiny_config, decoder):
+    model = f"model={RECURRENT}, decoder: {{kind: {decoder}}}}}"
+    diagnosis = healthy(doctor(tiny_config(model, *BRIEF)))
+    assert diagnosis.left_out["warm-up"] == "it is for Transformers"
+    assert ("attention entropy" in diagnosis.left_out) == (decoder == "sutskever")
+    assert set(diagnosis.left_out) >= CURVES  # of 80 updates
+
+
+def shrunk(name, corpus, text_file):
+    """A recipe that ends in seconds, on a corpus of 200 pairs where it needs files."""
+    recipe = config.recipe(name)
+    small = ["training.max_minutes=null", "training.max_updates=60", "training.validate_every=30"]
+    small += ["training.batch_tokens=600", "training.precision=float32", "training.attention_kernel=sdpa"]
+    if recipe["task"] == "language_modelling":
+        small += [f"data={{source: {text_file}}}", "model.max_length=32"]
+    elif recipe["data"]["kind"] == "pairs":
+        files = f"root: {corpus}, source: a.en, target: a.fr"
+        small += [f"data={{kind: pairs, {files}, validation_size: 20, test_size: 4}}", "tokenizer={kind: word}"]
+    else:
+        small += ["data.train_size=1500", "data.validation_size=40", "data.test_size=40"]
+        small += ["tokenizer={kind: word}"] if name == "demo" else []
+    return load_recipe(recipe, small, origin=name)
+
+
+FAST = ["demo", "reverse", "ladder/gru-bahdanau"]
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_a_recipe_has_nothing(doctor, corpus, text_file, name):
+    healthy(doctor(shrunk(name, corpus, text_file)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in config.recipes() if name not in FAST])
+def test_every_recipe_has_nothing(doctor, corpus, text_file, name):
+    healthy(doctor(shrunk(name, corpus, text_file)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["demo", "copy", "reverse"])
+def test_a_recipe_that_learned_all_it_can_has_nothing(tmp_path, name):
+    """As it is shipped, curves and all."""
+    run.train(load_recipe(config.recipe(name), origin=name), tmp_path / "run", lambda line: None)
+    healthy(run.load(tmp_path / "run").doctor())
+
+
+# parts
+
+
+def test_heads_are_told_apart_by_where_they_look():
+    """[2, 4, 5, 6] weights: stuck on key 3, one key each, all alike, and in between; the last key is padding."""
+    weights = torch.zeros(2, 4, 5, 6)
+    weights[:, 0, :, 3] = 1
+    weights[:, 1, torch.arange(5), torch.arange(5)] = 1
+    weights[:, 2, :, :5] = 1 / 5
+    weights[:, 3, :, :5] = torch.tensor([0.4, 0.3, 0.1, 0.1, 0.1])
+    real = torch.tensor([[True] * 5 + [False]] * 2)
+    stuck, each, alike, between = judged(weights, real[:, :5], real)
+    assert (stuck.stuck, stuck.one_hot, stuck.uniform, stuck.entropy) == (True, True, False, 0)
+    assert (each.stuck, each.one_hot, each.uniform) == (False, True, False)
+    assert (alike.stuck, alike.one_hot, alike.uniform) == (False, False, True)
+    assert alike.entropy == pytest.approx(1)
+    assert (between.stuck, between.one_hot, between.uniform) == (False, False, False)
+    assert 0.8 < between.entropy < 1
+
+
+def test_a_causal_query_is_held_to_the_keys_before_it():
+    weights = torch.tril(torch.ones(4, 4)) / torch.arange(1, 5)[:, None]
+    real = torch.ones(1, 4, dtype=torch.bool)
+    (alike,) = judged(weights[None, None], real, real)
+    assert alike.uniform and alike.entropy == pytest.approx(1)
+
+
+def test_tokens_run_backwards_between_their_ends():
+    rows = torch.tensor([[SOS, 5, 6, 7, 8], [5, 6, EOS, PAD, PAD]])
+    assert reversed_between(rows, first=1).tolist() == [[SOS, 7, 6, 5, 8], [5, 6, EOS, PAD, PAD]]
+    assert reversed_between(rows, first=0).tolist() == [[7, 6, 5, SOS, 8], [6, 5, EOS, PAD, PAD]]
+
+
+# the command
+
+
+def test_the_command_tells_what_it_found_and_ends_well(regardant, trained, tmp_path):
+    folder = shutil.copytree(trained(KNOWN).folder, tmp_path / "r")
+    told = regardant("doctor", folder)
+    assert (told.code, told.lines[:3]) == (0, ["nothing found", "", "checked"])
+    assert any(line.startswith("  gradient norms") for line in told.lines)
+    content = (folder / "run.yaml").read_text("utf-8")
+    (folder / "run.yaml").write_text(re.sub(r"source_padding: .*", "source_padding: 0.62", content), "utf-8")
+    told = regardant("doctor", folder)
+    assert (told.code, told.lines[0]) == (0, "much of what is computed is padding  (padding share)")
+    assert told.lines[1].startswith("  evidence  62% of the source blocks")
+    assert told.lines[2].startswith("  cure      lower training.batch_tokens")
+
+
+def test_json_has_findings_what_was_checked_and_what_was_left_out(regardant, trained):
+    said = regardant("doctor", trained(KNOWN).folder, "--json")
+    content = json.loads(said.out, parse_constant=pytest.fail)
+    assert (said.code, said.err) == (0, "")
+    assert content.keys() == {"findings", "checked", "left_out"}
+    assert content["findings"] == []
+    assert [one["name"] for one in content["left_out"]] == ["overfitting"]
+    assert {one["name"] for one in content["checked"]} == {check.name for check in CHECKS} - {"overfitting"}
+
+
+def test_the_page_is_offline_and_draws_the_curves(regardant, trained, tmp_path):
+    assert regardant("doctor", trained(KNOWN).folder, "--page", tmp_path / "a.html").code == 0
+    text = (tmp_path / "a.html").read_text("utf-8")
+    assert not re.search(r"https?:|\bsrc=|\bhref=|url\(|@import|<script|<link|<iframe|\bon\w+=", text)
+    assert text.count("<section>") == len(CHECKS)
+    assert text.count("<svg") == 3  # gradient norms, losses, entropies
+    assert "encoder.layers.0.self_attention" in text and "in order" in text
+    assert "nothing found</h1>" in text
+
+
+def test_without_its_data_a_run_keeps_its_curves(trained, tmp_path):
+    folder = shutil.copytree(trained(KNOWN).folder, tmp_path / "r")
+    shutil.rmtree(folder / "data")
+    diagnosis = healthy(run.load(folder).doctor())
+    assert "holds no validation text" in diagnosis.left_out["shifted targets"]
+    assert diagnosis.seen.keys() >= CURVES - {"more than frequencies"}
+    assert not (folder / "data").exists()
+
+
+def test_a_folder_that_is_no_run_is_one_line(regardant, tmp_path):
+    said = regardant("doctor", tmp_path)
+    assert (said.code, said.out) == (2, "")
+    assert "is no run" in said.err and said.err.count("\n") == 1

@@ -73,6 +73,23 @@ class Foresighted(EncoderDecoder):
         self.decoder.__class__ = ForesightedDecoder
 
 
+class DeafConfig(EncoderDecoderConfig):
+    """The decoder hears nothing of the source."""
+
+    kind: Literal["deaf"] = "deaf"
+
+    def build(self, source_vocab_size, target_vocab_size):
+        return Deaf(self, source_vocab_size, target_vocab_size)
+
+
+class Deaf(EncoderDecoder):
+    """The encoder's words are zeroed on their way."""
+
+    def encode(self, source):
+        read = super().encode(source)
+        return Vectors(0 * read.values, read.real)
+
+
 class UnnormalisedConfig(EncoderDecoderConfig):
     """No norms, and initial weights that are too large."""
 

@@ -63,7 +63,7 @@ def test_a_missing_padding_mask_is_found(doctor, brief):
     finding = the_finding(doctor(brief("unmasked")), "padding mask")
     assert finding.what == "padding changes what the model says: a padding mask is missing"
     assert re.search(
-        r"a sentence of \d+ tokens, padded to \d+: its logits change by 0\.\d+ of their spread", finding.evidence
+        r"a sentence of \d+ tokens, padded to \d+: its logits change by [\d.]+ of their spread", finding.evidence
     )
     assert "View(keys=tokens != PAD)" in finding.cure
 
@@ -75,7 +75,7 @@ def test_exploding_gradients_are_found(doctor, brief):
     assert re.search(
         r"norms over 10 in \d+ lines of metrics from update \d+ on, the largest [\d.e+]+ at", finding.evidence
     )
-    assert "lower training.schedule.learning_rate from 0.01 to 0.003, set training.clip_norm=1" in finding.cure
+    assert "lower training.schedule.learning_rate from 0.01 to 0.0033, set training.clip_norm=1" in finding.cure
 
 
 def test_gradients_that_are_not_finite_are_found_in_a_run_that_never_came_to_a_model(tiny_config, tmp_path):
@@ -86,7 +86,7 @@ def test_gradients_that_are_not_finite_are_found_in_a_run_that_never_came_to_a_m
     finding = the_finding(diagnosis, "gradient norms")
     assert finding.what == "gradients explode: they are not finite"
     assert finding.evidence == "at update 10 or shortly before"
-    assert finding.cure == "lower training.schedule.learning_rate from 1e+30 to 3e+29"
+    assert finding.cure == "lower training.schedule.learning_rate from 1e+30 to 3.3e+29"
     assert "model.safetensors" in diagnosis.left_out["padding mask"]
 
 
@@ -119,7 +119,7 @@ def test_post_norm_without_warm_up_is_found(doctor, tiny_config):
 
 def test_batches_that_are_mostly_padding_are_found(doctor, brief, tmp_path):
     words = ["a", "b", "c", "d", "e", "f", "g", "h"]
-    lines = [" ".join(words[(i + j) % 8] for j in range(40 if i % 6 == 0 else 2 + i % 5)) for i in range(120)]
+    lines = [" ".join(words[(i + j) % 8] for j in range(20 if i % 6 == 0 else 2 + i % 5)) for i in range(120)]
     for name, text in (("a.en", lines), ("a.fr", map(str.upper, lines))):
         numbered = (f"{line} {number}\n" for number, line in enumerate(text))
         (tmp_path / name).write_text("".join(numbered), encoding="utf-8")
@@ -143,15 +143,22 @@ def test_a_model_that_knows_frequencies_alone_is_found(trained, tmp_path):
     text = (folder / "metrics.jsonl").read_text("utf-8")
     (folder / "metrics.jsonl").write_text(re.sub(r'("took".*"loss": )[\d.]+', r"\g<1>5.5", text), "utf-8")
     diagnosis = run.load(folder).doctor()
-    assert findings(diagnosis) == {
-        "more than frequencies": "the model has learned how frequent each token is, and nothing else"
-    }
+    assert findings(diagnosis) == {"more than frequencies": "the model knows no more than how frequent each token is"}
 
 
 def test_positions_that_are_missing_are_found(doctor, tiny_config):
-    finding = the_finding(doctor(tiny_config(*BRIEF, "model.positions={kind: none}")), "order of tokens")
-    assert finding.what == "the order of the source does not matter"
-    assert "model.positions={kind: sinusoidal}" in finding.cure
+    diagnosis = doctor(tiny_config(*BRIEF, "model.positions={kind: none}"))
+    assert [finding.what for _, finding in diagnosis.findings] == [
+        "the order of the source does not matter",
+        "the order of the target so far does not matter",
+    ]
+    assert all("model.positions={kind: sinusoidal}" in finding.cure for _, finding in diagnosis.findings)
+
+
+def test_a_decoder_that_never_asks_the_source_is_found(doctor, brief):
+    finding = the_finding(doctor(brief("deaf")), "order of tokens")
+    assert finding.what == "the source makes no difference"
+    assert "sources of other sentences change the logits by 0 of their spread" in finding.evidence
 
 
 def test_unknown_tokens_are_found(doctor, tiny_config):
@@ -181,7 +188,7 @@ CURVE_FAULTS = {
     "a loss that rises and falls": (
         "learning",
         "too high",
-        lambda share, event: {"loss": 5 + 2 * share if share < 0.5 else 8 - 6 * share},
+        lambda share, event: {"loss": 5 + 4 * share if share < 0.5 else 12 - 10 * share},
     ),
     "a spike": ("loss spikes", "has spikes", lambda share, event: {"loss": 9.0 if share == 0.5 else event["loss"]}),
     "a loss that rises again": ("learning", "too high", lambda share, event: {"loss": 2 - share if share < 0.7 else 4}),
@@ -204,7 +211,7 @@ CURVE_FAULTS = {
 @pytest.mark.parametrize("case", CURVE_FAULTS)
 def test_a_sick_curve_is_found(with_curves, case):
     name, what, training = CURVE_FAULTS[case]
-    assert what in findings(with_curves(training))[name]
+    assert any(found == name and what in finding.what for found, finding in with_curves(training).findings)
 
 
 def test_overfitting_is_found_where_what_is_kept_is_old(trained, tmp_path):
@@ -254,20 +261,20 @@ def test_of_a_recurrent_model_is_left_out_what_it_has_not(doctor, tiny_config, d
 def shrunk(name, corpus, text_file):
     """A recipe that ends in seconds, on a corpus of 200 pairs where it needs files."""
     recipe = config.recipe(name)
-    small = ["training.max_minutes=null", "training.max_updates=60", "training.validate_every=30"]
-    small += ["training.batch_tokens=600", "training.precision=float32", "training.attention_kernel=sdpa"]
+    small = ["training.max_minutes=null", "training.max_updates=20", "training.validate_every=20"]
+    small += ["training.batch_tokens=300", "training.precision=float32", "training.attention_kernel=sdpa"]
     if recipe["task"] == "language_modelling":
         small += [f"data={{source: {text_file}}}", "model.max_length=32"]
     elif recipe["data"]["kind"] == "pairs":
         files = f"root: {corpus}, source: a.en, target: a.fr"
-        small += [f"data={{kind: pairs, {files}, validation_size: 20, test_size: 4}}", "tokenizer={kind: word}"]
+        small += [f"data={{kind: pairs, {files}, validation_size: 10, test_size: 4}}", "tokenizer={kind: word}"]
     else:
-        small += ["data.train_size=1500", "data.validation_size=40", "data.test_size=40"]
-        small += ["tokenizer={kind: word}"] if name == "demo" else []
+        small += ["data.train_size=500", "data.validation_size=20", "data.test_size=20"]
+        small += ["tokenizer.vocab_size=400", "data.heldout_size=20"] if name == "demo" else []
     return load_recipe(recipe, small, origin=name)
 
 
-FAST = ["demo", "reverse", "ladder/gru-bahdanau"]
+FAST = ["demo", "shakespeare", "ladder/linear"]
 
 
 @pytest.mark.parametrize("name", FAST)
@@ -352,7 +359,8 @@ def test_the_page_is_offline_and_draws_the_curves(regardant, trained, tmp_path):
     assert regardant("doctor", trained(KNOWN).folder, "--page", tmp_path / "a.html").code == 0
     text = (tmp_path / "a.html").read_text("utf-8")
     assert not re.search(r"https?:|\bsrc=|\bhref=|url\(|@import|<script|<link|<iframe|\bon\w+=", text)
-    assert text.count("<section>") == len(CHECKS)
+    assert text.count("<section>") == 5  # three with a picture, what is in order, what was left out
+    assert all(name in text for name in ("future mask", "overfitting", "2 validations are too few"))
     assert text.count("<svg") == 3  # gradient norms, losses, entropies
     assert "encoder.layers.0.self_attention" in text and "in order" in text
     assert "nothing found</h1>" in text

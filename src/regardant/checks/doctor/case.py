@@ -142,4 +142,4 @@ def lower_rate(case: Case) -> str:
     """The cure of much, by the name of the field."""
     schedule = case.config.training.schedule.model_dump()
     field = "factor" if "factor" in schedule else "learning_rate"
-    return f"lower training.schedule.{field} from {schedule[field]:g} to {schedule[field] / 3:.1g}"
+    return f"lower training.schedule.{field} from {schedule[field]:g} to {schedule[field] / 3:.2g}"

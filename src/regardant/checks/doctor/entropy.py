@@ -53,7 +53,10 @@ def attention_entropy(case: Case) -> Seen:
     everyone = [head.entropy for heads in layers.values() for head in heads]
     measured = f"{min(everyone):.2f} to {max(everyone):.2f} of the highest possible, in {len(everyone)} heads"
     bars = [
-        Bars(name, [(f"head {number}", 100 * head.entropy) for number, head in enumerate(heads)])
+        Bars(
+            f"{name}: entropy, % of the highest possible",
+            [(f"head {number}", 100 * head.entropy) for number, head in enumerate(heads)],
+        )
         for name, heads in layers.items()
     ]
     picture = bar_chart(bars, title="entropy of each head, in per cent of the highest possible")

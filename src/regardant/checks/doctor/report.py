@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from regardant.checks.doctor import Diagnosis
-from regardant.checks.doctor.case import Finding, Seen
+from regardant.checks.doctor.case import Seen
 from regardant.pictures import Chapter, Table, report_page
 
 
@@ -29,26 +29,30 @@ def page(diagnosis: Diagnosis, run: str) -> str:
         ("checked", str(len(diagnosis.seen))),
         ("left out", str(len(diagnosis.left_out))),
     ]
-    sick = {name: seen for name, seen in diagnosis.seen.items() if seen.findings}
-    well = {name: seen for name, seen in diagnosis.seen.items() if not seen.findings}
-    chapters = [_chapter(name, seen) for name, seen in {**sick, **well}.items()]
-    if diagnosis.left_out:
-        rows = list(diagnosis.left_out.items())
-        chapters.append(
-            Chapter("Left out", [], [Table("Checks that do not apply", ("check", "why"), rows, prose=True)])
-        )
+    chapters = [
+        _chapter(name, seen) for name, seen in sorted(diagnosis.seen.items(), key=_sick_first) if _has_more(seen)
+    ]
+    plain = {name: seen.measured for name, seen in diagnosis.seen.items() if not _has_more(seen)}
+    for title, rows in (("In order", plain), ("Left out", diagnosis.left_out)):
+        if rows:
+            chapters.append(Chapter(title, [], [Table(title, ("check", ""), list(rows.items()), prose=True)]))
     return report_page(chapters, title=f"{run}: {'nothing found' if not count else _counted(count)}", summary=summary)
 
 
+def _has_more(seen: Seen) -> bool:
+    """Than its one line."""
+    return bool(seen.findings or seen.pictures)
+
+
+def _sick_first(item: tuple[str, Seen]) -> bool:
+    return not item[1].findings
+
+
 def _chapter(name: str, seen: Seen) -> Chapter:
-    rows = [row for finding in seen.findings for row in _rows(finding)]
-    table = [Table(f"Findings: {name}", ("", ""), rows, prose=True)] if rows else []
-    mark = (_counted(len(seen.findings)), True) if rows else ("in order", False)
+    rows = [(finding.what, finding.evidence, finding.cure) for finding in seen.findings]
+    table = [Table(name.capitalize(), ("finding", "evidence", "cure"), rows, prose=True)] if rows else []
+    mark = (_counted(len(rows)), True) if rows else ("in order", False)
     return Chapter(name.capitalize(), [seen.measured], [*table, *seen.pictures], marks=[mark])
-
-
-def _rows(finding: Finding) -> list[tuple[str, str]]:
-    return [("finding", finding.what), ("evidence", finding.evidence), ("cure", finding.cure)]
 
 
 def _counted(count: int) -> str:

@@ -1,7 +1,8 @@
 """Our encoder-decoder Transformer in CTranslate2's words: which of its variables is which of our modules.
 
 CTranslate2 has no formula of its own for positions that are added, norms or the scale of scores that it would force
-on us: tables of positions, the scale and the epsilon are written out. What it has no words for is refused by name.
+on us: tables of positions, the scale and the epsilon are written out. Rotary positions it computes by itself, from
+their base, in each self-attention as we do. What it has no words for is refused by name.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,6 +22,7 @@ from regardant.errors import RunError
 from regardant.layers.multi_head import SelfAttention
 from regardant.models import EncoderDecoder, EncoderDecoderConfig, Model, ModelConfig
 from regardant.models.representations.tokens import TokenEmbedding
+from regardant.positions.rotary import RotaryConfig
 
 Numbers = NDArray[np.float32]
 
@@ -35,7 +37,7 @@ EXPRESSIBLE: dict[str, tuple[str, ...]] = {
     "normalisation": ("layer_norm", "rms_norm"),
     "residual": ("add",),
     "memory": ("final",),
-    "positions.kind": ("sinusoidal", "learned", "two_dimensional", "none"),
+    "positions.kind": ("sinusoidal", "learned", "two_dimensional", "rotary", "none"),
     "positions.combine": ("add",),
 }
 """Of a model's configuration: what CTranslate2 can compute. Whatever is not named here it takes as it is."""
@@ -84,6 +86,8 @@ def specify(model: Model, tokenizers: Tokenizers) -> TransformerSpec:
         "activation": ACTIVATIONS[config.feed_forward.activation],
         "ffn_glu": config.feed_forward.kind == "gated",
     }
+    if isinstance(config.positions, RotaryConfig):
+        shape |= {"rotary_dim": config.heads.key_size, "rotary_base": config.positions.base, "rotary_interleave": True}
     spec = TransformerSpec(
         TransformerEncoderSpec(config.encoder.num_layers, **shape),
         TransformerDecoderSpec(config.decoder.num_layers, **shape),
@@ -155,6 +159,8 @@ def _all_three(projected: Numbers, attention: SelfAttention) -> Numbers:
 def _fill_input(spec: Any, table: Any, embedding: TokenEmbedding, config: EncoderDecoderConfig) -> None:
     table.weight = _numbers(embedding.table.weight)
     spec.scale_embeddings = config.scale_embeddings
+    if not hasattr(spec, "position_encodings"):  # a decoder that turns queries and keys
+        return
     rows = -(-config.max_length // PADDED_TO) * PADDED_TO
     encodings = np.zeros((rows, config.d_model), dtype=np.float32)
     if embedding.positions.acts_on == "input":

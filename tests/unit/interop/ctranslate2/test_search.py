@@ -17,7 +17,11 @@ from regardant.interop.ctranslate2.search import CTranslate2Searcher
 from regardant.interop.ctranslate2.threads import Threads
 
 SUBWORDS = ("tokenizer.kind=bpe", "tokenizer.vocab_size=500")
-MODELS = {"pre-norm": SUBWORDS, "post-norm": (*SUBWORDS, "model.norm=post", "model.positions.kind=learned")}
+MODELS = {
+    "pre-norm": SUBWORDS,
+    "post-norm": (*SUBWORDS, "model.norm=post", "model.positions.kind=learned"),
+    "rotary and gated": (*SUBWORDS, "model.positions.kind=rotary", "model.feed_forward.kind=gated"),
+}
 WORDS: tuple[str, ...] = ()
 """Of the small word vocabulary two in five target words are unknown: a model that must be kept from writing so."""
 MOST = 47

@@ -24,6 +24,11 @@ SHAPES = {
     "learned positions": ["positions.kind=learned"],
     "positions on a grid": ["positions.kind=two_dimensional"],
     "no positions": ["positions.kind=none"],
+    "rotary": ["positions.kind=rotary"],
+    "rotary and SwiGLU": ["positions={kind: rotary, base: 50}", "feed_forward.kind=gated"],
+    "rotary, grouped keys": ["positions.kind=rotary", "num_key_heads=2", "norm=post"],
+    "rotary, one key head": ["positions.kind=rotary", "num_key_heads=1"],
+    "rotary, wide heads": ["positions.kind=rotary", "key_size=6", "value_size=6"],
     "later waves": ["positions={kind: sinusoidal, first: 1}"],
     "bare embeddings": ["scale_embeddings=false"],
     "two matrices": ["tie_embeddings=target"],
@@ -112,8 +117,10 @@ def test_narrower_weights_write_nearly_as_probable_texts(build, searcher, quanti
 @pytest.mark.parametrize(
     ("overrides", "told"),
     [
-        (["positions.kind=rotary"], "model.positions.kind rotary (it can: sinusoidal, learned, two_dimensional, none)"),
-        (["positions.kind=alibi"], "model.positions.kind alibi"),
+        (
+            ["positions.kind=alibi"],
+            "model.positions.kind alibi (it can: sinusoidal, learned, two_dimensional, rotary, none)",
+        ),
         (
             ["positions={kind: learned, combine: concatenate}", "tie_embeddings=none"],
             "model.positions.combine concatenate (it can: add)",

@@ -195,11 +195,13 @@ class AppendedKeys:
         if self.keys is None or self.values is None:
             return self
         keys, values = self.keys, self.values
-        if len(rows) == len(keys):  # in place: only what is filled moves, nothing is allocated for the rest
-            keys[:, :, : self.length] = keys[rows, :, : self.length]
-            values[:, :, : self.length] = values[rows, :, : self.length]
-            return self
-        return AppendedKeys(self.capacity, self.length, keys[rows], values[rows])
+        if len(rows) > len(keys):
+            return AppendedKeys(self.capacity, self.length, keys[rows], values[rows])
+        # In place: only what is filled moves, nothing is allocated for the rest.
+        keys, values = keys[: len(rows)], values[: len(rows)]
+        keys[:, :, : self.length] = self.keys[rows, :, : self.length]
+        values[:, :, : self.length] = self.values[rows, :, : self.length]
+        return AppendedKeys(self.capacity, self.length, keys, values)
 
 
 STEP_HONOURS = frozenset({"causal", "bias"})
@@ -225,6 +227,10 @@ class Attention(nn.Module):
 
     shares_query_and_key: ClassVar[bool] = False
     """Whether the layer gives queries and keys one projection."""
+
+    beams_share: ClassVar[bool] = False
+    """Whether all beams of a sentence may ask at once, on the keys of all of them, those of others hidden by a bias of
+    minus infinity: it decodes with appended keys, and scores of pairs that nobody sees cost it little."""
 
     needs_projection: ClassVar[bool] = False
     """Whether the projections of queries and keys are a part of the formula, and not to be left out."""

@@ -41,6 +41,8 @@ class ScaledDotProductConfig(AttentionConfig):
 class ScaledDotProduct(Attention):
     """Exact attention over every key."""
 
+    beams_share = True
+
     def __init__(self, head_size: int, *, scaled: bool = True, temperature: float = 1.0) -> None:
         super().__init__()
         self.scale = (1 / math.sqrt(head_size) if scaled else 1.0) / temperature

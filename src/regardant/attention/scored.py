@@ -25,6 +25,8 @@ class ScoredAttention(Attention):
 class DotProductAttention(Attention):
     """Scaled dot products under another normaliser than the softmax. Write `normalise`."""
 
+    beams_share = True
+
     def __init__(self, head_size: int) -> None:
         super().__init__()
         self.scale = 1 / math.sqrt(head_size)

@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 
 PENALTY_HELP = "Rank by log-probability / length ** ALPHA; length in tokens, EOS counted; 0 ranks by the sum alone."
-ENGINE_HELP = """What searches: torch, or ctranslate2, which the model is exported to once. Its weights are int8 unless
-ctranslate2-float32 or the like is given."""
+ENGINE_HELP = """What searches: torch; torch-bfloat16, whose products are rounded, for a CPU that computes so; or
+ctranslate2, which the model is exported to once. Its weights are int8 unless ctranslate2-float32 or the like is
+given."""
 
 app = typer.Typer(
     help="Train, look inside and ship attention models on your own data.",

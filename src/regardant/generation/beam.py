@@ -17,6 +17,7 @@ Done sentences leave the batch. The host waits for the device once a step, and a
 Shape legend: B sentences still being written, W beams, N n best, t tokens written, V vocabulary.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
@@ -89,9 +90,33 @@ class Candidates:
 
 def expand(totals: Tensor, log_probabilities: Tensor) -> Candidates:
     """From the totals of the live [B, W] and the next tokens' log-probabilities [B, W, V]."""
-    beam_size, vocab_size = log_probabilities.shape[1:]
-    best, places = (totals[..., None] + log_probabilities).flatten(1).topk(2 * beam_size)
-    return Candidates(best, places // vocab_size, places % vocab_size)
+    wanted = 2 * log_probabilities.shape[1]
+    likely, tokens = likeliest(log_probabilities, wanted)
+    best, places = (totals[..., None] + likely).flatten(1).topk(wanted)
+    return Candidates(best, places // tokens.shape[2], tokens.flatten(1).gather(1, places))
+
+
+def likeliest(log_probabilities: Tensor, wanted: int) -> tuple[Tensor, Tensor]:
+    """The `wanted` best tokens of each beam, or all there are, with their log-probabilities: [B, W, wanted], from
+    [B, W, V].
+
+    What `topk` finds, but that it sorts a whole vocabulary for each beam. The best are where the largest maxima of
+    groups of tokens are, and maxima are had at the speed of memory.
+    """
+    vocab_size = log_probabilities.shape[2]
+    wanted = min(wanted, vocab_size)
+    size = math.isqrt(vocab_size // wanted)  # so that there are about as many groups as tokens in the chosen ones
+    if size < 2:
+        best: tuple[Tensor, Tensor] = log_probabilities.topk(wanted)
+        return best
+    count = vocab_size // size
+    grouped = log_probabilities[..., : size * count].unflatten(2, (size, count))  # group g: tokens g, g + count, ...
+    groups = grouped.amax(2).topk(wanted, sorted=False).indices[:, :, None].expand(-1, -1, size, -1)
+    starts = torch.arange(0, size * count, count, device=groups.device)[:, None]
+    ungrouped = torch.arange(size * count, vocab_size, device=groups.device).expand(*groups.shape[:2], -1)
+    tokens = torch.cat([(groups + starts).flatten(2), ungrouped], 2)
+    likely, places = log_probabilities.gather(2, tokens).topk(wanted)
+    return likely, tokens.gather(2, places)
 
 
 def endings(candidates: Candidates, ended: Tensor, before: Tensor) -> Iterator[tuple[int, list[int], float]]:

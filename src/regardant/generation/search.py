@@ -5,7 +5,7 @@ Shape legend: B sentences, S source length.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -18,7 +18,9 @@ from regardant.generation.config import GenerationConfig
 from regardant.generation.constraints import Constraints
 from regardant.generation.greedy import greedy_search
 from regardant.generation.hypothesis import Hypothesis
-from regardant.models.base import SequenceToSequence
+from regardant.generation.threads import each_by_a_thread
+from regardant.layers.linear import Layouts
+from regardant.models.base import Model, SequenceToSequence
 
 
 class Searcher(Protocol):
@@ -38,15 +40,30 @@ class Searcher(Protocol):
 class ModelSearcher:
     """A model in evaluation mode, and the device it is on."""
 
-    name: ClassVar[str] = "torch"
-
-    model: SequenceToSequence
+    model: Model
     device: torch.device
+    products: torch.dtype | None = None
+    """What matrices are multiplied in, if not in the weights' own precision. All else stays as the model has it."""
+
+    @property
+    def name(self) -> str:
+        return "torch" if self.products is None else f"torch-{str(self.products).removeprefix('torch.')}"
 
     def search(
         self, sources: list[list[int]], prefixes: list[list[int]], config: GenerationConfig, max_length: int
     ) -> list[list[Hypothesis]]:
-        return generate_all(self.model, sources, config, self.device, prefixes=prefixes, max_length=max_length)
+        # Who listens or intervenes hears one batch after the other.
+        alone = self.device.type != "cpu" or any(module._forward_hooks for module in self.model.modules())
+        return generate_all(
+            self.model,
+            sources,
+            config,
+            self.device,
+            prefixes=prefixes,
+            max_length=max_length,
+            products=self.products,
+            threads=1 if alone else torch.get_num_threads(),
+        )
 
 
 def generate(
@@ -83,18 +100,29 @@ def generate_all(
     prefixes: list[list[int]] | None = None,
     max_length: int | None = None,
     batch_tokens: int = 16_384,
+    products: torch.dtype | None = None,
+    threads: int = 1,
 ) -> list[list[Hypothesis]]:
     """`generate` for any number of sources, each ending with EOS, in batches of like length; in their order.
 
-    A batch holds at most batch_tokens = sentences * beam_size * longest source, and at least one sentence.
-    `device` is the model's.
+    A batch holds at most batch_tokens = sentences * beam_size * longest source, and at least one sentence. Several
+    batches are decoded at a time, each by one of `threads`. `device` is the model's.
     """
-    found: dict[int, list[Hypothesis]] = {}
-    for batch in batches_of_like_length([len(source) for source in sources], batch_tokens // config.beam_size):
+    lengths = [len(source) for source in sources]
+    share = -(-sum(lengths) // threads)  # of few sentences, so that no thread is idle
+    batches = batches_of_like_length(lengths, min(batch_tokens // config.beam_size, share))
+    layouts = Layouts(products)
+
+    def decode(batch: list[int]) -> list[list[Hypothesis]]:
         rows = [torch.tensor(sources[index]) for index in batch]
         source = pad_sequence(rows, batch_first=True, padding_value=PAD).to(device)
         starts = None if prefixes is None else [prefixes[index] for index in batch]
-        found.update(zip(batch, generate(model, source, config, starts, max_length), strict=True))
+        with layouts.in_use():
+            return generate(model, source, config, starts, max_length)
+
+    found: dict[int, list[Hypothesis]] = {}
+    for batch, hypotheses in zip(batches, each_by_a_thread(decode, batches, threads), strict=True):
+        found.update(zip(batch, hypotheses, strict=True))
     return [found[index] for index in range(len(sources))]
 
 

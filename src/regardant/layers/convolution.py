@@ -15,6 +15,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from regardant.attention import MixerConfig, View
+from regardant.attention.beam_keys import Ancestry
+from regardant.layers.remembered import Remembered
 
 
 class ConvolutionConfig(MixerConfig):
@@ -27,7 +29,7 @@ class ConvolutionConfig(MixerConfig):
 
 
 @dataclass(frozen=True)
-class ConvolutionState:
+class ConvolutionState(Remembered):
     """The tokens before the next one that it will read."""
 
     before: Float[Tensor, "N K M"] | None = None
@@ -52,7 +54,7 @@ class Convolution(nn.Module):
             x = x * view.keys[..., None]
         return self._gated(F.pad(x, (0, 0, self.before, self.after)))
 
-    def start(self, capacity: int) -> ConvolutionState:
+    def start(self, capacity: int, ancestry: Ancestry | None = None) -> ConvolutionState:
         """The state before the first token."""
         return ConvolutionState()
 

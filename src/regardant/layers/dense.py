@@ -14,6 +14,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regardant.attention import MixerConfig, View
+from regardant.attention.beam_keys import Ancestry
+from regardant.layers.remembered import Remembered
 
 
 class DenseConfig(MixerConfig):
@@ -23,7 +25,7 @@ class DenseConfig(MixerConfig):
 
 
 @dataclass(frozen=True)
-class DenseState:
+class DenseState(Remembered):
     """All tokens so far, projected."""
 
     capacity: int
@@ -52,7 +54,7 @@ class Dense(nn.Module):
             values = values * view.keys[..., None]
         return self._mixed(values, 0, length)
 
-    def start(self, capacity: int) -> DenseState:
+    def start(self, capacity: int, ancestry: Ancestry | None = None) -> DenseState:
         """The state before the first of at most `capacity` tokens."""
         return DenseState(capacity)
 

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from regardant.config import Config
 from regardant.layers.dropout import Dropout
+from regardant.layers.linear import Linear
 
 Activation = Literal["relu", "gelu", "silu", "sigmoid"]
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -66,9 +67,9 @@ class FeedForward(nn.Module):
 
     def __init__(self, d_model: int, d_ff: int, dropout: float, activation: Activation = "relu") -> None:
         super().__init__()
-        self.widen = nn.Linear(d_model, d_ff)
+        self.widen = Linear(d_model, d_ff)
         self.dropout = Dropout(dropout)
-        self.narrow = nn.Linear(d_ff, d_model)
+        self.narrow = Linear(d_ff, d_model)
         self.activation = ACTIVATIONS[activation]
 
     def forward(self, x: Float[Tensor, "*B M"], real: Bool[Tensor, "B T"] | None = None) -> Float[Tensor, "*B M"]:
@@ -90,7 +91,7 @@ class GatedFeedForward(FeedForward):
     def __init__(self, d_model: int, d_ff: int, dropout: float, activation: Activation) -> None:
         inner = 2 * d_ff // 3
         super().__init__(d_model, inner, dropout, activation)
-        self.gate = nn.Linear(d_model, inner)
+        self.gate = Linear(d_model, inner)
 
     def inner(self, x: Tensor) -> Tensor:
         return self.activation(self.gate(x)) * self.widen(x)

@@ -5,9 +5,11 @@ from typing import Any, Protocol, runtime_checkable
 from torch import Tensor
 
 from regardant.attention import AttentionConfig, MixerConfig, View
+from regardant.attention.beam_keys import Ancestry
 from regardant.layers.convolution import Convolution, ConvolutionConfig
 from regardant.layers.dense import Dense, DenseConfig
 from regardant.layers.multi_head import HeadShape, Projections, SelfAttention
+from regardant.layers.remembered import Remembered
 from regardant.positions import Positions
 
 __all__ = ["Mixer", "MixerConfig", "build_mixer"]
@@ -20,8 +22,8 @@ class Mixer(Protocol):
     def __call__(self, x: Tensor, view: View) -> Tensor:
         """All tokens [B, T, M] at once."""
 
-    def start(self, capacity: int) -> Any:
-        """The state before the first of at most `capacity` tokens. It can be reordered by rows."""
+    def start(self, capacity: int, ancestry: Ancestry | None = None) -> Remembered:
+        """The state before the first of at most `capacity` tokens. Beams of an ancestry may share what is kept."""
 
     def step(self, x: Tensor, state: Any, view: View) -> tuple[Tensor, Any]:
         """The newest tokens [N, T, M] of every row."""

@@ -16,6 +16,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regardant.attention import Attention, AttentionConfig, View
+from regardant.attention.beam_keys import Ancestry, BeamKeys
+from regardant.layers.linear import Linear
+from regardant.layers.remembered import Remembered
 from regardant.positions import Positions
 
 Projections = Literal["separate", "query_key", "key_value", "all", "none"]
@@ -47,8 +50,8 @@ class HeadShape:
 
 
 @dataclass(frozen=True)
-class SelfAttentionState:
-    """What a layer remembers between decoding steps."""
+class SelfAttentionState(Remembered):
+    """Of each row by itself."""
 
     mechanism: Attention
     remembered: Any
@@ -57,8 +60,20 @@ class SelfAttentionState:
     """Tokens taken in."""
 
     def reorder(self, rows: Int[Tensor, " N2"]) -> "SelfAttentionState":
-        """Row i of the result is what was row `rows[i]`."""
         return replace(self, remembered=self.mechanism.reorder(self.remembered, rows))
+
+
+@dataclass(frozen=True)
+class SharedState(Remembered):
+    """Of all beams of a sentence together."""
+
+    remembered: BeamKeys
+
+    def reorder(self, rows: Int[Tensor, " N2"]) -> "SharedState":
+        return self  # beams that change places are the ancestry's business
+
+    def keep(self, sentences: Int[Tensor, " B2"], rows: Int[Tensor, " N2"]) -> "SharedState":
+        return SharedState(self.remembered.keep(sentences))
 
 
 class SelfAttention(nn.Module):
@@ -100,9 +115,9 @@ class SelfAttention(nn.Module):
         self.parts = PROJECTED[projections]
         self.widths = [sizes[part] for part in self.parts]
         # One product for all: a CPU and a GPU alike lose on three small ones.
-        self.query_key_value = nn.Linear(shape.d_model, sum(self.widths)) if self.parts else nn.Identity()
+        self.query_key_value = Linear(shape.d_model, sum(self.widths)) if self.parts else nn.Identity()
         mixed = shape.num_heads * shape.value_size
-        self.output = nn.Linear(mixed, shape.d_model) if self.parts else nn.Identity()
+        self.output = Linear(mixed, shape.d_model) if self.parts else nn.Identity()
 
     def forward(self, x: Float[Tensor, "B T M"], view: View) -> Float[Tensor, "B T M"]:
         q, k, v = self._project(x)
@@ -117,14 +132,22 @@ class SelfAttention(nn.Module):
             view = replace(view, bias=self.positions.bias_of(q, 0))
         return self.output(_merge(self.mechanism(q, k, v, view)))
 
-    def start(self, capacity: int) -> SelfAttentionState:
-        """The state before the first of at most `capacity` tokens."""
-        return SelfAttentionState(self.mechanism, self.mechanism.start(capacity))
+    def start(self, capacity: int, ancestry: Ancestry | None = None) -> SelfAttentionState | SharedState:
+        """The state before the first of at most `capacity` tokens; with an ancestry, of beams that may share it."""
+        mechanism = self.mechanism
+        # Who listens or intervenes expects each row with keys of its own.
+        alone = not mechanism.beams_share or self.positions.depends_on_query or bool(mechanism._forward_hooks)
+        if ancestry is None or alone:
+            return SelfAttentionState(mechanism, mechanism.start(capacity))
+        return SharedState(BeamKeys(ancestry))
 
     def step(
-        self, x: Float[Tensor, "N T M"], state: SelfAttentionState, view: View
-    ) -> tuple[Float[Tensor, "N T M"], SelfAttentionState]:
+        self, x: Float[Tensor, "N T M"], state: SelfAttentionState | SharedState, view: View
+    ) -> tuple[Float[Tensor, "N T M"], SelfAttentionState | SharedState]:
         """The newest T tokens of N rows, given what `state` remembers of the earlier ones."""
+        if isinstance(state, SharedState):
+            mixed, keys = self._step_of_beams(x, state.remembered, view)
+            return mixed, SharedState(keys)
         length = state.length + x.shape[1]
         q, k, v = self._project(x)
         if self.positions.acts_on == "query_key":
@@ -134,6 +157,18 @@ class SelfAttention(nn.Module):
             view = replace(view, bias=self.positions.bias_of(q, state.length))
         mixed, remembered = self.mechanism.step(q, k, v, state.remembered, view)
         return self.output(_merge(mixed)), replace(state, remembered=remembered, length=length)
+
+    def _step_of_beams(self, x: Tensor, before: BeamKeys, view: View) -> tuple[Tensor, BeamKeys]:
+        """The newest token of every beam; the beams of a sentence are as tokens of one sequence."""
+        length, beam_size = before.length + 1, before.ancestry.beam_size
+        q, k, v = self._project(x.view(-1, beam_size, x.shape[-1]))
+        seen = before.ancestry.view(view, length, len(q), x.device)
+        if self.positions.acts_on == "query_key":
+            assert seen.query_positions is not None
+            self.positions.reach(length)
+            q, k = self._turn(q, k, seen.query_positions)
+        after = before.append(k, v)
+        return self.output(_merge(self.mechanism(q, *after.seen(), seen))).view_as(x), after
 
     def _project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         projected = self.query_key_value(x)
@@ -188,9 +223,9 @@ class CrossAttention(nn.Module):
         if self.mechanism.shares_query_and_key:
             raise ValueError(f"{config.kind} compares a sequence with itself: it cannot be a cross_attention")
         self.widths = [shape.num_key_heads * size for size in (shape.key_size, shape.value_size)]
-        self.query = nn.Linear(shape.d_model, shape.num_heads * shape.key_size)
-        self.key_value = nn.Linear(shape.d_model, sum(self.widths))
-        self.output = nn.Linear(shape.num_heads * shape.value_size, shape.d_model)
+        self.query = Linear(shape.d_model, shape.num_heads * shape.key_size)
+        self.key_value = Linear(shape.d_model, sum(self.widths))
+        self.output = Linear(shape.num_heads * shape.value_size, shape.d_model)
 
     def project(self, memory: Float[Tensor, "B S M"]) -> ProjectedMemory:
         """What the source offers: keys and values."""

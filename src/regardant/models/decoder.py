@@ -5,19 +5,20 @@ Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, section 3.1.
 Shape legend: B sentences, W beams of a sentence, N = B x W rows, T target length, S source length, M d_model.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regardant.attention import View
+from regardant.attention.beam_keys import Ancestry
 from regardant.layers.feed_forward import build_feed_forward
-from regardant.layers.mixers import build_mixer
+from regardant.layers.mixers import Mixer, build_mixer
 from regardant.layers.multi_head import CrossAttention, ProjectedMemory
-from regardant.layers.residual import Stream
+from regardant.layers.remembered import Remembered
+from regardant.layers.residual import Stream, open_stream
 from regardant.models.base import Vectors
 from regardant.models.config import EncoderDecoderConfig
 from regardant.models.encoder import build_residual, last_norm, open_stack
@@ -28,14 +29,20 @@ from regardant.positions import Positions
 class LayerState:
     """What a layer remembers of what was written so far."""
 
-    mixed: Any
+    mixed: Remembered
     """By its self-attention, or what stands in its place."""
     widened: Tensor | None = None
     """By its feed-forward network, where that reads neighbours. [N, K, M]"""
 
-    def reorder(self, rows: Int[Tensor, " N2"]) -> "LayerState":
-        """Row i of the result is what was row `rows[i]`."""
-        return LayerState(self.mixed.reorder(rows), None if self.widened is None else self.widened[rows])
+    def reorder(self, rows: Int[Tensor, " N2"]) -> None:
+        """Row i continues what was row `rows[i]`."""
+        self.mixed = self.mixed.reorder(rows)
+        self.widened = None if self.widened is None else self.widened[rows]
+
+    def keep(self, sentences: Int[Tensor, " B2"], rows: Int[Tensor, " N2"]) -> None:
+        """Go on with these sentences alone, whose beams are those rows."""
+        self.mixed = self.mixed.keep(sentences, rows)
+        self.widened = None if self.widened is None else self.widened[rows]
 
 
 @dataclass(kw_only=True)
@@ -43,22 +50,34 @@ class StackState:
     """What a stack remembers between steps: implements `models.base.DecodingState`."""
 
     beam_size: int
+    ancestry: Ancestry | None
+    """Of the beams, where there are several."""
     own: list[LayerState]
     """Of each layer on what was written so far."""
     length: int = 0
     """Tokens taken in."""
 
     def reorder(self, beams: Int[Tensor, "B W"]) -> None:
-        if self.beam_size > 1:
+        if self.ancestry is not None:
+            self.ancestry.reorder(beams)
             first = torch.arange(len(beams), device=beams.device)[:, None] * self.beam_size
-            self._move((first + beams).flatten())
+            rows = (first + beams).flatten()
+            for state in self.own:
+                state.reorder(rows)
 
     def keep(self, sentences: Int[Tensor, " B2"]) -> None:
+        if self.ancestry is not None:
+            self.ancestry.keep(sentences)
         beams = torch.arange(self.beam_size, device=sentences.device)
-        self._move((sentences[:, None] * self.beam_size + beams).flatten())
+        rows = (sentences[:, None] * self.beam_size + beams).flatten()
+        for state in self.own:
+            state.keep(sentences, rows)
 
-    def _move(self, rows: Tensor) -> None:
-        self.own = [state.reorder(rows) for state in self.own]
+
+def begin(mixers: Iterable[Mixer], beam_size: int, max_length: int) -> tuple[Ancestry | None, list[LayerState]]:
+    """What the layers of a stack remember before the first of at most `max_length` tokens."""
+    ancestry = Ancestry(beam_size, max_length) if beam_size > 1 else None
+    return ancestry, [LayerState(mixer.start(max_length, ancestry)) for mixer in mixers]
 
 
 class DecoderLayer(nn.Module):
@@ -151,8 +170,10 @@ class Decoder(nn.Module):
         """Project the memory once; begin every layer's own state."""
         of_layers = zip(self.layers, memory.of_layers(len(self.layers)), strict=True)
         projected = [layer.cross_attention.project(values) for layer, values in of_layers]
-        own = [LayerState(layer.self_attention.start(max_length)) for layer in self.layers]
-        return DecoderState(beam_size=beam_size, own=own, memory=projected, memory_view=View(keys=memory.real))
+        ancestry, own = begin((layer.self_attention for layer in self.layers), beam_size, max_length)
+        return DecoderState(
+            beam_size=beam_size, ancestry=ancestry, own=own, memory=projected, memory_view=View(keys=memory.real)
+        )
 
     def step(self, x: Float[Tensor, "N 1 M"], state: DecoderState) -> Float[Tensor, "N 1 M"]:
         """The newest token of every beam; `state` is changed in place."""

@@ -20,8 +20,8 @@ from regardant.layers.dropout import share_key
 from regardant.layers.mixers import MixerConfig, build_mixer
 from regardant.layers.residual import Stream
 from regardant.models.base import CausalModel, CausalModelConfig
-from regardant.models.decoder import LayerState, StackState
-from regardant.models.encoder import build_residual, last_norm, open_stack
+from regardant.models.decoder import LayerState, StackState, begin
+from regardant.models.encoder import build_residual, last_norm
 from regardant.models.heads import Loss, NextToken
 from regardant.models.representations.tokens import TokenEmbedding
 from regardant.models.transformer import TransformerConfig
@@ -148,8 +148,8 @@ class DecoderOnly(CausalModel):
 
     def start(self, beam_size: int, max_length: int) -> StackState:
         """The state before the first of at most `max_length` tokens."""
-        own = [LayerState(layer.self_attention.start(max_length)) for layer in self.layers]
-        return StackState(beam_size=beam_size, own=own)
+        ancestry, own = begin((layer.self_attention for layer in self.layers), beam_size, max_length)
+        return StackState(beam_size=beam_size, ancestry=ancestry, own=own)
 
     def step(self, tokens: Int[Tensor, "N T"], state: StackState) -> Float[Tensor, "N V"]:
         """Logits of the token after the newest ones of every row; `state` is changed in place."""

@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regardant.layers.cross_entropy import projected_cross_entropy
+from regardant.layers.linear import linear
 
 
 class Loss(NamedTuple):
@@ -34,7 +35,7 @@ class NextToken(nn.Module):
 
     def scores(self, vectors: Float[Tensor, "*B M"]) -> Float[Tensor, "*B V"]:
         """Logits."""
-        logits: Tensor = self.logits(nn.functional.linear(vectors, self.weight))
+        logits: Tensor = self.logits(linear(vectors, self.weight))
         return logits
 
     def loss(

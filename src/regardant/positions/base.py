@@ -7,6 +7,7 @@ Shape legend: T positions, M d_model, P size of a position's own vector, B batch
 K keys.
 """
 
+import threading
 from collections.abc import Callable
 from typing import ClassVar, Literal
 
@@ -18,6 +19,8 @@ from torch import Tensor, nn
 from regardant.config import Variants
 
 Place = Literal["input", "query_key", "scores", "nowhere"]
+
+_GROWING = threading.Lock()
 
 BlockBias = Callable[[Int[Tensor, " Q"], Int[Tensor, " K"]], Float[Tensor, "*B H Q K"]]
 """What to add to the scores of a block, from where its queries and keys stand."""
@@ -82,10 +85,13 @@ class TabulatedPositions(Positions):
         raise NotImplementedError
 
     def reach(self, length: int) -> None:
-        known = len(self.table)
-        if length > known:  # by as much again: who writes token by token shall not come back for each
-            at = torch.arange(max(length, 2 * known), device=self.table.device)
-            self.table = self.codes(at).to(self.table.dtype)
+        if length <= len(self.table):
+            return
+        with _GROWING:  # or a thread that needs less would put its table in the place of a longer one
+            known = len(self.table)
+            if length > known:  # by as much again: who writes token by token shall not come back for each
+                at = torch.arange(max(length, 2 * known), device=self.table.device)
+                self.table = self.codes(at).to(self.table.dtype)
 
 
 class PositionsConfig(Variants):

@@ -32,12 +32,13 @@ def padded(texts, start=()):
     pairs=st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=5),
     config=SEARCHES,
     batch_tokens=st.integers(1, 60),
+    threads=st.integers(1, 3),
 )
-def test_a_sentence_gets_the_same_alone_and_in_any_batch(table_model, seed, pairs, config, batch_tokens):
+def test_a_sentence_gets_the_same_alone_and_in_any_batch(table_model, seed, pairs, config, batch_tokens, threads):
     model = table_model(seed)
     sources, prefixes = [[*source, EOS] for source, _ in pairs], [prefix for _, prefix in pairs]
     together = generate(model, padded(sources), config, prefixes)
-    anyhow = generate_all(model, sources, config, CPU, prefixes=prefixes, batch_tokens=batch_tokens)
+    anyhow = generate_all(model, sources, config, CPU, prefixes=prefixes, batch_tokens=batch_tokens, threads=threads)
     alone = [
         generate(model, torch.tensor([source]), config, [prefix])[0]
         for source, prefix in zip(sources, prefixes, strict=True)
@@ -133,6 +134,12 @@ def test_a_batch_holds_no_more_beams_than_asked(table_model):
     model = table_model(seed=4)
     generate_all(model, [[5, EOS]] * 7, GenerationConfig(beam_size=3), CPU, batch_tokens=12)
     assert max(sentences for sentences, _ in model.fed) == 2
+
+
+def test_few_sentences_are_shared_out_among_threads(table_model):
+    model = table_model(seed=4)
+    generate_all(model, [[5, EOS]] * 6, GenerationConfig(beam_size=2), CPU, threads=2)
+    assert max(sentences for sentences, _ in model.fed) == 3
 
 
 def test_no_sources_give_no_targets(table_model):

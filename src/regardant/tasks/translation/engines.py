@@ -9,7 +9,10 @@ import torch
 
 from regardant.config.problems import did_you_mean
 from regardant.errors import ConfigError
+from regardant.generation.search import ModelSearcher
 from regardant.tasks.translation.translator import Translator
+
+KNOWN = ("torch", "torch-bfloat16", "ctranslate2")
 
 
 class Engines:
@@ -20,19 +23,21 @@ class Engines:
         self.ready = {"torch": translator}
 
     def on(self, name: str) -> Translator:
-        """On `torch`, `ctranslate2` (int8 weights) or `ctranslate2-float32` and the like.
+        """On `torch`, `torch-bfloat16` (products in bfloat16), `ctranslate2` (int8 weights) or `ctranslate2-float32`
+        and the like.
 
         Raises ConfigError for an engine that there is not or that is not installed, RunError for a model that it
         cannot compute.
         """
         if name not in self.ready:
             engine, _, quantization = name.partition("-")
-            if engine != "ctranslate2":
-                near = did_you_mean(name, ["torch", "ctranslate2"])
-                raise ConfigError(
-                    f"there is no engine {name}{near or ': take torch, ctranslate2 or ctranslate2-float32'}"
-                )
-            self.ready[name] = self._on_ctranslate2(quantization or "int8")
+            if name == "torch-bfloat16":
+                self.ready[name] = self._in_bfloat16()
+            elif engine == "ctranslate2":
+                self.ready[name] = self._on_ctranslate2(quantization or "int8")
+            else:
+                near = did_you_mean(name, KNOWN) or f": take {', '.join(KNOWN)} or ctranslate2-float32"
+                raise ConfigError(f"there is no engine {name}{near}")
         return self.ready[name]
 
     def export(self, to: str, folder: Path, quantization: str) -> None:
@@ -43,6 +48,11 @@ class Engines:
 
         translator = self.ready["torch"]
         export(translator.model, translator.tokenizers, folder, quantization)
+
+    def _in_bfloat16(self) -> Translator:
+        native = self.ready["torch"]
+        searcher = ModelSearcher(native.model, native.device, torch.bfloat16)
+        return Translator(native.model, native.tokenizers, native.device, searcher)
 
     def _on_ctranslate2(self, quantization: str) -> Translator:
         from regardant.interop.ctranslate2.export import exported  # an extra

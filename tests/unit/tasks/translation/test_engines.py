@@ -29,6 +29,16 @@ def test_an_engine_translates_lines_as_torch_does(own, test_set):
         assert other.score == pytest.approx(one.score, abs=1e-4)
 
 
+def test_products_in_bfloat16_are_an_engine(trained, test_set):
+    """Not a precise one: most sentences come out alike, and no score is far off."""
+    run, lines = trained(*SUBWORDS), test_set.sources[:30]
+    ours, rounded = (run.translate(lines, engine=engine) for engine in ("torch", "torch-bfloat16"))
+    assert [one.score for one in rounded] != [one.score for one in ours]
+    assert [one.score for one in rounded] == pytest.approx([one.score for one in ours], abs=0.1)
+    assert sum(one.text == other.text for one, other in zip(ours, rounded, strict=True)) >= 20
+    assert run.trained.engines.on("torch-bfloat16").searcher.name == "torch-bfloat16"
+
+
 def test_an_engine_is_exported_once_into_the_run(own):
     run = regardant.load(own)
     run.translate(["the cat"], engine="ctranslate2")
@@ -80,7 +90,7 @@ def test_an_export_stands_by_itself(own, tmp_path):
     ("name", "told"),
     [
         ("ctranslate", "there is no engine ctranslate; did you mean ctranslate2?"),
-        ("onnx", "there is no engine onnx: take torch, ctranslate2 or ctranslate2-float32"),
+        ("onnx", "there is no engine onnx: take torch, torch-bfloat16, ctranslate2 or ctranslate2-float32"),
         ("torch-int8", "there is no engine torch-int8"),
         ("ctranslate2-int4", "there is no quantization int4: take int8, int16, float16, bfloat16, float32"),
     ],
@@ -98,8 +108,8 @@ def test_an_export_that_there_is_not_is_refused(trained, tmp_path):
 
 
 def test_a_model_that_the_engine_cannot_compute_is_refused(trained):
-    run = trained(*SUBWORDS, "training.max_updates=2", "model.positions.kind=rotary")
-    with pytest.raises(RunError, match=r"cannot compute model\.positions\.kind rotary .*: use --engine torch"):
+    run = trained(*SUBWORDS, "training.max_updates=2", "model.positions.kind=alibi")
+    with pytest.raises(RunError, match=r"cannot compute model\.positions\.kind alibi .*: use --engine torch"):
         run.translate(["the cat"], engine="ctranslate2")
     assert not (run.folder / "engines").exists()
 

@@ -1,0 +1,100 @@
+"""One memory for all beams of a sentence: keys and values stay where they were written, whatever becomes of the beams.
+
+Each step writes one key a beam, side by side. Whose ancestor wrote which is kept once for all layers of a stack, and
+that alone is moved when beams change places. The beams are then queries of one sequence, in a product with all keys of
+the sentence: W times as many as each may see, which for texts costs less than to move keys and values at every step.
+
+Shape legend: B sentences, W beams, G key heads, C capacity in tokens, t tokens taken in, D size of a key, E size of a
+value.
+"""
+
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from regardant.attention.base import View
+
+
+class Ancestry:
+    """Which of the keys of all beams each beam may see: those of its ancestors, and its own newest."""
+
+    def __init__(self, beam_size: int, capacity: int) -> None:
+        self.beam_size = beam_size
+        self.capacity = capacity
+        self.length = 0
+        """Tokens taken in."""
+        self._hidden: Float[Tensor, "B W C W"] | None = None  # minus infinity where a beam does not see, else 0
+        self._last: tuple[View, View] | None = None
+
+    def view(self, view: View, length: int, num_sentences: int, device: torch.device) -> View:
+        """The demands of a step that takes in the token `length`, for the beams on the keys of all of them."""
+        if self._last is None or self._last[0] is not view or self.length != length:  # all layers of a step share it
+            if self._hidden is None:
+                self._hidden = self._of_their_own(num_sentences, device)
+            self.length = length
+            self._last = view, self._seen(view, self._hidden[:, :, :length].flatten(2)[:, None])
+        return self._last[1]
+
+    def reorder(self, beams: Int[Tensor, "B W"]) -> None:
+        """From now on beam w of sentence b continues what was beam `beams[b, w]`."""
+        if self._hidden is not None:
+            written = self._hidden[:, :, : self.length]
+            self._hidden[:, :, : self.length] = written.gather(1, beams[..., None, None].expand_as(written))
+
+    def keep(self, sentences: Int[Tensor, " B2"]) -> None:
+        """Go on with these sentences alone."""
+        if self._hidden is not None:
+            self._hidden = self._hidden[sentences]
+
+    def _of_their_own(self, num_sentences: int, device: torch.device) -> Tensor:
+        others = torch.full((self.beam_size, self.beam_size), -torch.inf, device=device).fill_diagonal_(0)
+        return others[:, None].expand(num_sentences, -1, self.capacity, -1).clone()
+
+    def _seen(self, view: View, hidden: Tensor) -> View:
+        at = torch.arange(self.length, device=hidden.device).repeat_interleave(self.beam_size)
+
+        def bias(queries: Tensor, keys: Tensor) -> Tensor:
+            given = view.bias_between(queries, keys, hidden.dtype)
+            return hidden if given is None else given + hidden
+
+        return replace(view, causal=False, bias=bias, query_positions=at[-self.beam_size :], key_positions=at)
+
+
+@dataclass(frozen=True)
+class BeamKeys:
+    """All keys and values so far of all beams, step after step, in buffers of a fixed capacity."""
+
+    ancestry: Ancestry
+    length: int = 0
+    """Tokens taken in."""
+    keys: Float[Tensor, "B G CW D"] | None = None
+    values: Float[Tensor, "B G CW E"] | None = None
+
+    def append(self, k: Float[Tensor, "B G W D"], v: Float[Tensor, "B G W E"]) -> "BeamKeys":
+        """With the newest token of every beam."""
+        keys, values, beam_size = self.keys, self.values, self.ancestry.beam_size
+        if keys is None or values is None:
+            room = self.ancestry.capacity * beam_size
+            keys = k.new_empty(*k.shape[:2], room, k.shape[3])
+            values = v.new_empty(*v.shape[:2], room, v.shape[3])
+        newest = slice(self.length * beam_size, (self.length + 1) * beam_size)
+        keys[:, :, newest] = k
+        values[:, :, newest] = v
+        return BeamKeys(self.ancestry, self.length + 1, keys, values)
+
+    def seen(self) -> tuple[Float[Tensor, "B G tW D"], Float[Tensor, "B G tW E"]]:
+        """What has been written."""
+        assert self.keys is not None and self.values is not None
+        end = self.length * self.ancestry.beam_size
+        return self.keys[:, :, :end], self.values[:, :, :end]
+
+    def keep(self, sentences: Int[Tensor, " B2"]) -> "BeamKeys":
+        """Go on with these sentences alone. Only what is written is moved, and within its buffer."""
+        if self.keys is None or self.values is None:
+            return self
+        keys, values = self.seen()
+        keys[: len(sentences)] = keys[sentences]
+        values[: len(sentences)] = values[sentences]
+        return replace(self, keys=self.keys[: len(sentences)], values=self.values[: len(sentences)])

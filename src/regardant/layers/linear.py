@@ -1,0 +1,69 @@
+"""Linear layers, and their weights laid out anew for all the steps of a search.
+
+A step of decoding multiplies a few rows by the same matrices again and again. A matrix whose numbers lie by input is
+read faster by such a product than one whose numbers lie by output, as in training: most of all the vocabulary's. In
+bfloat16 half as many bytes are read, and sums still come out of products of 8 bits' precision; see
+docs/decisions/0013.
+
+Shape legend: I inputs, O outputs.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+
+class Linear(nn.Linear):
+    """torch's, which in a search multiplies by weights laid out for it."""
+
+    def forward(self, x: Float[Tensor, "*B I"]) -> Float[Tensor, "*B O"]:
+        return linear(x, self.weight, self.bias)
+
+
+def linear(
+    x: Float[Tensor, "*B I"], weight: Float[Tensor, "O I"], bias: Float[Tensor, " O"] | None = None
+) -> Float[Tensor, "*B O"]:
+    """x W^T + b, by whatever layout of W is in use."""
+    layouts = _in_use.get()
+    return F.linear(x, weight, bias) if layouts is None else layouts.multiply(x, weight, bias)
+
+
+class Layouts:
+    """Copies of a model's weights, each made when it is first multiplied by.
+
+    They are of the weights as these are then: to be forgotten after a search.
+    """
+
+    def __init__(self, dtype: torch.dtype | None = None) -> None:
+        self.dtype = dtype
+        """Of the products, if not the weights' own; what they are given and give stays as it is."""
+        self._made: dict[Tensor, tuple[Tensor, Tensor | None]] = {}
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Products of this thread are with these weights."""
+        token = _in_use.set(self)
+        try:
+            yield
+        finally:
+            _in_use.reset(token)
+
+    def multiply(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """See `linear`."""
+        found = self._made.get(weight)
+        if found is None:  # by two threads at once it may be made twice, and nothing comes of it
+            dtype = self.dtype or weight.dtype
+            found = weight.to(dtype).t().contiguous(), None if bias is None else bias.to(dtype)
+            self._made[weight] = found
+        by_input, offset = found
+        rows = x.flatten(0, -2).to(by_input.dtype)
+        product = rows @ by_input if offset is None else torch.addmm(offset, rows, by_input)
+        return product.to(x.dtype).view(*x.shape[:-1], -1)
+
+
+_in_use: ContextVar[Layouts | None] = ContextVar("layouts", default=None)

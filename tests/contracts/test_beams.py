@@ -1,0 +1,97 @@
+"""A beam gets what it would get in a sequence of its own, whatever the mechanism, the positions and the other beams."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from regardant.attention import AttentionConfig, View
+from regardant.attention.beam_keys import Ancestry
+from regardant.inspection.capture import capture
+from regardant.layers.multi_head import HeadShape, SelfAttention, SharedState
+from regardant.positions import PositionsConfig
+
+from .mechanisms import NARROW
+
+SENTENCES, BEAMS, STEPS, D_MODEL = 4, 3, 9, 16
+SHAPES = {"heads": HeadShape(D_MODEL, 4, 4, 4, 4), "grouped": HeadShape(D_MODEL, 4, 2, 4, 4)}
+
+
+def build(kind: str, positions: str, shape: str = "heads") -> SelfAttention:
+    torch.manual_seed(0)
+    made = PositionsConfig.kinds()[positions]().build(
+        d_model=D_MODEL, num_heads=4, head_size=4, max_length=STEPS, causal=True
+    )
+    config = AttentionConfig.kinds()[kind](**NARROW.get(kind, {}))
+    layer = SelfAttention(SHAPES[shape], config, made, causal=True).eval()
+    for parameter in layer.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    return layer
+
+
+def layers() -> list[Any]:
+    """Every mechanism that sees the past alone, with every scheme of positions that goes with it."""
+    found = []
+    for kind in AttentionConfig.kinds():
+        for positions in ("none", "rotary", "alibi", "shaw"):
+            for shape in SHAPES if positions == "none" else ["heads"]:
+                try:
+                    build(kind, positions, shape)
+                except ValueError:
+                    continue
+                found.append(pytest.param(kind, positions, shape, id=f"{kind}-{positions}-{shape}"))
+    return found
+
+
+def said_by_beams(layer: SelfAttention, generator: torch.Generator) -> list[torch.Tensor]:
+    """Steps of beams that change places, while sentences leave; each held to a pass over the whole of its sequence."""
+    ancestry = Ancestry(BEAMS, STEPS)
+    state: Any = layer.start(STEPS, ancestry)
+    written, kept = torch.empty(SENTENCES, BEAMS, 0, D_MODEL), []
+    for step in range(STEPS):
+        newest = torch.randn(len(written), BEAMS, 1, D_MODEL, generator=generator)
+        written = torch.cat([written, newest], 2)
+        view = View(causal=True, bias=layer.positions.shared_bias())
+        said, state = layer.step(newest.flatten(0, 1), state, view)
+        anew = layer(written.flatten(0, 1), View(causal=True, bias=layer.positions.shared_bias()))[:, -1:]
+        assert_close(said, anew, rtol=1e-4, atol=1e-5)
+        kept.append(said)
+        if step in (2, 5):
+            sentences = torch.tensor([2, 0, 3][: len(written) - 1]) % len(written)
+            written = written[sentences]
+            rows = (sentences[:, None] * BEAMS + torch.arange(BEAMS)).flatten()
+            ancestry.keep(sentences)
+            state = state.keep(sentences, rows)
+        beams = torch.randint(BEAMS, (len(written), BEAMS), generator=generator)
+        written = written.gather(1, beams[..., None, None].expand_as(written))
+        ancestry.reorder(beams)
+        state = state.reorder((torch.arange(len(beams))[:, None] * BEAMS + beams).flatten())
+    return kept
+
+
+@pytest.mark.parametrize(("kind", "positions", "shape"), layers())
+def test_beams_are_as_sequences_of_their_own(kind, positions, shape):
+    layer = build(kind, positions, shape)
+    with torch.inference_mode():
+        said = said_by_beams(layer, torch.Generator().manual_seed(1))
+        assert said[-1].std() > 0.05, "what is everywhere alike proves nothing"
+        shares = isinstance(layer.start(STEPS, Ancestry(BEAMS, STEPS)), SharedState)
+    assert shares == (layer.mechanism.beams_share and not layer.positions.depends_on_query)
+
+
+def test_exact_attention_shares():
+    assert build("scaled_dot_product", "rotary").mechanism.beams_share
+
+
+def test_who_looks_sees_each_beam_with_keys_of_its_own():
+    layer = build("scaled_dot_product", "rotary")
+    with torch.inference_mode():
+        plain = said_by_beams(layer, torch.Generator().manual_seed(2))
+        with capture(layer, "*.weights") as records:
+            watched = said_by_beams(layer, torch.Generator().manual_seed(2))
+    for one, other in zip(plain, watched, strict=True):
+        assert_close(one, other, rtol=1e-4, atol=1e-5)
+    (weights,) = records.values()
+    steps = weights[::2]  # between them stand the passes that they are held to
+    assert [tuple(call.shape[2:]) for call in steps] == [(1, 1 + step) for step in range(STEPS)]

@@ -58,9 +58,7 @@ class View:
 
     def asks(self) -> frozenset[str]:
         """The names of what this view demands of a mechanism."""
-        names = ("causal", "keys", "pairs", "bias", "query_positions", "key_positions")
-        values = (getattr(self, name) for name in names)
-        return frozenset(n for n, v in zip(names, values, strict=True) if v is not None and v is not False)
+        return self._once("asks", self._asks)
 
     def positions(self, q: Tensor, k: Tensor) -> tuple[Int[Tensor, " Q"], Int[Tensor, " K"]]:
         """Where queries [.., Q, D] and keys [.., K, D] stand."""
@@ -105,6 +103,11 @@ class View:
         if not (self.recomputed and made is not None and made.requires_grad):
             self._made[name] = made
         return made
+
+    def _asks(self) -> frozenset[str]:
+        names = ("causal", "keys", "pairs", "bias", "query_positions", "key_positions")
+        values = (getattr(self, name) for name in names)
+        return frozenset(n for n, v in zip(names, values, strict=True) if v is not None and v is not False)
 
     def _allowed(self, q: Tensor, k: Tensor) -> Tensor | None:
         allowed: Tensor | None = None

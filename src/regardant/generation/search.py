@@ -22,6 +22,9 @@ from regardant.generation.threads import each_by_a_thread
 from regardant.layers.linear import Layouts
 from regardant.models.base import Model, SequenceToSequence
 
+BATCH_TOKENS = 5_120
+"""Of a batch on a CPU: more no longer fit its caches, fewer leave threads too little to do at a time."""
+
 
 class Searcher(Protocol):
     """What finds targets: a model's own decoding, or an engine that it was exported to."""
@@ -61,6 +64,7 @@ class ModelSearcher:
             self.device,
             prefixes=prefixes,
             max_length=max_length,
+            batch_tokens=BATCH_TOKENS if self.device.type == "cpu" else 3 * BATCH_TOKENS,
             products=self.products,
             threads=1 if alone else torch.get_num_threads(),
         )
@@ -99,7 +103,7 @@ def generate_all(
     *,
     prefixes: list[list[int]] | None = None,
     max_length: int | None = None,
-    batch_tokens: int = 16_384,
+    batch_tokens: int = BATCH_TOKENS,
     products: torch.dtype | None = None,
     threads: int = 1,
 ) -> list[list[Hypothesis]]:

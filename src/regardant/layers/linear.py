@@ -42,7 +42,7 @@ class Layouts:
     def __init__(self, dtype: torch.dtype | None = None) -> None:
         self.dtype = dtype
         """Of the products, if not the weights' own; what they are given and give stays as it is."""
-        self._made: dict[Tensor, tuple[Tensor, Tensor | None]] = {}
+        self._made: dict[Tensor, Tensor] = {}
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
@@ -55,15 +55,12 @@ class Layouts:
 
     def multiply(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """See `linear`."""
-        found = self._made.get(weight)
-        if found is None:  # by two threads at once it may be made twice, and nothing comes of it
-            dtype = self.dtype or weight.dtype
-            found = weight.to(dtype).t().contiguous(), None if bias is None else bias.to(dtype)
-            self._made[weight] = found
-        by_input, offset = found
-        rows = x.flatten(0, -2).to(by_input.dtype)
-        product = rows @ by_input if offset is None else torch.addmm(offset, rows, by_input)
-        return product.to(x.dtype).view(*x.shape[:-1], -1)
+        by_input = self._made.get(weight)
+        if by_input is None:  # by two threads at once it may be made twice, and nothing comes of it
+            by_input = self._made[weight] = weight.to(self.dtype or weight.dtype).t().contiguous()
+        rows = x.reshape(-1, x.shape[-1]).to(by_input.dtype)
+        product = rows @ by_input if bias is None else torch.addmm(bias.to(by_input.dtype), rows, by_input)
+        return product.to(x.dtype).view(*x.shape[:-1], len(weight))
 
 
 _in_use: ContextVar[Layouts | None] = ContextVar("layouts", default=None)

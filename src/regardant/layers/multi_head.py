@@ -239,7 +239,7 @@ class CrossAttention(nn.Module):
 
 
 def _split(x: Tensor, head_size: int) -> Tensor:
-    return x.unflatten(-1, (-1, head_size)).transpose(1, 2)  # [B, T, M] to [B, H, T, D]
+    return x.view(*x.shape[:-1], x.shape[-1] // head_size, head_size).transpose(1, 2)  # [B, T, M] to [B, H, T, D]
 
 
 def _merge(x: Tensor) -> Tensor:

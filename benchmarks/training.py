@@ -8,8 +8,6 @@ allocator as each comes, once with one setting of it for all. JoeyNMT's own trai
 benchmarks/results/training_speed.json.
 """
 
-import argparse
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,9 +15,10 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from . import multi30k
-from .bars import bar, rounded, shown, told
-from .records import RESULTS, ROOT, commit, keep, machine
+from .bars import bar, rounded, shown
+from .records import ROOT
 from .shared_batches import BATCHES, SHAPE
+from .side_by_side import Measurement
 from .workers import Peer, Row, interleave, one_torch, progress, versions_of
 
 FOLDER = ROOT / "runs" / "bench-training"
@@ -168,43 +167,25 @@ def table(result: dict[str, Any]) -> Iterator[str]:
         peaks = ", ".join(f"{precision} {shown(value)}" for precision, value in measured["peak_gflops"].items())
         yield f"matmul peak in the same run, GFLOP/s: {peaks}"
         yield ""
-    yield from told(result["bars"])
-    yield ""
-    yield ", ".join(f"{name} {version}" for name, version in result["versions"].items())
-    yield ", ".join(f"{name} {value}" for name, value in result["machine"].items())
-
-
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--passes", type=int, default=PASSES, help="timed passes of every row")
-    return parser.parse_args()
 
 
 def main() -> None:
-    asked, start = arguments(), time.perf_counter()
+    measurement = Measurement("training", __doc__, PASSES)
     batches = FOLDER / "batches.json"
     data = multi30k.write_batches(batches)
     measured, versions = {}, {}
     for allocator, variables in ALLOCATORS.items():
-        measured[allocator] = measure(variables, batches, asked.passes)
+        measured[allocator] = measure(variables, batches, measurement.passes)
         versions = measured[allocator].pop("versions")
         complete(measured[allocator], data["megaflops_a_target_token"])
     result = {
-        "command": "make bench-training" + (f' BENCH="--passes {asked.passes}"' if asked.passes != PASSES else ""),
         "shape": SHAPE,
         "data": data,
-        "passes": asked.passes,
         "versions": versions,
         "allocators": measured,
         "bars": list(bars(measured)),
-        "wall_seconds": round(time.perf_counter() - start, 1),
-        "machine": machine(),
-        "commit": commit(),
     }
-    path = RESULTS / "training_speed.json" if asked.passes >= PASSES else ROOT / "runs" / "bench-training.json"
-    print(*table(result), sep="\n")
-    print(f"{result['wall_seconds'] / 60:.1f} minutes")
-    keep(path, result)
+    measurement.keep(result, table)
 
 
 if __name__ == "__main__":

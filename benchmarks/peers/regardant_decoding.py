@@ -1,5 +1,9 @@
-"""Regardant's own search over a trained run, and the same search over a model that remembers nothing."""
+"""Regardant's own search over a trained run, and the same search over a model that remembers nothing.
 
+Arguments: the run, the sentences, and what products are in, if not in the weights' own precision.
+"""
+
+import sys
 from typing import Any
 
 import torch
@@ -10,6 +14,8 @@ from torch import Tensor
 import regardant
 from regardant.generation.config import GenerationConfig
 from regardant.generation.search import generate
+from regardant.generation.threads import each_by_a_thread
+from regardant.layers.linear import Layouts
 from regardant.models import Model
 
 
@@ -49,15 +55,25 @@ def main() -> None:
     driver = Driver()
     model = regardant.load(folder()).translator.model
 
+    products = getattr(torch, sys.argv[3]) if len(sys.argv) > 3 else None
+
     def translate(sources: list[list[int]], request: dict[str, Any]) -> list[list[int]]:
+        """Where batches come as one, it takes several of `batch_size` at once."""
         generation = GenerationConfig(
             beam_size=request["beam_size"], length_penalty=1.0, max_length_ratio=0, max_length_extra=MOST_TOKENS
         )
-        rows = [torch.tensor(ids) for ids in sources]
-        source = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
+        size = request["batch_size"]
+        batches = [sources[start : start + size] for start in range(0, len(sources), size)]
         searched: Any = Anew(model) if request.get("anew") else model
-        found = generate(searched, source, generation, max_length=model.config.max_length - 1)
-        return [best.tokens for best, *_ in found]
+        layouts = Layouts(products)
+
+        def decode(batch: list[list[int]]) -> list[list[int]]:
+            source = torch.nn.utils.rnn.pad_sequence([torch.tensor(ids) for ids in batch], batch_first=True)
+            with layouts.in_use():
+                found = generate(searched, source, generation, max_length=model.config.max_length - 1)
+            return [best.tokens for best, *_ in found]
+
+        return [tokens for found in each_by_a_thread(decode, batches, torch.get_num_threads()) for tokens in found]
 
     driver.answer(
         versions={"regardant": regardant.__version__, "torch": str(torch.__version__)},

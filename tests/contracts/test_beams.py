@@ -9,6 +9,7 @@ from torch.testing import assert_close
 from regardant.attention import AttentionConfig, View
 from regardant.attention.beam_keys import Ancestry
 from regardant.inspection.capture import capture
+from regardant.inspection.interventions import MaskKey, intervene
 from regardant.layers.multi_head import HeadShape, SelfAttention, SharedState
 from regardant.positions import PositionsConfig
 
@@ -84,14 +85,27 @@ def test_exact_attention_shares():
     assert build("scaled_dot_product", "rotary").mechanism.beams_share
 
 
-def test_who_looks_sees_each_beam_with_keys_of_its_own():
+def test_looking_changes_nothing():
     layer = build("scaled_dot_product", "rotary")
     with torch.inference_mode():
         plain = said_by_beams(layer, torch.Generator().manual_seed(2))
         with capture(layer, "*.weights") as records:
             watched = said_by_beams(layer, torch.Generator().manual_seed(2))
-    for one, other in zip(plain, watched, strict=True):
-        assert_close(one, other, rtol=1e-4, atol=1e-5)
+    assert all(map(torch.equal, plain, watched))
     (weights,) = records.values()
     steps = weights[::2]  # between them stand the passes that they are held to
-    assert [tuple(call.shape[2:]) for call in steps] == [(1, 1 + step) for step in range(STEPS)]
+    assert [tuple(step.shape[2:]) for step in steps] == [(BEAMS, BEAMS * (1 + number)) for number in range(STEPS)]
+    for number, step in enumerate(steps):
+        assert_close(step.sum(-1), torch.ones(step.shape[:-1]))
+        assert ((step > 0).sum(-1) == 1 + number).all(), "a beam sees one key of each step"
+
+
+def test_who_intervenes_meets_each_beam_with_keys_of_its_own():
+    layer = build("scaled_dot_product", "rotary")
+    plain = said_by_beams(layer, torch.Generator().manual_seed(2))
+    with torch.inference_mode(), intervene(layer, MaskKey("mechanism", 1)):
+        changed = said_by_beams(layer, torch.Generator().manual_seed(2))
+        assert not isinstance(layer.start(STEPS, Ancestry(BEAMS, STEPS)), SharedState)
+    assert torch.allclose(changed[0], plain[0])
+    assert not torch.allclose(changed[2], plain[2], atol=1e-3)
+    assert isinstance(layer.start(STEPS, Ancestry(BEAMS, STEPS)), SharedState)

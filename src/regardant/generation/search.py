@@ -55,8 +55,7 @@ class ModelSearcher:
     def search(
         self, sources: list[list[int]], prefixes: list[list[int]], config: GenerationConfig, max_length: int
     ) -> list[list[Hypothesis]]:
-        # Who listens or intervenes hears one batch after the other.
-        alone = self.device.type != "cpu" or any(module._forward_hooks for module in self.model.modules())
+        on_cpu = self.device.type == "cpu"
         return generate_all(
             self.model,
             sources,
@@ -64,9 +63,10 @@ class ModelSearcher:
             self.device,
             prefixes=prefixes,
             max_length=max_length,
-            batch_tokens=BATCH_TOKENS if self.device.type == "cpu" else 3 * BATCH_TOKENS,
+            batch_tokens=BATCH_TOKENS if on_cpu else 3 * BATCH_TOKENS,
             products=self.products,
-            threads=1 if alone else torch.get_num_threads(),
+            threads=torch.get_num_threads() if on_cpu else 1,
+            in_turn=any(module._forward_hooks for module in self.model.modules()),  # for who listens or intervenes
         )
 
 
@@ -106,11 +106,13 @@ def generate_all(
     batch_tokens: int = BATCH_TOKENS,
     products: torch.dtype | None = None,
     threads: int = 1,
+    in_turn: bool = False,
 ) -> list[list[Hypothesis]]:
     """`generate` for any number of sources, each ending with EOS, in batches of like length; in their order.
 
     A batch holds at most batch_tokens = sentences * beam_size * longest source, and at least one sentence. Several
-    batches are decoded at a time, each by one of `threads`. `device` is the model's.
+    batches are decoded at a time, each by one of `threads`; or one after the other, with the same numbers. `device` is
+    the model's.
     """
     lengths = [len(source) for source in sources]
     share = -(-sum(lengths) // threads)  # of few sentences, so that no thread is idle
@@ -125,7 +127,7 @@ def generate_all(
             return generate(model, source, config, starts, max_length)
 
     found: dict[int, list[Hypothesis]] = {}
-    for batch, hypotheses in zip(batches, each_by_a_thread(decode, batches, threads), strict=True):
+    for batch, hypotheses in zip(batches, each_by_a_thread(decode, batches, threads, in_turn=in_turn), strict=True):
         found.update(zip(batch, hypotheses, strict=True))
     return [found[index] for index in range(len(sources))]
 

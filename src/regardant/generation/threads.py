@@ -14,8 +14,10 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def each_by_a_thread(function: Callable[[Item], Result], items: Sequence[Item], threads: int) -> Iterator[Result]:
-    """What `function` makes of each item, in their order, as many at a time as there are threads.
+def each_by_a_thread(
+    function: Callable[[Item], Result], items: Sequence[Item], threads: int, *, in_turn: bool = False
+) -> Iterator[Result]:
+    """What `function` makes of each item, in their order, as many at a time as there are threads; in turn: one by one.
 
     A single item is left to torch's own threads.
     """
@@ -23,7 +25,7 @@ def each_by_a_thread(function: Callable[[Item], Result], items: Sequence[Item], 
         yield from map(function, items)
         return
     before = torch.get_num_threads()
-    pool = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
+    pool = ThreadPoolExecutor(1 if in_turn else threads, initializer=torch.set_num_threads, initargs=(1,))
     try:
         yield from pool.map(function, items)
     finally:

@@ -189,10 +189,11 @@ def _decoding_with_all_keys(mechanism: Attention) -> Iterator[None]:
     steps = ("start", "step", "reorder")
     for name in steps:
         mechanism.__dict__[name] = MethodType(getattr(Attention, name), mechanism)
+    mechanism.__dict__["beams_share"] = False  # or the keys of a beam would be counted among those of all
     try:
         yield
     finally:
-        for name in (*steps, "edited"):
+        for name in (*steps, "beams_share", "edited"):
             mechanism.__dict__.pop(name, None)
 
 

@@ -134,12 +134,9 @@ class SelfAttention(nn.Module):
 
     def start(self, capacity: int, ancestry: Ancestry | None = None) -> SelfAttentionState | SharedState:
         """The state before the first of at most `capacity` tokens; with an ancestry, of beams that may share it."""
-        mechanism = self.mechanism
-        # Who listens or intervenes expects each row with keys of its own.
-        alone = not mechanism.beams_share or self.positions.depends_on_query or bool(mechanism._forward_hooks)
-        if ancestry is None or alone:
-            return SelfAttentionState(mechanism, mechanism.start(capacity))
-        return SharedState(BeamKeys(ancestry))
+        if ancestry is not None and self.mechanism.beams_share and not self.positions.depends_on_query:
+            return SharedState(BeamKeys(ancestry))
+        return SelfAttentionState(self.mechanism, self.mechanism.start(capacity))
 
     def step(
         self, x: Float[Tensor, "N T M"], state: SelfAttentionState | SharedState, view: View

@@ -28,6 +28,17 @@ def test_two_are_worked_on_at_a_time_each_by_one_thread(two_threads):
     assert torch.get_num_threads() == 2
 
 
+def test_in_turn_they_are_worked_on_by_one_thread_of_one(two_threads):
+    def work(item):
+        return item, torch.get_num_threads(), threading.get_ident()
+
+    found = list(each_by_a_thread(work, "abc", 2, in_turn=True))
+    assert [item for item, *_ in found] == list("abc")
+    assert {threads for _, threads, _ in found} == {1}
+    (thread,) = {thread for *_, thread in found}
+    assert thread != threading.get_ident()
+
+
 @pytest.mark.parametrize(("items", "threads"), [("a", 4), ("abc", 1), ("", 3)])
 def test_one_at_a_time_is_left_to_torch(two_threads, items, threads):
     found = list(each_by_a_thread(lambda item: (item, torch.get_num_threads()), items, threads))

@@ -15,13 +15,15 @@ import json
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
+
+import torch
 
 from regardant.data.tokenizers import Tokenizers
 from regardant.data.vocabulary import EOS
 from regardant.evaluation.translation import TranslationMetrics, corpus_bleu
+from regardant.training.devices import multiplies_bfloat16
 
 from . import multi30k
 from .bars import bar, rounded, shown
@@ -186,7 +188,7 @@ def start(stack: ExitStack, sentences: str) -> dict[str, Peer]:
         OURS: peer("regardant_decoding"),
         TRANSFORMERS: peer("marian_decoding", library="transformers"),
     }
-    if computes_in_bfloat16():
+    if multiplies_bfloat16(torch.device("cpu")):
         engines[OURS_ROUNDED] = peer("regardant_decoding", "bfloat16")
     for compute_type in COMPUTE_TYPES:
         for at_once, threads in THREADS:
@@ -195,12 +197,6 @@ def start(stack: ExitStack, sentences: str) -> dict[str, Peer]:
                 "ctranslate2_decoding", compute_type, str(at_once), str(threads), library="ctranslate2"
             )
     return engines
-
-
-def computes_in_bfloat16() -> bool:
-    """Whether the CPU has products of it."""
-    words = Path("/proc/cpuinfo").read_text(encoding="utf-8").split()
-    return not {"avx512_bf16", "amx_bf16"}.isdisjoint(words)
 
 
 def texts(language: str) -> list[str]:

@@ -11,6 +11,7 @@ from benchmarks.decoding import (
     CTRANSLATE2,
     GREEDY,
     OURS,
+    OURS_ROUNDED,
     TRANSFORMERS,
     agreement,
     bars,
@@ -89,3 +90,14 @@ def test_shorter_output_is_no_speed(rows):
 def test_bleu_may_not_be_off_to_either_side(rows):
     for off in (29.9, 30.2):
         assert missed(rows, BLEU | {OURS: off}) == ["BLEU off from reading every prefix anew"]
+
+
+def test_rounded_products_may_hold_the_bar_for_the_fastest_peer(rows):
+    name = f"{CTRANSLATE2} float32"
+    rows[BEAM.name][name]["ours_is_times_as_fast"] = 0.8
+    assert missed(rows) == ["beam 5, batch 32: times CTranslate2 float32 at its best threads"]
+    for case in CASES:
+        rows[case.name][OURS_ROUNDED] = {"ours_is_times_as_fast": 0.75, "output_tokens": 1000}
+    assert missed(rows) == []
+    rows[BEAM.name][OURS_ROUNDED]["ours_is_times_as_fast"] = 1.3
+    assert missed(rows) == ["beam 5, batch 32: times CTranslate2 float32 at its best threads"]

@@ -29,7 +29,7 @@ from . import multi30k
 from .bars import bar, rounded, shown
 from .records import ROOT
 from .shared_batches import SHAPE
-from .side_by_side import Measurement
+from .side_by_side import Measurement, ending
 from .workers import Peer, Row, interleave, one_torch, progress, versions_of
 
 RUN = ROOT / "runs" / "bench-decoding"
@@ -214,6 +214,7 @@ def table(result: dict[str, Any]) -> Iterator[str]:
             yield f"{row['engine']:40}{numbers}"
         yield ""
     yield "BLEU, beam 5: " + ", ".join(f"{engine} {value:.2f}" for engine, value in result["bleu"].items())
+    yield from ending(result)
 
 
 def main() -> None:

@@ -29,14 +29,14 @@ class Measurement:
             "machine": machine(),
             "commit": self.commit,
         }
-        print(*table(result), *_ending(result), sep="\n")
+        print(*table(result), f"{result['wall_seconds'] / 60:.1f} minutes", sep="\n")
         tried = ROOT / "runs" / f"bench-{self.name}.json"
         keep(RESULTS / f"{self.name}_speed.json" if self.passes >= self.usual else tried, result)
 
 
-def _ending(result: dict[str, Any]) -> Iterator[str]:
+def ending(result: dict[str, Any]) -> Iterator[str]:
+    """Of a table: what was promised, of which versions and on which machine."""
     yield from told(result["bars"])
     yield ""
     yield ", ".join(f"{name} {version}" for name, version in result["versions"].items())
     yield ", ".join(f"{name} {value}" for name, value in result["machine"].items())
-    yield f"{result['wall_seconds'] / 60:.1f} minutes"

@@ -18,7 +18,7 @@ from . import multi30k
 from .bars import bar, rounded, shown
 from .records import ROOT
 from .shared_batches import BATCHES, SHAPE
-from .side_by_side import Measurement
+from .side_by_side import Measurement, ending
 from .workers import Peer, Row, interleave, one_torch, progress, versions_of
 
 FOLDER = ROOT / "runs" / "bench-training"
@@ -167,6 +167,7 @@ def table(result: dict[str, Any]) -> Iterator[str]:
         peaks = ", ".join(f"{precision} {shown(value)}" for precision, value in measured["peak_gflops"].items())
         yield f"matmul peak in the same run, GFLOP/s: {peaks}"
         yield ""
+    yield from ending(result)
 
 
 def main() -> None:

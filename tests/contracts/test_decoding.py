@@ -8,7 +8,7 @@ from regardant.data.vocabulary import EOS, PAD, SOS
 from regardant.generation.config import GenerationConfig
 from regardant.generation.constraints import NEVER_WRITTEN
 from regardant.generation.scoring import score_tokens
-from regardant.generation.search import generate, generate_all
+from regardant.generation.search import Work, generate, generate_all
 
 TOLERANCE = 1e-4
 """Of scores in float32: matrix products of other shapes add up in other orders."""
@@ -53,7 +53,7 @@ def assert_same(found, expected):
 
 
 def test_a_sentence_in_a_batch_gets_what_it_gets_alone(translator, generation, sources):
-    together = search(translator, sources, generation, batch_tokens=10**6)
+    together = search(translator, sources, generation, work=Work(batch_tokens=10**6))
     alone = [hypotheses for source in sources for hypotheses in search(translator, [source], generation)]
     assert len({tuple(hypotheses[0].tokens) for hypotheses in alone}) > 20, "a model that says one thing proves nothing"
     assert_same(together, alone)

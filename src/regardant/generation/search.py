@@ -26,6 +26,20 @@ BATCH_TOKENS = 5_120
 """Of a batch on a CPU: more no longer fit its caches, fewer leave threads too little to do at a time."""
 
 
+@dataclass(frozen=True)
+class Work:
+    """How many sentences are worked on, and how. It changes no more of what is found than rounding does."""
+
+    batch_tokens: int = BATCH_TOKENS
+    """A batch holds at most as many = sentences * beam_size * longest source, and at least one sentence."""
+    threads: int = 1
+    """Each decodes a batch of its own."""
+    in_turn: bool = False
+    """The same batches one after the other: for who listens or intervenes."""
+    products: torch.dtype | None = None
+    """What matrices are multiplied in, if not in the weights' own precision. All else stays as the model has it."""
+
+
 class Searcher(Protocol):
     """What finds targets: a model's own decoding, or an engine that it was exported to."""
 
@@ -46,7 +60,7 @@ class ModelSearcher:
     model: Model
     device: torch.device
     products: torch.dtype | None = None
-    """What matrices are multiplied in, if not in the weights' own precision. All else stays as the model has it."""
+    """See `Work`."""
 
     @property
     def name(self) -> str:
@@ -56,17 +70,14 @@ class ModelSearcher:
         self, sources: list[list[int]], prefixes: list[list[int]], config: GenerationConfig, max_length: int
     ) -> list[list[Hypothesis]]:
         on_cpu = self.device.type == "cpu"
-        return generate_all(
-            self.model,
-            sources,
-            config,
-            self.device,
-            prefixes=prefixes,
-            max_length=max_length,
+        work = Work(
             batch_tokens=BATCH_TOKENS if on_cpu else 3 * BATCH_TOKENS,
-            products=self.products,
             threads=torch.get_num_threads() if on_cpu else 1,
-            in_turn=any(module._forward_hooks for module in self.model.modules()),  # for who listens or intervenes
+            in_turn=any(module._forward_hooks for module in self.model.modules()),
+            products=self.products,
+        )
+        return generate_all(
+            self.model, sources, config, self.device, prefixes=prefixes, max_length=max_length, work=work
         )
 
 
@@ -103,21 +114,16 @@ def generate_all(
     *,
     prefixes: list[list[int]] | None = None,
     max_length: int | None = None,
-    batch_tokens: int = BATCH_TOKENS,
-    products: torch.dtype | None = None,
-    threads: int = 1,
-    in_turn: bool = False,
+    work: Work = Work(),
 ) -> list[list[Hypothesis]]:
     """`generate` for any number of sources, each ending with EOS, in batches of like length; in their order.
 
-    A batch holds at most batch_tokens = sentences * beam_size * longest source, and at least one sentence. Several
-    batches are decoded at a time, each by one of `threads`; or one after the other, with the same numbers. `device` is
-    the model's.
+    `device` is the model's.
     """
     lengths = [len(source) for source in sources]
-    share = -(-sum(lengths) // threads)  # of few sentences, so that no thread is idle
-    batches = batches_of_like_length(lengths, min(batch_tokens // config.beam_size, share))
-    layouts = Layouts(products)
+    share = -(-sum(lengths) // work.threads)  # of few sentences, so that no thread is idle
+    batches = batches_of_like_length(lengths, min(work.batch_tokens // config.beam_size, share))
+    layouts = Layouts(work.products)
 
     def decode(batch: list[int]) -> list[list[Hypothesis]]:
         rows = [torch.tensor(sources[index]) for index in batch]
@@ -127,7 +133,9 @@ def generate_all(
             return generate(model, source, config, starts, max_length)
 
     found: dict[int, list[Hypothesis]] = {}
-    for batch, hypotheses in zip(batches, each_by_a_thread(decode, batches, threads, in_turn=in_turn), strict=True):
+    for batch, hypotheses in zip(
+        batches, each_by_a_thread(decode, batches, work.threads, in_turn=work.in_turn), strict=True
+    ):
         found.update(zip(batch, hypotheses, strict=True))
     return [found[index] for index in range(len(sources))]
 

@@ -7,7 +7,7 @@ from regardant.data.vocabulary import EOS, PAD, SOS
 from regardant.errors import DataError
 from regardant.generation.config import GenerationConfig
 from regardant.generation.scoring import score_pairs
-from regardant.generation.search import batches_of_like_length, generate, generate_all, length_limits
+from regardant.generation.search import Work, batches_of_like_length, generate, generate_all, length_limits
 
 CPU = torch.device("cpu")
 TEXTS = st.lists(st.integers(5, 7), max_size=4)
@@ -38,7 +38,7 @@ def test_a_sentence_gets_the_same_alone_and_in_any_batch(table_model, seed, pair
     model = table_model(seed)
     sources, prefixes = [[*source, EOS] for source, _ in pairs], [prefix for _, prefix in pairs]
     together = generate(model, padded(sources), config, prefixes)
-    anyhow = generate_all(model, sources, config, CPU, prefixes=prefixes, batch_tokens=batch_tokens, threads=threads)
+    anyhow = generate_all(model, sources, config, CPU, prefixes=prefixes, work=Work(batch_tokens, threads))
     alone = [
         generate(model, torch.tensor([source]), config, [prefix])[0]
         for source, prefix in zip(sources, prefixes, strict=True)
@@ -132,13 +132,13 @@ def test_batches_hold_every_sentence_once_and_no_more_tokens_than_asked(lengths,
 
 def test_a_batch_holds_no_more_beams_than_asked(table_model):
     model = table_model(seed=4)
-    generate_all(model, [[5, EOS]] * 7, GenerationConfig(beam_size=3), CPU, batch_tokens=12)
+    generate_all(model, [[5, EOS]] * 7, GenerationConfig(beam_size=3), CPU, work=Work(batch_tokens=12))
     assert max(sentences for sentences, _ in model.fed) == 2
 
 
 def test_few_sentences_are_shared_out_among_threads(table_model):
     model = table_model(seed=4)
-    generate_all(model, [[5, EOS]] * 6, GenerationConfig(beam_size=2), CPU, threads=2)
+    generate_all(model, [[5, EOS]] * 6, GenerationConfig(beam_size=2), CPU, work=Work(threads=2))
     assert max(sentences for sentences, _ in model.fed) == 3
 
 

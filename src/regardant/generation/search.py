@@ -133,9 +133,8 @@ def generate_all(
             return generate(model, source, config, starts, max_length)
 
     found: dict[int, list[Hypothesis]] = {}
-    for batch, hypotheses in zip(
-        batches, each_by_a_thread(decode, batches, work.threads, in_turn=work.in_turn), strict=True
-    ):
+    decoded = each_by_a_thread(decode, batches, work.threads, in_turn=work.in_turn)
+    for batch, hypotheses in zip(batches, decoded, strict=True):
         found.update(zip(batch, hypotheses, strict=True))
     return [found[index] for index in range(len(sources))]
 

@@ -2,7 +2,7 @@
 
 A step of decoding multiplies a few rows by the same matrices again and again. A matrix whose numbers lie by input is
 read faster by such a product than one whose numbers lie by output, as in training: most of all the vocabulary's. In
-bfloat16 half as many bytes are read, and sums still come out of products of 8 bits' precision; see
+bfloat16 half as many bytes are read, and what is multiplied and said is rounded to 8 bits; see
 docs/decisions/0013.
 
 Shape legend: I inputs, O outputs.

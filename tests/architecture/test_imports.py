@@ -14,7 +14,15 @@ import regardant
 ROOT = Path(__file__).parents[2]
 PACKAGE = Path(regardant.__file__).parent
 PROGRAMS = Path(sys.executable).parent
-DOORS = {"sacrebleu": "evaluation", "lightning_fabric": "training", "typer": "cli", "ctranslate2": "interop"}
+DOORS = {
+    "sacrebleu": "evaluation",
+    "lightning_fabric": "training",
+    "typer": "cli",
+    "ctranslate2": "interop",
+    "fastapi": "studio",
+    "uvicorn": "studio",
+    "plotly": "studio",
+}
 ASSETS = {"recipes"}
 """Folders of the package that hold no code."""
 

@@ -26,6 +26,7 @@ VERBS = [
     "measure",
     "plan",
     "recipes",
+    "studio",
     "train",
     "translate",
     "verify",

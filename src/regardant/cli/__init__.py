@@ -25,7 +25,7 @@ VERBS = (
     "translate",
     "generate",
     "inspect",
-    "measure",
+    "studio",
     "export",
     "doctor",
     "recipes",

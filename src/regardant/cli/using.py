@@ -193,6 +193,23 @@ def inspect(
 
 
 @app.command()
+def studio(
+    runs: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="RUN...", help="Folders of runs, or that hold runs. If not given, those under runs/."),
+    ] = None,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, metavar="N", help="Of this machine; 0 is any free one.")
+    ] = 8421,
+) -> None:
+    """Look at runs in a browser. Live curves while they train, translations and all attention, each step of it with
+    its numbers, and a lab. On this machine alone; Ctrl-C ends it."""
+    from regardant.studio.serve import serve
+
+    serve(runs or [Path("runs")], port, say)
+
+
+@app.command()
 def export(
     run: RunFolder,
     to: Annotated[str, typer.Option(metavar="FORMAT", help="ctranslate2.")],

@@ -1,0 +1,53 @@
+"""The studio as a web application: pages and their modules from `static/`, numbers under `/api/`.
+
+Pages come from this machine, load nothing from elsewhere and answer to nobody else (`guard`). What comes of a user's
+text travels as JSON and is written as text nodes.
+"""
+
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse, JSONResponse
+from fastapi.staticfiles import StaticFiles
+
+from regardant.errors import RegardantError
+from regardant.studio.guard import Guard
+
+STATIC = Path(str(files("regardant.studio") / "static"))
+PICTURES = Path(str(files("regardant.pictures") / "assets"))
+PAGES = {"/": "home", "/runs": "runs", "/translate": "translate", "/steps": "steps", "/lab": "lab"}
+"""By address, the folder of `static/` whose index.html it is."""
+
+
+def make_app(folders: Sequence[Path]) -> FastAPI:
+    """The studio over run folders, and over folders that hold runs."""
+    app = FastAPI(title="Regardant studio", docs_url=None, redoc_url=None, openapi_url=None)
+    app.add_middleware(Guard)
+    app.add_exception_handler(RegardantError, _told)
+    app.add_exception_handler(RequestValidationError, _misunderstood)
+    for address, page in PAGES.items():
+        app.get(address, include_in_schema=False)(_page(page))
+    app.mount("/static/pictures", StaticFiles(directory=PICTURES))
+    app.mount("/static", StaticFiles(directory=STATIC))
+    return app
+
+
+def _page(name: str):  # type: ignore[no-untyped-def]
+    def page() -> FileResponse:
+        return FileResponse(STATIC / name / "index.html")
+
+    return page
+
+
+def _told(request: Request, error: Exception) -> JSONResponse:
+    """What the user can mend, as one line."""
+    return JSONResponse({"detail": " ".join(str(error).split())}, status_code=422)
+
+
+def _misunderstood(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    problems = [f"{'.'.join(map(str, one['loc'][1:]))}: {one['msg']}" for one in error.errors()]
+    return JSONResponse({"detail": "; ".join(problems)}, status_code=422)

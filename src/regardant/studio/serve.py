@@ -1,0 +1,27 @@
+"""The studio on a port of this machine."""
+
+import socket
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import uvicorn
+
+from regardant.errors import RunError
+from regardant.studio.app import make_app
+
+LOOPBACK = "127.0.0.1"
+
+
+def serve(folders: Sequence[Path], port: int, say: Callable[[str], None]) -> None:
+    """Answer until Ctrl-C. Port 0 is any that is free. Raises RunError where the port is in use or no run is there."""
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    with listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((LOOPBACK, port))
+        except OSError as error:
+            raise RunError(f"port {port} is not to be had ({error.strerror}): give another --port") from error
+        app = make_app(folders)
+        server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off", timeout_graceful_shutdown=1))
+        say(f"the studio is at http://{LOOPBACK}:{listening.getsockname()[1]}/  (Ctrl-C ends it)")
+        server.run(sockets=[listening])

@@ -1,0 +1,67 @@
+// What every page has: the way to the others, light or dark, one line for what went wrong, questions to the server.
+
+import { html, svg } from "./pictures/drawing.js";
+import { saveDrawing } from "./pictures/save.js";
+
+export { html, svg };
+
+const PAGES = { "/runs": "Runs", "/translate": "Translate and look", "/steps": "Step through", "/lab": "Lab" };
+const THEMES = ["auto", "light", "dark"];
+const THEME = "regardant-theme";
+
+const alarm = html("p", { class: "alarm", role: "alert", hidden: "" });
+
+// Builds the head of the page; returns its <main>.
+export function shell() {
+  const links = Object.entries(PAGES).map(([address, name]) => {
+    const here = location.pathname === address ? { "aria-current": "page" } : {};
+    return html("a", { href: address, ...here }, name);
+  });
+  const brand = html("a", { href: "/", class: "brand" }, "Regardant");
+  const bar = html("header", { class: "shell" }, brand, html("nav", { "aria-label": "Pages" }, ...links), themeButton());
+  const main = html("main");
+  document.body.replaceChildren(bar, alarm, main);
+  return main;
+}
+
+// Says what went wrong in one line, or with no line takes it back.
+export function complain(line = "") {
+  alarm.textContent = line;
+  alarm.hidden = !line;
+}
+
+// JSON of the server: GET with a query, or POST with a body. Throws an Error whose message is the server's one line.
+export async function ask(address, { query, body, signal } = {}) {
+  const given = Object.entries(query ?? {}).filter(([, value]) => value !== null && value !== undefined);
+  const path = given.length ? `${address}?${new URLSearchParams(given)}` : address;
+  const posted = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+  let answer;
+  try {
+    answer = await fetch(path, { signal, ...(body === undefined ? {} : posted) });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Error("the studio does not answer: is `regardant studio` still running?", { cause: error });
+  }
+  const told = await answer.json().catch(() => ({ detail: `the studio answered ${answer.status}` }));
+  if (!answer.ok) throw new Error(told.detail);
+  return told;
+}
+
+// "Save this picture": `picture` gives the SVG element that is shown now, `name` the file's name without its ending.
+export function saveButton(picture, name) {
+  const button = html("button", { type: "button", class: "save" }, "Save this picture");
+  button.addEventListener("click", () => picture() && saveDrawing(picture(), name()));
+  return button;
+}
+
+// Auto follows the system. Maps are painted in the colours of the theme, so the page is loaded anew.
+function themeButton() {
+  const chosen = localStorage.getItem(THEME) ?? "auto";
+  if (chosen !== "auto") document.documentElement.dataset.theme = chosen;
+  const button = html("button", { type: "button", class: "save", title: "Light or dark" }, `Theme: ${chosen}`);
+  button.addEventListener("click", () => {
+    localStorage.setItem(THEME, THEMES[(THEMES.indexOf(chosen) + 1) % THEMES.length]);
+    location.reload();
+  });
+  return button;
+}

@@ -1,0 +1,4 @@
+import { html, shell } from "../shell.js";
+
+const main = shell();
+main.append(html("h1", {}, "Step through"));

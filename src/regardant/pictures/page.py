@@ -36,7 +36,7 @@ def attention_page(
     script = "".join(_without_imports(asset(name)) for name in SCRIPTS)
     style = "".join(map(asset, ("colours.css", "look.css", "page.css")))
     layers = [
-        f'<script type="application/octet-stream" id="weights-{s}-{k}-{number}">{_packed(layer)}</script>'
+        f'<script type="application/octet-stream" id="weights-{s}-{k}-{number}">{packed(layer)}</script>'
         for s, pictures in enumerate(sentences)
         for k, picture in enumerate(pictures)
         for number, layer in enumerate(picture.weights)
@@ -46,7 +46,7 @@ def attention_page(
         summary=summary_list(summary),
         style=style,
         style_hash=digest(style),
-        data=_json([_record(pictures) for pictures in sentences]),
+        data=_json([record(pictures) for pictures in sentences]),
         weights="\n".join(layers),
         script=script,
         script_hash=digest(script),
@@ -58,7 +58,8 @@ def in_notebook(page: str) -> str:
     return f'<iframe srcdoc="{escaped(page)}" style="width: 100%; height: {FRAME_HEIGHT}px; border: 0"></iframe>'
 
 
-def _record(pictures: Sequence[AttentionPicture]) -> dict[str, object]:
+def record(pictures: Sequence[AttentionPicture]) -> dict[str, object]:
+    """A sentence as `view.js` takes it, all but the weights, of which `packed` makes a layer."""
     first = next((k for k, picture in enumerate(pictures) if picture.chosen is not None), len(pictures) - 1)
     chosen = pictures[first].chosen or (len(pictures[first].weights) - 1, -1)
     return {
@@ -83,7 +84,8 @@ def _kind(picture: AttentionPicture) -> dict[str, object]:
     }
 
 
-def _packed(layer: NDArray[np.floating[Any]]) -> str:
+def packed(layer: NDArray[np.floating[Any]]) -> str:
+    """Weights [H, T, S] as `weights.js` inflates them: a byte each, deflated, in base64."""
     quantised = np.rint(layer.clip(0, 1) * 255).astype(np.uint8)
     return b64encode(zlib.compress(quantised.tobytes())).decode("ascii")
 

@@ -4,7 +4,7 @@ Pages come from this machine, load nothing from elsewhere and answer to nobody e
 text travels as JSON and is written as text nodes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.resources import files
 from pathlib import Path
 
@@ -14,7 +14,10 @@ from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
 
 from regardant.errors import RegardantError
+from regardant.studio import curves, looks, steps
+from regardant.studio.catalogue import Catalogue, UnknownRun
 from regardant.studio.guard import Guard
+from regardant.studio.opened import Opened
 
 STATIC = Path(str(files("regardant.studio") / "static"))
 PICTURES = Path(str(files("regardant.pictures") / "assets"))
@@ -28,23 +31,35 @@ def make_app(folders: Sequence[Path]) -> FastAPI:
     app.add_middleware(Guard)
     app.add_exception_handler(RegardantError, _told)
     app.add_exception_handler(RequestValidationError, _misunderstood)
+    catalogue = Catalogue(folders)
+    opened = Opened(catalogue)
+    app.include_router(curves.routes(catalogue))
+    app.include_router(looks.routes(opened))
+    app.include_router(steps.routes(opened))
     for address, page in PAGES.items():
-        app.get(address, include_in_schema=False)(_page(page))
+        app.get(address)(_page(page))
+    app.get("/static/plotly.min.js")(_plotly)
     app.mount("/static/pictures", StaticFiles(directory=PICTURES))
     app.mount("/static", StaticFiles(directory=STATIC))
     return app
 
 
-def _page(name: str):  # type: ignore[no-untyped-def]
+def _page(name: str) -> Callable[[], FileResponse]:
     def page() -> FileResponse:
         return FileResponse(STATIC / name / "index.html")
 
     return page
 
 
+def _plotly() -> FileResponse:
+    """Out of the installed wheel."""
+    return FileResponse(str(files("plotly") / "package_data" / "plotly.min.js"), media_type="text/javascript")
+
+
 def _told(request: Request, error: Exception) -> JSONResponse:
     """What the user can mend, as one line."""
-    return JSONResponse({"detail": " ".join(str(error).split())}, status_code=422)
+    status = 404 if isinstance(error, UnknownRun) else 422
+    return JSONResponse({"detail": " ".join(str(error).split())}, status_code=status)
 
 
 def _misunderstood(request: Request, error: Exception) -> JSONResponse:

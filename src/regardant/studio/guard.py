@@ -23,6 +23,9 @@ POLICY = "; ".join(
 )
 """For every answer: what a page may load and run, which is nothing but what the studio serves."""
 
+STYLED_BY_SCRIPT = {"/runs"}
+"""Pages whose library, plotly, writes style elements of its own."""
+
 
 class Guard:
     """Turns away who asks by another name, and tells browsers what pages may do."""
@@ -46,7 +49,8 @@ class Guard:
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 added = MutableHeaders(scope=message)
-                added["content-security-policy"] = POLICY
+                styles = "; style-src 'self' 'unsafe-inline'" if scope["path"] in STYLED_BY_SCRIPT else ""
+                added["content-security-policy"] = POLICY + styles
                 added["x-content-type-options"] = "nosniff"
                 added["referrer-policy"] = "no-referrer"
                 added["cache-control"] = "no-cache"

@@ -19,6 +19,7 @@ def serve(folders: Sequence[Path], port: int, say: Callable[[str], None]) -> Non
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((LOOPBACK, port))
+            listening.listen()
         except OSError as error:
             raise RunError(f"port {port} is not to be had ({error.strerror}): give another --port") from error
         app = make_app(folders)

@@ -67,14 +67,22 @@ class Inspection:
     """The likeliest tokens at every step, with their probabilities."""
 
     @cached_property
-    def pictures(self) -> list[AttentionPicture]:
-        """Of every kind of attention that the model has, those of the encoder first."""
-        layers: dict[str, list[Any]] = {}
+    def layers(self) -> dict[str, list[str]]:
+        """The attentions of every kind, by name, those of the encoder first: `decoder.layers.0.cross_attention`."""
+        found: dict[str, list[str]] = {}
         for place in self.records:
             site, _, quantity = place.rpartition(".")
             if quantity == "weights":
-                layers.setdefault(kind_of(site), []).append(self.records.whole(place)[0].numpy())
-        return [self._picture(kind, np.stack(weights)) for kind, weights in layers.items()]
+                found.setdefault(re.sub(r"(\.layers)?\.\d+", "", site), []).append(site)
+        return found
+
+    @cached_property
+    def pictures(self) -> list[AttentionPicture]:
+        """Of every kind of attention that the model has, those of the encoder first."""
+        return [
+            self._picture(kind, np.stack([self.records.whole(f"{site}.weights")[0].numpy() for site in sites]))
+            for kind, sites in self.layers.items()
+        ]
 
     def page(self) -> str:
         """One HTML file that needs nothing else. Raises RunError for a model without attention, as do the drawings."""

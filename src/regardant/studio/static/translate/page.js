@@ -1,4 +1,170 @@
-import { html, shell } from "../shell.js";
+// A sentence, its translation, all heads over it, and what becomes of it when the source changes or heads are off.
+
+import { FORMS, UNITS, attentionView } from "../pictures/view.js";
+import { MEAN, inflate, readKind } from "../pictures/weights.js";
+import { busy, button, field, select, tabbed, translators } from "../choosing.js";
+import { ask, complain, html, saveButton, shell } from "../shell.js";
+import { readState, writeState } from "../state.js";
+import { alignmentView } from "./alignment.js";
+import { beamTree } from "./beam_tree.js";
+import { changedWords } from "./changes.js";
+
+const TABS = ["Attention", "Alignment", "Beam search"];
+const EXAMPLE = "The old judge sees the small cat.";
+const NOTHING = { kind: "", layer: "", head: "", form: "Heat map", unit: "Pieces", word: "" };
+const state = readState({ run: "", text: EXAMPLE, target: "", beam: "", off: "", tab: TABS[0], candidate: "", ...NOTHING });
 
 const main = shell();
-main.append(html("h1", {}, "Translate and look"));
+const text = html("textarea", { rows: 2, dir: "auto" });
+const target = html("textarea", { rows: 2, dir: "auto", placeholder: "the model's own" });
+const beam = html("input", { type: "number", min: 1, max: 16, placeholder: "as the run says" });
+const results = html("section", { "aria-label": "Translation" });
+const heads = html("details", { class: "switches" }, html("summary", {}, "Heads switched off: none"));
+let found = null; // the last answer
+let before = null; // the translation before that
+
+const off = () => new Set(state.off.split(",").filter(Boolean));
+const numberOr = (given, otherwise) => (/^\d+$/.test(given) ? Number(given) : otherwise);
+
+function question() {
+  const [given, size] = [target.value.trim(), numberOr(beam.value, null)];
+  const switched = [...off()].map((one) => ({ attention: one.slice(0, one.lastIndexOf(":")), head: Number(one.slice(one.lastIndexOf(":") + 1)) }));
+  return { run: state.run, text: text.value, target: given || null, beam_size: size, off: switched };
+}
+
+async function translate() {
+  complain();
+  Object.assign(state, { text: text.value, target: target.value.trim(), beam: beam.value });
+  writeState(state);
+  try {
+    const answer = await busy(main, () => ask("/api/look", { body: question() }));
+    before = found;
+    found = answer;
+    show();
+  } catch (error) {
+    complain(error.message);
+  }
+}
+
+function show() {
+  const words = before ? changedWords(before.target, found.target) : found.target.split(/\s+/).map((word) => ({ word, changed: false }));
+  const sentence = words.flatMap(({ word, changed }) => [html(changed ? "mark" : "span", {}, word), " "]);
+  const scores = found.candidates.slice(1).map((one) => html("li", { class: "candidate-line" }, html("span", { class: "number" }, one.score.toFixed(3)), html("span", { dir: "auto" }, one.text)));
+  const score = found.candidates.length ? `, score ${found.candidates[0].score.toFixed(3)}` : "";
+  const notes = found.notes.map((note) => html("p", { class: "note" }, note));
+  const earlier = before && before.target !== found.target ? [html("p", { class: "quiet", dir: "auto" }, `before: ${before.target}`)] : [];
+  results.replaceChildren(
+    html("p", { class: "sentence translation", dir: "auto" }, ...sentence),
+    html("p", { class: "quiet" }, `log-probability ${found.log_probability.toFixed(3)}${score}`),
+    ...earlier,
+    ...notes,
+    ...(scores.length ? [html("details", {}, html("summary", { class: "quiet" }, "Next best"), html("ol", { class: "candidates" }, ...scores))] : []),
+  );
+  showSwitches();
+  tabs.choose();
+}
+
+function showSwitches() {
+  const chosen = off();
+  const count = chosen.size ? [...chosen].join(", ") : "none";
+  const kinds = found.pictures ? found.pictures.kinds : [];
+  const groups = kinds.map((kind, k) => {
+    const boxes = found.pictures.places[k].flatMap((name, layer) => [...Array(kind.heads).keys()].map((head) => switchOf(`${name}:${head}`, layer, head, chosen)));
+    return html("fieldset", {}, html("legend", {}, kind.kind), ...boxes);
+  });
+  const on = button("Switch all on", () => {
+    state.off = "";
+    translate();
+  });
+  heads.replaceChildren(html("summary", {}, `Heads switched off: ${count}`), ...groups, on);
+}
+
+function switchOf(name, layer, head, chosen) {
+  const box = html("input", { type: "checkbox", ...(chosen.has(name) ? { checked: "" } : {}) });
+  box.addEventListener("change", () => {
+    const next = off();
+    box.checked ? next.add(name) : next.delete(name);
+    state.off = [...next].join(",");
+    translate();
+  });
+  return html("label", { class: "switch" }, box, `layer ${layer}, head ${head}`);
+}
+
+function showAttention(panel) {
+  const sentence = sentenceOf(found.pictures);
+  const [kind, layer, head] = sentence.chosen;
+  const start = { kind, layer, head, form: state.form, unit: state.unit, word: null };
+  const named = sentence.kinds.findIndex((one) => one.kind === state.kind);
+  if (named !== -1) {
+    const { layers, heads: count } = sentence.kinds[named];
+    const wanted = numberOr(state.head, MEAN);
+    Object.assign(start, { kind: named, layer: Math.min(numberOr(state.layer, 0), layers - 1), head: wanted < count ? wanted : MEAN });
+  }
+  if (!Object.hasOwn(FORMS, start.form)) start.form = "Heat map";
+  if (!UNITS.includes(start.unit)) start.unit = "Pieces";
+  start.word = numberOr(state.word, null);
+  panel.append(attentionView(sentence, start, (now) => {
+    Object.assign(state, { kind: sentence.kinds[now.kind].kind, layer: now.layer, head: now.head === MEAN ? "mean" : now.head, form: now.form, unit: now.unit, word: now.word ?? "" });
+    for (const name of ["layer", "head", "word"]) state[name] = String(state[name]);
+    writeState(state);
+  }));
+}
+
+function sentenceOf(pictures) {
+  const kinds = pictures.kinds.map((kind, k) => readKind(kind, (layer) => inflate(pictures.weights[k][layer])));
+  return { ...pictures, kinds };
+}
+
+async function showBeam(panel) {
+  try {
+    const tree = await busy(panel, () => ask("/api/beam", { body: { ...question(), target: null } }));
+    const { drawing, readout } = beamTree(tree, numberOr(state.candidate, null), (number) => {
+      state.candidate = number === null ? "" : String(number);
+      writeState(state);
+    });
+    const figure = html("div", { class: "figure", tabindex: 0, role: "group", "aria-label": "Picture, scrolls if wide" }, drawing);
+    panel.replaceChildren(html("div", { class: "bar" }, html("h3", {}, `${tree.beam_size} beams`), saveButton(() => drawing, () => "beam search")), readout, figure);
+  } catch (error) {
+    complain(error.message);
+  }
+}
+
+const tabs = tabbed(TABS, state.tab, (name, panel) => {
+  state.tab = name;
+  writeState(state);
+  if (!found) return;
+  if (name === "Beam search") showBeam(panel);
+  else if (!found.pictures || (name === "Alignment" && !found.alignment)) panel.append(html("p", { class: "quiet" }, "This model has no attention to draw."));
+  else if (name === "Attention") showAttention(panel);
+  else {
+    const view = alignmentView(found.alignment, found.source);
+    panel.append(html("div", { class: "bar" }, html("h3", {}, "Alignment"), saveButton(() => panel.querySelector(".figure > svg"), () => "alignment")), ...view);
+  }
+});
+
+try {
+  const names = await translators();
+  if (!names.includes(state.run)) state.run = names[0];
+  [text.value, target.value, beam.value] = [state.text, state.target, state.beam];
+  const runs = select(names, state.run, (name) => {
+    Object.assign(state, { run: name, off: "", candidate: "", ...NOTHING });
+    found = null;
+    translate();
+  });
+  const form = html("form", { class: "asking" }, field("Run", runs), field("Sentence", text), field("Its translation", target), field("Beam size", beam), html("button", { type: "submit", class: "do" }, "Translate"));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    translate();
+  });
+  text.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && !event.shiftKey) {
+      event.preventDefault();
+      translate();
+    }
+  });
+  main.append(html("h1", {}, "Translate and look"), form, results, heads, tabs.element);
+  await translate();
+} catch (error) {
+  main.append(html("h1", {}, "Translate and look"));
+  complain(error.message);
+}

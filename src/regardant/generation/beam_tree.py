@@ -1,0 +1,144 @@
+"""Beam search written plainly, for one sentence, that keeps all it has weighed: to be looked at.
+
+It finds what `beam_search` finds, which a test holds it to, and is slower: one sentence, a Python object a candidate.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from regardant.data.vocabulary import EOS, SOS
+from regardant.generation.config import GenerationConfig
+from regardant.generation.constraints import NEVER_WRITTEN
+from regardant.generation.hypothesis import impossible, penalised
+from regardant.models.base import SequenceToSequence
+
+Fate = Literal["kept", "ended", "dropped"]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A continuation that a step has weighed: one of the 2 W best."""
+
+    number: int
+    """Its place in `BeamTree.candidates`."""
+    parent: int
+    """The number of what it continues; -1 is the start of sentence."""
+    step: int
+    """How many tokens it has, EOS counted."""
+    token: int
+    log_probability: float
+    """Of all its tokens, in nats."""
+    score: float
+    """The same after the length penalty."""
+    fate: Fate
+
+
+@dataclass(frozen=True)
+class BeamTree:
+    """All that a beam search has weighed, step by step, the likeliest of a step first."""
+
+    candidates: list[Candidate]
+    best: list[int]
+    """The numbers of the last tokens of the n best hypotheses, best first."""
+
+    def path(self, number: int) -> list[int]:
+        """The numbers of a hypothesis' candidates, from its first token to this one."""
+        found = []
+        while number != -1:
+            found.append(number)
+            number = self.candidates[number].parent
+        return found[::-1]
+
+
+def beam_tree(model: SequenceToSequence, source: Tensor, limit: int, config: GenerationConfig) -> BeamTree:
+    """Search for the n best targets, of at most `limit` tokens with EOS, of one source [1, S] that ends with EOS.
+
+    The model must be in evaluation mode. Raises RunError where the model's scores are NaN.
+    """
+    with torch.inference_mode():
+        search = _Search(model, source, limit, config)
+        while not search.is_over():
+            search.step()
+    return BeamTree(search.candidates, search.best())
+
+
+class _Search:
+    def __init__(self, model: SequenceToSequence, source: Tensor, limit: int, config: GenerationConfig) -> None:
+        self.model, self.limit, self.config, self.device = model, limit, config, source.device
+        self.state = model.start(model.encode(source), config.beam_size, limit)
+        self.candidates: list[Candidate] = []
+        self.live: list[Candidate] = [Candidate(-1, -1, 0, SOS, 0.0, 0.0, "kept")]
+        self.ended: list[Candidate] = []
+
+    def step(self) -> None:
+        """Feed the newest tokens of the live, and sort the best continuations into kept, ended and dropped."""
+        empty = self.config.beam_size - len(self.live)
+        newest = torch.tensor([[one.token for one in self.live] + [EOS] * empty], device=self.device)
+        logits = self.model.step(newest, self.state)[0, : len(self.live)]
+        log_probabilities = torch.log_softmax(logits, dim=-1, dtype=torch.float32)
+        log_probabilities[:, list(NEVER_WRITTEN)] = -torch.inf
+        for row, one in enumerate(self.live):
+            log_probabilities[row, _repeats(self._tokens(one), self.config.no_repeat_ngram_size)] = -torch.inf
+        totals = torch.tensor([one.log_probability for one in self.live], device=self.device)
+        sums = (totals[:, None] + log_probabilities).flatten()
+        best, places = sums.topk(min(2 * self.config.beam_size, len(sums)))
+        self._sort(best.tolist(), places.tolist(), log_probabilities.shape[1])
+
+    def _sort(self, totals: Sequence[float], places: Sequence[int], vocab_size: int) -> None:
+        before, self.live, parents = self.live, [], []
+        for rank, (total, place) in enumerate(zip(totals, places, strict=True)):
+            beam, token = divmod(place, vocab_size)
+            step = before[beam].step + 1
+            fate: Fate = "dropped"
+            if token == EOS:
+                fate = "ended" if rank < self.config.beam_size else "dropped"
+            elif len(self.live) < self.config.beam_size:
+                fate = "kept"
+            if not total > -torch.inf:  # nothing is left to weigh; NaN is no candidate either
+                continue
+            score = penalised(total, step, self.config.length_penalty)
+            found = Candidate(len(self.candidates), before[beam].number, step, token, total, score, fate)
+            self.candidates.append(found)
+            if fate == "ended":
+                self.ended.append(found)
+            elif fate == "kept":
+                self.live.append(found)
+                parents.append(beam)
+        empty = self.config.beam_size - len(parents)
+        self.state.reorder(torch.tensor([parents + [0] * empty], device=self.device))
+
+    def is_over(self) -> bool:
+        """The stopping rule of `beam_search`."""
+        if not self.live or self.live[0].step >= self.limit:
+            return True
+        scores = sorted((one.score for one in self.ended), reverse=True)
+        if len(scores) < self.config.nbest:
+            return False
+        to_beat, total = scores[self.config.nbest - 1], self.live[0].log_probability
+        reachable = penalised(total, self.limit, self.config.length_penalty)
+        return reachable <= to_beat or (len(scores) >= self.config.beam_size and self.live[0].score <= to_beat)
+
+    def best(self) -> list[int]:
+        """The n best: those that ended, by score, then the live."""
+        found = sorted(self.ended, key=lambda one: one.score, reverse=True)[: self.config.nbest]
+        found += self.live[: self.config.nbest - len(found)]
+        if not found:
+            raise impossible()
+        return [one.number for one in found]
+
+    def _tokens(self, last: Candidate) -> list[int]:
+        path = BeamTree(self.candidates, []).path(last.number)
+        return [self.candidates[number].token for number in path]
+
+
+def _repeats(written: Sequence[int], size: int) -> list[int]:
+    """The tokens that would write an n-gram of this size a second time; none where size is 0."""
+    if not size or len(written) < size:
+        return []
+    ending = written[len(written) - size + 1 :]
+    starts = range(len(written) - size + 1)
+    return [written[start + size - 1] for start in starts if written[start : start + size - 1] == ending]

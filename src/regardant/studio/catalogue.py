@@ -1,0 +1,93 @@
+"""The runs that the studio knows: those it was given, and those in folders it was given, as they come and go."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from regardant.errors import RegardantError, RunError
+from regardant.run import Record
+
+DEPTH = 3
+"""How far below a given folder runs are looked for."""
+
+LAST_EVENTS = 65_536
+"""Bytes at the end of metrics.jsonl in which the last events are looked for."""
+
+
+class UnknownRun(RunError):
+    """A name that is no run of the studio's."""
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """Runs by name: the path as it was given, or found below a folder that was given."""
+
+    folders: Sequence[Path]
+
+    def runs(self) -> dict[str, Path]:
+        """All there are now."""
+        found = [run for folder in self.folders for run in _runs_in(folder, DEPTH)]
+        return {run.as_posix(): run for run in found}
+
+    def folder(self, name: str) -> Path:
+        """Of one run. Raises UnknownRun: no path that a browser asks for is opened unless it is listed."""
+        runs = self.runs()
+        if name not in runs:
+            raise UnknownRun(f"there is no run {name!r} here: choose one that the page Runs lists")
+        return runs[name]
+
+
+def summary(name: str, folder: Path) -> dict[str, Any]:
+    """What the list of runs says of one."""
+    try:
+        record = Record.read(folder)
+    except RegardantError as error:
+        return {"run": name, "problem": " ".join(str(error).split())}
+    events = last_events(folder / "metrics.jsonl")
+    validated = events.get("validation", {})
+    return {
+        "run": name,
+        "task": record.config.task,
+        "verbs": record.config.verbs,
+        "parameters": record.plan.get("parameters"),
+        "best_by": record.config.training.best_by,
+        "best": next((value for key, value in validated.items() if key.startswith("best_")), None),
+        "update": max((event["update"] for event in events.values()), default=0),
+        "seconds": max((event["time"] for event in events.values()), default=0.0),
+        "progress": events.get("train", {}).get("progress", 0.0),
+        "trained": (folder / "model.safetensors").is_file(),
+    }
+
+
+def last_events(path: Path) -> dict[str, dict[str, Any]]:
+    """The last event of each name; none of a run that has not begun."""
+    if not path.is_file():
+        return {}
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - LAST_EVENTS))
+        lines = file.read().split(b"\n")
+    return {event["event"]: event for event in parsed(lines)}
+
+
+def parsed(lines: Sequence[bytes]) -> list[dict[str, Any]]:
+    """Events of whole lines; what is cut off or damaged is none."""
+    events = []
+    for line in lines:
+        try:
+            event = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(event, dict) and "event" in event:
+            events.append(event)
+    return events
+
+
+def _runs_in(folder: Path, depth: int) -> list[Path]:
+    if (folder / "run.yaml").is_file():
+        return [folder]
+    if not depth or not folder.is_dir():
+        return []
+    below = sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink())
+    return [run for path in below for run in _runs_in(path, depth - 1)]

@@ -1,0 +1,77 @@
+"""A mask put together from parts, as `attention.masks` makes them and `View` obeys them."""
+
+import re
+from typing import Annotated, Any
+
+import torch
+from pydantic import BaseModel, Field
+
+from regardant.attention import masks
+from regardant.attention.base import View
+from regardant.errors import DataError
+
+EDGE = re.compile(r"(\d+)\s*[-:>]+\s*(\d+)")
+LONGEST = 64
+"""Tokens: a matrix that can still be read."""
+
+
+class AskedMask(BaseModel):
+    """Which parts."""
+
+    length: Annotated[int, Field(ge=1, le=LONGEST)] = 10
+    padding: Annotated[int, Field(ge=0, le=LONGEST)] = 0
+    """How many of the last tokens are padding."""
+    causal: bool = False
+    window: Annotated[int, Field(ge=0, le=LONGEST)] | None = None
+    """How far a query sees to each side."""
+    edges: Annotated[str, Field(max_length=2000)] = ""
+    """Pairs that may meet, as "0-1, 3-2": the first looks at the second. A token always sees itself."""
+
+
+def composed(asked: AskedMask) -> dict[str, Any]:
+    """What each part lets through, all of them together, how a softmax over equal scores then divides, and the code."""
+    parts: dict[str, tuple[str, View]] = {}
+    if asked.padding:
+        real = torch.arange(asked.length) < asked.length - asked.padding
+        parts["padding"] = (
+            f"padding(torch.arange({asked.length})[None] < {asked.length - asked.padding})",
+            masks.padding(real[None]),
+        )
+    if asked.causal:
+        parts["causal"] = ("causal()", masks.causal())
+    if asked.window is not None:
+        parts["window"] = (f"window({asked.length}, {asked.window})", masks.window(asked.length, asked.window))
+    if asked.edges.strip():
+        parts["edges"] = ("adjacency(edges)", masks.adjacency(_edges(asked)))
+    joined = masks.together(*(view for _, view in parts.values()))
+    allowed = _matrix(joined, asked.length)
+    seen = allowed.sum(-1, keepdim=True)
+    told = ", ".join(code for code, _ in parts.values())
+    return {
+        "length": asked.length,
+        "parts": {name: _matrix(view, asked.length).tolist() for name, (_, view) in parts.items()},
+        "allowed": allowed.tolist(),
+        "weights": (allowed / seen.clamp_min(1)).tolist(),
+        "blind": (seen.squeeze(-1) == 0).nonzero().flatten().tolist(),
+        "code": f"together({told})" if len(parts) > 1 else told or "View()",
+    }
+
+
+def _edges(asked: AskedMask) -> torch.Tensor:
+    edges = torch.zeros(asked.length, asked.length, dtype=torch.bool)
+    for given in filter(None, (one.strip() for one in asked.edges.split(","))):
+        match = EDGE.fullmatch(given)
+        if match is None:
+            raise DataError(f"{given!r} is no pair of tokens: write pairs as 0-1, 3-2")
+        query, key = int(match[1]), int(match[2])
+        if max(query, key) >= asked.length:
+            raise DataError(f"{given!r} is outside of {asked.length} tokens: count from 0 to {asked.length - 1}")
+        edges[query, key] = True
+    return edges
+
+
+def _matrix(view: View, length: int) -> torch.Tensor:
+    tokens = torch.zeros(1, 1, length, 1)
+    allowed = view.allowed(tokens, tokens)
+    everything = torch.ones(length, length, dtype=torch.bool)
+    return everything if allowed is None else allowed.expand(1, 1, length, length)[0, 0]

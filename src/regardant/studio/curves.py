@@ -1,0 +1,45 @@
+"""The runs there are, and the events of their training as they are written: asked for again and again by the page."""
+
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter
+
+from regardant.studio.catalogue import Catalogue, parsed, summary
+
+
+def routes(catalogue: Catalogue) -> APIRouter:
+    """`/api/runs` and `/api/events`."""
+    router = APIRouter(prefix="/api")
+
+    @router.get("/runs")
+    def runs() -> list[dict[str, Any]]:
+        return [summary(name, folder) for name, folder in catalogue.runs().items()]
+
+    @router.get("/events")
+    def events(run: str, after: int = 0, file: str = "") -> dict[str, Any]:
+        return events_after(catalogue.folder(run) / "metrics.jsonl", after, file)
+
+    return router
+
+
+def events_after(path: Path, after: int, file: str) -> dict[str, Any]:
+    """What was written since a reader was at the byte `after` of the file `file`, and where the reader is now.
+
+    Training that resumes writes the file anew: then all of it is read again, and `anew` says so.
+    """
+    try:
+        with path.open("rb") as opened:
+            now = str(path.stat().st_ino)
+            anew = now != file
+            opened.seek(0 if anew else after)
+            text = opened.read()
+    except FileNotFoundError:
+        return {"events": [], "after": 0, "file": "", "anew": True}
+    whole = text[: text.rfind(b"\n") + 1]  # the last line may still be being written
+    return {
+        "events": parsed(whole.split(b"\n")),
+        "after": (0 if anew else after) + len(whole),
+        "file": now,
+        "anew": anew,
+    }

@@ -1,0 +1,177 @@
+"""One query of one head, from the vector that comes in to the mixed values that go out, with the real numbers.
+
+Project, score, scale, softmax, mix: Vaswani et al. 2017, section 3.2.1. What a mechanism does otherwise is said: one
+that has scores of its own shows them in place of scaled products, one without scores its weights alone.
+
+Shape legend: M d_model, D size of a head's queries and keys, E of its values, K keys.
+"""
+
+from typing import Any
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from regardant.attention import Attention
+from regardant.attention.scaled_dot_product import ScaledDotProduct
+from regardant.data.vocabulary import SOS, SPECIAL_TOKENS
+from regardant.errors import DataError, RunError
+from regardant.inspection import Records
+from regardant.layers.multi_head import CrossAttention, SelfAttention
+from regardant.studio.opened import Asked
+from regardant.tasks.translation.inspection import Inspection
+from regardant.tasks.translation.trained import TrainedTranslator
+
+DIGITS = 7
+"""Significant ones that travel: as many as float32 has."""
+
+
+class AskedQuery(Asked):
+    """Which query of which head."""
+
+    attention: str | None = None
+    """The name of its place; the last layer's cross-attention, or what comes last, where none is given."""
+    head: int = Field(0, ge=0)
+    query: int = Field(0, ge=0)
+    """Which row."""
+    component: int = Field(0, ge=0)
+    """Of the query vector: the one whose products are listed."""
+
+
+def five_steps(trained: TrainedTranslator, asked: AskedQuery) -> dict[str, Any]:
+    """All numbers of a query, and what else there is to choose. Raises RunError or DataError for what is not there."""
+    found = trained.inspect(asked.text, asked.target)
+    if not found.layers:
+        raise RunError("this model has no attention whose steps could be shown")
+    places = [place for layers in found.layers.values() for place in layers]
+    place = asked.attention or places[-1]
+    if place not in places:
+        raise RunError(f"this model has no attention {place!r}: choose one of {', '.join(places)}")
+    kind = next(kind for kind, layers in found.layers.items() if place in layers)
+    queries, keys = _tokens(found, kind)
+    num_heads = found.records.whole(f"{place}.weights").shape[1]
+    _require("head", asked.head, num_heads)
+    _require("row", asked.query, len(queries))
+    return {
+        "source": found.source,
+        "target": found.target,
+        "places": [_choice(found, kind, place) for kind, layers in found.layers.items() for place in layers],
+        "place": place,
+        "head": asked.head,
+        "query": asked.query,
+        "queries": queries,
+        "keys": keys,
+        "mechanism": type(trained.model.get_submodule(_mechanism(trained.model, place))).__name__,
+        "projected": _projection(trained, found, place, asked),
+        **_numbers(trained.model, found.records, place, asked),
+    }
+
+
+def _numbers(model: nn.Module, records: Records, place: str, asked: AskedQuery) -> dict[str, Any]:
+    mechanism = model.get_submodule(_mechanism(model, place))
+    assert isinstance(mechanism, Attention)
+    whole = records.whole(f"{place}.query")
+    k, v = records[f"{place}.key"][-1], records[f"{place}.value"][-1]  # a recurrent decoder asks the same keys again
+    group = asked.head * k.shape[1] // whole.shape[1]
+    q, keys, values = whole[0, asked.head, asked.query], k[0, group], v[0, group]
+    weights = records.whole(f"{place}.weights")[0, asked.head, asked.query]
+    scored = f"{place}.scores" in records
+    scores = records.whole(f"{place}.scores")[0, asked.head, asked.query] if scored else None
+    dotted = isinstance(mechanism, ScaledDotProduct) and q.shape == keys.shape[1:]
+    products = keys @ q if dotted else None
+    return {
+        "q": _plain(q),
+        "k": _plain(keys),
+        "v": _plain(values),
+        "products": _plain(products),
+        "scale": mechanism.scale if dotted else None,
+        "scaled": _plain(None if products is None else products * mechanism.scale),
+        "scores": _plain(scores),
+        "weights": _plain(weights),
+        "mixed": _plain(records.whole(f"{place}.mixed")[0, asked.head, asked.query]),
+    }
+
+
+def _projection(trained: TrainedTranslator, found: Inspection, place: str, asked: AskedQuery) -> dict[str, Any] | None:
+    """x W + b of the query: the vector that comes in, and all products of one component; None where it is not linear.
+
+    Positions that turn queries do so afterwards.
+    """
+    layer = trained.model.get_submodule(place)
+    if isinstance(layer, CrossAttention):
+        linear: nn.Module = layer.query
+    elif isinstance(layer, SelfAttention) and "query" in layer.parts:
+        linear = layer.query_key_value
+    else:
+        return None
+    assert isinstance(linear, nn.Linear)
+    x = _input_of(linear, trained, found)[asked.query]
+    size = layer.shape.key_size
+    rows = slice(asked.head * size, (asked.head + 1) * size)  # queries come first in the joint matrix
+    weight, bias = linear.weight[rows].float().cpu(), linear.bias[rows].float().cpu()
+    component = min(asked.component, size - 1)
+    turned = isinstance(layer, SelfAttention) and layer.positions.acts_on == "query_key"
+    return {
+        "x": _plain(x),
+        "weight": _plain(weight[component]),
+        "bias": _plain(bias[component]),
+        "component": component,
+        "q": _plain(weight @ x + bias),
+        "turned": turned,
+    }
+
+
+def _input_of(linear: nn.Linear, trained: TrainedTranslator, found: Inspection) -> Tensor:
+    """[T, M]: what a projection is given, of the one sentence."""
+    seen: list[Tensor] = []
+
+    def listen(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        seen.append(inputs[0][0].float().cpu())
+
+    batch = trained.translator.pairs([found.source], [found.target])
+    handle = linear.register_forward_hook(listen)
+    try:
+        with torch.inference_mode():
+            trained.model.scores(batch.source, batch.target[:, :-1])
+    finally:
+        handle.remove()
+    return torch.cat(seen)
+
+
+def _choice(found: Inspection, kind: str, place: str) -> dict[str, Any]:
+    queries, _ = _tokens(found, kind)
+    return {"place": place, "heads": found.records.whole(f"{place}.weights").shape[1], "queries": queries}
+
+
+def _tokens(found: Inspection, kind: str) -> tuple[list[str], list[str]]:
+    """What asks and what is asked."""
+    read, written = found.read.tokens, found.written.tokens
+    if kind.startswith("encoder"):
+        return read, read
+    if "cross" in kind:
+        return written, read
+    taken_in = [SPECIAL_TOKENS[SOS], *written[:-1]]
+    return taken_in, taken_in
+
+
+def _mechanism(model: nn.Module, place: str) -> str:
+    """The name of the module that weighs, whose place may be named by the layer that holds it."""
+    return place if isinstance(model.get_submodule(place), Attention) else f"{place}.mechanism"
+
+
+def _require(what: str, number: int, count: int) -> None:
+    if number >= count:
+        raise DataError(f"there is no {what} {number}: choose 0 to {count - 1}")
+
+
+def _plain(x: Tensor | None) -> Any:
+    """For JSON, which knows no infinity: what is hidden is null."""
+    if x is None:
+        return None
+    if x.dim() > 1:
+        return [_plain(row) for row in x]
+    return _number(float(x)) if x.dim() == 0 else [_number(one) for one in x.tolist()]
+
+
+def _number(value: float) -> float | None:
+    return float(f"{value:.{DIGITS}g}") if abs(value) < float("inf") else None

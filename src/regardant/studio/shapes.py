@@ -1,0 +1,72 @@
+"""The modules of a model as a tree, with the shapes that went in and out while it read and wrote one sentence pair."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+from regardant.studio.opened import Asked
+from regardant.tasks.translation.trained import TrainedTranslator
+
+
+def traced(trained: TrainedTranslator, asked: Asked) -> dict[str, Any]:
+    """The tree, and the texts; a module that only holds others, or is used in part, has no shapes."""
+    target = asked.target if asked.target is not None else trained.translate([asked.text], beam_size=1)[0].text
+    batch = trained.translator.pairs([asked.text], [target])
+    model = trained.model
+    calls: dict[str, list[tuple[list[Any], list[Any]]]] = {name: [] for name, _ in model.named_modules()}
+    with ExitStack() as listening, torch.inference_mode():
+        for name, module in model.named_modules():
+            hook = module.register_forward_hook(_listener(calls[name]), with_kwargs=True)
+            listening.callback(hook.remove)
+        model.scores(batch.source, batch.target[:, :-1])
+    return {
+        "source": asked.text,
+        "target": target,
+        "read": batch.source.shape[1],
+        "written": batch.target.shape[1] - 1,
+        "tree": _tree(model, "", calls),
+    }
+
+
+def _listener(into: list[tuple[list[Any], list[Any]]]) -> Any:
+    def listen(module: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any], output: Any) -> None:
+        into.append((list(_shapes((inputs, named))), list(_shapes(output))))
+
+    return listen
+
+
+def _tree(module: nn.Module, name: str, calls: dict[str, list[tuple[list[Any], list[Any]]]]) -> dict[str, Any]:
+    inputs, outputs = calls[name][0] if calls.get(name) else ([], [])
+    prefix = f"{name}." if name else ""
+    return {
+        "name": name,
+        "kind": type(module).__name__,
+        "inputs": inputs,
+        "outputs": outputs,
+        "calls": len(calls.get(name, ())),
+        "parameters": sum(one.numel() for one in module.parameters()),
+        "own": {key: list(one.shape) for key, one in module.named_parameters(recurse=False)},
+        "parts": [_tree(part, prefix + key, calls) for key, part in module.named_children()],
+    }
+
+
+def _shapes(value: Any) -> Iterator[list[int]]:
+    """Of all tensors in what was passed, in their order."""
+    if isinstance(value, PackedSequence):
+        yield list(value.data.shape)
+    elif isinstance(value, Tensor):
+        yield list(value.shape)
+    elif isinstance(value, dict):
+        for one in value.values():
+            yield from _shapes(one)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _shapes(one)
+    elif hasattr(value, "__dataclass_fields__"):
+        for field in value.__dataclass_fields__.values():
+            if not field.name.startswith("_"):
+                yield from _shapes(getattr(value, field.name))

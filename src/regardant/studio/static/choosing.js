@@ -1,0 +1,69 @@
+// What pages ask with: fields with labels, tabs, and the run that is looked into.
+
+import { ask, html } from "./shell.js";
+
+export function field(label, input) {
+  return html("label", { class: "field" }, html("span", {}, label), input);
+}
+
+export function select(names, chosen, choose) {
+  const options = names.map((name) => html("option", { value: name, ...(name === chosen ? { selected: "" } : {}) }, name));
+  const element = html("select", {}, ...options);
+  element.addEventListener("change", () => choose(element.value));
+  return element;
+}
+
+export function button(name, act, attributes = {}) {
+  const element = html("button", { type: "button", class: "save", ...attributes }, name);
+  element.addEventListener("click", act);
+  return element;
+}
+
+// The names of the runs that translate and have weights. Throws where there is none.
+export async function translators() {
+  const runs = await ask("/api/runs");
+  const names = runs.filter((run) => run.trained && run.verbs?.includes("inspect")).map((run) => run.run);
+  if (!names.length) throw new Error("there is no trained translator here: `regardant demo` trains one in two minutes");
+  return names;
+}
+
+// While something is waited for, its place says so.
+export async function busy(element, work) {
+  element.setAttribute("aria-busy", "true");
+  try {
+    return await work();
+  } finally {
+    element.removeAttribute("aria-busy");
+  }
+}
+
+let tabs = 0;
+
+// Panels of which one is shown; `show` is called with its name and element when it is chosen. Arrow keys walk.
+export function tabbed(names, chosen, show) {
+  const group = `tabs-${tabs++}`;
+  const panel = html("div", { role: "tabpanel", id: group });
+  const buttons = names.map((name) => html("button", { type: "button", role: "tab", "aria-controls": group }, name));
+  const choose = (name) => {
+    buttons.forEach((one, i) => {
+      one.setAttribute("aria-selected", names[i] === name);
+      one.tabIndex = names[i] === name ? 0 : -1;
+    });
+    panel.setAttribute("aria-label", name);
+    panel.replaceChildren();
+    show(name, panel);
+  };
+  buttons.forEach((one, i) => {
+    one.addEventListener("click", () => choose(names[i]));
+    one.addEventListener("keydown", (event) => {
+      const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+      const next = step && buttons[i + step];
+      if (next) {
+        next.focus();
+        next.click();
+      }
+    });
+  });
+  const element = html("div", {}, html("div", { class: "tabs", role: "tablist" }, ...buttons), panel);
+  return { element, choose: () => choose(names.includes(chosen) ? chosen : names[0]) };
+}

@@ -80,6 +80,9 @@ class Job(Protocol):
     def validate(self, model: nn.Module, device: torch.device) -> dict[str, float]:
         """Numbers on the validation set, `loss` among them; those to be maximised are all others."""
 
+    def observe(self, model: nn.Module, device: torch.device) -> dict[str, Any]:
+        """What else is to be seen of the model after a validation, as JSON has it; empty for nothing."""
+
     validate_every: int
     """Updates between validations."""
 
@@ -249,6 +252,7 @@ class Trainer:
         averaged = self.average.averaged(self.job.model)
         with self.group.undivided(), averaged, torch.inference_mode(), self.fabric.autocast():
             numbers = self.job.validate(self.job.model, self.fabric.device)
+            seen = self.job.observe(self.job.model, self.fabric.device)
             score = -numbers["loss"] if self.config.best_by == "loss" else numbers[self.config.best_by]
             cursor.without_better += 1
             if score > cursor.best or not cursor.best_update:
@@ -260,6 +264,8 @@ class Trainer:
         cursor.seconds = time.perf_counter() - self.started
         best = {f"best_{self.config.best_by}": abs(cursor.best)}
         self.reporter.validation(update=cursor.update, seconds=cursor.seconds, took=took, **numbers, **best)
+        if seen:
+            self.reporter.observation(update=cursor.update, seen=seen)
 
     def _report(self) -> None:
         if not self.waiting:

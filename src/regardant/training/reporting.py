@@ -122,6 +122,11 @@ class Reporter:
         self._remember_best(numbers)
         self.say(f"validation at update {update:,} · {_told(numbers)}")
 
+    def observation(self, *, update: int, seen: dict[str, Any]) -> None:
+        """Keep what was seen of the model in metrics.jsonl, for those who look: it is no number to tell people."""
+        event = {"event": "observation", "update": update, "time": round(self.seconds, 3)}
+        self.events.write(json.dumps(event | seen, allow_nan=False) + "\n")
+
     def say(self, text: str) -> None:
         """Print a line of text above the live one."""
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -64,6 +64,9 @@ class TinyJob:
         self.validated.append(weights_of(model))
         return {name: values[min(len(self.validated), len(values)) - 1] for name, values in self.found.items()}
 
+    def observe(self, model, device):
+        return {}
+
 
 def weights_of(model):
     return {name: weight.clone() for name, weight in model.state_dict().items()}

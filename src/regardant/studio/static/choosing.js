@@ -44,7 +44,9 @@ export function tabbed(names, chosen, show) {
   const group = `tabs-${tabs++}`;
   const panel = html("div", { role: "tabpanel", id: group });
   const buttons = names.map((name) => html("button", { type: "button", role: "tab", "aria-controls": group }, name));
+  let now = names.includes(chosen) ? chosen : names[0];
   const choose = (name) => {
+    now = name;
     buttons.forEach((one, i) => {
       one.setAttribute("aria-selected", names[i] === name);
       one.tabIndex = names[i] === name ? 0 : -1;
@@ -65,5 +67,5 @@ export function tabbed(names, chosen, show) {
     });
   });
   const element = html("div", {}, html("div", { class: "tabs", role: "tablist" }, ...buttons), panel);
-  return { element, choose: () => choose(names.includes(chosen) ? chosen : names[0]) };
+  return { element, again: () => choose(now) };
 }

@@ -68,3 +68,7 @@ class LanguageModellingJob:
             "perplexity": score.perplexity,
             "bits_per_character": score.bits_per_character,
         }
+
+    def observe(self, model: nn.Module, device: torch.device) -> dict[str, Any]:
+        """Nothing yet."""
+        return {}

@@ -15,7 +15,7 @@ from regardant.models import Model
 from regardant.models.heads import Loss
 from regardant.tasks.translation.config import TranslationConfig
 from regardant.tasks.translation.corpus import Batches, Corpus
-from regardant.tasks.translation.guidance import Guidance
+from regardant.tasks.translation.observation import PROBED, SAMPLES, entropy_of_heads
 
 DECODING_COST = 3.0
 """What a token costs to validate, with its greedy decoding, in training tokens: 2.6 on Multi30k and two cores."""
@@ -37,9 +37,7 @@ class TranslationJob:
         validation_tokens = min(VALIDATION_TOKENS, 2 * batch_tokens)
         self.validation = Batches(corpus.validation, batch_tokens=validation_tokens, max_length=max_length, seed=seed)
         self.validate_every = config.training.validate_every or self._interval()
-        self.guidance: Guidance | None = None
-        if config.alignment_guidance is not None:
-            self.guidance = Guidance(config.alignment_guidance, corpus, model)
+        self.samples: list[dict[str, str]] = []
 
     @property
     def target_tokens(self) -> int:
@@ -86,9 +84,23 @@ class TranslationJob:
             hypotheses += [target.decode(best.tokens) for best, *_ in found]
             order += self.validation.kept[planned].tolist()
         texts = self.corpus.splits.validation["target"]
+        self._keep_samples(dict(zip(order, hypotheses, strict=True)))
         bleu = corpus_bleu(hypotheses, [target.normalise(texts[i]) for i in order], self.config.evaluation)
         mean = total / tokens
         return {"loss": mean, "perplexity": math.exp(min(mean, 50.0)), "bleu": bleu}
+
+    def observe(self, model: nn.Module, device: torch.device) -> dict[str, Any]:
+        """The entropy of every head over a few validation pairs, and what the last validation wrote for some."""
+        assert isinstance(model, Model)
+        batch = self.validation.pairs.batch(self.validation.kept[:PROBED]).to(device)
+        return {"entropy": entropy_of_heads(model, batch), "samples": self.samples}
+
+    def _keep_samples(self, translations: dict[int, str]) -> None:
+        texts = self.corpus.splits.validation
+        self.samples = [
+            {"source": texts["source"][i], "reference": texts["target"][i], "translation": translations[i]}
+            for i in self.validation.kept[:SAMPLES].tolist()
+        ]
 
     def bound_validation(self, updates: int) -> int | None:
         """Leave pairs out where one validation takes more than its share of so many updates; says how many are left."""

@@ -1,4 +1,55 @@
-import { html, shell } from "../shell.js";
+// What happens inside, one step at a time. The sentence and all that is chosen are in the address.
+
+import { field, select, tabbed, translators } from "../choosing.js";
+import { complain, html, shell } from "../shell.js";
+import { readState, writeState } from "../state.js";
+import { fiveSteps } from "./five_steps.js";
+import { masks } from "./masks.js";
+import { shapes } from "./shapes.js";
+import { writing } from "./writing.js";
+
+const TABS = { "Five steps": fiveSteps, "Token by token": writing, Masks: masks, Shapes: shapes };
+const OF_STEPS = { attention: "", head: "0", query: "0", component: "0" };
+const OF_WRITING = { way: "", at: "0" };
+const OF_MASKS = { length: "10", padding: "0", causal: "1", window: "", edges: "" };
+const EXAMPLE = { run: "", text: "The old judge sees the small cat.", target: "" };
+const state = readState({ tab: "Five steps", ...EXAMPLE, ...OF_STEPS, ...OF_WRITING, ...OF_MASKS, open: "" });
 
 const main = shell();
-main.append(html("h1", {}, "Step through"));
+const text = html("textarea", { rows: 1, dir: "auto" });
+const target = html("textarea", { rows: 1, dir: "auto", placeholder: "the model's own" });
+const page = {
+  state,
+  keep(change) {
+    Object.assign(state, change);
+    writeState(state);
+  },
+  question: () => ({ run: state.run, text: state.text, target: state.target.trim() || null }),
+};
+const tabs = tabbed(Object.keys(TABS), state.tab, (tab, panel) => {
+  page.keep({ tab });
+  form.hidden = tab === "Masks";
+  if (tab !== "Masks" && !state.run) return;
+  TABS[tab](page, panel);
+});
+const form = html("form", { class: "asking" });
+
+main.append(html("h1", {}, "Step through"), form, tabs.element);
+try {
+  const names = await translators();
+  if (!names.includes(state.run)) state.run = names[0];
+  const runs = select(names, state.run, (run) => {
+    page.keep({ run, ...OF_STEPS, open: "" });
+    tabs.again();
+  });
+  [text.value, target.value] = [state.text, state.target];
+  form.append(field("Run", runs), field("Sentence", text), field("Its translation", target), html("button", { type: "submit", class: "do" }, "Show"));
+} catch (error) {
+  complain(error.message);
+}
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  page.keep({ text: text.value, target: target.value, query: "0", at: "0" });
+  tabs.again();
+});
+tabs.again();

@@ -61,7 +61,7 @@ function show() {
     ...(scores.length ? [html("details", {}, html("summary", { class: "quiet" }, "Next best"), html("ol", { class: "candidates" }, ...scores))] : []),
   );
   showSwitches();
-  tabs.choose();
+  tabs.again();
 }
 
 function showSwitches() {

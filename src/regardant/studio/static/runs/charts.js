@@ -1,0 +1,96 @@
+// Curves by plotly, in the page's colours. A run keeps its colour and its dashes in every chart.
+
+import { resolved } from "../pictures/drawing.js";
+
+// Okabe and Ito's colours, which stay apart for every eye; on both themes.
+const COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"];
+const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
+const NOT_DRAWN = new Set(["event", "update", "time", "took", "epoch", "progress", "loss", "perplexity"]);
+const CONFIG = { displayModeBar: false, responsive: true };
+
+export const AXES = { Updates: (event) => event.update, Minutes: (event) => event.time / 60 };
+
+// What there is to draw of these runs: a chart is a title and, of each run, named curves.
+export function chartsOf(followed) {
+  const validated = new Set(followed.flatMap((one) => one.named("validation").flatMap(Object.keys)));
+  const quality = [...validated].filter((name) => !NOT_DRAWN.has(name) && !name.startsWith("best_"));
+  const charts = [
+    { title: "Loss", unit: "nats a token", curves: [["train", "loss", "training"], ["validation", "loss", "validation"]] },
+    ...quality.map((name) => ({ title: titleOf(name), unit: "", curves: [["validation", name, ""]] })),
+    { title: "Learning rate", unit: "", curves: [["train", "learning_rate", ""]] },
+    { title: "Gradient norm", unit: "", curves: [["train", "gradient_norm", ""]] },
+    { title: "Target tokens a second", unit: "", curves: [["train", "tokens_per_second", ""]] },
+  ];
+  return charts;
+}
+
+function titleOf(name) {
+  return name === "bleu" ? "BLEU of greedy translations" : name.replaceAll("_", " ").replace(/^./, (letter) => letter.toUpperCase());
+}
+
+export function drawChart(element, chart, followed, axis) {
+  const traces = followed.flatMap((one, number) =>
+    chart.curves.map(([event, name, called], curve) => {
+      const events = one.named(event);
+      const colour = COLOURS[number % COLOURS.length];
+      const dash = chart.curves.length > 1 ? (curve ? "solid" : "dot") : DASHES[number % DASHES.length];
+      const few = event === "validation" && events.length < 60;
+      return {
+        x: events.map(AXES[axis]),
+        y: events.map((told) => told[name] ?? null),
+        name: [followed.length > 1 ? one.run : "", called].filter(Boolean).join(", ") || one.run,
+        mode: few ? "lines+markers" : "lines",
+        marker: { size: 5 },
+        line: { color: colour, dash, width: curve || chart.curves.length === 1 ? 2 : 1.4 },
+      };
+    }),
+  );
+  return Plotly.react(element, traces, layoutOf(chart.title, chart.unit, axis, traces.length > 1), CONFIG);
+}
+
+// Entropy of every head over time, a row a head, darker where a head looks at more.
+export function drawEntropy(element, events, kind, axis) {
+  const layers = events.at(-1).entropy[kind];
+  const heads = layers.flatMap((layer, l) => layer.map((_, h) => [l, h]));
+  const colours = [[0, resolved("var(--paper)")], [1, resolved("var(--ink)")]];
+  const trace = {
+    type: "heatmap",
+    x: events.map(AXES[axis]),
+    y: heads.map(([layer, head]) => `layer ${layer}, head ${head}`),
+    z: heads.map(([layer, head]) => events.map((event) => event.entropy[kind]?.[layer]?.[head] ?? null)),
+    colorscale: colours,
+    zmin: 0,
+    hovertemplate: "%{y}: %{z:.2f} nats<extra></extra>",
+    colorbar: { title: { text: "nats" }, thickness: 12, outlinewidth: 0 },
+  };
+  const layout = layoutOf(`Entropy of heads: ${kind}`, "", axis, false);
+  layout.yaxis = { ...layout.yaxis, autorange: "reversed", automargin: true };
+  layout.height = Math.max(260, 110 + 17 * heads.length);
+  return Plotly.react(element, [trace], layout, CONFIG);
+}
+
+function layoutOf(title, unit, axis, showlegend) {
+  const line = { gridcolor: resolved("var(--rule)"), zerolinecolor: resolved("var(--rule)"), automargin: true };
+  return {
+    title: { text: title, font: { size: 15 }, x: 0, xref: "paper", xanchor: "left" },
+    height: 300,
+    margin: { l: 50, r: 20, t: 44, b: 44 },
+    paper_bgcolor: resolved("var(--paper)"),
+    plot_bgcolor: resolved("var(--paper)"),
+    font: { color: resolved("var(--text)"), family: "system-ui, sans-serif", size: 12 },
+    xaxis: { ...line, title: { text: axis.toLowerCase() } },
+    yaxis: { ...line, title: { text: unit } },
+    showlegend,
+    legend: { orientation: "h", y: 1.02, x: 1, xanchor: "right", yanchor: "bottom" },
+    hovermode: "closest",
+    uirevision: `${title} ${axis}`, // new points do not undo a zoom
+  };
+}
+
+export async function saveChart(element, name) {
+  const { clientWidth: width, clientHeight: height } = element;
+  const link = document.createElement("a");
+  link.href = await Plotly.toImage(element, { format: "svg", width, height });
+  link.download = `${name.toLowerCase().replaceAll(/[^\p{L}\p{N}]+/gu, "-")}.svg`;
+  link.click();
+}

@@ -1,0 +1,129 @@
+// Runs, and their curves while they train. What is chosen is in the address.
+
+import { choice } from "../pictures/view.js";
+import { button, select } from "../choosing.js";
+import { ask, complain, html, shell } from "../shell.js";
+import { readState, writeState } from "../state.js";
+import { AXES, chartsOf, drawChart, drawEntropy, saveChart } from "./charts.js";
+import { Following } from "./following.js";
+import { samplesView } from "./samples.js";
+
+const EVERY = 2000; // milliseconds between two questions
+const BETWEEN = ","; // names in the address
+const state = readState({ runs: "", axis: "Updates", look: "", kind: "", sample: "0" });
+
+const main = shell();
+const list = html("div", { class: "scroll" });
+const charts = html("div", { class: "charts" });
+const looks = html("section", { class: "looks", "aria-label": "What heads do, and what is written" });
+const followed = new Map(); // by the name of the run
+const drawn = new Map(); // by title: the element of a chart
+let runs = [];
+
+const chosen = () => state.runs.split(BETWEEN).filter((name) => runs.some((run) => run.run === name));
+
+async function refreshList() {
+  runs = await ask("/api/runs");
+  if (!chosen().length && runs.length) state.runs = runs[0].run;
+  const rows = runs.map((run) => html("tr", {}, html("td", {}, boxOf(run)), ...cellsOf(run).map((cell) => html("td", {}, cell))));
+  const names = ["", "run", "task", "parameters", "updates", "minutes", "best", "done"];
+  const head = html("tr", {}, ...names.map((name) => html("th", { scope: "col" }, name)));
+  const had = document.activeElement?.dataset?.run;
+  list.replaceChildren(html("table", { class: "runs" }, html("thead", {}, head), html("tbody", {}, ...rows)));
+  if (had) list.querySelector(`[data-run="${CSS.escape(had)}"]`)?.focus();
+}
+
+function boxOf(run) {
+  const on = chosen().includes(run.run) ? { checked: "" } : {};
+  const box = html("input", { type: "checkbox", "aria-label": `Show ${run.run}`, "data-run": run.run, ...on });
+  box.addEventListener("change", () => {
+    const others = chosen().filter((name) => name !== run.run);
+    set({ runs: (box.checked ? [...others, run.run] : others).join(BETWEEN) });
+  });
+  return box;
+}
+
+function cellsOf(run) {
+  if (run.problem) return [run.run, run.problem];
+  const best = run.best === null ? "" : `${run.best_by} ${Number(run.best.toPrecision(4))}`;
+  const parameters = run.parameters ? `${(run.parameters / 1e6).toFixed(2)} M` : "";
+  return [run.run, run.task.replaceAll("_", " "), parameters, run.update.toLocaleString("en"), (run.seconds / 60).toFixed(1), best, `${Math.round(100 * run.progress)}%`];
+}
+
+function set(change) {
+  Object.assign(state, change);
+  writeState(state);
+  refresh(true);
+}
+
+let asked = 0;
+
+async function refresh(changed = false) {
+  const mine = ++asked;
+  try {
+    const names = chosen();
+    names.filter((name) => !followed.has(name)).forEach((name) => followed.set(name, new Following(name)));
+    const shown = names.map((name) => followed.get(name));
+    const news = await Promise.all(shown.map((one) => one.more()));
+    if (mine !== asked) return; // something else was chosen meanwhile
+    complain();
+    if (changed || news.some(Boolean)) draw(shown);
+    if (news.some(Boolean)) await refreshList();
+  } catch (error) {
+    complain(error.message);
+  }
+}
+
+function draw(shown) {
+  const wanted = shown.length ? chartsOf(shown) : [];
+  for (const [title, element] of drawn) {
+    if (!wanted.some((chart) => chart.title === title)) element.parentElement.remove(), drawn.delete(title);
+  }
+  for (const chart of wanted) {
+    if (!drawn.has(chart.title)) drawn.set(chart.title, placeFor(charts, chart.title));
+    drawChart(drawn.get(chart.title), chart, shown, state.axis);
+  }
+  drawLooks(shown);
+}
+
+function placeFor(into, title) {
+  const element = html("div", { class: "chart", role: "img", "aria-label": title });
+  into.append(html("figure", {}, element, button("Save this picture", () => saveChart(element, title), { "aria-label": `Save this picture: ${title}` })));
+  return element;
+}
+
+// Of one run: the entropy of its heads, and its samples.
+function drawLooks(shown) {
+  const told = shown.filter((one) => one.named("observation").length);
+  if (!told.length) {
+    looks.replaceChildren(html("p", { class: "quiet" }, "Heads and samples are told of at each validation; none yet."));
+    return;
+  }
+  const one = told.find(({ run }) => run === state.look) ?? told[0];
+  const events = one.named("observation");
+  const kinds = Object.keys(events.at(-1).entropy ?? {});
+  const kind = kinds.includes(state.kind) ? state.kind : kinds.at(-1);
+  const parts = [html("h2", {}, "What heads do, and what is written")];
+  if (told.length > 1) parts.push(select(told.map(({ run }) => run), one.run, (look) => set({ look })));
+  if (kinds.length > 1) parts.push(choice("Kind of attention", kinds, kind, (name) => set({ kind: name })));
+  looks.replaceChildren(...parts);
+  if (kinds.length) drawEntropy(placeFor(looks, `Entropy of heads, ${kind}`), events, kind, state.axis);
+  const samples = events[0].samples ?? [];
+  if (!samples.length) return;
+  const number = /^\d+$/.test(state.sample) && state.sample < samples.length ? Number(state.sample) : 0;
+  const names = samples.map((_, i) => `Sentence ${i + 1}`);
+  looks.append(choice("Sentence", names, names[number], (_, i) => set({ sample: String(i) })), ...samplesView(events, number));
+}
+
+if (!Object.hasOwn(AXES, state.axis)) state.axis = "Updates";
+const axes = choice("Over", Object.keys(AXES), state.axis, (axis) => set({ axis }));
+main.append(html("h1", {}, "Runs"), list, html("div", { class: "bar over" }, html("h2", {}, "Curves"), axes), charts, looks);
+try {
+  await refreshList();
+  if (!runs.length) complain("there is no run here yet: `regardant demo` trains one in two minutes");
+  await refresh(true);
+} catch (error) {
+  complain(error.message);
+}
+setInterval(refresh, EVERY);
+setInterval(() => refreshList().catch((error) => complain(error.message)), 5 * EVERY);

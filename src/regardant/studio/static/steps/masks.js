@@ -1,0 +1,57 @@
+// Masks put together: what each part hides, what all hide together, and what weights equal scores would then have.
+
+import { heatMap } from "../pictures/drawing.js";
+import { field } from "../choosing.js";
+import { ask, complain, html, saveButton } from "../shell.js";
+
+const PARTS = { padding: "Padding", causal: "Causal", window: "Window", edges: "Custom pairs" };
+
+export function masks(page, panel) {
+  const { state, keep } = page;
+  const number = (name, label, most) => {
+    const input = html("input", { type: "number", min: 0, max: most, value: state[name] });
+    input.addEventListener("input", () => show({ [name]: input.value }));
+    return field(label, input);
+  };
+  const causal = html("input", { type: "checkbox", ...(state.causal ? { checked: "" } : {}) });
+  causal.addEventListener("change", () => show({ causal: causal.checked ? "1" : "" }));
+  const edges = html("input", { type: "text", value: state.edges, placeholder: "0-3, 3-0" });
+  edges.addEventListener("change", () => show({ edges: edges.value }));
+  const form = html(
+    "div",
+    { class: "asking" },
+    number("length", "Tokens", 64),
+    number("padding", "of them padding", 64),
+    html("label", { class: "switch" }, causal, "causal"),
+    number("window", "Window: tokens to each side", 64),
+    field("Custom pairs: who looks at whom", edges),
+  );
+  const out = html("div");
+  panel.replaceChildren(form, out);
+
+  async function show(change = {}) {
+    keep(change);
+    complain();
+    const given = (name) => (/^\d+$/.test(state[name]) ? Number(state[name]) : null);
+    try {
+      const body = { length: given("length") ?? 10, padding: given("padding") ?? 0, causal: Boolean(state.causal), window: given("window"), edges: state.edges };
+      const told = await ask("/api/mask", { body });
+      const parts = Object.entries(told.parts).map(([name, allowed]) => figure(PARTS[name], allowed, told.length, true));
+      const note = told.blind.length ? `Tokens ${told.blind.join(", ")} may see nothing: their weights are zeros.` : "Every token may see something.";
+      const together = [figure("All together", told.allowed, told.length, false), figure("Weights of equal scores", told.weights, told.length, false)];
+      out.replaceChildren(html("pre", {}, told.code), html("p", { class: "quiet" }, `Filled: may be seen. ${note}`), html("div", { class: "matrices" }, ...together, ...parts));
+    } catch (error) {
+      complain(error.message);
+    }
+  }
+
+  return show();
+}
+
+function figure(name, matrix, length, small) {
+  const words = [...Array(length).keys()].map(String);
+  const scene = { source: words, target: words, matrix: matrix.map((row) => Float32Array.from(row, Number)), gold: [], isGold: () => false };
+  const drawing = heatMap(scene, `Mask: ${name}`);
+  if (small) drawing.removeAttribute("height"), drawing.setAttribute("width", 220);
+  return html("section", {}, html("h3", {}, name), html("div", { class: "figure" }, drawing), saveButton(() => drawing, () => `mask ${name}`));
+}

@@ -1,0 +1,110 @@
+// Writing token by token: with a given translation each token is read whatever the model thought (teacher forcing),
+// without one the likeliest token is written and read next (autoregression). Played, or walked with the slider.
+
+import { choice } from "../pictures/view.js";
+import { busy, button } from "../choosing.js";
+import { ask, complain, html, saveButton, svg } from "../shell.js";
+
+const WAYS = ["By itself", "With the given translation"];
+const EVERY = 900; // milliseconds a token
+const [ROW, NAMES, BARS] = [26, 150, 420];
+
+export function writing(page, panel) {
+  const { state, keep, question } = page;
+  let told = null;
+  let playing = null;
+  const slider = html("input", { type: "range", min: 0, "aria-label": "Token" });
+  const stage = html("div");
+  const play = button("Play", () => (playing ? stop() : start()));
+
+  function stop() {
+    clearInterval(playing);
+    playing = null;
+    play.textContent = "Play";
+  }
+
+  function start() {
+    if (Number(slider.value) >= told.steps.length - 1) slider.value = 0;
+    show();
+    play.textContent = "Pause";
+    playing = setInterval(() => {
+      if (!panel.isConnected || !panel.contains(slider)) return stop();
+      slider.value = Number(slider.value) + 1;
+      show();
+      if (Number(slider.value) >= told.steps.length - 1) stop();
+    }, EVERY);
+  }
+
+  function show() {
+    keep({ at: slider.value });
+    const at = Number(slider.value);
+    const step = told.steps[at];
+    const read = [told.start, ...told.steps.slice(0, at).map(({ token }) => token)];
+    const words = read.flatMap((token, i) => [html("span", { class: i === at ? "token-now" : "" }, token), " "]);
+    const drawing = barsOf(step, told.forced);
+    const how = told.forced
+      ? `The translation goes on with “${step.token}”: probability ${percent(step.probability)}, the ${ordinal(step.rank)} likeliest. It is read next, whatever the model would have written.`
+      : `“${step.token}” is the likeliest, ${percent(step.probability)}: it is written, and read next.`;
+    const perplexity = Math.exp(-told.steps.slice(0, at + 1).reduce((sum, one) => sum + Math.log(one.probability), 0) / (at + 1));
+    const figure = html("div", { class: "figure" }, drawing);
+    stage.replaceChildren(
+      html("p", { class: "sentence", dir: "auto" }, ...told.read.flatMap((token) => [html("span", {}, token), " "])),
+      html("p", { class: "sentence", dir: "auto" }, ...words, html("mark", { class: "next" }, step.token)),
+      html("p", { class: "quiet", "aria-live": "polite" }, `${how} Perplexity so far ${perplexity.toFixed(2)}.`),
+      figure,
+      saveButton(() => drawing, () => `next token ${at}`),
+    );
+  }
+
+  async function load(way) {
+    stop();
+    complain();
+    keep({ way });
+    try {
+      const asked = question();
+      if (way === WAYS[1] && !asked.target) throw new Error("give a translation above, so that it can be forced");
+      told = await busy(panel, () => ask("/api/written", { body: { ...asked, target: way === WAYS[0] ? null : asked.target } }));
+      slider.max = told.steps.length - 1;
+      slider.value = Math.min(Number(state.at) || 0, told.steps.length - 1);
+      const ways = choice("How", WAYS, way, (name) => load(name));
+      panel.replaceChildren(html("div", { class: "bar" }, ways, play, slider), stage);
+      show();
+    } catch (error) {
+      complain(error.message);
+      panel.replaceChildren(html("div", { class: "bar" }, choice("How", WAYS, way, (name) => load(name))));
+    }
+  }
+
+  slider.addEventListener("input", show);
+  return load(WAYS.includes(state.way) ? state.way : WAYS[0]);
+}
+
+function barsOf(step, forced) {
+  const rows = [...step.likeliest];
+  const among = rows.some(([token]) => token === step.token);
+  if (!among) rows.push([step.token, step.probability]);
+  const height = rows.length * ROW + 6;
+  const bars = rows.map(([token, share], i) => {
+    const y = i * ROW + 3;
+    const own = token === step.token;
+    const letters = [...token];
+    const name = letters.length > 18 ? `${letters.slice(0, 17).join("")}…` : token;
+    return svg(
+      "g",
+      {},
+      svg("text", { x: NAMES - 10, y: y + ROW / 2, "text-anchor": "end", class: `row-word${own ? " chosen" : ""}` }, name),
+      svg("rect", { x: NAMES, y: y + 4, width: Math.max(1, share * BARS), height: ROW - 8, class: own ? (forced ? "bar-given" : "bar-own") : "bar-other" }),
+      svg("text", { x: NAMES + Math.max(1, share * BARS) + 8, y: y + ROW / 2, class: "row-word" }, percent(share)),
+    );
+  });
+  return svg("svg", { viewBox: `0 0 ${NAMES + BARS + 80} ${height}`, width: NAMES + BARS + 80, height, role: "img", "aria-label": "Likeliest next tokens" }, ...bars);
+}
+
+function percent(share) {
+  return share >= 0.0995 ? `${Math.round(100 * share)}%` : `${(100 * share).toPrecision(2)}%`;
+}
+
+function ordinal(number) {
+  const ending = number % 100 > 10 && number % 100 < 14 ? "th" : ({ 1: "st", 2: "nd", 3: "rd" }[number % 10] ?? "th");
+  return `${number}${ending}`;
+}

@@ -13,7 +13,6 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from regardant.attention import Attention
-from regardant.attention.scaled_dot_product import ScaledDotProduct
 from regardant.data.vocabulary import SOS, SPECIAL_TOKENS
 from regardant.errors import DataError, RunError
 from regardant.inspection import Records
@@ -49,8 +48,7 @@ def five_steps(trained: TrainedTranslator, asked: AskedQuery) -> dict[str, Any]:
         raise RunError(f"this model has no attention {place!r}: choose one of {', '.join(places)}")
     kind = next(kind for kind, layers in found.layers.items() if place in layers)
     queries, keys = _tokens(found, kind)
-    num_heads = found.records.whole(f"{place}.weights").shape[1]
-    _require("head", asked.head, num_heads)
+    _require("head", asked.head, _num_heads(found.records, place))
     _require("row", asked.query, len(queries))
     return {
         "source": found.source,
@@ -77,16 +75,16 @@ def _numbers(model: nn.Module, records: Records, place: str, asked: AskedQuery) 
     weights = records.whole(f"{place}.weights")[0, asked.head, asked.query]
     scored = f"{place}.scores" in records
     scores = records.whole(f"{place}.scores")[0, asked.head, asked.query] if scored else None
-    dotted = isinstance(mechanism, ScaledDotProduct) and q.shape == keys.shape[1:]
-    products = keys @ q if dotted else None
+    products = keys @ q if scored and _is_scaled_product(mechanism, whole[:, :, asked.query, None], k) else None
     return {
         "q": _plain(q),
         "k": _plain(keys),
         "v": _plain(values),
         "products": _plain(products),
-        "scale": mechanism.scale if dotted else None,
+        "scale": None if products is None else mechanism.scale,
         "scaled": _plain(None if products is None else products * mechanism.scale),
         "scores": _plain(scores),
+        "softmax": scores is not None and bool(torch.allclose(scores.softmax(-1), weights, atol=1e-5)),
         "weights": _plain(weights),
         "mixed": _plain(records.whole(f"{place}.mixed")[0, asked.head, asked.query]),
     }
@@ -140,7 +138,7 @@ def _input_of(linear: nn.Linear, trained: TrainedTranslator, found: Inspection) 
 
 def _choice(found: Inspection, kind: str, place: str) -> dict[str, Any]:
     queries, _ = _tokens(found, kind)
-    return {"place": place, "heads": found.records.whole(f"{place}.weights").shape[1], "queries": queries}
+    return {"place": place, "heads": _num_heads(found.records, place), "queries": queries}
 
 
 def _tokens(found: Inspection, kind: str) -> tuple[list[str], list[str]]:

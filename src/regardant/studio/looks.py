@@ -41,8 +41,6 @@ def routes(opened: Opened) -> APIRouter:
 
 def look_at(trained: TrainedTranslator, asked: Asked) -> dict[str, Any]:
     """The translation or the given target, all weights, the next tokens, the alignment of words."""
-    if not asked.text.strip():
-        raise DataError("the text is blank: type a sentence")
     target, candidates, notes = asked.target, [], []
     if target is None:
         beam_size = trained.generation(beam_size=asked.beam_size).beam_size
@@ -66,9 +64,7 @@ def search_of(trained: TrainedTranslator, asked: Asked) -> dict[str, Any]:
     """Every step of the beam search, as a tree: what was kept, what ended, what fell out of the beam."""
     translator, config = trained.translator, trained.generation(beam_size=asked.beam_size, nbest=1)
     tokenizer = translator.tokenizers
-    source = [*tokenizer.source.encode(asked.text), EOS] if asked.text.strip() else []
-    if not source:
-        raise DataError("the text is blank: type a sentence")
+    source = [*tokenizer.source.encode(asked.text), EOS]
     if len(source) > translator.max_length:
         raise DataError(f"the text has {len(source)} tokens, the model takes {translator.max_length}: shorten it")
     (limit,) = length_limits([len(source)], config, [[]], translator.max_length - 1)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, field_validator
 
 from regardant import run
 from regardant.errors import RunError
@@ -37,6 +37,13 @@ class Asked(BaseModel):
     """Its translation; the run's own where none is given."""
     beam_size: int | None = Field(None, ge=1, le=16)
     off: list[Head] = []
+
+    @field_validator("text")
+    @classmethod
+    def says_something(cls, text: str) -> str:
+        if not text.strip():
+            raise ValueError("the text is blank: type a sentence")
+        return text
 
 
 class Opened:

@@ -5,7 +5,6 @@ from typing import Any
 import torch
 
 from regardant.data.vocabulary import SOS, SPECIAL_TOKENS
-from regardant.errors import DataError
 from regardant.studio.opened import Asked
 from regardant.tasks.translation.trained import TrainedTranslator
 
@@ -16,8 +15,6 @@ LIKELIEST = 10
 def written(trained: TrainedTranslator, asked: Asked) -> dict[str, Any]:
     """Of a given target, each token with its probability after those before it (teacher forcing); without one, of what
     greedy search writes, where each token is what it then reads (autoregression)."""
-    if not asked.text.strip():
-        raise DataError("the text is blank: type a sentence")
     forced = asked.target is not None
     target = asked.target if asked.target is not None else trained.translate([asked.text], beam_size=1)[0].text
     translator = trained.translator

@@ -2,7 +2,11 @@ import { ask, complain, html, shell } from "../shell.js";
 
 const PAGES = [
   ["/runs", "Runs", "Curves while a run trains, what its heads do, what it translates, several runs side by side."],
-  ["/translate", "Translate and look", "Every head over a sentence, where each word comes from, how the search went; heads switched off."],
+  [
+    "/translate",
+    "Translate and look",
+    "Every head over a sentence, where each word comes from, how the search went; heads switched off.",
+  ],
   ["/steps", "Step through", "The five steps of attention with their numbers, writing token by token, masks, shapes."],
   ["/lab", "Lab", "The lectures' examples with sliders, and what attention costs."],
 ];

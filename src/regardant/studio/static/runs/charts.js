@@ -15,7 +15,14 @@ export function chartsOf(followed) {
   const validated = new Set(followed.flatMap((one) => one.named("validation").flatMap(Object.keys)));
   const quality = [...validated].filter((name) => !NOT_DRAWN.has(name) && !name.startsWith("best_"));
   const charts = [
-    { title: "Loss", unit: "nats a token", curves: [["train", "loss", "training"], ["validation", "loss", "validation"]] },
+    {
+      title: "Loss",
+      unit: "nats a token",
+      curves: [
+        ["train", "loss", "training"],
+        ["validation", "loss", "validation"],
+      ],
+    },
     ...quality.map((name) => ({ title: titleOf(name), unit: "", curves: [["validation", name, ""]] })),
     { title: "Learning rate", unit: "", curves: [["train", "learning_rate", ""]] },
     { title: "Gradient norm", unit: "", curves: [["train", "gradient_norm", ""]] },
@@ -25,7 +32,9 @@ export function chartsOf(followed) {
 }
 
 function titleOf(name) {
-  return name === "bleu" ? "BLEU of greedy translations" : name.replaceAll("_", " ").replace(/^./, (letter) => letter.toUpperCase());
+  return name === "bleu"
+    ? "BLEU of greedy translations"
+    : name.replaceAll("_", " ").replace(/^./, (letter) => letter.toUpperCase());
 }
 
 export function drawChart(element, chart, followed, axis) {
@@ -52,7 +61,10 @@ export function drawChart(element, chart, followed, axis) {
 export function drawEntropy(element, events, kind, axis) {
   const layers = events.at(-1).entropy[kind];
   const heads = layers.flatMap((layer, l) => layer.map((_, h) => [l, h]));
-  const colours = [[0, resolved("var(--paper)")], [1, resolved("var(--ink)")]];
+  const colours = [
+    [0, resolved("var(--paper)")],
+    [1, resolved("var(--ink)")],
+  ];
   const trace = {
     type: "heatmap",
     x: events.map(AXES[axis]),

@@ -25,7 +25,9 @@ const chosen = () => state.runs.split(BETWEEN).filter((name) => runs.some((run) 
 async function refreshList() {
   runs = await ask("/api/runs");
   if (!chosen().length && runs.length) state.runs = runs[0].run;
-  const rows = runs.map((run) => html("tr", {}, html("td", {}, boxOf(run)), ...cellsOf(run).map((cell) => html("td", {}, cell))));
+  const rows = runs.map((run) =>
+    html("tr", {}, html("td", {}, boxOf(run)), ...cellsOf(run).map((cell) => html("td", {}, cell))),
+  );
   const names = ["", "run", "task", "parameters", "updates", "minutes", "best", "done"];
   const head = html("tr", {}, ...names.map((name) => html("th", { scope: "col" }, name)));
   const had = document.activeElement?.dataset?.run;
@@ -47,7 +49,15 @@ function cellsOf(run) {
   if (run.problem) return [run.run, run.problem];
   const best = run.best === null ? "" : `${run.best_by} ${Number(run.best.toPrecision(4))}`;
   const parameters = run.parameters ? `${(run.parameters / 1e6).toFixed(2)} M` : "";
-  return [run.run, run.task.replaceAll("_", " "), parameters, run.update.toLocaleString("en"), (run.seconds / 60).toFixed(1), best, `${Math.round(100 * run.progress)}%`];
+  return [
+    run.run,
+    run.task.replaceAll("_", " "),
+    parameters,
+    run.update.toLocaleString("en"),
+    (run.seconds / 60).toFixed(1),
+    best,
+    `${Math.round(100 * run.progress)}%`,
+  ];
 }
 
 function set(change) {
@@ -56,28 +66,36 @@ function set(change) {
   refresh(true);
 }
 
-let asked = 0;
+let working = false;
+let wanted = false; // something else was chosen while the last answer was waited for
 
 async function refresh(changed = false) {
-  const mine = ++asked;
+  wanted ||= changed;
+  if (working) return;
+  working = true;
   try {
-    const names = chosen();
-    names.filter((name) => !followed.has(name)).forEach((name) => followed.set(name, new Following(name)));
-    const shown = names.map((name) => followed.get(name));
-    const news = await Promise.all(shown.map((one) => one.more()));
-    if (mine !== asked) return; // something else was chosen meanwhile
-    complain();
-    if (changed || news.some(Boolean)) draw(shown);
-    if (news.some(Boolean)) await refreshList();
+    do {
+      const redraw = wanted;
+      wanted = false;
+      const names = chosen();
+      names.filter((name) => !followed.has(name)).forEach((name) => followed.set(name, new Following(name)));
+      const shown = names.map((name) => followed.get(name));
+      const news = await Promise.all(shown.map((one) => one.more()));
+      complain();
+      if (redraw || news.some(Boolean)) draw(shown);
+      if (news.some(Boolean)) await refreshList();
+    } while (wanted);
   } catch (error) {
     complain(error.message);
+  } finally {
+    working = false;
   }
 }
 
 function draw(shown) {
   const wanted = shown.length ? chartsOf(shown) : [];
   for (const [title, element] of drawn) {
-    if (!wanted.some((chart) => chart.title === title)) element.parentElement.remove(), drawn.delete(title);
+    if (!wanted.some((chart) => chart.title === title)) (element.parentElement.remove(), drawn.delete(title));
   }
   for (const chart of wanted) {
     if (!drawn.has(chart.title)) drawn.set(chart.title, placeFor(charts, chart.title));
@@ -88,7 +106,14 @@ function draw(shown) {
 
 function placeFor(into, title) {
   const element = html("div", { class: "chart", role: "img", "aria-label": title });
-  into.append(html("figure", {}, element, button("Save this picture", () => saveChart(element, title), { "aria-label": `Save this picture: ${title}` })));
+  into.append(
+    html(
+      "figure",
+      {},
+      element,
+      button("Save this picture", () => saveChart(element, title), { "aria-label": `Save this picture: ${title}` }),
+    ),
+  );
   return element;
 }
 
@@ -104,7 +129,14 @@ function drawLooks(shown) {
   const kinds = Object.keys(events.at(-1).entropy ?? {});
   const kind = kinds.includes(state.kind) ? state.kind : kinds.at(-1);
   const parts = [html("h2", {}, "What heads do, and what is written")];
-  if (told.length > 1) parts.push(select(told.map(({ run }) => run), one.run, (look) => set({ look })));
+  if (told.length > 1)
+    parts.push(
+      select(
+        told.map(({ run }) => run),
+        one.run,
+        (look) => set({ look }),
+      ),
+    );
   if (kinds.length > 1) parts.push(choice("Kind of attention", kinds, kind, (name) => set({ kind: name })));
   looks.replaceChildren(...parts);
   if (kinds.length) drawEntropy(placeFor(looks, `Entropy of heads, ${kind}`), events, kind, state.axis);
@@ -112,7 +144,10 @@ function drawLooks(shown) {
   if (!samples.length) return;
   const number = /^\d+$/.test(state.sample) && state.sample < samples.length ? Number(state.sample) : 0;
   const names = samples.map((_, i) => `Sentence ${i + 1}`);
-  looks.append(choice("Sentence", names, names[number], (_, i) => set({ sample: String(i) })), ...samplesView(events, number));
+  looks.append(
+    choice("Sentence", names, names[number], (_, i) => set({ sample: String(i) })),
+    ...samplesView(events, number),
+  );
 }
 
 if (!Object.hasOwn(AXES, state.axis)) state.axis = "Updates";

@@ -15,10 +15,19 @@ export function samplesView(events, number) {
     return html("tr", {}, html("th", { scope: "row" }, update.toLocaleString("en")), html("td", { dir: "auto" }, ...told));
   });
   const kept = rows.slice(-MOST).reverse();
-  const head = html("tr", {}, html("th", { scope: "col" }, "update"), html("th", { scope: "col" }, "translation, the latest first"));
+  const head = html(
+    "tr",
+    {},
+    html("th", { scope: "col" }, "update"),
+    html("th", { scope: "col" }, "translation, the latest first"),
+  );
   return [
     html("p", { class: "sentence", dir: "auto" }, source),
     html("p", { class: "quiet", dir: "auto" }, `reference: ${reference}`),
-    html("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Table, scrolls" }, html("table", { class: "samples translation" }, html("thead", {}, head), html("tbody", {}, ...kept))),
+    html(
+      "div",
+      { class: "scroll", tabindex: 0, role: "group", "aria-label": "Table, scrolls" },
+      html("table", { class: "samples translation" }, html("thead", {}, head), html("tbody", {}, ...kept)),
+    ),
   ];
 }

@@ -6,6 +6,7 @@ import { ask, complain, html, saveButton } from "../shell.js";
 import { short, strips } from "./strips.js";
 
 const PRODUCTS = 12;
+const natural = (given) => (/^\d+$/.test(given) ? Number(given) : 0); // the address may be anybody's
 
 export function fiveSteps(page, panel) {
   const { state, keep, question } = page;
@@ -14,7 +15,13 @@ export function fiveSteps(page, panel) {
     keep(change);
     complain();
     try {
-      const body = { ...question(), attention: state.attention || null, head: Number(state.head) || 0, query: Number(state.query) || 0, component: Number(state.component) || 0 };
+      const body = {
+        ...question(),
+        attention: state.attention || null,
+        head: natural(state.head),
+        query: natural(state.query),
+        component: natural(state.component),
+      };
       const told = await busy(panel, () => ask("/api/steps", { body }));
       panel.replaceChildren(chooser(told), ...sections(told));
     } catch (error) {
@@ -25,11 +32,21 @@ export function fiveSteps(page, panel) {
   function chooser(told) {
     const here = told.places.find(({ place }) => place === told.place);
     const heads = [...Array(here.heads).keys()].map(String);
-    const places = select(told.places.map(({ place }) => place), told.place, (attention) => show({ attention, head: "0", query: "0" }));
+    const places = select(
+      told.places.map(({ place }) => place),
+      told.place,
+      (attention) => show({ attention, head: "0", query: "0" }),
+    );
     const words = told.queries.map((word, i) => `${i}: ${word}`);
     const query = select(words, words[told.query], (name) => show({ query: String(words.indexOf(name)) }));
     const head = choice("Head", heads, String(told.head), (name) => show({ head: name }));
-    return html("div", { class: "asking" }, field("Attention", places), field("Word that asks", query), html("div", { class: "field" }, html("span", {}, "Head"), head));
+    return html(
+      "div",
+      { class: "asking" },
+      field("Attention", places),
+      field("Word that asks", query),
+      html("div", { class: "field" }, html("span", {}, "Head"), head),
+    );
   }
 
   function sections(told) {
@@ -42,25 +59,55 @@ export function fiveSteps(page, panel) {
       ...told.keys.map((key, i) => ({ name: `k of ${key}`, values: told.k[i] })),
     ];
     const values = told.keys.map((key, i) => ({ name: `v of ${key}`, values: told.v[i] }));
-    add("Project", "q = x·Wq + b, k = y·Wk + b, v = y·Wv + b", projectionOf(told), strips(vectors, "Query and keys"), strips(values, "Values"));
+    add(
+      "Project",
+      "q = x·Wq + b, k = y·Wk + b, v = y·Wv + b",
+      projectionOf(told),
+      strips(vectors, "Query and keys"),
+      strips(values, "Values"),
+    );
     const row = (name, numbers) => strips([{ name, values: numbers }], name, { columns: told.keys });
     if (told.products) {
       add("Score", "q · k of every key", sumOf(told), row("q · k", told.products));
       const scale = `times ${short(told.scale)}${Math.abs(told.scale * Math.sqrt(size) - 1) < 1e-6 ? ` = 1/√${size}` : ""}`;
       const hidden = told.scores.filter((one) => one === null).length;
       const moved = told.scores.some((one, i) => one !== null && Math.abs(one - told.scaled[i]) > 1e-5);
-      const what = [moved ? "A position's bias is added." : "", hidden ? `${hidden} hidden ${hidden === 1 ? "key is" : "keys are"} set to −∞.` : ""];
+      const what = [
+        moved ? "A position's bias is added." : "",
+        hidden ? `${hidden} hidden ${hidden === 1 ? "key is" : "keys are"} set to −∞.` : "",
+      ];
       const masked = hidden || moved ? [row("to softmax", told.scores)] : [];
-      add("Scale", `${scale}; then masks`, what.filter(Boolean).join(" ") || "Nothing is hidden from this word.", row("scaled", told.scaled), ...masked);
+      add(
+        "Scale",
+        `${scale}; then masks`,
+        what.filter(Boolean).join(" ") || "Nothing is hidden from this word.",
+        row("scaled", told.scaled),
+        ...masked,
+      );
     } else if (told.scores) {
       add("Score", `${told.mechanism} scores pairs in its own way`, "What is hidden is −∞.", row("score", told.scores));
     }
-    const rest = told.scores ? "exp(score) / sum of exp(scores)" : `${told.mechanism} has no scores: these are its weights`;
+    const own = told.scores ? "makes weights of scores in its own way" : "has no scores: these are its weights";
+    const rest = told.softmax ? "exp(score) / sum of exp(scores)" : `${told.mechanism} ${own}`;
     const sum = told.weights.reduce((total, one) => total + one, 0);
-    add(told.scores ? "Softmax" : "Weights", rest, `They sum to ${sum.toFixed(4)}.`, strips([{ name: "weight", values: told.weights }], "weights", { columns: told.keys, largest: 1 }));
-    const shares = told.keys.map((key, i) => ({ name: `${short(told.weights[i])} · v of ${key}`, values: told.v[i].map((one) => one * told.weights[i]) }));
+    add(
+      told.softmax ? "Softmax" : "Weights",
+      rest,
+      `They sum to ${sum.toFixed(4)}.`,
+      strips([{ name: "weight", values: told.weights }], "weights", { columns: told.keys, largest: 1 }),
+    );
+    const shares = told.keys.map((key, i) => ({
+      name: `${short(told.weights[i])} · v of ${key}`,
+      values: told.v[i].map((one) => one * told.weights[i]),
+    }));
     const most = Math.max(1e-9, ...told.mixed.map(Math.abs), ...shares.flatMap(({ values }) => values.map(Math.abs)));
-    add("Mix", "sum of weight · v over all keys", `What head ${told.head} writes for ${word}.`, strips(shares, "Weighted values", { largest: most }), strips([{ name: "mixed", values: told.mixed, marked: true }], "mixed", { largest: most }));
+    add(
+      "Mix",
+      "sum of weight · v over all keys",
+      `What head ${told.head} writes for ${word}.`,
+      strips(shares, "Weighted values", { largest: most }),
+      strips([{ name: "mixed", values: told.mixed, marked: true }], "mixed", { largest: most }),
+    );
     return steps;
   }
 
@@ -72,15 +119,42 @@ export function fiveSteps(page, panel) {
     const products = x.map((one, i) => [i, one, weight[i], one * weight[i]]).sort((a, b) => Math.abs(b[3]) - Math.abs(a[3]));
     const first = products.slice(0, PRODUCTS);
     const rest = products.slice(PRODUCTS).reduce((sum, one) => sum + one[3], 0);
-    const rows = first.map(([i, a, b, ab]) => html("tr", {}, html("th", { scope: "row" }, `x[${i}]`), ...[a, b, ab].map((one) => html("td", {}, one.toFixed(4)))));
-    const end = [["the others", "", "", rest], ["bias", "", "", bias], [`q[${component}]`, "", "", q[component]]];
-    rows.push(...end.map(([name, a, b, value]) => html("tr", {}, html("th", { scope: "row" }, name), html("td", {}, a), html("td", {}, b), html("td", {}, value.toFixed(4)))));
+    const rows = first.map(([i, a, b, ab]) =>
+      html("tr", {}, html("th", { scope: "row" }, `x[${i}]`), ...[a, b, ab].map((one) => html("td", {}, one.toFixed(4)))),
+    );
+    const end = [
+      ["the others", "", "", rest],
+      ["bias", "", "", bias],
+      [`q[${component}]`, "", "", q[component]],
+    ];
+    rows.push(
+      ...end.map(([name, a, b, value]) =>
+        html(
+          "tr",
+          {},
+          html("th", { scope: "row" }, name),
+          html("td", {}, a),
+          html("td", {}, b),
+          html("td", {}, value.toFixed(4)),
+        ),
+      ),
+    );
     const head = html("tr", {}, ...["", "x", "Wq", "product"].map((name) => html("th", { scope: "col" }, name)));
     const input = html("input", { type: "number", min: 0, max: q.length - 1, value: component });
     input.addEventListener("change", () => show({ component: input.value }));
     const after = turned ? " Then positions turn it: what is below is after that." : "";
-    const summary = html("summary", {}, `x has ${x.length} numbers, Wq is ${x.length} × ${q.length}: how q[${component}] comes about.${after}`);
-    return html("details", { class: "table" }, summary, field("Component", input), html("table", {}, html("thead", {}, head), html("tbody", {}, ...rows)));
+    const summary = html(
+      "summary",
+      {},
+      `x has ${x.length} numbers, Wq is ${x.length} × ${q.length}: how q[${component}] comes about.${after}`,
+    );
+    return html(
+      "details",
+      { class: "table" },
+      summary,
+      field("Component", input),
+      html("table", {}, html("thead", {}, head), html("tbody", {}, ...rows)),
+    );
   }
 
   function sumOf(told) {
@@ -93,9 +167,23 @@ export function fiveSteps(page, panel) {
 }
 
 function section(number, name, formula, told, drawings) {
-  const figures = drawings.map((drawing) => html("div", { class: "figure", tabindex: 0, role: "group", "aria-label": "Picture, scrolls if wide" }, drawing));
-  const saves = drawings.map((drawing) => saveButton(() => drawing, () => `${number} ${name} ${drawing.getAttribute("aria-label")}`));
+  const figures = drawings.map((drawing) =>
+    html("div", { class: "figure", tabindex: 0, role: "group", "aria-label": "Picture, scrolls if wide" }, drawing),
+  );
+  const saves = drawings.map((drawing) =>
+    saveButton(
+      () => drawing,
+      () => `${number} ${name} ${drawing.getAttribute("aria-label")}`,
+    ),
+  );
   const shown = figures.flatMap((figure, i) => [figure, saves[i]]);
   const note = typeof told === "string" ? html("p", { class: "quiet" }, told) : told;
-  return html("section", { class: "step" }, html("h2", {}, `${number}. ${name}`), html("p", { class: "formula" }, formula), note, ...shown);
+  return html(
+    "section",
+    { class: "step" },
+    html("h2", {}, `${number}. ${name}`),
+    html("p", { class: "formula" }, formula),
+    note,
+    ...shown,
+  );
 }

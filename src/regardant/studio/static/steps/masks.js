@@ -34,12 +34,27 @@ export function masks(page, panel) {
     complain();
     const given = (name) => (/^\d+$/.test(state[name]) ? Number(state[name]) : null);
     try {
-      const body = { length: given("length") ?? 10, padding: given("padding") ?? 0, causal: Boolean(state.causal), window: given("window"), edges: state.edges };
+      const body = {
+        length: given("length") ?? 10,
+        padding: given("padding") ?? 0,
+        causal: Boolean(state.causal),
+        window: given("window"),
+        edges: state.edges,
+      };
       const told = await ask("/api/mask", { body });
       const parts = Object.entries(told.parts).map(([name, allowed]) => figure(PARTS[name], allowed, told.length, true));
-      const note = told.blind.length ? `Tokens ${told.blind.join(", ")} may see nothing: their weights are zeros.` : "Every token may see something.";
-      const together = [figure("All together", told.allowed, told.length, false), figure("Weights of equal scores", told.weights, told.length, false)];
-      out.replaceChildren(html("pre", {}, told.code), html("p", { class: "quiet" }, `Filled: may be seen. ${note}`), html("div", { class: "matrices" }, ...together, ...parts));
+      const note = told.blind.length
+        ? `Tokens ${told.blind.join(", ")} may see nothing: their weights are zeros.`
+        : "Every token may see something.";
+      const together = [
+        figure("All together", told.allowed, told.length, false),
+        figure("Weights of equal scores", told.weights, told.length, false),
+      ];
+      out.replaceChildren(
+        html("pre", {}, told.code),
+        html("p", { class: "quiet" }, `Filled: may be seen. ${note}`),
+        html("div", { class: "matrices" }, ...together, ...parts),
+      );
     } catch (error) {
       complain(error.message);
     }
@@ -50,8 +65,23 @@ export function masks(page, panel) {
 
 function figure(name, matrix, length, small) {
   const words = [...Array(length).keys()].map(String);
-  const scene = { source: words, target: words, matrix: matrix.map((row) => Float32Array.from(row, Number)), gold: [], isGold: () => false };
+  const scene = {
+    source: words,
+    target: words,
+    matrix: matrix.map((row) => Float32Array.from(row, Number)),
+    gold: [],
+    isGold: () => false,
+  };
   const drawing = heatMap(scene, `Mask: ${name}`);
-  if (small) drawing.removeAttribute("height"), drawing.setAttribute("width", 220);
-  return html("section", {}, html("h3", {}, name), html("div", { class: "figure" }, drawing), saveButton(() => drawing, () => `mask ${name}`));
+  if (small) (drawing.removeAttribute("height"), drawing.setAttribute("width", 220));
+  return html(
+    "section",
+    {},
+    html("h3", {}, name),
+    html("div", { class: "figure" }, drawing),
+    saveButton(
+      () => drawing,
+      () => `mask ${name}`,
+    ),
+  );
 }

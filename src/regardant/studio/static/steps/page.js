@@ -43,7 +43,12 @@ try {
     tabs.again();
   });
   [text.value, target.value] = [state.text, state.target];
-  form.append(field("Run", runs), field("Sentence", text), field("Its translation", target), html("button", { type: "submit", class: "do" }, "Show"));
+  form.append(
+    field("Run", runs),
+    field("Sentence", text),
+    field("Its translation", target),
+    html("button", { type: "submit", class: "do" }, "Show"),
+  );
 } catch (error) {
   complain(error.message);
 }

@@ -32,14 +32,33 @@ export function shapes(page, panel) {
     const boxes = [];
     const height = layOut(told.tree, 0, 4, boxes, (part, depth) => isOpen(part, depth, chosen));
     const parts = boxes.map((box) => drawBox(box, () => toggle(box.part)));
-    const drawing = svg("svg", { viewBox: `0 0 ${WIDTH} ${height + 8}`, width: WIDTH, height: height + 8, role: "group", "aria-label": "Modules and shapes" }, ...parts);
+    const drawing = svg(
+      "svg",
+      {
+        viewBox: `0 0 ${WIDTH} ${height + 8}`,
+        width: WIDTH,
+        height: height + 8,
+        role: "group",
+        "aria-label": "Modules and shapes",
+      },
+      ...parts,
+    );
     const whole = button(state.open === "none" ? "Open again" : "Close all", () => {
       keep({ open: state.open === "none" ? "" : "none" });
       draw();
     });
     const caption = `${told.read} tokens are read, ${told.written} written. [batch, tokens, …]: one sentence is a batch of 1.`;
     panel.replaceChildren(
-      html("div", { class: "bar" }, html("h3", {}, caption), whole, saveButton(() => drawing, () => "shapes")),
+      html(
+        "div",
+        { class: "bar" },
+        html("h3", {}, caption),
+        whole,
+        saveButton(
+          () => drawing,
+          () => "shapes",
+        ),
+      ),
       html("div", { class: "figure", tabindex: 0, role: "group", "aria-label": "Picture, scrolls if wide" }, drawing),
     );
     if (focused !== null) parts.find((_, i) => (boxes[i].part.name || "model") === focused)?.focus();
@@ -77,7 +96,9 @@ function drawBox({ part, depth, y, height, open }, toggle) {
   const sign = part.parts.length ? (open ? "▾ " : "▸ ") : "";
   const shapesOf = (given) => given.map((shape) => `[${shape.join(", ")}]`).join(" ");
   const passed = part.calls ? `${shapesOf(part.inputs)} → ${shapesOf(part.outputs)}` : "";
-  const own = Object.entries(part.own).map(([key, shape]) => `${key} [${shape.join(", ")}]`).join(", ");
+  const own = Object.entries(part.own)
+    .map(([key, shape]) => `${key} [${shape.join(", ")}]`)
+    .join(", ");
   const often = part.calls > 1 ? `, called ${part.calls} times` : "";
   const what = `${part.name || "model"}: ${part.kind}${often}, ${part.parameters.toLocaleString("en")} parameters${own ? `: ${own}` : ""}. ${passed}`;
   const pressed = part.parts.length ? { role: "button", tabindex: 0, "aria-expanded": open } : { role: "group" };
@@ -88,7 +109,11 @@ function drawBox({ part, depth, y, height, open }, toggle) {
     svg("rect", { x, y, width, height, rx: 7, class: "box-frame" }),
     svg("text", { x: x + 10, y: y + ROW / 2, class: "row-word" }, `${sign}${name}`),
     svg("text", { x: x + 10 + 8 * (sign.length + name.length) + 14, y: y + ROW / 2, class: "row-word small" }, part.kind),
-    svg("text", { x: x + width - 10, y: y + ROW / 2, "text-anchor": "end", class: "row-word small" }, passed.length > 70 ? `${passed.slice(0, 69)}…` : passed),
+    svg(
+      "text",
+      { x: x + width - 10, y: y + ROW / 2, "text-anchor": "end", class: "row-word small" },
+      passed.length > 70 ? `${passed.slice(0, 69)}…` : passed,
+    ),
   );
   if (part.parts.length) {
     group.addEventListener("click", toggle);

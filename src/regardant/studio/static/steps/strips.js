@@ -12,27 +12,60 @@ export const short = (value) => (value === null ? "−∞" : Math.abs(value) >= 
 export function strips(rows, label, { columns = [], choose = null, chosen = null, largest = null } = {}) {
   const length = Math.max(...rows.map(({ values }) => values.length));
   const wide = length <= WITH_NUMBERS ? 46 : Math.max(5, Math.min(20, Math.floor(900 / length)));
-  const most = largest ?? Math.max(1e-9, ...rows.flatMap(({ values }) => values.filter((one) => one !== null).map(Math.abs)));
+  const most =
+    largest ?? Math.max(1e-9, ...rows.flatMap(({ values }) => values.filter((one) => one !== null).map(Math.abs)));
   const top = columns.length ? 4 + Math.max(...columns.map((name) => nameOf(name).length)) * 6 : 4;
   const [width, height] = [NAMES + length * wide + 60, top + rows.length * CELL + 4];
   const heads = columns.map((name, i) =>
-    svg("text", { transform: `translate(${NAMES + (i + 0.5) * wide + 3} ${top - 6}) rotate(-45)`, class: "small" }, nameOf(name)),
+    svg(
+      "text",
+      { transform: `translate(${NAMES + (i + 0.5) * wide + 3} ${top - 6}) rotate(-45)`, class: "small" },
+      nameOf(name),
+    ),
   );
   const bands = rows.map(({ name, values, marked }, row) => {
     const y = top + row * CELL;
     const cells = values.map((value, i) => {
       const x = NAMES + i * wide;
-      const ink = value === null ? { class: "strip none" } : { class: value < 0 ? "strip below" : "strip above", "fill-opacity": Math.min(1, Math.abs(value) / most).toFixed(3) };
-      const title = svg("title", {}, `${name}${columns[i] === undefined ? `[${i}]` : `, ${columns[i]}`}: ${value ?? "hidden"}`);
-      const number = wide >= 40 ? [svg("text", { x: x + wide / 2, y: y + CELL / 2, "text-anchor": "middle", class: "number-in" }, short(value))] : [];
+      const ink =
+        value === null
+          ? { class: "strip none" }
+          : {
+              class: value < 0 ? "strip below" : "strip above",
+              "fill-opacity": Math.min(1, Math.abs(value) / most).toFixed(3),
+            };
+      const title = svg(
+        "title",
+        {},
+        `${name}${columns[i] === undefined ? `[${i}]` : `, ${columns[i]}`}: ${value ?? "hidden"}`,
+      );
+      const number =
+        wide >= 40
+          ? [svg("text", { x: x + wide / 2, y: y + CELL / 2, "text-anchor": "middle", class: "number-in" }, short(value))]
+          : [];
       return svg("g", {}, svg("rect", { x, y: y + 1, width: wide - 1, height: CELL - 2, ...ink }, title), ...number);
     });
-    const text = svg("text", { x: NAMES - 8, y: y + CELL / 2, "text-anchor": "end", class: `row-word${marked ? " chosen" : ""}` }, nameOf(name));
-    const group = svg("g", choose ? { "data-row": row, class: "choosable" } : {}, svg("rect", { x: 0, y, width: NAMES, height: CELL, class: "reach" }), text, ...cells);
+    const text = svg(
+      "text",
+      { x: NAMES - 8, y: y + CELL / 2, "text-anchor": "end", class: `row-word${marked ? " chosen" : ""}` },
+      nameOf(name),
+    );
+    const group = svg(
+      "g",
+      choose ? { "data-row": row, class: "choosable" } : {},
+      svg("rect", { x: 0, y, width: NAMES, height: CELL, class: "reach" }),
+      text,
+      ...cells,
+    );
     if (choose) group.addEventListener("click", () => choose(row));
     return group;
   });
-  const drawing = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": label }, ...heads, ...bands);
+  const drawing = svg(
+    "svg",
+    { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": label },
+    ...heads,
+    ...bands,
+  );
   if (chosen !== null) bands[chosen]?.classList.add("is-chosen");
   return drawing;
 }

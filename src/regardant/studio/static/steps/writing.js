@@ -45,14 +45,19 @@ export function writing(page, panel) {
     const how = told.forced
       ? `The translation goes on with “${step.token}”: probability ${percent(step.probability)}, the ${ordinal(step.rank)} likeliest. It is read next, whatever the model would have written.`
       : `“${step.token}” is the likeliest, ${percent(step.probability)}: it is written, and read next.`;
-    const perplexity = Math.exp(-told.steps.slice(0, at + 1).reduce((sum, one) => sum + Math.log(one.probability), 0) / (at + 1));
+    const perplexity = Math.exp(
+      -told.steps.slice(0, at + 1).reduce((sum, one) => sum + Math.log(one.probability), 0) / (at + 1),
+    );
     const figure = html("div", { class: "figure" }, drawing);
     stage.replaceChildren(
       html("p", { class: "sentence", dir: "auto" }, ...told.read.flatMap((token) => [html("span", {}, token), " "])),
       html("p", { class: "sentence", dir: "auto" }, ...words, html("mark", { class: "next" }, step.token)),
       html("p", { class: "quiet", "aria-live": "polite" }, `${how} Perplexity so far ${perplexity.toFixed(2)}.`),
       figure,
-      saveButton(() => drawing, () => `next token ${at}`),
+      saveButton(
+        () => drawing,
+        () => `next token ${at}`,
+      ),
     );
   }
 
@@ -63,7 +68,9 @@ export function writing(page, panel) {
     try {
       const asked = question();
       if (way === WAYS[1] && !asked.target) throw new Error("give a translation above, so that it can be forced");
-      told = await busy(panel, () => ask("/api/written", { body: { ...asked, target: way === WAYS[0] ? null : asked.target } }));
+      told = await busy(panel, () =>
+        ask("/api/written", { body: { ...asked, target: way === WAYS[0] ? null : asked.target } }),
+      );
       slider.max = told.steps.length - 1;
       slider.value = Math.min(Number(state.at) || 0, told.steps.length - 1);
       const ways = choice("How", WAYS, way, (name) => load(name));
@@ -71,7 +78,13 @@ export function writing(page, panel) {
       show();
     } catch (error) {
       complain(error.message);
-      panel.replaceChildren(html("div", { class: "bar" }, choice("How", WAYS, way, (name) => load(name))));
+      panel.replaceChildren(
+        html(
+          "div",
+          { class: "bar" },
+          choice("How", WAYS, way, (name) => load(name)),
+        ),
+      );
     }
   }
 
@@ -93,11 +106,27 @@ function barsOf(step, forced) {
       "g",
       {},
       svg("text", { x: NAMES - 10, y: y + ROW / 2, "text-anchor": "end", class: `row-word${own ? " chosen" : ""}` }, name),
-      svg("rect", { x: NAMES, y: y + 4, width: Math.max(1, share * BARS), height: ROW - 8, class: own ? (forced ? "bar-given" : "bar-own") : "bar-other" }),
+      svg("rect", {
+        x: NAMES,
+        y: y + 4,
+        width: Math.max(1, share * BARS),
+        height: ROW - 8,
+        class: own ? (forced ? "bar-given" : "bar-own") : "bar-other",
+      }),
       svg("text", { x: NAMES + Math.max(1, share * BARS) + 8, y: y + ROW / 2, class: "row-word" }, percent(share)),
     );
   });
-  return svg("svg", { viewBox: `0 0 ${NAMES + BARS + 80} ${height}`, width: NAMES + BARS + 80, height, role: "img", "aria-label": "Likeliest next tokens" }, ...bars);
+  return svg(
+    "svg",
+    {
+      viewBox: `0 0 ${NAMES + BARS + 80} ${height}`,
+      width: NAMES + BARS + 80,
+      height,
+      role: "img",
+      "aria-label": "Likeliest next tokens",
+    },
+    ...bars,
+  );
 }
 
 function percent(share) {

@@ -12,7 +12,8 @@ export function alignmentView(alignment, title) {
   const readout = html("p", { class: "quiet", "aria-live": "polite" }, "Choose a word to see where it comes from.");
   const look = (row) => {
     figure.classList.toggle("has-row", row !== null);
-    for (const part of figure.querySelectorAll("[data-row]")) part.classList.toggle("is-row", Number(part.dataset.row) === row);
+    for (const part of figure.querySelectorAll("[data-row]"))
+      part.classList.toggle("is-row", Number(part.dataset.row) === row);
     for (const word of figure.querySelectorAll("[data-column]")) {
       word.classList.toggle("is-seen", row !== null && linked.has(`${word.dataset.column},${row}`));
     }
@@ -32,7 +33,13 @@ export function alignmentView(alignment, title) {
   }
   const head = alignment.head === -1 ? "mean of heads" : `head ${alignment.head}`;
   const where = `Read off layer ${alignment.layer}, ${head}${alignment.shift ? ", a step later" : ""}: `;
-  const why = alignment.chosen ? "where gold links of the validation text say it is best." : "each word's heaviest source word; this run has no gold links to choose the place by.";
-  const row = html("p", { class: "sentence", dir: "auto", role: "group", "aria-label": "Words to look from" }, ...words.flatMap((word) => [word, " "]));
+  const why = alignment.chosen
+    ? "where gold links of the validation text say it is best."
+    : "each word's heaviest source word; this run has no gold links to choose the place by.";
+  const row = html(
+    "p",
+    { class: "sentence", dir: "auto", role: "group", "aria-label": "Words to look from" },
+    ...words.flatMap((word) => [word, " "]),
+  );
   return [row, readout, figure, html("p", { class: "note" }, where + why)];
 }

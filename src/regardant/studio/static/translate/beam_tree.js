@@ -27,14 +27,33 @@ export function beamTree(tree, chosen, changed) {
     const word = letters.length > LONGEST ? `${letters.slice(0, LONGEST - 1).join("")}…` : one.token;
     const named = `${one.token}, step ${one.step}, ${one.fate}, score ${one.score.toFixed(3)}`;
     const text = svg("text", { x: x(number), y: y(number), class: "token" }, word);
-    const share = svg("text", { x: x(number) + COLUMN - 38, y: y(number), class: "share", "text-anchor": "end" }, percentOf(candidates, number));
+    const share = svg(
+      "text",
+      { x: x(number) + COLUMN - 38, y: y(number), class: "share", "text-anchor": "end" },
+      percentOf(candidates, number),
+    );
     const ring = svg("rect", { x: x(number) - 4, y: y(number) - 10, width: COLUMN - 30, height: 20, rx: 4, class: "ring" });
-    const group = { class: `candidate ${one.fate}${best.has(number) ? " best" : ""}`, tabindex: 0, role: "button", "aria-label": named, "data-number": number };
+    const group = {
+      class: `candidate ${one.fate}${best.has(number) ? " best" : ""}`,
+      tabindex: 0,
+      role: "button",
+      "aria-label": named,
+      "data-number": number,
+    };
     return svg("g", group, svg("title", {}, named), ring, text, share);
   });
-  const steps = rows.slice(1).map((_, i) => svg("text", { x: LEFT + i * COLUMN + 60, y: 12, class: "step" }, `token ${i + 1}`));
+  const steps = rows
+    .slice(1)
+    .map((_, i) => svg("text", { x: LEFT + i * COLUMN + 60, y: 12, class: "step" }, `token ${i + 1}`));
   const label = `Beam search of ${tree.beam_size} beams`;
-  const drawing = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": label }, ...steps, svg("text", { x: LEFT, y: TOP, class: "token" }, "start"), ...edges, ...nodes);
+  const drawing = svg(
+    "svg",
+    { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": label },
+    ...steps,
+    svg("text", { x: LEFT, y: TOP, class: "token" }, "start"),
+    ...edges,
+    ...nodes,
+  );
 
   const readout = html("div", { class: "readout", "aria-live": "polite" });
   const show = (number) => {

@@ -28,7 +28,10 @@ const numberOr = (given, otherwise) => (/^\d+$/.test(given) ? Number(given) : ot
 
 function question() {
   const [given, size] = [target.value.trim(), numberOr(beam.value, null)];
-  const switched = [...off()].map((one) => ({ attention: one.slice(0, one.lastIndexOf(":")), head: Number(one.slice(one.lastIndexOf(":") + 1)) }));
+  const switched = [...off()].map((one) => ({
+    attention: one.slice(0, one.lastIndexOf(":")),
+    head: Number(one.slice(one.lastIndexOf(":") + 1)),
+  }));
   return { run: state.run, text: text.value, target: given || null, beam_size: size, off: switched };
 }
 
@@ -47,18 +50,39 @@ async function translate() {
 }
 
 function show() {
-  const words = before ? changedWords(before.target, found.target) : found.target.split(/\s+/).map((word) => ({ word, changed: false }));
+  const words = before
+    ? changedWords(before.target, found.target)
+    : found.target.split(/\s+/).map((word) => ({ word, changed: false }));
   const sentence = words.flatMap(({ word, changed }) => [html(changed ? "mark" : "span", {}, word), " "]);
-  const scores = found.candidates.slice(1).map((one) => html("li", { class: "candidate-line" }, html("span", { class: "number" }, one.score.toFixed(3)), html("span", { dir: "auto" }, one.text)));
+  const scores = found.candidates
+    .slice(1)
+    .map((one) =>
+      html(
+        "li",
+        { class: "candidate-line" },
+        html("span", { class: "number" }, one.score.toFixed(3)),
+        html("span", { dir: "auto" }, one.text),
+      ),
+    );
   const score = found.candidates.length ? `, score ${found.candidates[0].score.toFixed(3)}` : "";
   const notes = found.notes.map((note) => html("p", { class: "note" }, note));
-  const earlier = before && before.target !== found.target ? [html("p", { class: "quiet", dir: "auto" }, `before: ${before.target}`)] : [];
+  const earlier =
+    before && before.target !== found.target ? [html("p", { class: "quiet", dir: "auto" }, `before: ${before.target}`)] : [];
   results.replaceChildren(
     html("p", { class: "sentence translation", dir: "auto" }, ...sentence),
     html("p", { class: "quiet" }, `log-probability ${found.log_probability.toFixed(3)}${score}`),
     ...earlier,
     ...notes,
-    ...(scores.length ? [html("details", {}, html("summary", { class: "quiet" }, "Next best"), html("ol", { class: "candidates" }, ...scores))] : []),
+    ...(scores.length
+      ? [
+          html(
+            "details",
+            {},
+            html("summary", { class: "quiet" }, "Next best"),
+            html("ol", { class: "candidates" }, ...scores),
+          ),
+        ]
+      : []),
   );
   showSwitches();
   tabs.again();
@@ -69,7 +93,9 @@ function showSwitches() {
   const count = chosen.size ? [...chosen].join(", ") : "none";
   const kinds = found.pictures ? found.pictures.kinds : [];
   const groups = kinds.map((kind, k) => {
-    const boxes = found.pictures.places[k].flatMap((name, layer) => [...Array(kind.heads).keys()].map((head) => switchOf(`${name}:${head}`, layer, head, chosen)));
+    const boxes = found.pictures.places[k].flatMap((name, layer) =>
+      [...Array(kind.heads).keys()].map((head) => switchOf(`${name}:${head}`, layer, head, chosen)),
+    );
     return html("fieldset", {}, html("legend", {}, kind.kind), ...boxes);
   });
   const on = button("Switch all on", () => {
@@ -98,16 +124,29 @@ function showAttention(panel) {
   if (named !== -1) {
     const { layers, heads: count } = sentence.kinds[named];
     const wanted = numberOr(state.head, MEAN);
-    Object.assign(start, { kind: named, layer: Math.min(numberOr(state.layer, 0), layers - 1), head: wanted < count ? wanted : MEAN });
+    Object.assign(start, {
+      kind: named,
+      layer: Math.min(numberOr(state.layer, 0), layers - 1),
+      head: wanted < count ? wanted : MEAN,
+    });
   }
   if (!Object.hasOwn(FORMS, start.form)) start.form = "Heat map";
   if (!UNITS.includes(start.unit)) start.unit = "Pieces";
   start.word = numberOr(state.word, null);
-  panel.append(attentionView(sentence, start, (now) => {
-    Object.assign(state, { kind: sentence.kinds[now.kind].kind, layer: now.layer, head: now.head === MEAN ? "mean" : now.head, form: now.form, unit: now.unit, word: now.word ?? "" });
-    for (const name of ["layer", "head", "word"]) state[name] = String(state[name]);
-    writeState(state);
-  }));
+  panel.append(
+    attentionView(sentence, start, (now) => {
+      Object.assign(state, {
+        kind: sentence.kinds[now.kind].kind,
+        layer: now.layer,
+        head: now.head === MEAN ? "mean" : now.head,
+        form: now.form,
+        unit: now.unit,
+        word: now.word ?? "",
+      });
+      for (const name of ["layer", "head", "word"]) state[name] = String(state[name]);
+      writeState(state);
+    }),
+  );
 }
 
 function sentenceOf(pictures) {
@@ -122,8 +161,24 @@ async function showBeam(panel) {
       state.candidate = number === null ? "" : String(number);
       writeState(state);
     });
-    const figure = html("div", { class: "figure", tabindex: 0, role: "group", "aria-label": "Picture, scrolls if wide" }, drawing);
-    panel.replaceChildren(html("div", { class: "bar" }, html("h3", {}, `${tree.beam_size} beams`), saveButton(() => drawing, () => "beam search")), readout, figure);
+    const figure = html(
+      "div",
+      { class: "figure", tabindex: 0, role: "group", "aria-label": "Picture, scrolls if wide" },
+      drawing,
+    );
+    panel.replaceChildren(
+      html(
+        "div",
+        { class: "bar" },
+        html("h3", {}, `${tree.beam_size} beams`),
+        saveButton(
+          () => drawing,
+          () => "beam search",
+        ),
+      ),
+      readout,
+      figure,
+    );
   } catch (error) {
     complain(error.message);
   }
@@ -134,11 +189,23 @@ const tabs = tabbed(TABS, state.tab, (name, panel) => {
   writeState(state);
   if (!found) return;
   if (name === "Beam search") showBeam(panel);
-  else if (!found.pictures || (name === "Alignment" && !found.alignment)) panel.append(html("p", { class: "quiet" }, "This model has no attention to draw."));
+  else if (!found.pictures || (name === "Alignment" && !found.alignment))
+    panel.append(html("p", { class: "quiet" }, "This model has no attention to draw."));
   else if (name === "Attention") showAttention(panel);
   else {
     const view = alignmentView(found.alignment, found.source);
-    panel.append(html("div", { class: "bar" }, html("h3", {}, "Alignment"), saveButton(() => panel.querySelector(".figure > svg"), () => "alignment")), ...view);
+    panel.append(
+      html(
+        "div",
+        { class: "bar" },
+        html("h3", {}, "Alignment"),
+        saveButton(
+          () => panel.querySelector(".figure > svg"),
+          () => "alignment",
+        ),
+      ),
+      ...view,
+    );
   }
 });
 
@@ -151,7 +218,15 @@ try {
     found = null;
     translate();
   });
-  const form = html("form", { class: "asking" }, field("Run", runs), field("Sentence", text), field("Its translation", target), field("Beam size", beam), html("button", { type: "submit", class: "do" }, "Translate"));
+  const form = html(
+    "form",
+    { class: "asking" },
+    field("Run", runs),
+    field("Sentence", text),
+    field("Its translation", target),
+    field("Beam size", beam),
+    html("button", { type: "submit", class: "do" }, "Translate"),
+  );
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     translate();

@@ -1,0 +1,346 @@
+"""The studio's pages over a model that the tests train, served by the real program, clicked through."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import parse_qs, urlencode, urlsplit
+from xml.etree import ElementTree
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from regardant.inspection import ScaleHead, intervene
+
+from .conftest import Opened
+
+PATIENCE = 60_000
+"""Milliseconds: the machine may be at work with other things."""
+SVG = "{http://www.w3.org/2000/svg}"
+TEXT = "The old judge sees the small cat."
+CROSS = "decoder.layers.0.cross_attention"
+AT = re.compile(r"http://127\.0\.0\.1:\d+")
+expect.set_options(timeout=PATIENCE)
+
+
+def start(*folders: Path) -> tuple[subprocess.Popen[str], str]:
+    """The program on a port of its own, and where it says it is."""
+    command = [sys.executable, "-c", "from regardant.cli import main; main()", "studio", "--port", "0"]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    program = subprocess.Popen(
+        [*command, *map(str, folders)], stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
+    )
+    assert program.stderr is not None
+    told = program.stderr.readline()
+    found = AT.search(told)
+    assert found, told + program.stderr.read()
+    return program, found[0]
+
+
+@pytest.fixture(scope="module")
+def address(trained) -> Iterator[str]:
+    program, at = start(trained().folder)
+    yield at
+    program.send_signal(signal.SIGINT)
+    told = program.communicate(timeout=60)[1]
+    assert "Traceback" not in told
+    assert program.returncode in (0, 130)
+
+
+@pytest.fixture
+def visit(browser: Browser, address: str) -> Iterator[Callable[..., Opened]]:
+    """Opens a page of the studio with this state; it may ask only the studio, and complain of nothing."""
+    opened: list[Opened] = []
+
+    def visit_(page: str, *, at: str = address, options: dict[str, object] | None = None, **state: object) -> Opened:
+        context = browser.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True, **(options or {}))
+        context.set_default_timeout(PATIENCE)
+        one = Opened(context.new_page(), f"{at}{page}" + (f"#{urlencode(state)}" if state else ""))
+        opened.append(one)
+        one.page.on("request", lambda request: one.requests.append(request.url))
+        one.page.on("console", lambda said: said.type in ("error", "warning") and one.complaints.append(said.text))
+        one.page.on("pageerror", lambda error: one.complaints.append(str(error)))
+        one.page.goto(one.address)
+        return one
+
+    yield visit_
+    for one in opened:
+        origin = AT.match(one.address)
+        assert origin is not None
+        foreign = [url for url in one.requests if not url.startswith((origin[0], "data:", "blob:"))]
+        assert foreign == []
+        assert one.complaints == []
+        one.page.context.close()
+
+
+def state_of(page) -> dict[str, str]:
+    return {name: values[0] for name, values in parse_qs(urlsplit(page.url).fragment).items()}
+
+
+def saved(page, button) -> ElementTree.Element:
+    """The drawing that a button saves: SVG that stands by itself."""
+    with page.expect_download() as download:
+        button.click()
+    assert download.value.suggested_filename.endswith(".svg")
+    text = Path(download.value.path()).read_text(encoding="utf-8")
+    assert "var(--" not in text
+    return ElementTree.fromstring(text)
+
+
+def test_the_first_page_leads_to_the_others(visit):
+    opened = visit("/")
+    page = opened.page
+    expect(page.get_by_text("1 run here")).to_be_visible()
+    opened.screenshot("studio-home")
+    for name, heading in (("Runs", "Runs"), ("Translate and look",) * 2, ("Step through",) * 2, ("Lab", "Lab")):
+        page.get_by_role("navigation", name="Pages").get_by_role("link", name=name, exact=True).click()
+        expect(page.get_by_role("heading", name=heading, level=1)).to_be_visible()
+        expect(page.get_by_role("link", name=name, exact=True)).to_have_attribute("aria-current", "page")
+
+
+def test_curves_samples_and_entropies_of_a_run(visit, trained):
+    opened = visit("/runs")
+    page = opened.page
+    expect(page.get_by_label(f"Show {trained().folder.as_posix()}")).to_be_checked()
+    titles = ["Loss", "BLEU of greedy translations", "Learning rate", "Gradient norm", "Target tokens a second"]
+    for title in [*titles, "Entropy of heads, decoder.cross_attention"]:
+        expect(page.get_by_role("img", name=title, exact=True)).to_be_visible()
+    expect(page.get_by_role("img", name="Loss", exact=True).locator("path.js-line")).to_have_count(2)
+    expect(page.locator("table.samples tbody tr")).to_have_count(2)
+    drawing = saved(page, page.get_by_role("button", name="Save this picture: Loss"))
+    assert drawing.tag == f"{SVG}svg"
+    opened.screenshot("studio-runs")
+    page.get_by_role("radio", name="Minutes").check()
+    page.get_by_role("radio", name="encoder.self_attention").check()
+    page.get_by_role("radio", name="Sentence 2").check()
+    expect(page.get_by_role("img", name="Entropy of heads, encoder.self_attention", exact=True)).to_be_visible()
+    told = state_of(page)
+    assert (told["axis"], told["kind"], told["sample"]) == ("Minutes", "encoder.self_attention", "1")
+
+
+def test_curves_grow_while_another_process_writes(visit, tmp_path, trained):
+    folder = tmp_path / "live"
+    folder.mkdir()
+    (folder / "run.yaml").write_bytes((trained().folder / "run.yaml").read_bytes())
+    lines = (trained().folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    second = tmp_path / "second"
+    second.mkdir()
+    for name in ("run.yaml", "metrics.jsonl"):
+        (second / name).write_bytes((trained().folder / name).read_bytes())
+    metrics = folder / "metrics.jsonl"
+    metrics.write_text("".join(lines[:5]))
+    program, at = start(tmp_path)
+    try:
+        opened = visit("/runs", at=at, runs=f"{folder.as_posix()},{second.as_posix()}")
+        page = opened.page
+        row = page.locator("table.runs tbody tr").first
+        before = json.loads(lines[4])["update"]
+        expect(row.locator("td").nth(4)).to_have_text(str(before))
+        expect(page.get_by_role("img", name="Loss", exact=True).locator("path.js-line")).to_have_count(3)
+        metrics.write_text("".join(lines[:20]))
+        expect(row.locator("td").nth(4)).to_have_text(str(json.loads(lines[19])["update"]))
+        opened.screenshot("studio-runs-compared")
+        page.get_by_label(f"Show {second.as_posix()}").uncheck()
+        assert state_of(page)["runs"] == folder.as_posix()
+    finally:
+        program.send_signal(signal.SIGINT)
+        program.communicate(timeout=60)
+    expect(page.get_by_role("alert")).to_contain_text("does not answer")
+    opened.complaints[:] = [one for one in opened.complaints if "ERR_CONNECTION_REFUSED" not in one]
+
+
+def test_a_sentence_is_translated_and_looked_at(visit, trained):
+    opened = visit("/translate")
+    page = opened.page
+    expected = trained().translate([TEXT])[0].text
+    expect(page.locator(".translation")).to_have_text(expected)
+    expect(page.locator(".figure > svg")).to_be_visible()
+    opened.screenshot("studio-translate")
+    page.get_by_role("radio", name="Cross-attention, layer 0, head 1").click()
+    page.get_by_role("group", name="Words to look from").get_by_role("button").nth(1).click()
+    page.get_by_role("radio", name="Lines").check()
+    told = state_of(page)
+    assert (told["kind"], told["layer"], told["head"], told["form"], told["word"]) == (
+        "Cross-attention",
+        "0",
+        "1",
+        "Lines",
+        "1",
+    )
+    saved(page, page.get_by_role("button", name="Save this picture"))
+    again = visit("/translate", **told).page
+    expect(again.locator("h3").first).to_have_text("Cross-attention, layer 0, head 1")
+    expect(again.locator(".readout")).to_contain_text("looks at")
+
+
+def test_a_changed_source_shows_what_changed(visit, trained):
+    opened = visit("/translate")
+    page = opened.page
+    first, second = (one.text for one in trained().translate([TEXT, "The old judge sees the red tree."]))
+    expect(page.locator(".translation")).to_have_text(first)
+    page.get_by_label("Sentence", exact=True).fill("The old judge sees the red tree.")
+    page.keyboard.press("Enter")
+    expect(page.locator(".translation")).to_have_text(second)
+    if first != second:
+        expect(page.get_by_text(f"before: {first}")).to_be_visible()
+        marked = page.locator(".translation mark").all_inner_texts()
+        assert marked and set(marked) <= set(second.split())
+    assert state_of(page)["text"] == "The old judge sees the red tree."
+
+
+def test_heads_are_switched_off(visit, trained):
+    opened = visit("/translate")
+    page = opened.page
+    with intervene(trained().translator.model, ScaleHead(CROSS, 0), ScaleHead(CROSS, 1)):
+        expected = trained().translate([TEXT])[0].text
+    page.get_by_text("Heads switched off: none").click()
+    group = page.get_by_role("group", name="Cross-attention", exact=True)
+    for head in (0, 1):
+        group.get_by_label(f"layer 0, head {head}").check()
+        expect(page.get_by_text(re.compile(rf"Heads switched off: .*:{head}"))).to_be_visible()
+    expect(page.locator(".translation")).to_have_text(expected)
+    opened.screenshot("studio-heads-off")
+    assert state_of(page)["off"] == f"{CROSS}:0,{CROSS}:1"
+    page.get_by_role("button", name="Switch all on").click()
+    expect(page.locator(".translation")).to_have_text(trained().translate([TEXT])[0].text)
+
+
+def test_the_beam_tree_and_the_alignment(visit, trained):
+    opened = visit("/translate", tab="Beam search", beam=3)
+    page = opened.page
+    best = trained().translate([TEXT], beam_size=3)[0]
+    expect(page.locator("g.candidate.best")).to_have_count(len(best.tokens) + 1)
+    last = page.locator("g.candidate.best").last
+    last.focus()
+    expect(page.locator(".readout")).to_contain_text(f"score {best.score:.3f}")
+    opened.screenshot("studio-beam")
+    saved(page, page.get_by_role("button", name="Save this picture"))
+    page.get_by_role("tab", name="Alignment").click()
+    expect(page.locator(".figure > svg")).to_be_visible()
+    page.get_by_role("group", name="Words to look from").get_by_role("button").first.click()
+    expect(page.get_by_text("comes from")).to_be_visible()
+    opened.screenshot("studio-alignment")
+
+
+def test_markup_that_is_typed_stays_text(visit):
+    evil = "</script><img src=x onerror=alert(1)> <b>cat</b>"
+    opened = visit("/translate", text=evil)
+    page = opened.page
+    expect(page.locator("section h2").first).to_have_text(evil)
+    for tab in ("Alignment", "Beam search"):
+        page.get_by_role("tab", name=tab).click()
+        expect(page.locator(".figure > svg")).to_be_visible()
+    assert page.locator("main img, main b").count() == 0
+    page = visit("/steps", text=evil).page
+    expect(page.get_by_role("heading", name="5. Mix")).to_be_visible()
+    assert page.locator("main img, main b").count() == 0
+
+
+def test_the_five_steps(visit):
+    opened = visit("/steps", text=TEXT, attention="decoder.layers.0.self_attention", head=1, query=2)
+    page = opened.page
+    for name in ("1. Project", "2. Score", "3. Scale", "4. Softmax", "5. Mix"):
+        expect(page.get_by_role("heading", name=name)).to_be_visible()
+    page.get_by_text("how q[0] comes about").click()
+    opened.screenshot("studio-five-steps")
+    page.get_by_label("Attention", exact=True).select_option(CROSS)
+    expect(page.get_by_text("Nothing is hidden from this word.")).to_be_visible()
+    page.get_by_role("radio", name="1", exact=True).check()
+    page.get_by_label("Word that asks").select_option(index=3)
+    expect(page.get_by_role("radio", name="1", exact=True)).to_be_checked()
+    page.wait_for_function("location.hash.includes('query=3')")
+    told = state_of(page)
+    assert (told["attention"], told["head"]) == (CROSS, "1")
+    saved(page, page.get_by_role("button", name="Save this picture").nth(2))
+
+
+def test_writing_token_by_token(visit):
+    opened = visit("/steps", tab="Token by token", text=TEXT)
+    page = opened.page
+    expect(page.get_by_text("is the likeliest")).to_be_visible()
+    page.get_by_role("button", name="Play").click()
+    page.wait_for_function("Number(document.querySelector('input[type=range]').value) >= 2")
+    page.get_by_role("button", name="Pause").click()
+    opened.screenshot("studio-writing")
+    assert int(state_of(page)["at"]) >= 2
+    page.get_by_label("Its translation").fill("Le vieux juge voit le petit chat.")
+    page.get_by_role("button", name="Show").click()
+    page.get_by_role("radio", name="With the given translation").check()
+    expect(page.get_by_text("The translation goes on with “▁Le”")).to_be_visible()
+    page.get_by_label("Token", exact=True).press("ArrowRight")
+    expect(page.get_by_text("The translation goes on with “▁vieux”")).to_be_visible()
+
+
+def test_masks_are_put_together(visit):
+    opened = visit("/steps", tab="Masks")
+    page = opened.page
+    expect(page.get_by_text("causal()", exact=True)).to_be_visible()
+    page.get_by_label("Window: tokens to each side").fill("2")
+    page.get_by_label("of them padding").fill("3")
+    expect(page.get_by_text("window(10, 2)")).to_be_visible()
+    expect(page.get_by_text("padding(torch.arange(10)")).to_be_visible()
+    expect(page.get_by_role("img", name=re.compile("Mask: .*"))).to_have_count(5)
+    opened.screenshot("studio-masks")
+    page.get_by_label("Custom pairs: who looks at whom").fill("0-99")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("'0-99' is outside of 10 tokens")
+    opened.complaints[:] = [one for one in opened.complaints if "422" not in one]
+
+
+def test_shapes_open_and_close(visit):
+    opened = visit("/steps", tab="Shapes", text=TEXT)
+    page = opened.page
+    layers = page.get_by_role("button", name=re.compile(r"^encoder\.layers:"))
+    expect(layers).to_have_attribute("aria-expanded", "false")
+    layers.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name=re.compile(r"^encoder\.layers:"))).to_have_attribute("aria-expanded", "true")
+    first = page.get_by_role("button", name=re.compile(r"^encoder\.layers\.0:"))
+    first.click(position={"x": 40, "y": 12})
+    expect(page.get_by_role("button", name=re.compile(r"^encoder\.layers\.0\.self_attention:"))).to_be_visible()
+    opened.screenshot("studio-shapes")
+    assert "encoder.layers.0" in state_of(page)["open"]
+    saved(page, page.get_by_role("button", name="Save this picture"))
+
+
+@pytest.mark.parametrize("page", ["/runs", "/translate", "/steps"])
+def test_every_page_in_the_dark(visit, page):
+    opened = visit(page, options={"color_scheme": "dark"})
+    expect(opened.page.locator("svg").first).to_be_visible()
+    opened.screenshot(f"studio-dark{page.replace('/', '-')}")
+    dark = opened.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert dark == "rgb(21, 23, 28)"
+    opened.page.get_by_role("button", name="Theme: auto").click()
+    expect(opened.page.get_by_role("button", name="Theme: light")).to_be_visible()
+    assert opened.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(253, 252, 249)"
+
+
+@pytest.mark.parametrize("page", ["/runs", "/translate", "/steps"])
+def test_an_address_of_nonsense_shows_the_page_as_it_begins(visit, page):
+    nonsense = {
+        "run": "/etc/passwd",
+        "runs": "x,y",
+        "tab": "toString",
+        "kind": "constructor",
+        "layer": "77",
+        "form": "z",
+    }
+    nonsense |= {"axis": "q", "head": "-4", "word": "1e9", "beam": "no", "at": "-1", "open": "%", "sample": "9"}
+    opened = visit(page, **nonsense)
+    expect(opened.page.locator("svg").first).to_be_visible()
+    expect(opened.page.get_by_role("alert")).to_be_hidden()
+
+
+def test_ctrl_c_ends_it_at_once_and_quietly(tmp_path):
+    program, at = start(tmp_path)
+    assert AT.fullmatch(at)
+    began = time.monotonic()
+    os.killpg(program.pid, signal.SIGINT)
+    told = program.communicate(timeout=60)[1]
+    assert time.monotonic() - began < 20
+    assert program.returncode in (0, 130) and told == ""

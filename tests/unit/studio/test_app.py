@@ -1,0 +1,169 @@
+"""Who is answered, what every answer says to the browser, and one line for every mistake."""
+
+import re
+import socket
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from regardant import studio as package
+from regardant.errors import RunError
+from regardant.studio.app import PAGES, make_app
+from regardant.studio.guard import is_ours
+from regardant.studio.serve import serve
+
+STATIC = Path(package.__file__).parent / "static"
+PICTURES = Path(package.__file__).parents[1] / "pictures" / "assets"
+IMPORT = re.compile(r"""^(?:import|export) [^"']*["']([^"']+)["']""", re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_page_is_served_and_loads_only_what_the_studio_serves(studio, page):
+    client, _ = studio
+    answer = client.get(page)
+    assert answer.status_code == 200 and answer.headers["content-type"].startswith("text/html")
+    links = re.findall(r'(?:src|href)="(/[^"]+)"', answer.text)
+    assert links
+    for link in links:
+        assert client.get(link).status_code == 200, link
+    assert "http" not in re.sub(r"<!doctype.*?>", "", answer.text)
+    assert not re.search(r"<script(?![^>]* src=)|<style|style=| on\w+=", answer.text)
+
+
+@pytest.mark.parametrize("module", sorted(STATIC.rglob("*.js")), ids=lambda path: str(path.relative_to(STATIC)))
+def test_modules_import_what_is_there(module):
+    for name in IMPORT.findall(module.read_text(encoding="utf-8")):
+        path = (module.parent / name).resolve()
+        if path.is_relative_to(STATIC / "pictures"):
+            path = PICTURES / path.relative_to(STATIC / "pictures")
+        assert path.is_file(), name
+
+
+@pytest.mark.parametrize(
+    ("host", "ours"),
+    [
+        ("localhost:8421", True),
+        ("127.0.0.1:8421", True),
+        ("[::1]:8421", True),
+        ("LOCALHOST:8421", True),
+        ("localhost", False),
+        ("localhost:80", False),
+        ("evil.example:8421", False),
+        ("localhost.evil.example:8421", False),
+        ("127.0.0.1.evil.example:8421", False),
+        ("localhost@evil.example:8421", False),
+        ("evil@localhost:8421", False),
+        ("192.168.0.7:8421", False),
+        ("localhost:x", False),
+        ("", False),
+    ],
+)
+def test_only_this_machine_s_names_are_answered(host, ours):
+    assert is_ours(host, {"server": ("127.0.0.1", 8421)}) is ours
+
+
+def test_a_foreign_name_learns_nothing(studio):
+    client, name = studio
+    for path in ("/", "/api/runs", "/static/shell.js"):
+        answer = client.get(path, headers={"host": "evil.example:8421"})
+        assert answer.status_code == 400 and name not in answer.text
+
+
+def test_another_page_s_script_may_not_post(studio):
+    client, name = studio
+    body = {"run": name, "text": "x"}
+    assert client.post("/api/look", json=body, headers={"sec-fetch-site": "cross-site"}).status_code == 403
+    assert client.post("/api/look", content="{}", headers={"content-type": "text/plain"}).status_code == 422
+
+
+@pytest.mark.parametrize("path", ["/", "/runs", "/api/runs", "/api/events?run=no", "/static/shell.js", "/nothing"])
+def test_every_answer_has_a_policy_and_none_lets_others_read(studio, path):
+    client, _ = studio
+    headers = client.get(path, headers={"origin": "http://evil.example"}).headers
+    policy = headers["content-security-policy"]
+    assert "default-src 'self'" in policy and "frame-ancestors 'none'" in policy
+    assert "script-src" not in policy, "the default is the strictest"
+    assert ("unsafe-inline" in policy) is (path == "/runs")
+    assert headers["x-content-type-options"] == "nosniff"
+    assert not any(name.startswith("access-control") for name in headers)
+
+
+@pytest.mark.parametrize("name", ["no-such-run", "../..", "/etc", ""])
+def test_an_unknown_run_is_not_found(studio, name):
+    client, _ = studio
+    asked = [client.get("/api/events", params={"run": name})]
+    asked += [
+        client.post(f"/api/{path}", json={"run": name, "text": "x"}) for path in ("look", "beam", "steps", "shapes")
+    ]
+    for answer in asked:
+        assert answer.status_code == 404
+        assert "choose one that the page Runs lists" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "told"),
+    [
+        ("look", {"text": " "}, "the text is blank"),
+        ("beam", {"text": ""}, "the text is blank"),
+        ("written", {"text": "\n"}, "the text is blank"),
+        ("steps", {"text": " "}, "the text is blank"),
+        ("shapes", {"text": " "}, "the text is blank"),
+        ("look", {"text": "x" * 5000}, "text: "),
+        ("look", {"text": "a " * 200}, "48: shorten it"),
+        ("beam", {"text": "a " * 200}, "48: shorten it"),
+        ("look", {"text": None}, "text: "),
+        ("look", {"beam_size": 99}, "beam_size: "),
+        ("look", {"off": [{"attention": "decoder.layers.0.cross_attention", "head": 7}]}, "there is no head 7"),
+        ("look", {"off": [{"attention": "nowhere", "head": 0}]}, "no place 'nowhere"),
+        ("steps", {"attention": "nowhere"}, "no attention 'nowhere'"),
+        ("steps", {"head": 9}, "there is no head 9: choose 0 to 1"),
+        ("steps", {"query": 99}, "there is no row 99"),
+        ("mask", {"length": 0}, "length: "),
+        ("mask", {"length": 3, "edges": "0-7"}, "outside of 3 tokens"),
+        ("mask", {"edges": "a-b"}, "'a-b' is no pair of tokens"),
+    ],
+)
+def test_a_mistake_is_told_in_one_line(ask, path, body, told):
+    detail = ask(path, 422, **body)["detail"]
+    assert told in detail and "\n" not in detail and "Traceback" not in detail
+
+
+def test_a_run_without_weights_and_a_damaged_one_are_told_of(tmp_path, trained):
+    begun, damaged = tmp_path / "begun", tmp_path / "damaged"
+    for folder in (begun, damaged):
+        folder.mkdir()
+    (begun / "run.yaml").write_bytes((trained().folder / "run.yaml").read_bytes())
+    (damaged / "run.yaml").write_text("nonsense: [")
+    client = TestClient(make_app([tmp_path]), base_url="http://localhost")
+    first, second = client.get("/api/runs").json()
+    assert (first["run"], first["trained"], first["update"]) == (begun.as_posix(), False, 0)
+    assert "damaged" in second["run"] and "\n" not in second["problem"]
+    answer = client.post("/api/look", json={"run": begun.as_posix(), "text": "x"})
+    assert answer.status_code == 422 and "train it first" in answer.json()["detail"]
+
+
+def test_runs_are_found_as_they_come(tmp_path, trained):
+    client = TestClient(make_app([tmp_path / "runs"]), base_url="http://localhost")
+    assert client.get("/api/runs").json() == []
+    folder = tmp_path / "runs" / "mine" / "first"
+    folder.mkdir(parents=True)
+    (folder / "run.yaml").write_bytes((trained().folder / "run.yaml").read_bytes())
+    assert [run["run"] for run in client.get("/api/runs").json()] == [folder.as_posix()]
+
+
+def test_a_language_model_is_listed_but_has_nothing_to_translate(trained_on_text):
+    folder = trained_on_text().folder
+    client = TestClient(make_app([folder]), base_url="http://localhost")
+    (run,) = client.get("/api/runs").json()
+    assert run["task"] == "language_modelling" and "inspect" not in run["verbs"]
+    answer = client.post("/api/look", json={"run": folder.as_posix(), "text": "x"})
+    assert answer.status_code == 422 and "no translations" in answer.json()["detail"]
+
+
+def test_a_port_in_use_is_one_line(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(RunError, match=r"^port \d+ .*: give another --port$"):
+            serve([tmp_path], taken.getsockname()[1], print)

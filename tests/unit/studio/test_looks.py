@@ -1,0 +1,133 @@
+"""What the pages are told is what the package says, to the digit."""
+
+import base64
+import zlib
+
+import numpy as np
+import pytest
+import torch
+
+from regardant.inspection import ScaleHead, intervene
+
+TEXT = "The old judge sees the small cat."
+CROSS = "decoder.layers.0.cross_attention"
+
+
+def weights_of(pictures):
+    for kind, layers in zip(pictures["kinds"], pictures["weights"], strict=True):
+        shape = (kind["heads"], len(kind["target"]), len(kind["source"]))
+        yield [np.frombuffer(zlib.decompress(base64.b64decode(one)), np.uint8).reshape(shape) / 255 for one in layers]
+
+
+def test_a_look_is_the_inspection(ask, trained):
+    told, run = ask("look"), trained()
+    found = run.inspect(TEXT, run.translate([TEXT])[0].text)
+    assert (told["source"], told["target"]) == (TEXT, found.target)
+    assert told["log_probability"] == pytest.approx(run.score([TEXT], [found.target])[0], abs=1e-4)
+    assert told["candidates"][0]["text"] == found.target
+    for layers, picture in zip(weights_of(told["pictures"]), found.pictures, strict=True):
+        np.testing.assert_allclose(np.stack(layers), picture.weights, atol=0.51 / 255)
+    assert told["pictures"]["places"][-1] == [CROSS]
+    links = told["alignment"]["links"]
+    assert links and all(s < len(told["alignment"]["source"]) and t < 20 for s, t in links)
+
+
+def test_heads_switched_off_translate_otherwise(ask, trained):
+    run = trained()
+    off = [{"attention": CROSS, "head": head} for head in (0, 1)]
+    with intervene(run.translator.model, ScaleHead(CROSS, 0), ScaleHead(CROSS, 1)):
+        expected = run.translate([TEXT])[0].text
+    told = ask("look", off=off)
+    assert told["target"] == expected != ask("look")["target"]
+    assert told["log_probability"] != pytest.approx(run.score([TEXT], [expected])[0], abs=1e-3)
+
+
+def test_a_given_translation_is_looked_at(ask):
+    told = ask("look", target="Le vieux juge voit le petit chat.")
+    assert told["target"] == "Le vieux juge voit le petit chat." and told["candidates"] == []
+
+
+def test_the_tree_s_best_path_is_the_translation(ask, trained):
+    tree = ask("beam", beam_size=4)
+    (best,) = tree["best"]
+    tokens = [tree["candidates"][number]["token"] for number in best]
+    expected = trained().translate([TEXT], beam_size=4)[0]
+    assert [token for token in tokens if token != "<eos>"] == expected.tokens
+    assert tree["candidates"][best[-1]]["score"] == pytest.approx(expected.score, abs=1e-4)
+
+
+def test_markup_is_text(ask, studio):
+    client, name = studio
+    text = "</script><img src=x onerror=alert(1)> cat"
+    answer = client.post("/api/look", json={"run": name, "text": text})
+    assert answer.headers["content-type"] == "application/json" and answer.json()["source"] == text
+
+
+@pytest.mark.parametrize("place", ["encoder.layers.0.self_attention", "decoder.layers.0.self_attention", CROSS])
+def test_the_five_steps_follow_from_each_other(ask, place):
+    told = ask("steps", attention=place, head=1, query=2, component=3)
+    q, k, v, weights = (np.array(told[name]) for name in ("q", "k", "v", "weights"))
+    projected = told["projected"]
+    assert np.dot(projected["x"], projected["weight"]) + projected["bias"] == pytest.approx(q[3], abs=1e-5)
+    assert projected["turned"] or projected["q"] == pytest.approx(told["q"], abs=1e-5)
+    np.testing.assert_allclose(k @ q, told["products"], atol=1e-4)
+    assert told["scale"] == pytest.approx(1 / np.sqrt(len(q)))
+    np.testing.assert_allclose(np.array(told["products"]) * told["scale"], told["scaled"], atol=1e-5)
+    hidden = [score is None for score in told["scores"]]
+    assert hidden == (
+        [key > 2 for key in range(len(hidden))] if "decoder" in place and "self" in place else [False] * len(hidden)
+    )
+    scores = np.array([-np.inf if score is None else score for score in told["scores"]])
+    np.testing.assert_allclose(np.exp(scores) / np.exp(scores).sum(), weights, atol=1e-5)
+    np.testing.assert_allclose(weights @ v, told["mixed"], atol=1e-5)
+
+
+def test_the_probabilities_of_tokens_multiply_to_the_sentence_s(ask, trained):
+    target = "Le vieux juge voit le petit chat."
+    told = ask("written", target=target)
+    total = sum(np.log(step["probability"]) for step in told["steps"])
+    assert told["forced"] and total == pytest.approx(trained().score([TEXT], [target])[0], abs=1e-3)
+    for step in told["steps"]:
+        shares = [share for _, share in step["likeliest"]]
+        assert shares == sorted(shares, reverse=True)
+        if step["rank"] <= len(shares):
+            assert shares[step["rank"] - 1] == pytest.approx(step["probability"])
+
+
+def test_by_itself_the_likeliest_token_is_written(ask):
+    told = ask("written")
+    written = [step for step in told["steps"] if step["token"] != "<eos>"]
+    assert not told["forced"] and written and all(step["rank"] == 1 for step in written)
+
+
+def test_shapes_are_those_of_the_pass(ask, trained):
+    told = ask("shapes")
+
+    def find(part, name):
+        return part if part["name"] == name else next(filter(None, (find(one, name) for one in part["parts"])), None)
+
+    tree, d_model = told["tree"], 32
+    layer = find(tree, "encoder.layers.0")
+    assert layer["inputs"][0] == layer["outputs"][0] == [1, told["read"], d_model]
+    mechanism = find(tree, "decoder.layers.0.cross_attention.mechanism")
+    assert mechanism["inputs"][:2] == [[1, 2, told["written"], d_model // 2], [1, 2, told["read"], d_model // 2]]
+    assert tree["parameters"] == sum(p.numel() for p in trained().translator.model.parameters())
+    assert not any(module._forward_hooks for module in trained().translator.model.modules())
+
+
+def test_masks_hide_together_what_each_hides(studio):
+    client, _ = studio
+    body = {"length": 5, "padding": 1, "causal": True, "window": 1, "edges": "3-0, 2>1"}
+    told = client.post("/api/mask", json=body).json()
+    at = np.arange(5)
+    real = np.broadcast_to(at < 4, (5, 5))
+    edges = np.eye(5, dtype=bool)
+    edges[3, 0] = edges[2, 1] = True
+    expected = {"padding": real, "causal": at[:, None] >= at, "window": abs(at[:, None] - at) <= 1, "edges": edges}
+    assert {name: np.array(one).tolist() for name, one in expected.items()} == told["parts"]
+    together = np.logical_and.reduce(list(expected.values()))
+    assert told["allowed"] == together.tolist() and told["blind"] == [4]
+    np.testing.assert_allclose(told["weights"], together / np.maximum(1, together.sum(1, keepdims=True)))
+    assert told["code"].startswith("together(padding(") and torch.tensor(told["allowed"]).any()
+    alone = client.post("/api/mask", json={"length": 2}).json()
+    assert alone["allowed"] == [[True, True], [True, True]] and alone["code"] == "View()"

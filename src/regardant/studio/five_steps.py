@@ -13,6 +13,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from regardant.attention import Attention
+from regardant.attention.base import EVERYTHING, expand_heads
 from regardant.data.vocabulary import SOS, SPECIAL_TOKENS
 from regardant.errors import DataError, RunError
 from regardant.inspection import Records
@@ -90,6 +91,21 @@ def _numbers(model: nn.Module, records: Records, place: str, asked: AskedQuery) 
     }
 
 
+def _is_scaled_product(mechanism: Attention, q: Tensor, k: Tensor) -> bool:
+    """Whether what it compares by is q . k times its scale."""
+    k = expand_heads(k, q.shape[1])
+    if q.shape[-1] != k.shape[-1]:
+        return False
+    device = next((one.device for one in mechanism.parameters()), q.device)
+    with torch.inference_mode():
+        compared = mechanism.compare(q.to(device), k.to(device), EVERYTHING).cpu()
+    return bool(torch.allclose(compared, q @ k.mT * mechanism.scale, atol=1e-4))
+
+
+def _num_heads(records: Records, place: str) -> int:
+    return records[f"{place}.query"][0].shape[1]
+
+
 def _projection(trained: TrainedTranslator, found: Inspection, place: str, asked: AskedQuery) -> dict[str, Any] | None:
     """x W + b of the query: the vector that comes in, and all products of one component; None where it is not linear.
 
@@ -106,7 +122,7 @@ def _projection(trained: TrainedTranslator, found: Inspection, place: str, asked
     x = _input_of(linear, trained, found)[asked.query]
     size = layer.shape.key_size
     rows = slice(asked.head * size, (asked.head + 1) * size)  # queries come first in the joint matrix
-    weight, bias = linear.weight[rows].float().cpu(), linear.bias[rows].float().cpu()
+    weight, bias = (one.detach()[rows].float().cpu() for one in (linear.weight, linear.bias))
     component = min(asked.component, size - 1)
     turned = isinstance(layer, SelfAttention) and layer.positions.acts_on == "query_key"
     return {

@@ -34,7 +34,8 @@ def traced(trained: TrainedTranslator, asked: Asked) -> dict[str, Any]:
 
 def _listener(into: list[tuple[list[Any], list[Any]]]) -> Any:
     def listen(module: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any], output: Any) -> None:
-        into.append((list(_shapes((inputs, named))), list(_shapes(output))))
+        written = inputs[0] if output is None else output  # a layer that gives nothing writes to its stream
+        into.append((list(_shapes((inputs, named))), list(_shapes(written))))
 
     return listen
 
@@ -66,7 +67,7 @@ def _shapes(value: Any) -> Iterator[list[int]]:
     elif isinstance(value, list | tuple):
         for one in value:
             yield from _shapes(one)
-    elif hasattr(value, "__dataclass_fields__"):
-        for field in value.__dataclass_fields__.values():
-            if not field.name.startswith("_"):
-                yield from _shapes(getattr(value, field.name))
+    elif not isinstance(value, nn.Module | type) and hasattr(value, "__dict__"):  # a view, a stream, vectors
+        for name, one in vars(value).items():
+            if not name.startswith("_"):
+                yield from _shapes(one)

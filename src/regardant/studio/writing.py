@@ -5,6 +5,7 @@ from typing import Any
 import torch
 
 from regardant.data.vocabulary import SOS, SPECIAL_TOKENS
+from regardant.generation.constraints import NEVER_WRITTEN
 from regardant.studio.opened import Asked
 from regardant.tasks.translation.trained import TrainedTranslator
 
@@ -24,8 +25,11 @@ def written(trained: TrainedTranslator, asked: Asked) -> dict[str, Any]:
     probabilities, said = logits.softmax(-1), batch.target[0, 1:]
     tokens = translator.tokenizers.target.tokens(said.tolist())
     own = probabilities.gather(-1, said[:, None])
-    ranks = (probabilities > own).sum(-1) + 1
-    best = probabilities.topk(min(LIKELIEST, probabilities.shape[-1]))
+    ranked = probabilities.clone()
+    if not forced:
+        ranked[:, list(NEVER_WRITTEN)] = 0  # search passes over them, however likely they are
+    ranks = (ranked > own).sum(-1) + 1
+    best = ranked.topk(min(LIKELIEST, ranked.shape[-1]))
     steps = zip(tokens, own[:, 0].tolist(), ranks.tolist(), best.indices.tolist(), best.values.tolist(), strict=True)
     return {
         "source": asked.text,

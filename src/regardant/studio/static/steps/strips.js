@@ -2,11 +2,14 @@
 
 import { svg } from "../shell.js";
 
-const [CELL, NAMES] = [26, 120];
+const [CELL, NAMES] = [26, 164];
 const WITH_NUMBERS = 16; // columns: of more, cells are narrow and numbers are told by pointing
-const LONGEST = 14;
+const LONGEST = 20;
 
-export const short = (value) => (value === null ? "−∞" : Math.abs(value) >= 100 ? value.toFixed(0) : value.toFixed(2));
+export function short(value) {
+  if (value === null) return "−∞";
+  return value.toFixed(Math.abs(value) >= 100 ? 0 : 2).replace(/^-(0\.00)$/, "$1");
+}
 
 // rows: [{ name, values, marked }]; all of one length. `columns` names them, where they have names.
 export function strips(rows, label, { columns = [], choose = null, chosen = null, largest = null } = {}) {

@@ -44,7 +44,7 @@ export function writing(page, panel) {
     const drawing = barsOf(step, told.forced);
     const how = told.forced
       ? `The translation goes on with “${step.token}”: probability ${percent(step.probability)}, the ${ordinal(step.rank)} likeliest. It is read next, whatever the model would have written.`
-      : `“${step.token}” is the likeliest, ${percent(step.probability)}: it is written, and read next.`;
+      : `“${step.token}” is the likeliest that may be written, ${percent(step.probability)}: it is written, and read next.`;
     const perplexity = Math.exp(
       -told.steps.slice(0, at + 1).reduce((sum, one) => sum + Math.log(one.probability), 0) / (at + 1),
     );

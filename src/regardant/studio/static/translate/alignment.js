@@ -35,7 +35,7 @@ export function alignmentView(alignment, title) {
   const where = `Read off layer ${alignment.layer}, ${head}${alignment.shift ? ", a step later" : ""}: `;
   const why = alignment.chosen
     ? "where gold links of the validation text say it is best."
-    : "each word's heaviest source word; this run has no gold links to choose the place by.";
+    : "each word's heaviest source word; evaluating the run chooses the place by gold links, where it has any.";
   const row = html(
     "p",
     { class: "sentence", dir: "auto", role: "group", "aria-label": "Words to look from" },

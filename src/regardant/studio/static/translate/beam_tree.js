@@ -3,7 +3,7 @@
 
 import { html, svg } from "../shell.js";
 
-const [COLUMN, ROW, TOP, LEFT] = [128, 24, 34, 12];
+const [COLUMN, ROW, TOP, LEFT] = [152, 24, 34, 12];
 const LONGEST = 12;
 
 export function beamTree(tree, chosen, changed) {

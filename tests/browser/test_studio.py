@@ -57,10 +57,12 @@ def visit(browser: Browser, address: str) -> Iterator[Callable[..., Opened]]:
     """Opens a page of the studio with this state; it may ask only the studio, and complain of nothing."""
     opened: list[Opened] = []
 
-    def visit_(page: str, *, at: str = address, options: dict[str, object] | None = None, **state: object) -> Opened:
+    def visit_(
+        page: str, *, served: str = address, options: dict[str, object] | None = None, **state: object
+    ) -> Opened:
         context = browser.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True, **(options or {}))
         context.set_default_timeout(PATIENCE)
-        one = Opened(context.new_page(), f"{at}{page}" + (f"#{urlencode(state)}" if state else ""))
+        one = Opened(context.new_page(), f"{served}{page}" + (f"#{urlencode(state)}" if state else ""))
         opened.append(one)
         one.page.on("request", lambda request: one.requests.append(request.url))
         one.page.on("console", lambda said: said.type in ("error", "warning") and one.complaints.append(said.text))
@@ -110,7 +112,7 @@ def test_curves_samples_and_entropies_of_a_run(visit, trained):
     titles = ["Loss", "BLEU of greedy translations", "Learning rate", "Gradient norm", "Target tokens a second"]
     for title in [*titles, "Entropy of heads, decoder.cross_attention"]:
         expect(page.get_by_role("img", name=title, exact=True)).to_be_visible()
-    expect(page.get_by_role("img", name="Loss", exact=True).locator("path.js-line")).to_have_count(2)
+    expect(page.get_by_role("img", name="Loss", exact=True).locator(".scatterlayer path.js-line")).to_have_count(2)
     expect(page.locator("table.samples tbody tr")).to_have_count(2)
     drawing = saved(page, page.get_by_role("button", name="Save this picture: Loss"))
     assert drawing.tag == f"{SVG}svg"
@@ -136,12 +138,12 @@ def test_curves_grow_while_another_process_writes(visit, tmp_path, trained):
     metrics.write_text("".join(lines[:5]))
     program, at = start(tmp_path)
     try:
-        opened = visit("/runs", at=at, runs=f"{folder.as_posix()},{second.as_posix()}")
+        opened = visit("/runs", served=at, runs=f"{folder.as_posix()},{second.as_posix()}")
         page = opened.page
         row = page.locator("table.runs tbody tr").first
         before = json.loads(lines[4])["update"]
         expect(row.locator("td").nth(4)).to_have_text(str(before))
-        expect(page.get_by_role("img", name="Loss", exact=True).locator("path.js-line")).to_have_count(3)
+        expect(page.get_by_role("img", name="Loss", exact=True).locator(".scatterlayer path.js-line")).to_have_count(3)
         metrics.write_text("".join(lines[:20]))
         expect(row.locator("td").nth(4)).to_have_text(str(json.loads(lines[19])["update"]))
         opened.screenshot("studio-runs-compared")
@@ -253,7 +255,7 @@ def test_the_five_steps(visit):
     page.get_by_role("radio", name="1", exact=True).check()
     page.get_by_label("Word that asks").select_option(index=3)
     expect(page.get_by_role("radio", name="1", exact=True)).to_be_checked()
-    page.wait_for_function("location.hash.includes('query=3')")
+    expect(page).to_have_url(re.compile("query=3"))
     told = state_of(page)
     assert (told["attention"], told["head"]) == (CROSS, "1")
     saved(page, page.get_by_role("button", name="Save this picture").nth(2))
@@ -264,7 +266,7 @@ def test_writing_token_by_token(visit):
     page = opened.page
     expect(page.get_by_text("is the likeliest")).to_be_visible()
     page.get_by_role("button", name="Play").click()
-    page.wait_for_function("Number(document.querySelector('input[type=range]').value) >= 2")
+    expect(page).to_have_url(re.compile("at=[2-9]"))
     page.get_by_role("button", name="Pause").click()
     opened.screenshot("studio-writing")
     assert int(state_of(page)["at"]) >= 2

@@ -14,7 +14,7 @@ from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
 
 from regardant.errors import RegardantError
-from regardant.studio import curves, looks, steps
+from regardant.studio import curves, lab, looks, steps
 from regardant.studio.catalogue import Catalogue, UnknownRun
 from regardant.studio.guard import Guard
 from regardant.studio.opened import Opened
@@ -36,6 +36,7 @@ def make_app(folders: Sequence[Path]) -> FastAPI:
     app.include_router(curves.routes(catalogue))
     app.include_router(looks.routes(opened))
     app.include_router(steps.routes(opened))
+    app.include_router(lab.router)
     for address, page in PAGES.items():
         app.get(address)(_page(page))
     app.get("/static/plotly.min.js")(_plotly)

@@ -6,7 +6,11 @@ import { dot, range } from "./mathematics.js";
 export const frequencies = (size, first = 0) => range(size / 2, first).map((i) => 10000 ** ((-2 * i) / size));
 export const wavelength = (frequency) => (2 * Math.PI) / frequency;
 export const code = (position, omegas) => omegas.flatMap((w) => [Math.sin(position * w), Math.cos(position * w)]);
-export const codes = (count, size, first = 0) => range(count).map((p) => code(p, frequencies(size, first)));
+
+export function codes(count, size, first = 0) {
+  const omegas = frequencies(size, first);
+  return range(count).map((p) => code(p, omegas));
+}
 
 // T_k: a pair (sin, cos) times [[cos b, sin b], [-sin b, cos b]], b = k w.
 export function turned(of, k, omegas) {

@@ -1,0 +1,79 @@
+"""What the lab's page asks of Python: the lectures' claims, similarities of the reader's lines, SQL, and times here.
+
+The page computes everything else itself (`static/lab/`).
+"""
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter
+from pydantic import BaseModel, Field
+
+from regardant.checks.verify import CHECKS
+from regardant.checks.verify.check import Claim, named
+from regardant.studio.lab.database import SCHEMA, STUDENTS, select
+from regardant.studio.lab.search import MOST_LETTERS, MOST_LINES, similarities
+from regardant.studio.lab.timing import points
+
+router = APIRouter(prefix="/api/lab")
+
+
+class Search(BaseModel):
+    """Lines, and a query to compare with each of them."""
+
+    lines: list[Annotated[str, Field(max_length=MOST_LETTERS)]] = Field(max_length=MOST_LINES)
+    """The keys, and the values too."""
+
+    query: str = Field(max_length=MOST_LETTERS)
+    """What is looked for."""
+
+    by: Literal["words", "letters"] = "words"
+    """What is counted: words, or stretches of letters, which forgive a slip of the pen."""
+
+
+class Query(BaseModel):
+    """A question to the database of students."""
+
+    sql: str = Field(max_length=MOST_LETTERS)
+    """One SELECT."""
+
+
+@router.get("/claims")
+def claims() -> list[dict[str, Any]]:
+    """What the lectures print and what is true, as `regardant verify` has it; the page measures for itself."""
+    return [_told(check.claim) for check in CHECKS]
+
+
+@router.post("/search")
+def search(asked: Search) -> dict[str, list[float]]:
+    """The similarity of the query with each line, from 0 to 1."""
+    return {"similarities": similarities(asked.query, asked.lines, asked.by)}
+
+
+@router.get("/students")
+def students() -> dict[str, Any]:
+    """The whole database, which is the lecture's."""
+    return {"schema": SCHEMA, "students": [student._asdict() for student in STUDENTS]}
+
+
+@router.post("/sql")
+def sql(asked: Query) -> dict[str, Any]:
+    """What the SELECT finds: columns and rows."""
+    return select(asked.sql)
+
+
+@router.post("/measure")
+def measure() -> list[dict[str, Any]]:
+    """Seconds of each kind of layer by length on this machine, in some seconds."""
+    return points()
+
+
+def _told(claim: Claim) -> dict[str, Any]:
+    return {
+        "id": claim.id,
+        "title": claim.title,
+        "source": claim.source,
+        "lecture": {} if claim.lecture is None else dict(named(claim.lecture)),
+        "true": dict(named(claim.true)),
+        "verdict": claim.verdict,
+        "note": claim.note,
+    }

@@ -1,0 +1,58 @@
+"""How alike a query and a line are: the cosine between counts, what is rare counting more.
+
+Inverse document frequency as in Manning, Raghavan and Schütze 2008, "Introduction to Information Retrieval", section
+6.2, smoothed so that what stands in every line still counts.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Literal
+from zlib import crc32
+
+MOST_LINES = 5000
+MOST_LETTERS = 2000
+
+WORD = re.compile(r"\w+")
+STRETCHES = (2, 3, 4)
+"""Letters of a stretch."""
+BUCKETS = 1 << 16
+"""Stretches are told apart by a hash: two of them rarely share one."""
+
+
+def similarities(query: str, lines: Sequence[str], by: Literal["words", "letters"]) -> list[float]:
+    """The cosine of the query with each line, 0 where they share nothing."""
+    count = COUNTS[by]
+    counted = [count(line) for line in lines]
+    found_in = Counter(feature for one in counted for feature in one)
+
+    def weighed(one: Counter[str] | Counter[int]) -> dict[str | int, float]:
+        return {of: number * (1 + math.log((1 + len(lines)) / (1 + found_in[of]))) for of, number in one.items()}
+
+    asked = weighed(count(query))
+    return [_cosine(asked, weighed(one)) for one in counted]
+
+
+def words(text: str) -> Counter[str]:
+    """Counts of its words, in small letters."""
+    return Counter(WORD.findall(text.lower()))
+
+
+def letters(text: str) -> Counter[int]:
+    """Counts of the hashed stretches of letters of its words, whose ends are letters too."""
+    stretches = (
+        f"^{word}$"[start : start + length]
+        for word in WORD.findall(text.lower())
+        for length in STRETCHES
+        for start in range(len(word) + 3 - length)
+    )
+    return Counter(crc32(stretch.encode()) % BUCKETS for stretch in stretches)
+
+
+COUNTS: dict[str, Callable[[str], Counter[str] | Counter[int]]] = {"words": words, "letters": letters}
+
+
+def _cosine(a: dict[str | int, float], b: dict[str | int, float]) -> float:
+    lengths = math.hypot(*a.values()) * math.hypot(*b.values())
+    return sum(number * b.get(of, 0.0) for of, number in a.items()) / lengths if lengths else 0.0

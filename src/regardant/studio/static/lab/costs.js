@@ -1,0 +1,188 @@
+// What layers and models cost: predicted lines by length, where they cross, presets up to GPT-3, and points measured here.
+
+import { ask } from "../shell.js";
+import { lineChart, short } from "./charts.js";
+import { button, choice, dataTable, group, html, note, plate, slider } from "./controls.js";
+import { FAMILIES, KINDS, PARTS, PRESETS, attentionFlops, cacheBytes, crossover, feedForward, forwardFlops, trainingFlops, weightBytes } from "./costmodel.js";
+import * as field from "./fields.js";
+import { range, spaced } from "./mathematics.js";
+
+const WHAT = ["FLOPs", "numbers kept", "time here"];
+const AS_MEASURED = { d: 512, heads: 8, window: 64, rank: 64, kernel: 5 }; // what the server measures
+const [SHORTEST, LONGEST] = [16, 131072];
+
+const fields = {
+  preset: field.oneOf([...Object.keys(PRESETS), "my own"]),
+  n: field.number(512, 1, LONGEST, { step: 1, log: true }),
+  d: field.number(512, 16, 16384, { step: 1, log: true }),
+  d_ff: field.number(2048, 16, 65536, { step: 1, log: true }),
+  heads: field.number(8, 1, 128, { step: 1 }),
+  layers: field.number(6, 1, 128, { step: 1 }),
+  words: field.number(37000, 1, 300000, { step: 1, log: true }),
+  family: field.oneOf(Object.keys(FAMILIES)),
+  window: field.number(64, 1, 4096, { step: 1, log: true }),
+  rank: field.number(64, 1, 4096, { step: 1, log: true }),
+  kernel: field.number(5, 2, 31, { step: 1 }),
+  bytes: field.oneOf(["4", "2", "1"]),
+  tokens: field.number(300, 0.001, 20000, { step: 0.001, log: true }),
+  teraflops: field.number(28, 0.1, 2000, { step: 0.1, log: true }),
+  part: field.oneOf(Object.keys(PARTS), "with its projections"),
+  what: field.oneOf(WHAT),
+};
+const OF_MODEL = ["n", "d", "d_ff", "heads", "layers", "words"];
+const NAMES = { n: "tokens n", d: "d_model", d_ff: "d_ff", heads: "heads", layers: "layers", words: "vocabulary", window: "window, each side", rank: "rank", kernel: "kernel", tokens: "training tokens, 10⁹", teraflops: "TFLOP/s of a device" };
+
+const settingsOf = (state) => ({ ...state, bytes: Number(state.bytes), positions: state.n });
+const grouped = (number) => Math.round(number).toLocaleString("en");
+
+function bytesOf(number) {
+  return number >= 1e9 ? `${(number / 1e9).toFixed(2)} GB` : `${(number / 1e6).toFixed(2)} MB`;
+}
+
+function modelTable(state) {
+  const of = settingsOf(state);
+  const parameters = FAMILIES[of.family]({ ...of, positions: PRESETS[of.preset]?.positions ?? of.n });
+  const training = trainingFlops(parameters, of.tokens * 1e9);
+  const days = training / (of.teraflops * 1e12) / 86400;
+  const rows = [
+    ["parameters", grouped(parameters)],
+    ["bytes of parameters", bytesOf(parameters * of.bytes)],
+    ["attention weights of a layer, one sequence", bytesOf(weightBytes(of))],
+    ["of all layers", bytesOf(of.layers * weightBytes(of))],
+    ["keys and values kept while decoding", bytesOf(cacheBytes(of))],
+    ["FLOPs of one pass over n tokens, 2 · parameters · n", forwardFlops(parameters, of.n).toExponential(3)],
+    ["attention beside it, 4 · layers · n² · d", attentionFlops(of).toExponential(3)],
+    ["FLOPs of training, 6 · parameters · tokens", training.toExponential(3)],
+    ["days of one such device", days >= 1 ? grouped(days) : days.toPrecision(2)],
+  ];
+  return dataTable(`The model: ${of.preset}`, ["", "value"], rows);
+}
+
+function kindTable(state) {
+  const of = settingsOf(state);
+  const rows = Object.entries(KINDS).map(([kind, { name, note, path, numbers }]) => [
+    name, note, ...Object.keys(PARTS).map((part) => short(2 * PARTS[part](kind, of))), short(numbers(of)), grouped(path(of)),
+  ]);
+  return dataTable(`FLOPs of one layer, ${grouped(of.n)} tokens`, ["", "", ...Object.keys(PARTS), "numbers kept", "layers or steps between two ends"], rows, "wrapped");
+}
+
+function crossings(state) {
+  const of = settingsOf(state);
+  const meet = (n) => `${grouped(n)} (${Number((n / of.d).toFixed(2))} d)`;
+  const own = [
+    ["attention's mixing costs what the feed-forward network does", meet(of.d_ff)], // 2 n² d = 2 n d d_ff
+    ["attention's mixing costs what all the rest does", meet(2 * of.d + of.d_ff)], // 2 n² d = 4 n d² + 2 n d d_ff
+  ];
+  const others = Object.keys(KINDS).filter((kind) => kind !== "full").map((kind) => {
+    const at = crossover("full", kind, state.part, of);
+    return [`full attention costs more than: ${KINDS[kind].name} (${state.part})`, at === null ? "at no length, or at all" : `from ${grouped(at)} on`];
+  });
+  return dataTable("Where lines cross, in tokens", ["", "n"], [...own, ...others], "wrapped");
+}
+
+// Predicted seconds of a kind go through its longest measured point: what is left to see is whether the form is right.
+function timeSeries(points) {
+  return Object.keys(KINDS).flatMap((kind, hue) => {
+    const measured = points.filter((point) => point.kind === kind).map(({ n, seconds }) => [n, seconds]);
+    if (!measured.length) return [];
+    const [longest, seconds] = measured.at(-1);
+    const flops = (n) => KINDS[kind].mix({ n, ...AS_MEASURED });
+    const predicted = spaced(measured[0][0], longest, 40).map((n) => [n, (flops(n) / flops(longest)) * seconds]);
+    return [
+      { name: KINDS[kind].name, points: predicted, hue, dash: hue % 3 },
+      { name: `${KINDS[kind].name}, measured`, points: measured, hue, dots: true, dotsOnly: true, nameless: true },
+    ];
+  });
+}
+
+function lines(state) {
+  const of = settingsOf(state);
+  const lengths = spaced(SHORTEST, LONGEST, 60);
+  const value = state.what === "FLOPs" ? (kind, n) => 2 * PARTS[state.part](kind, { ...of, n }) : (kind, n) => KINDS[kind].numbers({ ...of, n });
+  const series = Object.keys(KINDS).map((kind, i) => ({ name: KINDS[kind].name, points: lengths.map((n) => [n, value(kind, n)]), dash: i % 3 }));
+  if (state.what === "FLOPs" && state.part === "the mixing alone") {
+    series.push({ name: "feed-forward", points: lengths.map((n) => [n, 2 * feedForward({ ...of, n })]), hue: 5, dash: 2 });
+  }
+  return series;
+}
+
+function open(state, remember) {
+  const [model, kinds, cross] = range(3).map(() => html("div", { class: "scroll" }));
+  const picture = plate();
+  const answer = html("p", { class: "answer", "aria-live": "polite" });
+  let points = [];
+
+  function draw() {
+    model.replaceChildren(modelTable(state));
+    kinds.replaceChildren(kindTable(state));
+    cross.replaceChildren(crossings(state));
+    const here = state.what === "time here";
+    const series = here ? timeSeries(points) : lines(state);
+    const label = here ? "Seconds of the mixing alone on this machine: points measured, lines predicted" : `${state.what} of one layer by length${state.what === "FLOPs" ? `, ${state.part}` : ""}`;
+    const marks = here ? [] : [[state.n, "n"]];
+    picture.show(label, lineChart({ label, x: { name: "tokens", log: true }, y: { name: here ? "seconds" : state.what, log: true }, series, marks }), () =>
+      here ? measuredTable(label) : dataTable(label, ["tokens", ...series.map(({ name }) => name)], [128, 512, 2048, 8192, 32768].map((n) => [grouped(n), ...series.map(({ points }) => short(nearest(points, n)))])),
+    );
+    answer.textContent = here ? (points.length ? "Lines have the slope that the closed forms predict and go through the longest point of their kind; where points lie above, calls cost more than computing." : "Nothing is measured yet: press Measure here.") : `Attention's own mixing grows with n²: at ${grouped(state.d_ff)} tokens it costs as much as the feed-forward network, at ${grouped(2 * state.d + state.d_ff)} as much as everything else in its layer.`;
+  }
+
+  const measuredTable = (label) => dataTable(label, ["kind", "tokens", "seconds"], points.map(({ kind, n, seconds }) => [KINDS[kind].name, grouped(n), seconds.toExponential(3)]));
+
+  function set(change) {
+    Object.assign(state, change);
+    remember();
+    draw();
+  }
+
+  const own = (name) => (number) => {
+    if (OF_MODEL.includes(name)) presets.querySelectorAll("input").forEach((input, i) => (input.checked = fields.preset.options[i] === "my own"));
+    set(OF_MODEL.includes(name) ? { [name]: number, preset: "my own" } : { [name]: number });
+  };
+  const sliders = Object.fromEntries(Object.keys(NAMES).map((name) => [name, slider(NAMES[name], state[name], fields[name], own(name))]));
+  const presets = choice("Preset", fields.preset.options, state.preset, (preset) => {
+    const { positions: _, ...settings } = PRESETS[preset] ?? {};
+    set({ ...settings, preset });
+    for (const name of OF_MODEL) sliders[name].set(state[name]);
+    families.querySelectorAll("input").forEach((input, i) => (input.checked = fields.family.options[i] === state.family));
+  });
+  const families = choice("Family", fields.family.options, state.family, (family) => set({ family }));
+  const measuring = button("Measure here", async () => {
+    measuring.disabled = true;
+    measuring.textContent = "measuring…";
+    try {
+      points = await ask("/api/lab/measure", { body: {} });
+      whats.querySelectorAll("input").forEach((input, i) => (input.checked = WHAT[i] === "time here"));
+      set({ what: "time here" });
+    } catch (error) {
+      answer.textContent = error.message;
+    }
+    measuring.disabled = false;
+    measuring.textContent = "Measure here";
+  });
+  const whats = choice("What is drawn", WHAT, state.what, (what) => set({ what }));
+  const of = (...names) => names.map((name) => sliders[name].element);
+  const controls = html(
+    "div",
+    {},
+    group("Preset", presets),
+    group("Model", families, ...of(...OF_MODEL)),
+    group("Other kinds of layers", ...of("window", "rank", "kernel")),
+    group("Bytes of a number", choice("Bytes of a number", fields.bytes.options, state.bytes, (bytes) => set({ bytes }))),
+    group("Training", ...of("tokens", "teraflops")),
+  );
+  const parts = choice("What is counted", fields.part.options, state.part, (part) => set({ part }));
+  draw();
+  const results = html("div", {}, html("div", { class: "bar" }, whats, measuring), parts, answer, picture.element, model, cross, kinds, note("A multiply-add is two FLOPs. Norms, softmax and biases are left out of FLOPs, not of parameters."));
+  return html("div", { class: "work" }, controls, results);
+}
+
+const nearest = (points, n) => points.reduce((best, point) => (Math.abs(Math.log(point[0] / n)) < Math.abs(Math.log(best[0] / n)) ? point : best))[1];
+
+export const costs = {
+  id: "costs",
+  title: "Costs",
+  about: "What a layer costs by the length of its input, where one kind becomes dearer than another, and what whole models take, up to GPT-3.",
+  claims: ["N-30", "N-31", "N-32", "N-33", "N-34", "N-35", "N-36", "N-37", "N-38", "N-40", "N-41", "N-52"],
+  fields,
+  open,
+};

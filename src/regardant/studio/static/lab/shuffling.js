@@ -1,0 +1,145 @@
+// The exercise of the lectures: keys and values shuffled, together or alone, and words shuffled before self-attention.
+
+import { button, choice, dataTable, group, html, note, plate, row, slider } from "./controls.js";
+import { heatMap, weightTable } from "../pictures/drawing.js";
+import * as field from "./fields.js";
+import { attention, largestDifference, permuted, range, weightsOf } from "./mathematics.js";
+import { RandomState } from "./random.js";
+
+const SIZE = 4; // numbers of a vector
+const MOST = 8;
+const MOVED = ["keys with values", "values alone", "keys alone", "words of self-attention"];
+const EXPLAINED = {
+  [MOVED[0]]: "A sum has no order: each value still comes with its key, so every output stays. The columns of the weights move.",
+  [MOVED[1]]: "Each weight now takes another's value: the weights stay, the outputs do not.",
+  [MOVED[2]]: "Each value is now found by another's key: weights and outputs change.",
+  [MOVED[3]]: "Queries, keys and values come of the same words: the outputs move as the words do. Self-attention is equivariant, not invariant.",
+};
+const SAME = 1e-12;
+
+const fields = {
+  moved: field.oneOf(MOVED),
+  count: field.number(5, 2, MOST, { step: 1 }),
+  seed: field.number(0, 0, 9999, { step: 1 }),
+  order: field.numbers([range(MOST)], 0, MOST - 1, 1),
+};
+
+// Before and after: rows are queries. The words of keys and queries stand beside them.
+function experiment({ moved, count, seed }, order) {
+  const random = new RandomState(seed);
+  const [words, others, values] = range(3).map(() => random.matrix(count, SIZE));
+  const itself = moved === MOVED[3];
+  const [q, k, v] = itself ? [words, words, words] : [random.matrix(3, SIZE), others, values];
+  const shuffled = {
+    q: itself ? permuted(q, order) : q,
+    k: moved === MOVED[1] ? k : permuted(k, order),
+    v: moved === MOVED[2] ? v : permuted(v, order),
+  };
+  const before = { weights: weightsOf(q, k), outputs: attention(q, k, v) };
+  const after = { weights: weightsOf(shuffled.q, shuffled.k), outputs: attention(shuffled.q, shuffled.k, shuffled.v) };
+  return { before, after, itself };
+}
+
+function open(state, remember) {
+  const answer = html("p", { class: "answer", "aria-live": "polite" });
+  const places = html("div", { class: "bar", role: "group", "aria-label": "Order" });
+  const [first, second] = [plate(), plate()];
+  const numbers = html("div", { class: "scroll" });
+
+  const order = () => {
+    const wanted = [...new Set(state.order[0])].filter((i) => i < state.count);
+    return [...wanted, ...range(state.count).filter((i) => !wanted.includes(i))]; // whatever an address says
+  };
+
+  function draw() {
+    const now = order();
+    const found = experiment(state, now);
+    const queries = range(found.before.weights.length).map((i) => `q${i + 1}`);
+    const keys = range(state.count).map((i) => `k${i + 1}`);
+    const keysAfter = state.moved === MOVED[1] ? keys : permuted(keys, now);
+    const queriesAfter = found.itself ? permuted(queries, now) : queries;
+    drawWeights(first, "Weights before", queries, keys, found.before.weights);
+    drawWeights(second, "Weights after", queriesAfter, keysAfter, found.after.weights);
+    numbers.replaceChildren(outputs(queries, queriesAfter, found));
+    answer.replaceChildren(...told(state, found, now));
+    writePlaces(now);
+  }
+
+  function set(change) {
+    Object.assign(state, change);
+    remember();
+    draw();
+  }
+
+  function swap(now, i, j) {
+    const next = now.with(i, now[j]).with(j, now[i]);
+    set({ order: [[...next, ...range(MOST).filter((at) => !next.includes(at))]] });
+    places.children[j].focus(); // walk on with it
+  }
+
+  // A button a place: arrow keys and clicks carry what stands there on.
+  function writePlaces(now) {
+    const buttons = now.map((index, i) => {
+      const one = button(`${i + 1}: was ${index + 1}`, () => i + 1 < now.length && swap(now, i, i + 1));
+      one.setAttribute("title", "Click or press → to move right, ← to move left");
+      one.addEventListener("keydown", (event) => {
+        const j = i + ({ ArrowLeft: -1, ArrowRight: 1 }[event.key] ?? 0);
+        if (j !== i && j >= 0 && j < now.length) swap(now, i, j);
+      });
+      return one;
+    });
+    places.replaceChildren(...buttons);
+  }
+
+  const shuffle = (next) => set({ order: [[...next, ...range(MOST, state.count).slice(0, MOST - state.count)]] });
+  const controls = html(
+    "div",
+    {},
+    group("What is shuffled", choice("What is shuffled", MOVED, state.moved, (moved) => set({ moved }))),
+    group(
+      "Order",
+      places,
+      row(
+        button("Shuffle", () => shuffle(new RandomState(Math.floor(Math.random() * 2 ** 32)).order(state.count))),
+        button("Reverse", () => shuffle(order().reverse())),
+        button("As it was", () => shuffle(range(state.count))),
+      ),
+      note("Click a place to swap it with the next, or move it with the arrow keys."),
+    ),
+    group(
+      "Random vectors of four numbers",
+      slider("keys", state.count, fields.count, (count) => set({ count })).element,
+      slider("seed", state.seed, fields.seed, (seed) => set({ seed })).element,
+    ),
+  );
+  draw();
+  return html("div", { class: "work" }, controls, html("div", {}, answer, first.element, second.element, numbers));
+}
+
+function drawWeights(plate, label, target, source, weights) {
+  const scene = { source, target, gold: [], isGold: () => false, matrix: weights };
+  plate.show(label, heatMap(scene, label), () => weightTable(scene, label));
+}
+
+function outputs(queries, queriesAfter, { before, after }) {
+  const write = (row) => row.map((number) => number.toFixed(4)).join("  ");
+  const rows = queries.map((name, i) => [`${i + 1}`, name, write(before.outputs[i]), queriesAfter[i], write(after.outputs[i])]);
+  return dataTable("Outputs", ["row", "query", "before", "query", "after"], rows);
+}
+
+function told(state, { before, after, itself }, order) {
+  const same = largestDifference(after.outputs, before.outputs);
+  const moved = itself ? largestDifference(after.outputs, permuted(before.outputs, order)) : null;
+  const size = (number) => (number < SAME ? `nothing (${number.toExponential(0)})` : number.toFixed(4));
+  const shifted = moved === null ? "" : ` Less the outputs moved likewise: ${size(moved)}.`;
+  return [`Outputs after less outputs before, at most: ${size(same)}.${shifted} ${EXPLAINED[state.moved]}`];
+}
+
+export const shuffling = {
+  id: "shuffle",
+  title: "Shuffled keys and values",
+  about: "What does an order mean to attention? Shuffle keys and values together, or one of them alone, and see which outputs move.",
+  claims: ["N-21"],
+  fields,
+  open,
+};

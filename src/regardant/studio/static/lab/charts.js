@@ -4,9 +4,9 @@ import { resolved } from "../pictures/drawing.js";
 import { svg } from "../shell.js";
 import { largest, range } from "./mathematics.js";
 
-const [WIDTH, HEIGHT] = [760, 340];
+const [WIDTH, HEIGHT] = [736, 340];
 const [LEFT, TOP, BELOW] = [74, 16, 46];
-const LETTER = 7.2; // pixels, about
+const LETTER = 8; // pixels, about
 const LINE = 17; // pixels between names
 const HUES = 6;
 
@@ -20,7 +20,7 @@ export function lineChart(spec) {
   const x = scale(spec.x, points.map(([at]) => at), LEFT, WIDTH - right);
   const y = scale(spec.y, points.map(([, at]) => at), HEIGHT - BELOW, TOP);
   const curves = spec.series.map((series, i) => curve(series, i, x, y, spec));
-  const parts = [...frame(spec, x, y), ...marks(spec.marks ?? [], x), ...curves, ...endNames(spec, x, y)];
+  const parts = [...frame(spec, x, y), ...curves, ...marks(spec.marks ?? [], x), ...endNames(spec, x, y)];
   return drawing(WIDTH, HEIGHT, spec.label, parts);
 }
 
@@ -43,7 +43,7 @@ function decades(low, high) {
   const powers = range(Math.ceil(Math.log10(high)) - Math.floor(Math.log10(low)) + 1, Math.floor(Math.log10(low)));
   const every = Math.ceil(powers.length / 8);
   const within = (number) => number >= low * 0.999 && number <= high * 1.001;
-  const steps = powers.length <= 3 ? [1, 2, 5] : [1];
+  const steps = powers.length <= 4 ? [1, 2, 5] : [1];
   return powers.filter((power) => power % every === 0).flatMap((power) => steps.map((step) => step * 10 ** power)).filter(within);
 }
 
@@ -80,7 +80,7 @@ function marks(places, x) {
   return places.filter(([at]) => at >= x.low && at <= x.high).flatMap(([at, name], i) => {
     const beside = x.place(at) > (x.start + x.end) / 2 ? { "text-anchor": "end", x: x.place(at) - 5 } : { x: x.place(at) + 5 };
     const line = svg("line", { class: "mark-line", x1: x.place(at), x2: x.place(at), y1: TOP, y2: HEIGHT - BELOW });
-    return [line, svg("text", { class: "faint", ...beside, y: TOP + 12 + i * LINE }, name)];
+    return [line, svg("text", { class: "faint mark-name", ...beside, y: TOP + 12 + i * LINE }, name)];
   });
 }
 
@@ -166,7 +166,7 @@ function legend(names, left) {
 // Numbers from -1 to 1 as pixels: blue above zero, amber below. Painted in the colours of the moment.
 export function signedMap({ label, matrix, xName, yName }) {
   const [rows, columns] = [matrix.length, matrix[0].length];
-  const [width, height] = [WIDTH - LEFT - 20, Math.max(160, Math.min(420, rows * 6))];
+  const [width, height] = [WIDTH - LEFT - 30, Math.max(160, Math.min(420, rows * 6))];
   const place = { x: LEFT, y: 10, width, height, preserveAspectRatio: "none", "image-rendering": "pixelated" };
   const image = svg("image", { ...place, href: painted(matrix) });
   const border = svg("rect", { class: "border", x: LEFT, y: 10, width, height });

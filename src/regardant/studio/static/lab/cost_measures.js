@@ -116,7 +116,7 @@ export const COST_MEASURES = {
   "N-40": training,
   "N-41": () => ({
     FLOPs: forwardFlops(175e9, 2048),
-    "attention beside it": attentionFlops({ n: 2048, d: 12288, layers: 96 }),
+    "attention beside it": attentionFlops(PRESETS["GPT-3"]),
   }),
   "N-52": paths,
 };

@@ -107,8 +107,12 @@ export const PRESETS = {
   "GPT-3": { family: "decoder only", d: 12288, d_ff: 49152, heads: 96, layers: 96, words: 50257, n: 2048, positions: 2048 },
 };
 
+// How many attentions a layer has, encoder and decoder together, and how many of them keep keys and values.
+export const ATTENTIONS = { "encoder-decoder": 3, "decoder only": 1, "encoder only": 1 };
+export const CACHES = { "encoder-decoder": 2, "decoder only": 1, "encoder only": 0 };
+
 export const weightBytes = ({ n, heads, bytes }) => heads * n * n * bytes; // of one layer and one sequence
-export const cacheBytes = ({ n, d, layers, bytes }) => 2 * layers * n * d * bytes;
+export const cacheBytes = ({ n, d, layers, bytes, family }) => 2 * CACHES[family] * layers * n * d * bytes;
 export const trainingFlops = (parameters, tokens) => 6 * parameters * tokens; // two forward, four backward
 export const forwardFlops = (parameters, n) => 2 * parameters * n;
-export const attentionFlops = ({ n, d, layers }) => 4 * layers * n * n * d;
+export const attentionFlops = ({ n, d, layers, family }) => 4 * ATTENTIONS[family] * layers * n * n * d;

@@ -3,7 +3,7 @@
 import { ask } from "../shell.js";
 import { lineChart, short } from "./charts.js";
 import { button, choice, dataTable, group, html, note, plate, slider } from "./controls.js";
-import { FAMILIES, KINDS, PARTS, PRESETS, attentionFlops, cacheBytes, crossover, feedForward, forwardFlops, trainingFlops, weightBytes } from "./costmodel.js";
+import { ATTENTIONS, FAMILIES, KINDS, PARTS, PRESETS, attentionFlops, cacheBytes, crossover, feedForward, forwardFlops, trainingFlops, weightBytes } from "./costmodel.js";
 import * as field from "./fields.js";
 import { range, spaced } from "./mathematics.js";
 
@@ -47,11 +47,11 @@ function modelTable(state) {
   const rows = [
     ["parameters", grouped(parameters)],
     ["bytes of parameters", bytesOf(parameters * of.bytes)],
-    ["attention weights of a layer, one sequence", bytesOf(weightBytes(of))],
-    ["of all layers", bytesOf(of.layers * weightBytes(of))],
+    ["weights of one attention, one sequence", bytesOf(weightBytes(of))],
+    ["of all attentions of all layers", bytesOf(ATTENTIONS[of.family] * of.layers * weightBytes(of))],
     ["keys and values kept while decoding", bytesOf(cacheBytes(of))],
     ["FLOPs of one pass over n tokens, 2 · parameters · n", forwardFlops(parameters, of.n).toExponential(3)],
-    ["attention beside it, 4 · layers · n² · d", attentionFlops(of).toExponential(3)],
+    ["attention beside it, 4 · n² · d each", attentionFlops(of).toExponential(3)],
     ["FLOPs of training, 6 · parameters · tokens", training.toExponential(3)],
     ["days of one such device", days >= 1 ? grouped(days) : days.toPrecision(2)],
   ];

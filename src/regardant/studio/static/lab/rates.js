@@ -17,7 +17,7 @@ const fields = {
   peak: field.number(0.0007, 0.00001, 0.01, { step: 0.00001, log: true }),
   left: field.number(0, 0, 1),
   updates: field.number(30000, 100, 300000, { step: 100, log: true }),
-  at: field.number(4000, 1, 300000, { step: 1, log: true }),
+  at: field.number(10000, 1, 300000, { step: 1, log: true }),
   logarithmic: field.flag(false),
 };
 

@@ -9,7 +9,7 @@ import { products, saturation } from "./sampling.js";
 
 const DIMENSIONS = [4, 16, 64, 256, 512];
 const [PAIRS, SETS] = [2000, 25];
-const MEASURES = { "largest weight": "top", entropy: "entropy", "gradient: norm of the Jacobian": "jacobian", "variance of scores": "variance" };
+const MEASURES = { "Largest weight": "top", Entropy: "entropy", "Gradient: norm of the Jacobian": "jacobian", "Variance of scores": "variance" };
 
 const fields = {
   d: field.number(64, 1, 1024, { step: 1, log: true }),

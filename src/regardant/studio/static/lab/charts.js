@@ -9,6 +9,7 @@ const [LEFT, TOP, BELOW] = [74, 16, 46];
 const LETTER = 8; // pixels, about
 const LINE = 17; // pixels between names
 const HUES = 6;
+const ENDS_EARLY = 40; // pixels before the end of the axis
 
 const finite = ([x, y], axes) => Number.isFinite(x) && Number.isFinite(y) && (!axes.x.log || x > 0) && (!axes.y.log || y > 0);
 
@@ -80,7 +81,7 @@ function marks(places, x) {
   return places.filter(([at]) => at >= x.low && at <= x.high).flatMap(([at, name], i) => {
     const beside = x.place(at) > (x.start + x.end) / 2 ? { "text-anchor": "end", x: x.place(at) - 5 } : { x: x.place(at) + 5 };
     const line = svg("line", { class: "mark-line", x1: x.place(at), x2: x.place(at), y1: TOP, y2: HEIGHT - BELOW });
-    return [line, svg("text", { class: "faint mark-name", ...beside, y: TOP + 12 + i * LINE }, name)];
+    return [line, svg("text", { class: "faint mark-name", ...beside, y: HEIGHT - BELOW - 8 - i * LINE }, name)];
   });
 }
 
@@ -119,10 +120,11 @@ function endNames(spec, x, y) {
   const shown = ends.filter(({ at }) => at !== null).sort((a, b) => a.at - b.at);
   shown.forEach((end, i) => (end.y = Math.max(end.y, i ? shown[i - 1].y + LINE : TOP + 4)));
   [...shown].reverse().forEach((end, i, list) => (end.y = Math.min(end.y, i ? list[i - 1].y - LINE : HEIGHT - BELOW)));
-  return shown.flatMap(({ name, hue, at, from, y: to }) => [
-    svg("path", { class: `leader stroke-${hue}`, d: `M${from} ${at}L${x.end + 8} ${to}` }),
-    svg("text", { class: `fill-${hue}`, x: x.end + 12, y: to + 4.5 }, name),
-  ]);
+  return shown.flatMap(({ name, hue, at, from, y: to }) => {
+    const edge = x.end - from > ENDS_EARLY ? from : x.end; // a curve that ends early has its name there
+    const leader = svg("path", { class: `leader stroke-${hue}`, d: `M${from} ${at}L${edge + 8} ${to}` });
+    return [leader, svg("text", { class: `fill-${hue}`, x: edge + 12, y: to + 4.5 }, name)];
+  });
 }
 
 const BAR = 15;
@@ -201,7 +203,7 @@ function channels(colour) {
 
 // Pairs of a code as points on circles, before and after a turn.
 export function circles({ label, pairs }) {
-  const [side, across] = [150, 5];
+  const [side, across] = [145, 5];
   const parts = pairs.flatMap(({ name, from, to }, i) => {
     const [x, y] = [side * (i % across) + side / 2 + 4, side * 1.25 * Math.floor(i / across) + side / 2];
     const radius = side / 2 - 14;

@@ -62,10 +62,11 @@ export const PARTS = {
   "the whole layer": (kind, of) => KINDS[kind].mix(of) + KINDS[kind].projections(of) + feedForward(of),
 };
 
-// The length from which one kind costs more than the other, or null where it never does up to `longest`.
+// The length from which on one kind costs more than the other, or null where it never does up to `longest`.
 export function crossover(kind, other, part, of, longest = 2 ** 24) {
   const dearer = (n) => PARTS[part](kind, { ...of, n }) > PARTS[part](other, { ...of, n });
-  if (dearer(1) || !dearer(longest)) return null;
+  if (!dearer(longest)) return null;
+  if (dearer(1)) return 1;
   let [low, high] = [1, longest]; // cheaper at low, dearer at high
   while (high - low > 1) {
     const middle = Math.floor((low + high) / 2);

@@ -75,7 +75,7 @@ function crossings(state) {
   ];
   const others = Object.keys(KINDS).filter((kind) => kind !== "full").map((kind) => {
     const at = crossover("full", kind, state.part, of);
-    return [`full attention costs more than: ${KINDS[kind].name} (${state.part})`, at === null ? "at no length, or at all" : `from ${grouped(at)} on`];
+    return [`full attention costs more than: ${KINDS[kind].name} (${state.part})`, at === null ? "at no length" : at === 1 ? "at every length" : `from ${grouped(at)} on`];
   });
   return dataTable("Where lines cross, in tokens", ["", "n"], [...own, ...others], "wrapped");
 }
@@ -117,6 +117,7 @@ function open(state, remember) {
     kinds.replaceChildren(kindTable(state));
     cross.replaceChildren(crossings(state));
     const here = state.what === "time here";
+    parts.hidden = state.what !== "FLOPs";
     const series = here ? timeSeries(points) : lines(state);
     const label = here ? "Seconds of the mixing alone on this machine: points measured, lines predicted" : `${state.what} of one layer by length${state.what === "FLOPs" ? `, ${state.part}` : ""}`;
     const marks = here ? [] : [[state.n, "n"]];

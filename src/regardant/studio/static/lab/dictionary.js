@@ -15,7 +15,7 @@ const fields = {
   looked: field.text("catt", 40),
   entries: field.text(FUZZY.keys.map((key) => `${key}: ${MEANINGS[key]}`).join("\n"), 2000),
   alike: field.oneOf(Object.keys(SIMILARITIES)),
-  wordTemperature: field.number(0.1, 0, 2),
+  wordTemperature: field.number(0.3, 0, 2),
 };
 
 // Lines of "key: value".

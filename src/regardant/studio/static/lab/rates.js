@@ -14,7 +14,7 @@ const fields = {
   d_model: field.number(512, 16, 12288, { step: 1, log: true }),
   factor: field.number(1, 0.1, 10),
   warmup: field.number(4000, 1, 50000, { step: 1, log: true }),
-  peak: field.number(0.0007, 0.00001, 0.01, { step: 0.00001, log: true }),
+  peak: field.number(0.0005, 0.00001, 0.01, { step: 0.00001, log: true }),
   left: field.number(0, 0, 1),
   updates: field.number(30000, 100, 300000, { step: 100, log: true }),
   at: field.number(10000, 1, 300000, { step: 1, log: true }),

@@ -81,7 +81,7 @@ function marks(places, x) {
   return places.filter(([at]) => at >= x.low && at <= x.high).flatMap(([at, name], i) => {
     const beside = x.place(at) > (x.start + x.end) / 2 ? { "text-anchor": "end", x: x.place(at) - 5 } : { x: x.place(at) + 5 };
     const line = svg("line", { class: "mark-line", x1: x.place(at), x2: x.place(at), y1: TOP, y2: HEIGHT - BELOW });
-    return [line, svg("text", { class: "faint mark-name", ...beside, y: HEIGHT - BELOW - 8 - i * LINE }, name)];
+    return [line, svg("text", { class: "faint halo", ...beside, y: HEIGHT - BELOW - 8 - i * LINE }, name)];
   });
 }
 
@@ -121,9 +121,10 @@ function endNames(spec, x, y) {
   shown.forEach((end, i) => (end.y = Math.max(end.y, i ? shown[i - 1].y + LINE : TOP + 4)));
   [...shown].reverse().forEach((end, i, list) => (end.y = Math.min(end.y, i ? list[i - 1].y - LINE : HEIGHT - BELOW)));
   return shown.flatMap(({ name, hue, at, from, y: to }) => {
-    const edge = x.end - from > ENDS_EARLY ? from : x.end; // a curve that ends early has its name there
+    const early = x.end - from > ENDS_EARLY; // such a curve has its name where it ends
+    const edge = early ? from : x.end;
     const leader = svg("path", { class: `leader stroke-${hue}`, d: `M${from} ${at}L${edge + 8} ${to}` });
-    return [leader, svg("text", { class: `fill-${hue}`, x: edge + 12, y: to + 4.5 }, name)];
+    return [leader, svg("text", { class: `fill-${hue}${early ? " halo" : ""}`, x: edge + 12, y: to + 4.5 }, name)];
   });
 }
 

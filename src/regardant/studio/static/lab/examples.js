@@ -72,7 +72,7 @@ function numpyWords(state, set) {
   function draw() {
     const { scores, weights, outputs } = fourWords(state.numpy);
     const rows = scores.map((row, i) => [`word ${i + 1}`, written(row), written(weights[i]), written(outputs[i])]);
-    numbers.replaceChildren(dataTable(`np.random.seed(${state.numpy})`, ["", "scores", "weights", "attention"], rows));
+    numbers.replaceChildren(dataTable(`np.random.seed(${state.numpy})`, ["", "scores", "weights", "attention"], rows, "wrapped"));
     const names = scores.map((_, i) => `word ${i + 1}`);
     const scene = { source: names, target: names, gold: [], isGold: () => false, matrix: weights };
     const label = `Weights of four words, seed ${state.numpy}`;

@@ -41,6 +41,7 @@ BENCHES = {
     "examples": ["N-07", "N-08", "N-12", "N-13", "N-14", "N-15", "N-17"],
 }
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
+expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="module")
@@ -76,13 +77,6 @@ def lab(browser: Browser, address: str) -> Iterator[Callable[..., Opened]]:
         assert [url for url in one.requests if not url.startswith((address, "data:", "blob:"))] == []
         assert one.complaints == []
         one.page.context.close()
-
-
-@pytest.fixture(autouse=True)
-def patient() -> Iterator[None]:
-    expect.set_options(timeout=PATIENCE)
-    yield
-    expect.set_options(timeout=5_000)
 
 
 def cells(page: Page, selector: str) -> list[list[str]]:

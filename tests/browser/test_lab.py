@@ -157,6 +157,7 @@ def test_the_address_is_a_permanent_link(lab):
         "bench=worked&query=1,2&keys=;;;&temperature=1e99&top=-4&d_k=NaN&word=__proto__",
         "bench=positions&d=1e9&length=1e9&view=toString&k=abc",
         "bench=shuffle&order=9,9,9,9,9,9,9,9&count=1e9&seed=-1",
+        "bench=shuffle&order=1.5,0.2,0,0,0,0,0,0",
         "bench=costs&preset=hasOwnProperty&n=0&d=-5&kernel=1e400",
         "bench=examples&numpy=1e20&four=a,b,c,d",
         "%",
@@ -242,6 +243,9 @@ def test_presets_reach_gpt_3_and_points_are_measured(lab):
     expect(model).to_contain_text("63,082,496")
     page.get_by_role("radio", name="GPT-3").check()
     expect(model).to_contain_text("174,604,259,328")
+    expect(lab(bench="costs", d=1024, d_ff=4096).page.locator(".work table").first).to_contain_text("my own")
+    by_address = lab(bench="costs", preset="GPT-3").page
+    expect(by_address.locator(".work table").first).to_contain_text("174,604,259,328")
     page.get_by_role("button", name="Measure here").click()
     expect(page.locator(".answer")).to_contain_text("Lines have the slope")
     assert page.locator(".figure circle").count() >= 6

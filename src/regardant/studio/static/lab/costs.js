@@ -29,7 +29,8 @@ const fields = {
   part: field.oneOf(Object.keys(PARTS), "with its projections"),
   what: field.oneOf(WHAT),
 };
-const OF_MODEL = ["n", "d", "d_ff", "heads", "layers", "words"];
+const SIZES = ["n", "d", "d_ff", "heads", "layers", "words"];
+const OF_MODEL = [...SIZES, "family"]; // what a preset sets
 const NAMES = { n: "tokens n", d: "d_model", d_ff: "d_ff", heads: "heads", layers: "layers", words: "vocabulary", window: "window, each side", rank: "rank", kernel: "kernel", tokens: "training tokens, 10⁹", teraflops: "TFLOP/s of a device" };
 
 const settingsOf = (state) => ({ ...state, bytes: Number(state.bytes), positions: state.n });
@@ -106,7 +107,16 @@ function lines(state) {
   return series;
 }
 
+function settingsOfPreset(preset) {
+  const { positions: _, ...settings } = PRESETS[preset] ?? {};
+  return { ...settings, preset };
+}
+
 function open(state, remember) {
+  // An address may name a preset and nothing else, or sizes and no preset.
+  const sized = OF_MODEL.some((name) => state[name] !== fields[name].start);
+  if (sized && state.preset === fields.preset.start) state.preset = "my own";
+  Object.assign(state, settingsOfPreset(state.preset));
   const [model, kinds, cross] = range(3).map(() => html("div", { class: "scroll" }));
   const picture = plate();
   const answer = html("p", { class: "answer", "aria-live": "polite" });
@@ -141,12 +151,11 @@ function open(state, remember) {
   };
   const sliders = Object.fromEntries(Object.keys(NAMES).map((name) => [name, slider(NAMES[name], state[name], fields[name], own(name))]));
   const presets = choice("Preset", fields.preset.options, state.preset, (preset) => {
-    const { positions: _, ...settings } = PRESETS[preset] ?? {};
-    set({ ...settings, preset });
-    for (const name of OF_MODEL) sliders[name].set(state[name]);
+    set(settingsOfPreset(preset));
+    for (const name of SIZES) sliders[name].set(state[name]);
     families.querySelectorAll("input").forEach((input, i) => (input.checked = fields.family.options[i] === state.family));
   });
-  const families = choice("Family", fields.family.options, state.family, (family) => set({ family }));
+  const families = choice("Family", fields.family.options, state.family, own("family"));
   const measuring = button("Measure here", async () => {
     measuring.disabled = true;
     measuring.textContent = "measuring…";
@@ -166,7 +175,7 @@ function open(state, remember) {
     "div",
     {},
     group("Preset", presets),
-    group("Model", families, ...of(...OF_MODEL)),
+    group("Model", families, ...of(...SIZES)),
     group("Other kinds of layers", ...of("window", "rank", "kernel")),
     group("Bytes of a number", choice("Bytes of a number", fields.bytes.options, state.bytes, (bytes) => set({ bytes }))),
     group("Training", ...of("tokens", "teraflops")),

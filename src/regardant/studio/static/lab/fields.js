@@ -14,7 +14,8 @@ export function numbers(start, least, most, step = 0.01) {
   const read = (text) => {
     const found = text.split(";").map((row) => row.split(","));
     const fits = found.length === start.length && found.every((row, i) => row.length === start[i].length && row.every(isNumber));
-    return (fits ? found : start).map((row) => row.map((item) => Math.min(most, Math.max(least, Number(item)))));
+    const whole = step % 1 === 0 ? Math.round : (item) => item;
+    return (fits ? found : start).map((row) => row.map((item) => whole(Math.min(most, Math.max(least, Number(item))))));
   };
   return { start, least, most, step, read, write: (rows) => rows.map((row) => row.join(",")).join(";") };
 }

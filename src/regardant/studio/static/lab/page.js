@@ -19,9 +19,10 @@ const PATIENCE = 250; // milliseconds: browsers refuse an address that changes w
 
 const main = shell();
 const stage = html("div");
-let waiting = null;
+let [waiting, shown] = [null, null];
 
 function show(bench) {
+  shown = bench;
   const nothing = Object.fromEntries(Object.keys(bench.fields).map((name) => [name, null]));
   const state = readFields(bench.fields, readState(nothing));
   const remember = () => {
@@ -44,3 +45,4 @@ const first = BENCHES.find((bench) => bench.id === asked) ?? BENCHES[0];
 const titles = BENCHES.map((bench) => bench.title);
 main.append(html("h1", {}, "Lab"), html("nav", { "aria-label": "Benches" }, choice("Bench", titles, first.title, (_, i) => choose(BENCHES[i]))), stage);
 show(first);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => show(shown)); // maps are painted

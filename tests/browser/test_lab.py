@@ -141,7 +141,7 @@ def test_the_address_is_a_permanent_link(lab):
     page = lab(bench="worked").page
     page.get_by_role("spinbutton", name="temperature, number").fill("0.5")
     page.get_by_role("checkbox", name="divide scores by √d_k").uncheck()
-    page.wait_for_url("**temperature=0.5**")
+    page.wait_for_url("**scaled=no**")
     told = {name: values[0] for name, values in parse_qs(urlsplit(page.url).fragment).items()}
     assert told == {"bench": "worked", "temperature": "0.5", "scaled": "no"}
     again = lab(**told).page
@@ -186,6 +186,9 @@ def test_every_view_is_drawn_and_kept(lab, scheme, bench, state):
     opened = lab({"color_scheme": scheme}, bench=bench, **state)
     expect(opened.page.locator(".figure > svg").first).to_be_visible()
     opened.screenshot("-".join(["lab", bench, *state.values(), scheme]).replace(" ", "-").lower())
+    plate = opened.page.locator(".plate").first
+    plate.get_by_text("As a table").click()
+    expect(plate.locator("tbody tr").first).to_be_visible()
 
 
 def test_sql_stands_beside_attention(lab):

@@ -11,15 +11,26 @@ const LINE = 17; // pixels between names
 const HUES = 6;
 const ENDS_EARLY = 40; // pixels before the end of the axis
 
-const finite = ([x, y], axes) => Number.isFinite(x) && Number.isFinite(y) && (!axes.x.log || x > 0) && (!axes.y.log || y > 0);
+const finite = ([x, y], axes) =>
+  Number.isFinite(x) && Number.isFinite(y) && (!axes.x.log || x > 0) && (!axes.y.log || y > 0);
 
 // spec: label; x, y: {name, log, from, to, format}; series: [{name, points: [[x, y]], dots, dash}]; marks: [[x, name]].
 export function lineChart(spec) {
   const names = spec.series.map((series) => series.name);
   const right = 16 + LETTER * largest(names.map((name) => name.length));
   const points = spec.series.flatMap((series) => series.points).filter((point) => finite(point, spec));
-  const x = scale(spec.x, points.map(([at]) => at), LEFT, WIDTH - right);
-  const y = scale(spec.y, points.map(([, at]) => at), HEIGHT - BELOW, TOP);
+  const x = scale(
+    spec.x,
+    points.map(([at]) => at),
+    LEFT,
+    WIDTH - right,
+  );
+  const y = scale(
+    spec.y,
+    points.map(([, at]) => at),
+    HEIGHT - BELOW,
+    TOP,
+  );
   const curves = spec.series.map((series, i) => curve(series, i, x, y, spec));
   const parts = [...frame(spec, x, y), ...curves, ...marks(spec.marks ?? [], x), ...endNames(spec, x, y)];
   return drawing(WIDTH, HEIGHT, spec.label, parts);
@@ -45,7 +56,10 @@ function decades(low, high) {
   const every = Math.ceil(powers.length / 8);
   const within = (number) => number >= low * 0.999 && number <= high * 1.001;
   const steps = powers.length <= 4 ? [1, 2, 5] : [1];
-  return powers.filter((power) => power % every === 0).flatMap((power) => steps.map((step) => step * 10 ** power)).filter(within);
+  return powers
+    .filter((power) => power % every === 0)
+    .flatMap((power) => steps.map((step) => step * 10 ** power))
+    .filter(within);
 }
 
 function even(low, high) {
@@ -60,32 +74,52 @@ export function short(number) {
   if (number === 0) return "0";
   const size = Math.abs(number);
   if (size >= 1e15 || size < 1e-3) return number.toExponential(size >= 1e15 ? 1 : 0).replace("e+", "e");
-  const [unit, letter] = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e4, "k"], [0, ""]].find(([least]) => size >= least);
+  const [unit, letter] = [
+    [1e12, "T"],
+    [1e9, "G"],
+    [1e6, "M"],
+    [1e4, "k"],
+    [0, ""],
+  ].find(([least]) => size >= least);
   return `${Number((number / (letter === "k" ? 1e3 : unit || 1)).toPrecision(3))}${letter}`;
 }
 
 function frame(spec, x, y) {
   const [formatX, formatY] = [spec.x.format ?? short, spec.y.format ?? short];
-  const lines = y.ticks.map((tick) => svg("line", { class: "grid", x1: x.start, x2: x.end, y1: y.place(tick), y2: y.place(tick) }));
-  const below = x.ticks.map((tick) => svg("text", { class: "faint", x: x.place(tick), y: HEIGHT - BELOW + 20, "text-anchor": "middle" }, formatX(tick)));
-  const beside = y.ticks.map((tick) => svg("text", { class: "faint", x: LEFT - 8, y: y.place(tick) + 4, "text-anchor": "end" }, formatY(tick)));
+  const lines = y.ticks.map((tick) =>
+    svg("line", { class: "grid", x1: x.start, x2: x.end, y1: y.place(tick), y2: y.place(tick) }),
+  );
+  const below = x.ticks.map((tick) =>
+    svg("text", { class: "faint", x: x.place(tick), y: HEIGHT - BELOW + 20, "text-anchor": "middle" }, formatX(tick)),
+  );
+  const beside = y.ticks.map((tick) =>
+    svg("text", { class: "faint", x: LEFT - 8, y: y.place(tick) + 4, "text-anchor": "end" }, formatY(tick)),
+  );
   const middle = (y.start + y.end) / 2;
   const names = [
     svg("text", { class: "faint", x: (x.start + x.end) / 2, y: HEIGHT - 6, "text-anchor": "middle" }, spec.x.name),
-    svg("text", { class: "faint", transform: `translate(16 ${middle}) rotate(-90)`, "text-anchor": "middle" }, spec.y.name),
+    svg(
+      "text",
+      { class: "faint", transform: `translate(16 ${middle}) rotate(-90)`, "text-anchor": "middle" },
+      spec.y.name,
+    ),
   ];
   return [...lines, ...below, ...beside, ...names];
 }
 
 function marks(places, x) {
-  return places.filter(([at]) => at >= x.low && at <= x.high).flatMap(([at, name], i) => {
-    const beside = x.place(at) > (x.start + x.end) / 2 ? { "text-anchor": "end", x: x.place(at) - 5 } : { x: x.place(at) + 5 };
-    const line = svg("line", { class: "mark-line", x1: x.place(at), x2: x.place(at), y1: TOP, y2: HEIGHT - BELOW });
-    return [line, svg("text", { class: "faint halo", ...beside, y: HEIGHT - BELOW - 8 - i * LINE }, name)];
-  });
+  return places
+    .filter(([at]) => at >= x.low && at <= x.high)
+    .flatMap(([at, name], i) => {
+      const beside =
+        x.place(at) > (x.start + x.end) / 2 ? { "text-anchor": "end", x: x.place(at) - 5 } : { x: x.place(at) + 5 };
+      const line = svg("line", { class: "mark-line", x1: x.place(at), x2: x.place(at), y1: TOP, y2: HEIGHT - BELOW });
+      return [line, svg("text", { class: "faint halo", ...beside, y: HEIGHT - BELOW - 8 - i * LINE }, name)];
+    });
 }
 
-const clamped = (value, scale) => Math.min(Math.max(value, Math.min(scale.start, scale.end) - 1), Math.max(scale.start, scale.end) + 1);
+const clamped = (value, scale) =>
+  Math.min(Math.max(value, Math.min(scale.start, scale.end) - 1), Math.max(scale.start, scale.end) + 1);
 
 // A point that is no number breaks the curve.
 function curve(series, number, x, y, axes) {
@@ -101,11 +135,19 @@ function curve(series, number, x, y, axes) {
     return step;
   });
   const hue = series.hue ?? number;
-  const line = svg("path", { class: `curve stroke-${hue % HUES} dash-${series.dash ?? 0}`, d: path.join("") || "M0 0" }, svg("title", {}, series.name));
+  const line = svg(
+    "path",
+    { class: `curve stroke-${hue % HUES} dash-${series.dash ?? 0}`, d: path.join("") || "M0 0" },
+    svg("title", {}, series.name),
+  );
   const dots = series.dots ? series.points.filter((point) => finite(point, axes)) : [];
   const circles = dots.map((point) => {
     const what = `${series.name}: ${short(point[0])}, ${short(point[1])}`;
-    return svg("circle", { class: `fill-${hue % HUES}`, cx: x.place(point[0]), cy: y.place(point[1]), r: 4 }, svg("title", {}, what));
+    return svg(
+      "circle",
+      { class: `fill-${hue % HUES}`, cx: x.place(point[0]), cy: y.place(point[1]), r: 4 },
+      svg("title", {}, what),
+    );
   });
   return svg("g", {}, ...(series.dotsOnly ? [] : [line]), ...circles);
 }
@@ -138,11 +180,19 @@ export function barChart({ label, rows, series, most, format = (number) => numbe
   const high = series.length * BAR + 12;
   const top = series.length > 1 ? 30 : 6;
   const values = rows.flatMap(([, ...numbers]) => numbers).filter(Number.isFinite);
-  const [low, top_] = [Math.min(0, -largest(values.map((value) => -value))), Math.max(most ?? 0, largest(values), 1e-9)];
+  const [low, top_] = [
+    Math.min(0, -largest(values.map((value) => -value))),
+    Math.max(most ?? 0, largest(values), 1e-9),
+  ];
   const place = (value) => left + ((value - low) / (top_ - low)) * (WIDTH - left - 80);
   const bars = rows.flatMap(([name, ...numbers], i) => {
     const y = top + i * high;
-    const word = svg("text", { x: left - 10, y: y + (high - 12) / 2 + 5, "text-anchor": "end" }, shortened(name), svg("title", {}, name));
+    const word = svg(
+      "text",
+      { x: left - 10, y: y + (high - 12) / 2 + 5, "text-anchor": "end" },
+      shortened(name),
+      svg("title", {}, name),
+    );
     const drawn = numbers.flatMap((value, j) => (Number.isFinite(value) ? bar(value, j, y + j * BAR) : []));
     return [word, ...drawn];
   });
@@ -153,8 +203,18 @@ export function barChart({ label, rows, series, most, format = (number) => numbe
       svg("text", { class: "faint", x: to + 6, y: y + BAR - 4 }, format(value)),
     ];
   }
-  const zero = svg("line", { class: "grid", x1: place(0), x2: place(0), y1: top - 4, y2: top + rows.length * high - 8 });
-  return drawing(WIDTH, top + rows.length * high, label, [...(series.length > 1 ? legend(series, left) : []), zero, ...bars]);
+  const zero = svg("line", {
+    class: "grid",
+    x1: place(0),
+    x2: place(0),
+    y1: top - 4,
+    y2: top + rows.length * high - 8,
+  });
+  return drawing(WIDTH, top + rows.length * high, label, [
+    ...(series.length > 1 ? legend(series, left) : []),
+    zero,
+    ...bars,
+  ]);
 }
 
 function legend(names, left) {
@@ -162,7 +222,10 @@ function legend(names, left) {
   return names.flatMap((name, i) => {
     const here = x;
     x += 34 + LETTER * name.length;
-    return [svg("rect", { class: `fill-${i}`, x: here, y: 5, width: 12, height: 12, rx: 2 }), svg("text", { class: "faint", x: here + 18, y: 16 }, name)];
+    return [
+      svg("rect", { class: `fill-${i}`, x: here, y: 5, width: 12, height: 12, rx: 2 }),
+      svg("text", { class: "faint", x: here + 18, y: 16 }, name),
+    ];
   });
 }
 
@@ -174,11 +237,27 @@ export function signedMap({ label, matrix, xName, yName }) {
   const image = svg("image", { ...place, href: painted(matrix) });
   const border = svg("rect", { class: "border", x: LEFT, y: 10, width, height });
   const ticks = [0, 0.25, 0.5, 0.75, 1];
-  const below = ticks.map((tick) => svg("text", { class: "faint", x: LEFT + tick * width, y: height + 28, "text-anchor": "middle" }, String(Math.round(tick * columns))));
-  const beside = ticks.map((tick) => svg("text", { class: "faint", x: LEFT - 8, y: 14 + tick * height, "text-anchor": "end" }, String(Math.round(tick * rows))));
+  const below = ticks.map((tick) =>
+    svg(
+      "text",
+      { class: "faint", x: LEFT + tick * width, y: height + 28, "text-anchor": "middle" },
+      String(Math.round(tick * columns)),
+    ),
+  );
+  const beside = ticks.map((tick) =>
+    svg(
+      "text",
+      { class: "faint", x: LEFT - 8, y: 14 + tick * height, "text-anchor": "end" },
+      String(Math.round(tick * rows)),
+    ),
+  );
   const names = [
     svg("text", { class: "faint", x: LEFT + width / 2, y: height + 48, "text-anchor": "middle" }, xName),
-    svg("text", { class: "faint", transform: `translate(16 ${10 + height / 2}) rotate(-90)`, "text-anchor": "middle" }, yName),
+    svg(
+      "text",
+      { class: "faint", transform: `translate(16 ${10 + height / 2}) rotate(-90)`, "text-anchor": "middle" },
+      yName,
+    ),
   ];
   return drawing(WIDTH, height + 56, label, [image, border, ...below, ...beside, ...names]);
 }
@@ -189,7 +268,9 @@ function painted(matrix) {
   const ink = canvas.getContext("2d");
   const image = ink.createImageData(canvas.width, canvas.height);
   const [above, below] = ["var(--ink)", "var(--gold)"].map(channels);
-  matrix.flat().forEach((value, i) => image.data.set([...(value < 0 ? below : above), 255 * Math.min(1, Math.abs(value))], 4 * i));
+  matrix
+    .flat()
+    .forEach((value, i) => image.data.set([...(value < 0 ? below : above), 255 * Math.min(1, Math.abs(value))], 4 * i));
   ink.putImageData(image, 0, 0);
   return canvas.toDataURL();
 }
@@ -213,9 +294,17 @@ export function circles({ label, pairs }) {
     const dot = (point, hue) => svg("circle", { class: `fill-${hue}`, cx: at(point)[0], cy: at(point)[1], r: 5 });
     return [
       svg("circle", { class: "border", cx: x, cy: y, r: radius }),
-      hand(from, 0), dot(from, 0), hand(to, 1), dot(to, 1),
+      hand(from, 0),
+      dot(from, 0),
+      hand(to, 1),
+      dot(to, 1),
       svg("text", { class: "faint", x, y: y + radius + 20, "text-anchor": "middle" }, name),
     ];
   });
-  return drawing(side * Math.min(across, pairs.length) + 8, side * 1.25 * Math.ceil(pairs.length / across), label, parts);
+  return drawing(
+    side * Math.min(across, pairs.length) + 8,
+    side * 1.25 * Math.ceil(pairs.length / across),
+    label,
+    parts,
+  );
 }

@@ -19,7 +19,11 @@ export function claims() {
 
 // The claims of these ids: measured when the reader opens one, for some take a second.
 export function claimList(ids) {
-  const list = html("section", { class: "claims", "aria-label": "What the lectures say" }, html("h2", {}, "What the lectures say"));
+  const list = html(
+    "section",
+    { class: "claims", "aria-label": "What the lectures say" },
+    html("h2", {}, "What the lectures say"),
+  );
   claims().then(
     (known) => list.append(...ids.map((id) => claimOf(known.get(id)))),
     (error) => complain(error.message),
@@ -48,7 +52,13 @@ function figures(claim, found) {
     const truth = claim.true[name];
     const measured = truth === undefined ? "" : found[name];
     const ok = truth === undefined ? "" : agrees(truth, measured) ? "agrees" : "DIFFERS";
-    return [name || "value", asLines(claim.lecture[name] ?? ""), asLines(truth ?? ""), truth === undefined ? "" : asLines(shown(truth, measured)), ok];
+    return [
+      name || "value",
+      asLines(claim.lecture[name] ?? ""),
+      asLines(truth ?? ""),
+      truth === undefined ? "" : asLines(shown(truth, measured)),
+      ok,
+    ];
   });
   return dataTable(`${claim.id} ${claim.title}`, ["", "lecture", "true", "this page", ""], rows, "wrapped");
 }

@@ -45,6 +45,11 @@ export function slider(label, value, { least, most, step = 0.01, log = false }, 
   return { element: html("div", { class: "slider" }, html("label", { for: id }, label), bar, field), set };
 }
 
+// Marks one of a choice's options as chosen.
+export function pick(group, options, chosen) {
+  group.querySelectorAll("input").forEach((input, i) => (input.checked = options[i] === chosen));
+}
+
 export function toggle(label, value, changed) {
   const box = html("input", { type: "checkbox", ...(value ? { checked: "" } : {}) });
   box.addEventListener("change", () => changed(box.checked));
@@ -59,7 +64,8 @@ export function button(label, pressed) {
 
 // A line of text that the reader writes; rows above 1 make it a field of lines.
 export function textField(label, value, rows, changed) {
-  const field = rows > 1 ? html("textarea", { rows, spellcheck: "false" }) : html("input", { type: "text", spellcheck: "false" });
+  const field =
+    rows > 1 ? html("textarea", { rows, spellcheck: "false" }) : html("input", { type: "text", spellcheck: "false" });
   field.value = value;
   field.addEventListener("input", () => changed(field.value));
   return html("label", { class: "text" }, label, field);
@@ -82,17 +88,31 @@ export function dataTable(caption, head, rows, kind = "") {
   );
 }
 
+// rows: a name and its numbers.
+export const numberTable = (caption, head, rows, digits = 4) =>
+  dataTable(
+    caption,
+    head,
+    rows.map(([name, ...numbers]) => [name, ...numbers.map((number) => number.toFixed(digits))]),
+  );
+
 // A picture with its name, a button that saves it and, for who cannot see it, its numbers as a table.
 export function plate() {
   const title = html("h3");
   const figure = html("div", { class: "figure", tabindex: 0, role: "group", "aria-label": "Picture, scrolls if wide" });
   const table = html("details", { class: "table" }, html("summary", {}, "As a table"));
-  const save = saveButton(() => figure.firstElementChild, () => title.textContent);
+  const save = saveButton(
+    () => figure.firstElementChild,
+    () => title.textContent,
+  );
   let numbers = null;
 
   function fill() {
     table.querySelector("div")?.remove();
-    if (table.open && numbers) table.append(html("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Table, scrolls" }, numbers()));
+    if (table.open && numbers)
+      table.append(
+        html("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Table, scrolls" }, numbers()),
+      );
   }
 
   table.addEventListener("toggle", fill);

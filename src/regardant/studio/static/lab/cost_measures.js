@@ -1,8 +1,17 @@
 // The lectures' figures of sizes and costs as this page computes them, in closed forms; see measures.js.
 
 import {
-  FAMILIES, KINDS, PRESETS, attentionFlops, decoderLayer, encoderLayer, feedForward, forwardFlops, layersToMeet,
-  trainingFlops, weightBytes,
+  FAMILIES,
+  KINDS,
+  PRESETS,
+  attentionFlops,
+  decoderLayer,
+  encoderLayer,
+  feedForward,
+  forwardFlops,
+  layersToMeet,
+  trainingFlops,
+  weightBytes,
 } from "./costmodel.js";
 
 const [YEAR, MONTH] = [365 * 86400, 30 * 86400]; // in seconds
@@ -75,7 +84,10 @@ function fourLayers() {
     "parameters of a dense layer": dense,
     "of self-attention, convolution and RNN": [3 * d * d_v, kernel * d * d_v, d * d_v + d_v * d_v],
     "multiplications: scores, RNN, convolution, dense": [
-      length * length * d_v, length * (d * d_v + d_v * d_v), length * kernel * d * d_v, dense,
+      length * length * d_v,
+      length * (d * d_v + d_v * d_v),
+      length * kernel * d * d_v,
+      dense,
     ],
     "of attention's mix and projections": [length * length * d_v, 3 * length * d * d_v],
   };

@@ -88,7 +88,8 @@ const attentionParameters = (d, biases) => 4 * d * d + biases * 4 * d;
 const networkParameters = (d, d_ff, biases) => 2 * d * d_ff + biases * (d_ff + d);
 export const encoderLayer = (d, d_ff, biases = 1) =>
   attentionParameters(d, biases) + networkParameters(d, d_ff, biases) + 2 * norm(d);
-export const decoderLayer = (d, d_ff, biases = 1) => encoderLayer(d, d_ff, biases) + attentionParameters(d, biases) + norm(d);
+export const decoderLayer = (d, d_ff, biases = 1) =>
+  encoderLayer(d, d_ff, biases) + attentionParameters(d, biases) + norm(d);
 
 // Parameters of a model. embeddings: how many tables of words an encoder-decoder has, 1 where all are tied.
 export const FAMILIES = {
@@ -101,11 +102,56 @@ export const FAMILIES = {
 };
 
 export const PRESETS = {
-  "Transformer, base": { family: "encoder-decoder", d: 512, d_ff: 2048, heads: 8, layers: 6, words: 37000, n: 512, positions: 512 },
-  "Transformer, big": { family: "encoder-decoder", d: 1024, d_ff: 4096, heads: 16, layers: 6, words: 37000, n: 512, positions: 512 },
-  "BERT, base": { family: "encoder only", d: 768, d_ff: 3072, heads: 12, layers: 12, words: 30522, n: 512, positions: 512 },
-  "GPT-2, small": { family: "decoder only", d: 768, d_ff: 3072, heads: 12, layers: 12, words: 50257, n: 1024, positions: 1024 },
-  "GPT-3": { family: "decoder only", d: 12288, d_ff: 49152, heads: 96, layers: 96, words: 50257, n: 2048, positions: 2048 },
+  "Transformer, base": {
+    family: "encoder-decoder",
+    d: 512,
+    d_ff: 2048,
+    heads: 8,
+    layers: 6,
+    words: 37000,
+    n: 512,
+    positions: 512,
+  },
+  "Transformer, big": {
+    family: "encoder-decoder",
+    d: 1024,
+    d_ff: 4096,
+    heads: 16,
+    layers: 6,
+    words: 37000,
+    n: 512,
+    positions: 512,
+  },
+  "BERT, base": {
+    family: "encoder only",
+    d: 768,
+    d_ff: 3072,
+    heads: 12,
+    layers: 12,
+    words: 30522,
+    n: 512,
+    positions: 512,
+  },
+  "GPT-2, small": {
+    family: "decoder only",
+    d: 768,
+    d_ff: 3072,
+    heads: 12,
+    layers: 12,
+    words: 50257,
+    n: 1024,
+    positions: 1024,
+  },
+  "GPT-3": {
+    family: "decoder only",
+    d: 12288,
+    d_ff: 49152,
+    heads: 96,
+    layers: 96,
+    words: 50257,
+    n: 2048,
+    positions: 2048,
+  },
 };
 
 // How many attentions a layer has, encoder and decoder together, and how many of them keep keys and values.

@@ -2,8 +2,21 @@
 
 import { ask } from "../shell.js";
 import { lineChart, short } from "./charts.js";
-import { button, choice, dataTable, group, html, note, plate, slider } from "./controls.js";
-import { ATTENTIONS, FAMILIES, KINDS, PARTS, PRESETS, attentionFlops, cacheBytes, crossover, feedForward, forwardFlops, trainingFlops, weightBytes } from "./costmodel.js";
+import { button, choice, dataTable, group, html, note, pick, plate, slider } from "./controls.js";
+import {
+  ATTENTIONS,
+  FAMILIES,
+  KINDS,
+  PARTS,
+  PRESETS,
+  attentionFlops,
+  cacheBytes,
+  crossover,
+  feedForward,
+  forwardFlops,
+  trainingFlops,
+  weightBytes,
+} from "./costmodel.js";
 import * as field from "./fields.js";
 import { range, spaced } from "./mathematics.js";
 
@@ -31,7 +44,19 @@ const fields = {
 };
 const SIZES = ["n", "d", "d_ff", "heads", "layers", "words"];
 const OF_MODEL = [...SIZES, "family"]; // what a preset sets
-const NAMES = { n: "tokens n", d: "d_model", d_ff: "d_ff", heads: "heads", layers: "layers", words: "vocabulary", window: "window, each side", rank: "rank", kernel: "kernel", tokens: "training tokens, 10⁹", teraflops: "TFLOP/s of a device" };
+const NAMES = {
+  n: "tokens n",
+  d: "d_model",
+  d_ff: "d_ff",
+  heads: "heads",
+  layers: "layers",
+  words: "vocabulary",
+  window: "window, each side",
+  rank: "rank",
+  kernel: "kernel",
+  tokens: "training tokens, 10⁹",
+  teraflops: "TFLOP/s of a device",
+};
 
 const settingsOf = (state) => ({ ...state, bytes: Number(state.bytes), positions: state.n });
 const grouped = (number) => Math.round(number).toLocaleString("en");
@@ -62,9 +87,18 @@ function modelTable(state) {
 function kindTable(state) {
   const of = settingsOf(state);
   const rows = Object.entries(KINDS).map(([kind, { name, note, path, numbers }]) => [
-    name, note, ...Object.keys(PARTS).map((part) => short(2 * PARTS[part](kind, of))), short(numbers(of)), grouped(path(of)),
+    name,
+    note,
+    ...Object.keys(PARTS).map((part) => short(2 * PARTS[part](kind, of))),
+    short(numbers(of)),
+    grouped(path(of)),
   ]);
-  return dataTable(`FLOPs of one layer, ${grouped(of.n)} tokens`, ["", "", ...Object.keys(PARTS), "numbers kept", "layers or steps between two ends"], rows, "wrapped");
+  return dataTable(
+    `FLOPs of one layer, ${grouped(of.n)} tokens`,
+    ["", "", ...Object.keys(PARTS), "numbers kept", "layers or steps between two ends"],
+    rows,
+    "wrapped",
+  );
 }
 
 function crossings(state) {
@@ -74,10 +108,15 @@ function crossings(state) {
     ["attention's mixing costs what the feed-forward network does", meet(of.d_ff)], // 2 n² d = 2 n d d_ff
     ["attention's mixing costs what all the rest does", meet(2 * of.d + of.d_ff)], // 2 n² d = 4 n d² + 2 n d d_ff
   ];
-  const others = Object.keys(KINDS).filter((kind) => kind !== "full").map((kind) => {
-    const at = crossover("full", kind, state.part, of);
-    return [`full attention costs more than: ${KINDS[kind].name} (${state.part})`, at === null ? "at no length" : at === 1 ? "at every length" : `from ${grouped(at)} on`];
-  });
+  const others = Object.keys(KINDS)
+    .filter((kind) => kind !== "full")
+    .map((kind) => {
+      const at = crossover("full", kind, state.part, of);
+      return [
+        `full attention costs more than: ${KINDS[kind].name} (${state.part})`,
+        at === null ? "at no length" : at === 1 ? "at every length" : `from ${grouped(at)} on`,
+      ];
+    });
   return dataTable("Where lines cross, in tokens", ["", "n"], [...own, ...others], "wrapped");
 }
 
@@ -99,12 +138,77 @@ function timeSeries(points) {
 function lines(state) {
   const of = settingsOf(state);
   const lengths = spaced(SHORTEST, LONGEST, 60);
-  const value = state.what === "FLOPs" ? (kind, n) => 2 * PARTS[state.part](kind, { ...of, n }) : (kind, n) => KINDS[kind].numbers({ ...of, n });
-  const series = Object.keys(KINDS).map((kind, i) => ({ name: KINDS[kind].name, points: lengths.map((n) => [n, value(kind, n)]), dash: i % 3 }));
+  const value =
+    state.what === "FLOPs"
+      ? (kind, n) => 2 * PARTS[state.part](kind, { ...of, n })
+      : (kind, n) => KINDS[kind].numbers({ ...of, n });
+  const series = Object.keys(KINDS).map((kind, i) => ({
+    name: KINDS[kind].name,
+    points: lengths.map((n) => [n, value(kind, n)]),
+    dash: i % 3,
+  }));
   if (state.what === "FLOPs" && state.part === "the mixing alone") {
-    series.push({ name: "feed-forward", points: lengths.map((n) => [n, 2 * feedForward({ ...of, n })]), hue: 5, dash: 2 });
+    series.push({
+      name: "feed-forward",
+      points: lengths.map((n) => [n, 2 * feedForward({ ...of, n })]),
+      hue: 5,
+      dash: 2,
+    });
   }
   return series;
+}
+
+const nearest = (points, n) =>
+  points.reduce((best, point) =>
+    Math.abs(Math.log(point[0] / n)) < Math.abs(Math.log(best[0] / n)) ? point : best,
+  )[1];
+
+function drawCosts(picture, state) {
+  const series = lines(state);
+  const label = `${state.what} of one layer by length${state.what === "FLOPs" ? `, ${state.part}` : ""}`;
+  const axes = { x: { name: "tokens", log: true }, y: { name: state.what, log: true } };
+  const row = (n) => [grouped(n), ...series.map(({ points }) => short(nearest(points, n)))];
+  picture.show(label, lineChart({ label, ...axes, series, marks: [[state.n, "n"]] }), () =>
+    dataTable(label, ["tokens", ...series.map(({ name }) => name)], [128, 512, 2048, 8192, 32768].map(row)),
+  );
+}
+
+function drawTimes(picture, points) {
+  const label = "Seconds of the mixing alone on this machine: points measured, lines predicted";
+  const axes = { x: { name: "tokens", log: true }, y: { name: "seconds", log: true } };
+  const row = ({ kind, n, seconds }) => [KINDS[kind].name, grouped(n), seconds.toExponential(3)];
+  picture.show(label, lineChart({ label, ...axes, series: timeSeries(points) }), () =>
+    dataTable(label, ["kind", "tokens", "seconds"], points.map(row)),
+  );
+}
+
+function told({ what, d, d_ff }, points) {
+  if (what === "time here" && !points.length) return "Nothing is measured yet: press Measure here.";
+  if (what === "time here") {
+    return (
+      "Lines have the slope that the closed forms predict and go through the longest point of their kind. Where points " +
+      "leave their line, something else than computing takes the time, as calls do for short inputs."
+    );
+  }
+  return (
+    `Attention's own mixing grows with n²: at ${grouped(d_ff)} tokens it costs as much as the feed-forward network, ` +
+    `at ${grouped(2 * d + d_ff)} as much as everything else in its layer.`
+  );
+}
+
+function measureButton(measured, complain) {
+  const one = button("Measure here", async () => {
+    one.disabled = true;
+    one.textContent = "measuring…";
+    try {
+      measured(await ask("/api/lab/measure", { body: {} }));
+    } catch (error) {
+      complain(error.message);
+    }
+    one.disabled = false;
+    one.textContent = "Measure here";
+  });
+  return one;
 }
 
 function settingsOfPreset(preset) {
@@ -126,18 +230,11 @@ function open(state, remember) {
     model.replaceChildren(modelTable(state));
     kinds.replaceChildren(kindTable(state));
     cross.replaceChildren(crossings(state));
-    const here = state.what === "time here";
     parts.hidden = state.what !== "FLOPs";
-    const series = here ? timeSeries(points) : lines(state);
-    const label = here ? "Seconds of the mixing alone on this machine: points measured, lines predicted" : `${state.what} of one layer by length${state.what === "FLOPs" ? `, ${state.part}` : ""}`;
-    const marks = here ? [] : [[state.n, "n"]];
-    picture.show(label, lineChart({ label, x: { name: "tokens", log: true }, y: { name: here ? "seconds" : state.what, log: true }, series, marks }), () =>
-      here ? measuredTable(label) : dataTable(label, ["tokens", ...series.map(({ name }) => name)], [128, 512, 2048, 8192, 32768].map((n) => [grouped(n), ...series.map(({ points }) => short(nearest(points, n)))])),
-    );
-    answer.textContent = here ? (points.length ? "Lines have the slope that the closed forms predict and go through the longest point of their kind; where points lie above, calls cost more than computing." : "Nothing is measured yet: press Measure here.") : `Attention's own mixing grows with n²: at ${grouped(state.d_ff)} tokens it costs as much as the feed-forward network, at ${grouped(2 * state.d + state.d_ff)} as much as everything else in its layer.`;
+    if (state.what === "time here") drawTimes(picture, points);
+    else drawCosts(picture, state);
+    answer.textContent = told(state, points);
   }
-
-  const measuredTable = (label) => dataTable(label, ["kind", "tokens", "seconds"], points.map(({ kind, n, seconds }) => [KINDS[kind].name, grouped(n), seconds.toExponential(3)]));
 
   function set(change) {
     Object.assign(state, change);
@@ -146,29 +243,26 @@ function open(state, remember) {
   }
 
   const own = (name) => (number) => {
-    if (OF_MODEL.includes(name)) presets.querySelectorAll("input").forEach((input, i) => (input.checked = fields.preset.options[i] === "my own"));
+    if (OF_MODEL.includes(name)) pick(presets, fields.preset.options, "my own");
     set(OF_MODEL.includes(name) ? { [name]: number, preset: "my own" } : { [name]: number });
   };
-  const sliders = Object.fromEntries(Object.keys(NAMES).map((name) => [name, slider(NAMES[name], state[name], fields[name], own(name))]));
+  const sliders = Object.fromEntries(
+    Object.keys(NAMES).map((name) => [name, slider(NAMES[name], state[name], fields[name], own(name))]),
+  );
   const presets = choice("Preset", fields.preset.options, state.preset, (preset) => {
     set(settingsOfPreset(preset));
     for (const name of SIZES) sliders[name].set(state[name]);
-    families.querySelectorAll("input").forEach((input, i) => (input.checked = fields.family.options[i] === state.family));
+    pick(families, fields.family.options, state.family);
   });
   const families = choice("Family", fields.family.options, state.family, own("family"));
-  const measuring = button("Measure here", async () => {
-    measuring.disabled = true;
-    measuring.textContent = "measuring…";
-    try {
-      points = await ask("/api/lab/measure", { body: {} });
-      whats.querySelectorAll("input").forEach((input, i) => (input.checked = WHAT[i] === "time here"));
+  const measuring = measureButton(
+    (found) => {
+      points = found;
+      pick(whats, WHAT, "time here");
       set({ what: "time here" });
-    } catch (error) {
-      answer.textContent = error.message;
-    }
-    measuring.disabled = false;
-    measuring.textContent = "Measure here";
-  });
+    },
+    (line) => (answer.textContent = line),
+  );
   const whats = choice("What is drawn", WHAT, state.what, (what) => set({ what }));
   const of = (...names) => names.map((name) => sliders[name].element);
   const controls = html(
@@ -177,21 +271,34 @@ function open(state, remember) {
     group("Preset", presets),
     group("Model", families, ...of(...SIZES)),
     group("Other kinds of layers", ...of("window", "rank", "kernel")),
-    group("Bytes of a number", choice("Bytes of a number", fields.bytes.options, state.bytes, (bytes) => set({ bytes }))),
+    group(
+      "Bytes of a number",
+      choice("Bytes of a number", fields.bytes.options, state.bytes, (bytes) => set({ bytes })),
+    ),
     group("Training", ...of("tokens", "teraflops")),
   );
   const parts = choice("What is counted", fields.part.options, state.part, (part) => set({ part }));
   draw();
-  const results = html("div", {}, html("div", { class: "bar" }, whats, measuring), parts, answer, picture.element, model, cross, kinds, note("A multiply-add is two FLOPs. Norms, softmax and biases are left out of FLOPs, not of parameters."));
+  const results = html(
+    "div",
+    {},
+    html("div", { class: "bar" }, whats, measuring),
+    parts,
+    answer,
+    picture.element,
+    model,
+    cross,
+    kinds,
+    note("A multiply-add is two FLOPs. Norms, softmax and biases are left out of FLOPs, not of parameters."),
+  );
   return html("div", { class: "work" }, controls, results);
 }
-
-const nearest = (points, n) => points.reduce((best, point) => (Math.abs(Math.log(point[0] / n)) < Math.abs(Math.log(best[0] / n)) ? point : best))[1];
 
 export const costs = {
   id: "costs",
   title: "Costs",
-  about: "What a layer costs by the length of its input, where one kind becomes dearer than another, and what whole models take, up to GPT-3.",
+  about:
+    "What a layer costs by the length of its input, where one kind becomes dearer than another, and what whole models take, up to GPT-3.",
   claims: ["N-30", "N-31", "N-32", "N-33", "N-34", "N-35", "N-36", "N-37", "N-38", "N-40", "N-41", "N-52"],
   fields,
   open,

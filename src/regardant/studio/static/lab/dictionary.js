@@ -7,7 +7,11 @@ import { matchingRatio, pairsCosine } from "./similarity.js";
 import { softRetrieval } from "./soft.js";
 
 const SIMILARITIES = { "longest common stretches": matchingRatio, "pairs of letters": pairsCosine };
-const MEANINGS = { cat: "a small domesticated carnivorous mammal", dog: "a domesticated carnivorous mammal", bird: "an animal with feathers" };
+const MEANINGS = {
+  cat: "a small domesticated carnivorous mammal",
+  dog: "a domesticated carnivorous mammal",
+  bird: "an animal with feathers",
+};
 const MOST_ENTRIES = 12;
 const MOST_LETTERS = 40; // of a word: a common stretch is looked for at every pair of places
 
@@ -20,7 +24,10 @@ const fields = {
 
 // Lines of "key: value".
 function entriesOf(written) {
-  const lines = written.split("\n").filter((line) => line.trim()).slice(0, MOST_ENTRIES);
+  const lines = written
+    .split("\n")
+    .filter((line) => line.trim())
+    .slice(0, MOST_ENTRIES);
   return lines.map((line) => {
     const [key, ...rest] = line.split(":");
     return { key: key.trim().slice(0, MOST_LETTERS), value: rest.join(":").trim() };
@@ -34,7 +41,11 @@ function open(state, remember) {
     const entries = entriesOf(state.entries);
     const items = entries.map(({ key, value }) => ({ name: key, key, value }));
     if (!items.length) return;
-    shown.draw(items, entries.map(({ key }) => SIMILARITIES[state.alike](state.looked.slice(0, MOST_LETTERS), key)), state.wordTemperature);
+    shown.draw(
+      items,
+      entries.map(({ key }) => SIMILARITIES[state.alike](state.looked.slice(0, MOST_LETTERS), key)),
+      state.wordTemperature,
+    );
   }
 
   const set = (name) => (value) => {

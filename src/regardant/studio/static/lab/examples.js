@@ -1,7 +1,7 @@
 // The lectures' other numbers: a table of weights under a mask, four scores, four words in NumPy, an additive score.
 
 import { barChart } from "./charts.js";
-import { choice, dataTable, group, html, note, plate, slider, toggle } from "./controls.js";
+import { choice, dataTable, group, html, note, numberTable, plate, slider, toggle } from "./controls.js";
 import { heatMap, weightTable } from "../pictures/drawing.js";
 import * as field from "./fields.js";
 import { identity, softmax, sum, weightsOf } from "./mathematics.js";
@@ -10,7 +10,11 @@ import { SENTENCE, TABLE, causal } from "./table.js";
 
 const PRINTED = [0.58, 0.1, 0.04, 0.28]; // the lecture's weights of its four scores
 const FOUR = [2.1, 0.3, -0.5, 1.8];
-const STATES = [[0, 0], [1, 0], [-1, 1]];
+const STATES = [
+  [0, 0],
+  [1, 0],
+  [-1, 1],
+];
 
 const fields = {
   view: field.oneOf(["Six words", "Four scores", "Four words in NumPy", "Additive score"]),
@@ -28,13 +32,21 @@ function sixWords(state, set) {
   const [picture, numbers] = [plate(), html("div", { class: "scroll" })];
   function draw() {
     const mask = state.masked ? causal(6) : null;
-    const weights = weightsOf(TABLE.map((row) => row.map(Math.log)), identity(6), { temperature: 1, mask });
+    const weights = weightsOf(
+      TABLE.map((row) => row.map(Math.log)),
+      identity(6),
+      { temperature: 1, mask },
+    );
     const shown = state.masked ? weights : TABLE;
     const names = SENTENCE.map((word, i) => (word === "CAT" ? `CAT (${i + 1})` : word));
     const label = state.masked ? "Weights under a causal mask" : "Weights as the walk-through prints them";
     const scene = { source: names, target: names, gold: [], isGold: () => false, matrix: shown };
     picture.show(label, heatMap(scene, label), () => weightTable(scene, label));
-    const rows = shown.map((row, i) => [names[i], ...row.map((weight) => weight.toFixed(state.masked ? 4 : 3)), sum(row).toFixed(3)]);
+    const rows = shown.map((row, i) => [
+      names[i],
+      ...row.map((weight) => weight.toFixed(state.masked ? 4 : 3)),
+      sum(row).toFixed(3),
+    ]);
     numbers.replaceChildren(dataTable(label, ["", ...names, "sum"], rows));
   }
   const mask = toggle("causal mask: scores of later words are hidden before the softmax", state.masked, (masked) => {
@@ -42,7 +54,10 @@ function sixWords(state, set) {
     draw();
   });
   draw();
-  return [[group("Mask", mask), note("Zeroed and not normalised, rows would sum to less than one.")], [picture.element, numbers]];
+  return [
+    [group("Mask", mask), note("Zeroed and not normalised, rows would sum to less than one.")],
+    [picture.element, numbers],
+  ];
 }
 
 function fourScores(state, set) {
@@ -54,13 +69,18 @@ function fourScores(state, set) {
     const rows = scores.map((score, i) => [`score ${score}`, weights[i], ...(isLecture ? [PRINTED[i]] : [])]);
     const series = ["softmax", ...(isLecture ? ["as the lecture prints it"] : [])];
     const label = "Softmax of four scores";
-    picture.show(label, barChart({ label, rows, series, most: 1 }), () => dataTable(label, ["", ...series], rows.map(([name, ...numbers]) => [name, ...numbers.map((number) => number.toFixed(6))])));
+    picture.show(label, barChart({ label, rows, series, most: 1 }), () => numberTable(label, ["", ...series], rows, 6));
   }
   const change = (change) => {
     set(change);
     draw();
   };
-  const sliders = FOUR.map((_, i) => slider(`score ${i + 1}`, state.four[0][i], fields.four, (number) => change({ four: [state.four[0].with(i, number)] })).element);
+  const sliders = FOUR.map(
+    (_, i) =>
+      slider(`score ${i + 1}`, state.four[0][i], fields.four, (number) =>
+        change({ four: [state.four[0].with(i, number)] }),
+      ).element,
+  );
   const temperature = slider("temperature", state.heat, fields.heat, (heat) => change({ heat })).element;
   draw();
   return [[group("Scores", ...sliders, temperature)], [picture.element]];
@@ -72,7 +92,9 @@ function numpyWords(state, set) {
   function draw() {
     const { scores, weights, outputs } = fourWords(state.numpy);
     const rows = scores.map((row, i) => [`word ${i + 1}`, written(row), written(weights[i]), written(outputs[i])]);
-    numbers.replaceChildren(dataTable(`np.random.seed(${state.numpy})`, ["", "scores", "weights", "attention"], rows, "wrapped"));
+    numbers.replaceChildren(
+      dataTable(`np.random.seed(${state.numpy})`, ["", "scores", "weights", "attention"], rows, "wrapped"),
+    );
     const names = scores.map((_, i) => `word ${i + 1}`);
     const scene = { source: names, target: names, gold: [], isGold: () => false, matrix: weights };
     const label = `Weights of four words, seed ${state.numpy}`;
@@ -83,7 +105,13 @@ function numpyWords(state, set) {
     draw();
   });
   draw();
-  return [[group("NumPy's random numbers", seed.element), note("Word 3 is word 1 plus word 2: so are its query, its key, its value and its scores.")], [numbers, picture.element]];
+  return [
+    [
+      group("NumPy's random numbers", seed.element),
+      note("Word 3 is word 1 plus word 2: so are its query, its key, its value and its scores."),
+    ],
+    [numbers, picture.element],
+  ];
 }
 
 function additiveScore(state, set) {
@@ -94,18 +122,34 @@ function additiveScore(state, set) {
     const rows = STATES.map((h, i) => [`h${i + 1} = [${h}]`, scores[i].toFixed(6), weights[i].toFixed(6)]);
     numbers.replaceChildren(dataTable(`Context: ${written(context)}`, ["state", "score", "weight"], rows));
     const label = "Weights of three states";
-    picture.show(label, barChart({ label, rows: rows.map(([name], i) => [name, weights[i]]), series: ["weight"], most: 1 }), () => dataTable(label, ["", "score", "weight"], rows));
+    picture.show(
+      label,
+      barChart({ label, rows: rows.map(([name], i) => [name, weights[i]]), series: ["weight"], most: 1 }),
+      () => dataTable(label, ["", "score", "weight"], rows),
+    );
   }
   const change = (name, i) => (number) => {
     set({ [name]: [state[name][0].with(i, number)] });
     draw();
   };
-  const two = (name, label) => [0, 1].map((i) => slider(`${label}, number ${i + 1}`, state[name][0][i], fields[name], change(name, i)).element);
+  const two = (name, label) =>
+    [0, 1].map((i) => slider(`${label}, number ${i + 1}`, state[name][0][i], fields[name], change(name, i)).element);
   draw();
-  return [[group("v and the decoder's state s", ...two("v", "v"), ...two("s", "s")), note("score = v · tanh(s + h), Bahdanau's with identity matrices.")], [numbers, picture.element]];
+  return [
+    [
+      group("v and the decoder's state s", ...two("v", "v"), ...two("s", "s")),
+      note("score = v · tanh(s + h), Bahdanau's with identity matrices."),
+    ],
+    [numbers, picture.element],
+  ];
 }
 
-const VIEWS = { "Six words": sixWords, "Four scores": fourScores, "Four words in NumPy": numpyWords, "Additive score": additiveScore };
+const VIEWS = {
+  "Six words": sixWords,
+  "Four scores": fourScores,
+  "Four words in NumPy": numpyWords,
+  "Additive score": additiveScore,
+};
 
 function open(state, remember) {
   const stage = html("div", { class: "work" });

@@ -6,14 +6,23 @@ const isNumber = (text) => /^-?\d+(\.\d+)?(e-?\d+)?$/.test(text);
 // step: of its slider; log: it slides along a logarithm.
 export function number(start, least, most, { step = 0.01, log = false } = {}) {
   const read = (text) => (isNumber(text) ? Math.min(most, Math.max(least, Number(text))) : start);
-  return { start, least, most, step, log, read: step % 1 === 0 ? (text) => Math.round(read(text)) : read, write: String };
+  return {
+    start,
+    least,
+    most,
+    step,
+    log,
+    read: step % 1 === 0 ? (text) => Math.round(read(text)) : read,
+    write: String,
+  };
 }
 
 // A matrix of numbers, or of one row a vector.
 export function numbers(start, least, most, step = 0.01) {
   const read = (text) => {
     const found = text.split(";").map((row) => row.split(","));
-    const fits = found.length === start.length && found.every((row, i) => row.length === start[i].length && row.every(isNumber));
+    const fits =
+      found.length === start.length && found.every((row, i) => row.length === start[i].length && row.every(isNumber));
     const whole = step % 1 === 0 ? Math.round : (item) => item;
     return (fits ? found : start).map((row) => row.map((item) => whole(Math.min(most, Math.max(least, Number(item))))));
   };
@@ -21,13 +30,20 @@ export function numbers(start, least, most, step = 0.01) {
 }
 
 export const flag = (start) => ({ start, read: (text) => text === "yes", write: (value) => (value ? "yes" : "no") });
-export const oneOf = (options, start = options[0]) => ({ start, options, read: (text) => (options.includes(text) ? text : start), write: String });
+export const oneOf = (options, start = options[0]) => ({
+  start,
+  options,
+  read: (text) => (options.includes(text) ? text : start),
+  write: String,
+});
 export const text = (start, most = 4000) => ({ start, read: (given) => given.slice(0, most), write: String });
 
 // The state that an address tells, and the address of a state: only what is not as it begins.
 export function readFields(fields, told) {
   const entries = Object.entries(fields);
-  return Object.fromEntries(entries.map(([name, field]) => [name, told[name] === null ? structuredClone(field.start) : field.read(told[name])]));
+  return Object.fromEntries(
+    entries.map(([name, field]) => [name, told[name] === null ? structuredClone(field.start) : field.read(told[name])]),
+  );
 }
 
 export function writeFields(fields, state) {

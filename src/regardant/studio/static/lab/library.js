@@ -10,7 +10,11 @@ const BOOKS = [
   { name: "Book 2", title: "Neural Networks", year: 2020, author: "Smith" },
   { name: "Book 3", title: "Transformers", year: 2017, author: "Vaswani" },
 ];
-const ITEMS = BOOKS.map(({ name, title, year, author }) => ({ name, key: `${title}, ${year}, ${author}`, value: `the book “${title}” itself` }));
+const ITEMS = BOOKS.map(({ name, title, year, author }) => ({
+  name,
+  key: `${title}, ${year}, ${author}`,
+  value: `the book “${title}” itself`,
+}));
 const SOURCES = ["the lecture's similarities", "my query"];
 
 const fields = {
@@ -32,7 +36,9 @@ function similarity({ title, year }, topic, after) {
 
 function open(state, remember) {
   const shown = softRetrieval("Books: similarity and weight");
-  const ofLecture = BOOKS.map(({ name }, i) => slider(name, state.books[0][i], fields.books, (number) => set({ books: [state.books[0].with(i, number)] })));
+  const ofLecture = BOOKS.map(({ name }, i) =>
+    slider(name, state.books[0][i], fields.books, (number) => set({ books: [state.books[0].with(i, number)] })),
+  );
   const lecture = group("Similarity of each card", ...ofLecture.map(({ element }) => element));
   const own = group(
     "My query",
@@ -54,7 +60,9 @@ function open(state, remember) {
   }
 
   const source = choice("Similarities", SOURCES, state.booksBy, (booksBy) => set({ booksBy }));
-  const temperature = slider("temperature", state.bookTemperature, fields.bookTemperature, (bookTemperature) => set({ bookTemperature }));
+  const temperature = slider("temperature", state.bookTemperature, fields.bookTemperature, (bookTemperature) =>
+    set({ bookTemperature }),
+  );
   draw();
   return html("div", { class: "work" }, html("div", {}, source, lecture, own, temperature.element), shown.element);
 }

@@ -60,7 +60,11 @@ export function keepTop(scores, k) {
 }
 
 // mask[i][j]: query i may see key j. The temperature stands in the place of sqrt(d).
-export function weightsOf(queries, keys, { temperature = Math.sqrt(keys[0].length), top = Infinity, mask = null } = {}) {
+export function weightsOf(
+  queries,
+  keys,
+  { temperature = Math.sqrt(keys[0].length), top = Infinity, mask = null } = {},
+) {
   return scoresOf(queries, keys).map((row, i) => {
     const seen = row.map((score, j) => (mask === null || mask[i][j] ? score : -Infinity));
     return softmax(keepTop(seen, top), temperature);

@@ -3,8 +3,22 @@
 
 import * as cat from "./example.js";
 import {
-  attention, dot, entropy, highest, identity, largest, largestDifference, bestOf, permuted, product, range, scoresOf,
-  softmax, sum, transpose, weightsOf,
+  attention,
+  dot,
+  entropy,
+  highest,
+  identity,
+  largest,
+  largestDifference,
+  bestOf,
+  permuted,
+  product,
+  range,
+  scoresOf,
+  softmax,
+  sum,
+  transpose,
+  weightsOf,
 } from "./mathematics.js";
 import { RandomState } from "./random.js";
 import { kurtosisOf, saturation, varianceOf } from "./sampling.js";
@@ -16,7 +30,13 @@ const weightsAt = (query, divisor, top) => cat.steps(query, { divisor, top }).we
 
 function answer(query) {
   const { scores, weights, output } = cat.steps(query);
-  return { "most attention": cat.WORDS[bestOf(weights)], "output by size": cat.bySize(output), scores, weights, output };
+  return {
+    "most attention": cat.WORDS[bestOf(weights)],
+    "output by size": cat.bySize(output),
+    scores,
+    weights,
+    output,
+  };
 }
 
 function chat() {
@@ -57,10 +77,21 @@ function fourScores() {
 }
 
 function dictionary() {
-  const keys = [[1, 0, 0], [0, 1, 0], [2, 2, 2]];
+  const keys = [
+    [1, 0, 0],
+    [0, 1, 0],
+    [2, 2, 2],
+  ];
   return {
     "weights where two keys tie": weightsOf([[1, 1, 0]], identity(3), { temperature: 0 })[0],
-    "weights of [1, 0] on the keys [1, 0] and [2, 0]": weightsOf([[1, 0]], [[1, 0], [2, 0]], { temperature: 0 })[0],
+    "weights of [1, 0] on the keys [1, 0] and [2, 0]": weightsOf(
+      [[1, 0]],
+      [
+        [1, 0],
+        [2, 0],
+      ],
+      { temperature: 0 },
+    )[0],
     "what [1, 0, 0], [0, 1, 0], [2, 2, 2] find of themselves": scoresOf(keys, keys).map((row) => bestOf(row) + 1),
   };
 }
@@ -79,7 +110,12 @@ function topK() {
 
 export const LIBRARY = [0.1, 0.9, 0.5];
 export const STUDENTS = [0.95, 0.1, 0.3, 0.9];
-export const RECORDS = [["Alice", "CS", 3.9], ["Bob", "Math", 3.8], ["Carol", "CS", 3.2], ["Dave", "CS", 3.7]];
+export const RECORDS = [
+  ["Alice", "CS", 3.9],
+  ["Bob", "Math", 3.8],
+  ["Carol", "CS", 3.2],
+  ["Dave", "CS", 3.7],
+];
 const shares = (numbers) => numbers.map((number) => number / sum(numbers));
 
 function similarities() {
@@ -92,7 +128,9 @@ function similarities() {
     "library, softmax at temperature .1": softmax(LIBRARY, 0.1),
     "students, softmax at temperature .1": softmax(STUDENTS, 0.1),
     "best book": bestOf(LIBRARY) + 1,
-    "computer scientists above 3.5": RECORDS.filter(([, field, grade]) => field === "CS" && grade > 3.5).map(([name]) => name),
+    "computer scientists above 3.5": RECORDS.filter(([, field, grade]) => field === "CS" && grade > 3.5).map(
+      ([name]) => name,
+    ),
   };
 }
 
@@ -146,7 +184,12 @@ function symmetricScores() {
 
 // Queries, keys and values of the lecture's program, had it set this seed.
 export function fourWords(seed) {
-  const words = [[1, 0, 0], [0, 1, 0], [1, 1, 0], [0, 0, 1]];
+  const words = [
+    [1, 0, 0],
+    [0, 1, 0],
+    [1, 1, 0],
+    [0, 0, 1],
+  ];
   const random = new RandomState(seed);
   const [q, k, v] = range(3).map(() => product(words, random.matrix(3, 2)));
   return { q, k, v, scores: scoresOf(q, k), weights: weightsOf(q, k), outputs: attention(q, k, v) };
@@ -155,7 +198,11 @@ export function fourWords(seed) {
 function numpyExample() {
   const [zero, answer] = [fourWords(0), fourWords(42)];
   const powers = zero.scores.map((row) => row.map((score) => Math.exp(score / Math.SQRT2)));
-  const notASum = (rows) => largestDifference(rows[2], rows[0].map((number, i) => number + rows[1][i]));
+  const notASum = (rows) =>
+    largestDifference(
+      rows[2],
+      rows[0].map((number, i) => number + rows[1][i]),
+    );
   return {
     "weights_1, seed 0": zero.weights[0],
     "attention_1, seed 0": zero.outputs[0],
@@ -170,7 +217,9 @@ function numpyExample() {
 }
 
 function underWords() {
-  const [english, french] = ["The cat sat on the mat", "Le chat s'est assis sur le tapis"].map((text) => text.split(" "));
+  const [english, french] = ["The cat sat on the mat", "Le chat s'est assis sur le tapis"].map((text) =>
+    text.split(" "),
+  );
   return {
     sums: [sum([0.1, 0.8, 0.1]), sum([0.8, 0.15, 0.02, 0.01, 0.01, 0.01])],
     "place of cat": english.indexOf("cat"),
@@ -180,7 +229,12 @@ function underWords() {
 
 // v . tanh(s + h), whose weights mix the states.
 export function additive(v, state, states) {
-  const scores = states.map((h) => dot(v, h.map((number, i) => Math.tanh(number + state[i]))));
+  const scores = states.map((h) =>
+    dot(
+      v,
+      h.map((number, i) => Math.tanh(number + state[i])),
+    ),
+  );
   const weights = softmax(scores);
   return { scores, weights, context: product([weights], states)[0] };
 }
@@ -241,7 +295,16 @@ export const MEASURES = {
   "N-14": symmetricScores,
   "N-15": numpyExample,
   "N-16": underWords,
-  "N-17": () => additive([1, 1], [1, 0], [[0, 0], [1, 0], [-1, 1]]),
+  "N-17": () =>
+    additive(
+      [1, 1],
+      [1, 0],
+      [
+        [0, 0],
+        [1, 0],
+        [-1, 1],
+      ],
+    ),
   "N-18": () => ({ "": sum([0.1, 0.3, 0.6]) }),
   "N-19": variances,
   "N-20": saturated,

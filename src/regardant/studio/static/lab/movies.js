@@ -1,6 +1,6 @@
 // A catalogue of movies: keys are attributes, the query is what a viewer likes, a value is what is sent.
 
-import { dataTable, group, html, plate, slider } from "./controls.js";
+import { group, html, numberTable, plate, slider } from "./controls.js";
 import { barChart } from "./charts.js";
 import * as field from "./fields.js";
 import { product, scoresOf, softmax } from "./mathematics.js";
@@ -30,14 +30,17 @@ function open(state, remember) {
   const mixed = plate();
 
   function draw() {
-    const scores = scoresOf(state.likes, MOVIES.map(({ key }) => key))[0];
+    const scores = scoresOf(
+      state.likes,
+      MOVIES.map(({ key }) => key),
+    )[0];
     const weights = shown.draw(ITEMS, scores, state.movieTemperature);
     const values = MOVIES.map(({ value }) => value);
     const [soft, hard] = [weights, softmax(scores, 0)].map((rows) => product([rows], values)[0]);
     const rows = CONTENT.map((name, i) => [name, hard[i], soft[i]]);
     const label = "What is sent: one movie, or a mixture of values";
     mixed.show(label, barChart({ label, rows, series: ["hard", "attention"], most: 1 }), () =>
-      dataTable(label, ["", "hard", "attention"], rows.map(([name, ...two]) => [name, ...two.map((number) => number.toFixed(4))])),
+      numberTable(label, ["", "hard", "attention"], rows),
     );
   }
 
@@ -47,10 +50,21 @@ function open(state, remember) {
     draw();
   }
 
-  const likes = ATTRIBUTES.map((name, i) => slider(name, state.likes[0][i], fields.likes, (number) => set({ likes: [state.likes[0].with(i, number)] })).element);
-  const temperature = slider("temperature", state.movieTemperature, fields.movieTemperature, (movieTemperature) => set({ movieTemperature }));
+  const likes = ATTRIBUTES.map(
+    (name, i) =>
+      slider(name, state.likes[0][i], fields.likes, (number) => set({ likes: [state.likes[0].with(i, number)] }))
+        .element,
+  );
+  const temperature = slider("temperature", state.movieTemperature, fields.movieTemperature, (movieTemperature) =>
+    set({ movieTemperature }),
+  );
   draw();
-  return html("div", { class: "work" }, html("div", {}, group("Query: what you like", ...likes), temperature.element), html("div", {}, shown.element, mixed.element));
+  return html(
+    "div",
+    { class: "work" },
+    html("div", {}, group("Query: what you like", ...likes), temperature.element),
+    html("div", {}, shown.element, mixed.element),
+  );
 }
 
 export const movies = { fields, open };

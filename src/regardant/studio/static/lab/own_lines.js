@@ -1,7 +1,7 @@
 // Search over the reader's own lines, each of which is key and value.
 
 import { ask } from "../shell.js";
-import { choice, dataTable, group, html, plate, slider, textField } from "./controls.js";
+import { choice, group, html, numberTable, plate, slider, textField } from "./controls.js";
 import { barChart } from "./charts.js";
 import * as field from "./fields.js";
 import { entropy, keepTop, range, softmax } from "./mathematics.js";
@@ -35,7 +35,9 @@ function open(state, remember) {
       return;
     }
     const weights = softmax(keepTop(similarities, state.lineTop), state.lineTemperature);
-    const order = range(lines.length).sort((a, b) => weights[b] - weights[a] || similarities[b] - similarities[a]).slice(0, MOST_SHOWN);
+    const order = range(lines.length)
+      .sort((a, b) => weights[b] - weights[a] || similarities[b] - similarities[a])
+      .slice(0, MOST_SHOWN);
     const found = similarities.some((similarity) => similarity > 0);
     answer.textContent = found
       ? `A hard search returns “${lines[order[0]]}”. Attention spreads as if over ${Math.exp(entropy(weights)).toFixed(2)} of ${lines.length} lines.`
@@ -43,13 +45,16 @@ function open(state, remember) {
     const rows = order.map((i) => [lines[i], similarities[i], weights[i]]);
     const label = "Your lines: similarity and weight";
     picture.show(label, barChart({ label, rows, series: ["similarity", "weight"], most: 1 }), () =>
-      dataTable(label, ["line", "similarity", "weight"], rows.map(([line, ...two]) => [line, ...two.map((number) => number.toFixed(4))])),
+      numberTable(label, ["line", "similarity", "weight"], rows),
     );
   }
 
   async function search() {
     const mine = ++asked;
-    const given = state.lines.split("\n").map((line) => line.trim()).filter(Boolean);
+    const given = state.lines
+      .split("\n")
+      .map((line) => line.trim())
+      .filter(Boolean);
     try {
       const found = await ask("/api/lab/search", { body: { lines: given, query: state.wanted, by: state.by } });
       if (mine !== asked) return; // something else is looked for meanwhile

@@ -29,7 +29,12 @@ function show(bench) {
     clearTimeout(waiting);
     waiting = setTimeout(() => writeState({ bench: bench.id, ...writeFields(bench.fields, state) }), PATIENCE);
   };
-  const element = html("section", { class: "lab", "aria-label": bench.title }, html("h2", {}, bench.title), html("p", {}, bench.about));
+  const element = html(
+    "section",
+    { class: "lab", "aria-label": bench.title },
+    html("h2", {}, bench.title),
+    html("p", {}, bench.about),
+  );
   stage.replaceChildren(element);
   element.append(bench.open(state, remember), claimList(bench.claims));
 }
@@ -43,6 +48,14 @@ function choose(bench) {
 const { bench: asked } = readState({ bench: BENCHES[0].id });
 const first = BENCHES.find((bench) => bench.id === asked) ?? BENCHES[0];
 const titles = BENCHES.map((bench) => bench.title);
-main.append(html("h1", {}, "Lab"), html("nav", { "aria-label": "Benches" }, choice("Bench", titles, first.title, (_, i) => choose(BENCHES[i]))), stage);
+main.append(
+  html("h1", {}, "Lab"),
+  html(
+    "nav",
+    { "aria-label": "Benches" },
+    choice("Bench", titles, first.title, (_, i) => choose(BENCHES[i])),
+  ),
+  stage,
+);
 show(first);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => show(shown)); // maps are painted

@@ -28,7 +28,9 @@ function waves() {
     "longest wavelength": wavelength(omegas[255]),
     "10000 · 2π": 10000 * 2 * Math.PI,
     "first and last frequency": ends(omegas),
-    "PE(p + 7) less T_7 PE(p)": largest(range(93).map((p) => largestDifference(table[p + 7], turned(table[p], 7, omegas)))),
+    "PE(p + 7) less T_7 PE(p)": largest(
+      range(93).map((p) => largestDifference(table[p + 7], turned(table[p], 7, omegas))),
+    ),
     "similarity at offsets 0, 1, 2, 5, 10, 50, 99": [0, 1, 2, 5, 10, 50, 99].map((offset) => similarities[0][offset]),
     "similarities of equal offsets differ by": largest(spread),
     "different codes of 10,000": new Set(table.map((row) => String(row.slice(0, 8)))).size, // whose beginnings differ, differ

@@ -4,7 +4,18 @@ import { circles, lineChart, short, signedMap } from "./charts.js";
 import { choice, dataTable, group, html, note, plate, slider } from "./controls.js";
 import * as field from "./fields.js";
 import { largestDifference, range } from "./mathematics.js";
-import { alibiSlopes, code, codes, frequencies, rbf, rbfRate, rotaryScore, similarity, turned, wavelength } from "./waves.js";
+import {
+  alibiSlopes,
+  code,
+  codes,
+  frequencies,
+  rbf,
+  rbfRate,
+  rotaryScore,
+  similarity,
+  turned,
+  wavelength,
+} from "./waves.js";
 
 const fields = {
   view: field.oneOf(["Heat map", "Waves", "A shift is a turn", "Similarity by offset", "Past the training length"]),
@@ -17,7 +28,9 @@ const fields = {
 };
 
 const SOME = 8; // of the rows of long tables
-const evenly = (count, most) => [...new Set(range(Math.min(most, count)).map((i) => Math.round((i * (count - 1)) / (Math.min(most, count) - 1))))];
+const evenly = (count, most) => [
+  ...new Set(range(Math.min(most, count)).map((i) => Math.round((i * (count - 1)) / (Math.min(most, count) - 1)))),
+];
 
 function heatMapView({ d, length }) {
   const matrix = codes(length, d);
@@ -26,7 +39,12 @@ function heatMapView({ d, length }) {
   return {
     label,
     drawing: signedMap({ label, matrix, xName: "number of the code", yName: "position" }),
-    table: () => dataTable(label, ["position", ...columns.map(String)], evenly(length, SOME).map((p) => [String(p), ...columns.map((i) => matrix[p][i].toFixed(6))])),
+    table: () =>
+      dataTable(
+        label,
+        ["position", ...columns.map(String)],
+        evenly(length, SOME).map((p) => [String(p), ...columns.map((i) => matrix[p][i].toFixed(6))]),
+      ),
     answer: `Blue is above zero, amber below. Columns come in pairs, a sine and a cosine of one wave: the first turns every 2π positions, the last every ${wavelength(frequencies(d).at(-1)).toFixed(2)}. A code is added to the embedding of its token.`,
   };
 }
@@ -35,12 +53,21 @@ function wavesView({ d, length }) {
   const omegas = frequencies(d);
   const chosen = evenly(d / 2, 4);
   const places = range(length + 1);
-  const series = chosen.map((i, number) => ({ name: `pair ${i}`, points: places.map((p) => [p, Math.sin(p * omegas[i])]), dash: number % 3 }));
+  const series = chosen.map((i, number) => ({
+    name: `pair ${i}`,
+    points: places.map((p) => [p, Math.sin(p * omegas[i])]),
+    dash: number % 3,
+  }));
   const label = `Sines of ${chosen.length} of ${d / 2} pairs`;
   return {
     label,
     drawing: lineChart({ label, x: { name: "position" }, y: { name: "sine", from: -1, to: 1 }, series }),
-    table: () => dataTable(label, ["pair", "frequency", "wavelength"], evenly(d / 2, 2 * SOME).map((i) => [String(i), omegas[i].toExponential(4), wavelength(omegas[i]).toFixed(2)])),
+    table: () =>
+      dataTable(
+        label,
+        ["pair", "frequency", "wavelength"],
+        evenly(d / 2, 2 * SOME).map((i) => [String(i), omegas[i].toExponential(4), wavelength(omegas[i]).toFixed(2)]),
+      ),
     answer: `Frequencies go from ${omegas[0]} to ${omegas.at(-1).toExponential(4)} in even steps of their logarithm, wavelengths from 2π to ${wavelength(omegas.at(-1)).toFixed(2)}: 10000 · 2π = ${(20000 * Math.PI).toFixed(2)} is a limit that no wave reaches.`,
   };
 }
@@ -50,17 +77,29 @@ function turnView({ d, p, k }) {
   const [from, to] = [code(p, omegas), code(p + k, omegas)];
   const residual = largestDifference(turned(from, k, omegas), to);
   const chosen = evenly(d / 2, 10);
-  const pairs = chosen.map((i) => ({ name: `pair ${i}: ${degrees(k * omegas[i])}`, from: [from[2 * i], from[2 * i + 1]], to: [to[2 * i], to[2 * i + 1]] }));
+  const pairs = chosen.map((i) => ({
+    name: `pair ${i}: ${degrees(k * omegas[i])}`,
+    from: [from[2 * i], from[2 * i + 1]],
+    to: [to[2 * i], to[2 * i + 1]],
+  }));
   const label = `PE(${p}) in blue, PE(${p + k}) in amber: each pair has turned by its own angle`;
   const cell = (number) => number.toFixed(6);
   return {
     label,
     drawing: circles({ label, pairs }),
     table: () =>
-      dataTable(`T_${k} of each pair: [[cos, sin], [-sin, cos]]`, ["pair", "angle", "cos", "sin", `PE(${p})`, `PE(${p + k})`], chosen.map((i) => [
-        String(i), degrees(k * omegas[i]), cell(Math.cos(k * omegas[i])), cell(Math.sin(k * omegas[i])),
-        `${cell(from[2 * i])} ${cell(from[2 * i + 1])}`, `${cell(to[2 * i])} ${cell(to[2 * i + 1])}`,
-      ])),
+      dataTable(
+        `T_${k} of each pair: [[cos, sin], [-sin, cos]]`,
+        ["pair", "angle", "cos", "sin", `PE(${p})`, `PE(${p + k})`],
+        chosen.map((i) => [
+          String(i),
+          degrees(k * omegas[i]),
+          cell(Math.cos(k * omegas[i])),
+          cell(Math.sin(k * omegas[i])),
+          `${cell(from[2 * i])} ${cell(from[2 * i + 1])}`,
+          `${cell(to[2 * i])} ${cell(to[2 * i + 1])}`,
+        ]),
+      ),
     answer: `PE(p + k) = T_k PE(p): the angles do not depend on p. Here the two sides differ by ${residual < 1e-12 ? "nothing but rounding" : residual.toExponential(1)} (${residual.toExponential(1)}).`,
   };
 }
@@ -82,7 +121,17 @@ function similarityView({ d, length }) {
   return {
     label,
     drawing: lineChart({ label, x: { name: "offset" }, y: { name: "similarity" }, series }),
-    table: () => dataTable(label, ["offset", "PE · PE", "of d/2", "RBF kernel"], rows.map((offset) => [String(offset), similarity(offset, omegas).toFixed(2), (similarity(offset, omegas) / omegas.length).toFixed(3), rbf(offset, rate).toFixed(3)])),
+    table: () =>
+      dataTable(
+        label,
+        ["offset", "PE · PE", "of d/2", "RBF kernel"],
+        rows.map((offset) => [
+          String(offset),
+          similarity(offset, omegas).toFixed(2),
+          (similarity(offset, omegas) / omegas.length).toFixed(3),
+          rbf(offset, rate).toFixed(3),
+        ]),
+      ),
     answer: `The same wherever the two stand. The RBF kernel exp(-λ offset²) with λ = ${rate.toFixed(4)} agrees at offset 1 and then falls at once; the sinusoids fall slowly${rise === undefined ? "" : `, and first rise again after offset ${rise}`}. They are no truncated series of that kernel.`,
   };
 }
@@ -97,7 +146,10 @@ function extrapolationView({ d, trained, head }) {
   const learned = distances.map((distance) => [distance, distance < trained ? 1 : NaN]);
   const series = [
     { name: "learned", points: learned, dash: 2 },
-    { name: "sinusoidal", points: distances.map((distance) => [distance, similarity(distance, omegas) / omegas.length]) },
+    {
+      name: "sinusoidal",
+      points: distances.map((distance) => [distance, similarity(distance, omegas) / omegas.length]),
+    },
     { name: "rotary", points: distances.map((distance) => [distance, rotaryScore(query, distance, 64) / 64]), dash: 1 },
     { name: "ALiBi", points: distances.map((distance) => [distance, Math.exp(-slope * distance)]) },
   ];
@@ -112,8 +164,19 @@ function extrapolationView({ d, trained, head }) {
   };
   return {
     label,
-    drawing: lineChart({ label, x: { name: "distance" }, y: { name: "worth, of that at no distance" }, series, marks: [[trained, "trained so far"]] }),
-    table: () => dataTable(label, ["distance", ...Object.keys(at)], some.map((distance) => [String(distance), ...Object.values(at).map((of) => of(distance))])),
+    drawing: lineChart({
+      label,
+      x: { name: "distance" },
+      y: { name: "worth, of that at no distance" },
+      series,
+      marks: [[trained, "trained so far"]],
+    }),
+    table: () =>
+      dataTable(
+        label,
+        ["distance", ...Object.keys(at)],
+        some.map((distance) => [String(distance), ...Object.values(at).map((of) => of(distance))]),
+      ),
     answer: `Learned positions end with their table: past it a model refuses. Sinusoids and rotary turns are defined everywhere, but ${omegas.filter(unturned).length} of ${omegas.length} sinusoids and ${frequencies(64).filter(unturned).length} of 32 rotary pairs have not turned once in ${trained} positions: past them a model meets angles it never saw. ALiBi's factor exp(-${short(slope)} · distance) of head ${head} only goes on falling.`,
   };
 }
@@ -125,7 +188,14 @@ const VIEWS = {
   "Similarity by offset": { make: similarityView, uses: ["d", "length"] },
   "Past the training length": { make: extrapolationView, uses: ["d", "trained", "head"] },
 };
-const LABELS = { d: "d", length: "positions", p: "position p", k: "shift k", trained: "trained length", head: "ALiBi's head, of 8" };
+const LABELS = {
+  d: "d",
+  length: "positions",
+  p: "position p",
+  k: "shift k",
+  trained: "trained length",
+  head: "ALiBi's head, of 8",
+};
 
 function open(state, remember) {
   const answer = html("p", { class: "answer", "aria-live": "polite" });
@@ -135,7 +205,8 @@ function open(state, remember) {
     const { label, drawing, table, answer: text } = VIEWS[state.view].make(state);
     picture.show(label, drawing, table);
     answer.textContent = text;
-    for (const [name, control] of Object.entries(sliders)) control.element.hidden = !VIEWS[state.view].uses.includes(name);
+    for (const [name, control] of Object.entries(sliders))
+      control.element.hidden = !VIEWS[state.view].uses.includes(name);
   }
 
   const set = (name) => (value) => {
@@ -143,7 +214,9 @@ function open(state, remember) {
     remember();
     draw();
   };
-  const sliders = Object.fromEntries(Object.entries(LABELS).map(([name, label]) => [name, slider(label, state[name], fields[name], set(name))]));
+  const sliders = Object.fromEntries(
+    Object.entries(LABELS).map(([name, label]) => [name, slider(label, state[name], fields[name], set(name))]),
+  );
   const views = choice("View", fields.view.options, state.view, set("view"));
   draw();
   const controls = html(
@@ -152,13 +225,19 @@ function open(state, remember) {
     group("Codes", ...Object.values(sliders).map(({ element }) => element)),
     note("PE(p, 2i) = sin(p / 10000^(2i/d)), PE(p, 2i + 1) = cos(p / 10000^(2i/d)), i from 0."),
   );
-  return html("div", { class: "lab" }, views, html("div", { class: "work" }, controls, html("div", {}, answer, picture.element)));
+  return html(
+    "div",
+    { class: "lab" },
+    views,
+    html("div", { class: "work" }, controls, html("div", {}, answer, picture.element)),
+  );
 }
 
 export const positions = {
   id: "positions",
   title: "Positions",
-  about: "Attention knows no order: a code of the position is added to each token, or turns its queries and keys, or lowers scores by distance.",
+  about:
+    "Attention knows no order: a code of the position is added to each token, or turns its queries and keys, or lowers scores by distance.",
   claims: ["N-23", "N-24", "N-25", "N-26", "N-27"],
   fields,
   open,

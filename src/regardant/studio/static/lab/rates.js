@@ -30,22 +30,53 @@ function open(state, remember) {
   function draw() {
     const kinds = state.shown === "all" ? NAMES : [state.shown];
     const even = range(POINTS).map((i) => 1 + (i * (state.updates - 1)) / (POINTS - 1));
-    const updates = [...new Set([...(state.logarithmic ? spaced(1, state.updates, POINTS) : even), Math.min(state.warmup, state.updates)])].sort((a, b) => a - b);
-    const series = kinds.map((kind) => ({ name: kind, points: updates.map((update) => [update, of(kind, update)]), hue: NAMES.indexOf(kind), dash: NAMES.indexOf(kind) % 3 }));
+    const updates = [
+      ...new Set([
+        ...(state.logarithmic ? spaced(1, state.updates, POINTS) : even),
+        Math.min(state.warmup, state.updates),
+      ]),
+    ].sort((a, b) => a - b);
+    const series = kinds.map((kind) => ({
+      name: kind,
+      points: updates.map((update) => [update, of(kind, update)]),
+      hue: NAMES.indexOf(kind),
+      dash: NAMES.indexOf(kind) % 3,
+    }));
     const label = "Learning rate by update";
-    const marks = [[state.warmup, "warm-up ends"], [state.at, "update"]];
-    const axes = { x: { name: "update", log: state.logarithmic }, y: { name: "learning rate", log: state.logarithmic, ...(state.logarithmic ? {} : { from: 0 }) } };
-    const some = [1, 100, 1000, state.warmup, 2 * state.warmup, 4 * state.warmup, state.updates].filter((update) => update <= state.updates);
-    const rows = [...new Set(some)].sort((a, b) => a - b).map((update) => [update.toLocaleString("en"), ...kinds.map((kind) => of(kind, update).toExponential(6))]);
+    const marks = [
+      [state.warmup, "warm-up ends"],
+      [state.at, "update"],
+    ];
+    const axes = {
+      x: { name: "update", log: state.logarithmic },
+      y: { name: "learning rate", log: state.logarithmic, ...(state.logarithmic ? {} : { from: 0 }) },
+    };
+    const some = [1, 100, 1000, state.warmup, 2 * state.warmup, 4 * state.warmup, state.updates].filter(
+      (update) => update <= state.updates,
+    );
+    const rows = [...new Set(some)]
+      .sort((a, b) => a - b)
+      .map((update) => [update.toLocaleString("en"), ...kinds.map((kind) => of(kind, update).toExponential(6))]);
     curve.show(label, lineChart({ label, ...axes, series, marks }), () => dataTable(label, ["update", ...kinds], rows));
-    numbers.replaceChildren(dataTable(`Learning rate of update ${state.at.toLocaleString("en")}`, ["schedule", "rate", "highest", "of update"], kinds.map((kind) => highest(kind, updates))));
+    numbers.replaceChildren(
+      dataTable(
+        `Learning rate of update ${state.at.toLocaleString("en")}`,
+        ["schedule", "rate", "highest", "of update"],
+        kinds.map((kind) => highest(kind, updates)),
+      ),
+    );
     const peak = rate("noam", state.warmup, 0, state);
     answer.textContent = `Noam is highest at update ${state.warmup.toLocaleString("en")}: factor / √(d_model · warm-up) = ${peak.toExponential(6)}. Updates count from 1: at 0 the formula divides by zero.`;
   }
 
   function highest(kind, updates) {
     const most = largest(updates.map((update) => of(kind, update)));
-    return [kind, of(kind, state.at).toExponential(6), most.toExponential(6), short(Math.round(updates.find((update) => of(kind, update) === most)))];
+    return [
+      kind,
+      of(kind, state.at).toExponential(6),
+      most.toExponential(6),
+      short(Math.round(updates.find((update) => of(kind, update) === most))),
+    ];
   }
 
   const set = (name) => (value) => {
@@ -71,7 +102,8 @@ function open(state, remember) {
 export const rates = {
   id: "rates",
   title: "Learning rate",
-  about: "Early gradients are large and Adam's averages are still empty: the rate rises first. Then it falls, by the root of the updates or to an end.",
+  about:
+    "Early gradients are large and Adam's averages are still empty: the rate rises first. Then it falls, by the root of the updates or to an end.",
   claims: ["N-39"],
   fields,
   open,

@@ -8,7 +8,13 @@ import { ownLines } from "./own_lines.js";
 import { students } from "./students.js";
 import * as field from "./fields.js";
 
-const VIEWS = { Library: library, Students: students, "Your own lines": ownLines, Movies: movies, Dictionary: dictionary };
+const VIEWS = {
+  Library: library,
+  Students: students,
+  "Your own lines": ownLines,
+  Movies: movies,
+  Dictionary: dictionary,
+};
 const ofViews = Object.assign({}, ...Object.values(VIEWS).map((view) => view.fields));
 
 function open(state, remember) {

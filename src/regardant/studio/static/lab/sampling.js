@@ -1,6 +1,17 @@
 // Why scores are divided by sqrt(d): what random vectors say. Long samples let the page breathe between parts.
 
-import { bestOf, dot, entropy, excessKurtosis, jacobianNorm, largest, mean, range, softmax, variance } from "./mathematics.js";
+import {
+  bestOf,
+  dot,
+  entropy,
+  excessKurtosis,
+  jacobianNorm,
+  largest,
+  mean,
+  range,
+  softmax,
+  variance,
+} from "./mathematics.js";
 
 const PATIENCE = 40; // milliseconds of sampling before the page may draw
 

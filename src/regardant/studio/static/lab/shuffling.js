@@ -10,10 +10,12 @@ const SIZE = 4; // numbers of a vector
 const MOST = 8;
 const MOVED = ["keys with values", "values alone", "keys alone", "words of self-attention"];
 const EXPLAINED = {
-  [MOVED[0]]: "A sum has no order: each value still comes with its key, so every output stays. The columns of the weights move.",
+  [MOVED[0]]:
+    "A sum has no order: each value still comes with its key, so every output stays. The columns of the weights move.",
   [MOVED[1]]: "Each weight now takes another's value: the weights stay, the outputs do not.",
   [MOVED[2]]: "Each value is now found by another's key: weights and outputs change.",
-  [MOVED[3]]: "Queries, keys and values come of the same words: the outputs move as the words do. Self-attention is equivariant, not invariant.",
+  [MOVED[3]]:
+    "Queries, keys and values come of the same words: the outputs move as the words do. Self-attention is equivariant, not invariant.",
 };
 const SAME = 1e-12;
 
@@ -95,7 +97,10 @@ function open(state, remember) {
   const controls = html(
     "div",
     {},
-    group("What is shuffled", choice("What is shuffled", MOVED, state.moved, (moved) => set({ moved }))),
+    group(
+      "What is shuffled",
+      choice("What is shuffled", MOVED, state.moved, (moved) => set({ moved })),
+    ),
     group(
       "Order",
       places,
@@ -123,14 +128,21 @@ function drawWeights(plate, label, target, source, weights) {
 
 function outputs(queries, queriesAfter, { before, after }) {
   const write = (row) => row.map((number) => number.toFixed(4)).join("  ");
-  const rows = queries.map((name, i) => [`${i + 1}`, name, write(before.outputs[i]), queriesAfter[i], write(after.outputs[i])]);
+  const rows = queries.map((name, i) => [
+    `${i + 1}`,
+    name,
+    write(before.outputs[i]),
+    queriesAfter[i],
+    write(after.outputs[i]),
+  ]);
   return dataTable("Outputs", ["row", "query", "before", "query", "after"], rows);
 }
 
 function told(state, { before, after, itself }, order) {
   const same = largestDifference(after.outputs, before.outputs);
   const moved = itself ? largestDifference(after.outputs, permuted(before.outputs, order)) : null;
-  const size = (number) => (number === 0 ? "nothing" : number < SAME ? `nothing but rounding (${number.toExponential(0)})` : number.toFixed(4));
+  const size = (number) =>
+    number === 0 ? "nothing" : number < SAME ? `nothing but rounding (${number.toExponential(0)})` : number.toFixed(4);
   const shifted = moved === null ? "" : ` Less the outputs moved likewise: ${size(moved)}.`;
   return [`Outputs after less outputs before, at most: ${size(same)}.${shifted} ${EXPLAINED[state.moved]}`];
 }
@@ -138,7 +150,8 @@ function told(state, { before, after, itself }, order) {
 export const shuffling = {
   id: "shuffle",
   title: "Shuffled keys and values",
-  about: "What does an order mean to attention? Shuffle keys and values together, or one of them alone, and see which outputs move.",
+  about:
+    "What does an order mean to attention? Shuffle keys and values together, or one of them alone, and see which outputs move.",
   claims: ["N-21"],
   fields,
   open,

@@ -1,7 +1,7 @@
 // Retrieval told three ways: similarities as they are, one best answer, and attention's mixture. Shared by all analogies.
 
 import { barChart } from "./charts.js";
-import { dataTable, html, plate } from "./controls.js";
+import { dataTable, html, numberTable, plate } from "./controls.js";
 import { bestOf, entropy, softmax, sum } from "./mathematics.js";
 
 // items: [{name, key, value}]. Returns the element and `draw(items, similarities, temperature)`.
@@ -15,14 +15,28 @@ export function softRetrieval(label) {
     const total = sum(similarities);
     const best = bestOf(weights);
     const rows = items.map(({ name, key, value }, i) => [
-      name, key, value, similarities[i].toFixed(4), total ? (similarities[i] / total).toFixed(4) : "", i === best ? "✓" : "", weights[i].toFixed(4),
+      name,
+      key,
+      value,
+      similarities[i].toFixed(4),
+      total ? (similarities[i] / total).toFixed(4) : "",
+      i === best ? "✓" : "",
+      weights[i].toFixed(4),
     ]);
-    const head = ["", "key: what is matched", "value: what is returned", "similarity", "over their sum", "hard", "attention"];
+    const head = [
+      "",
+      "key: what is matched",
+      "value: what is returned",
+      "similarity",
+      "over their sum",
+      "hard",
+      "attention",
+    ];
     const caption = `Similarities sum to ${total.toFixed(2)}${Math.abs(total - 1) < 1e-9 ? "" : ": they are no weights"}; attention's weights sum to 1.`;
     numbers.replaceChildren(dataTable(caption, head, rows, "wrapped"));
     const bars = items.map(({ name }, i) => [name, similarities[i], weights[i]]);
     picture.show(label, barChart({ label, rows: bars, series: ["similarity", "weight"], most: 1 }), () =>
-      dataTable(label, ["", "similarity", "weight"], bars.map(([name, ...two]) => [name, ...two.map((number) => number.toFixed(4))])),
+      numberTable(label, ["", "similarity", "weight"], bars),
     );
     answer.textContent = told(items, weights, best);
     return weights;

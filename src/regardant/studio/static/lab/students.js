@@ -59,7 +59,11 @@ function open(state, remember) {
     const isOwn = state.studentsBy === SOURCES[1];
     [sliders.hidden, own.hidden] = [isOwn, !isOwn];
     if (!known.length) return;
-    const items = known.map(({ name, field: of, gpa, research, skills }) => ({ name, key: `${name}, ${of}, ${gpa}`, value: `Research: ${research}, Skills: ${skills}` }));
+    const items = known.map(({ name, field: of, gpa, research, skills }) => ({
+      name,
+      key: `${name}, ${of}, ${gpa}`,
+      value: `Research: ${research}, Skills: ${skills}`,
+    }));
     const found = isOwn ? known.map((student) => similarity(student, state)) : state.students[0];
     shown.draw(items, found, state.studentTemperature);
   }
@@ -70,14 +74,24 @@ function open(state, remember) {
     draw();
   }
 
-  ask("/api/lab/students").then(({ students }) => {
-    known = students;
-    const change = (i) => (number) => set({ students: [state.students[0].with(i, number)] });
-    sliders.append(group("Similarity of each key", ...known.map(({ name }, i) => slider(name, state.students[0][i], fields.students, change(i)).element)));
-    draw();
-  }, (error) => shown.element.append(note(error.message)));
+  ask("/api/lab/students").then(
+    ({ students }) => {
+      known = students;
+      const change = (i) => (number) => set({ students: [state.students[0].with(i, number)] });
+      sliders.append(
+        group(
+          "Similarity of each key",
+          ...known.map(({ name }, i) => slider(name, state.students[0][i], fields.students, change(i)).element),
+        ),
+      );
+      draw();
+    },
+    (error) => shown.element.append(note(error.message)),
+  );
   const source = choice("Similarities", SOURCES, state.studentsBy, (studentsBy) => set({ studentsBy }));
-  const temperature = slider("temperature", state.studentTemperature, fields.studentTemperature, (studentTemperature) => set({ studentTemperature }));
+  const temperature = slider("temperature", state.studentTemperature, fields.studentTemperature, (studentTemperature) =>
+    set({ studentTemperature }),
+  );
   draw();
   const controls = html("div", {}, sqlPart(state, remember), source, sliders, own, temperature.element);
   return html("div", { class: "work" }, controls, shown.element);

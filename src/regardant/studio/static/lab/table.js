@@ -20,7 +20,9 @@ export function asymmetries(weights) {
   const log = weights.map((row) => row.map(Math.log));
   const off = (i, j) => log[i][j] - log[j][i];
   const words = range(weights.length);
-  return words.flatMap((i) => words.flatMap((j) => words.map((k) => ({ of: [i, j, k], by: off(i, j) + off(j, k) + off(k, i) }))));
+  return words.flatMap((i) =>
+    words.flatMap((j) => words.map((k) => ({ of: [i, j, k], by: off(i, j) + off(j, k) + off(k, i) }))),
+  );
 }
 
 export const asymmetry = (weights) => largest(asymmetries(weights).map(({ by }) => Math.abs(by)));
@@ -30,6 +32,9 @@ export function apart(weights, one, other) {
   const columns = weights.map((row) => row[one]);
   return Math.max(
     largestDifference(weights[one], weights[other]),
-    largestDifference(columns, weights.map((row) => row[other])),
+    largestDifference(
+      columns,
+      weights.map((row) => row[other]),
+    ),
   );
 }

@@ -43,7 +43,12 @@ function open(state, remember) {
   let lecture = new Map();
 
   function draw() {
-    const found = steps(state.query[0], { keys: state.keys, values: state.values, divisor: divisorOf(state), top: state.top });
+    const found = steps(state.query[0], {
+      keys: state.keys,
+      values: state.values,
+      divisor: divisorOf(state),
+      top: state.top,
+    });
     numbers.replaceChildren(table(state, found, lecture));
     answer.textContent = told(state, found);
     drawWeights(weights, found);
@@ -58,8 +63,12 @@ function open(state, remember) {
   }
 
   function fill() {
-    const change = (name, i, j) => (number) => set({ [name]: state[name].map((line, at) => (at === i ? line.with(j, number) : line)) });
-    const four = (name, i, of) => FEATURES.map((feature, j) => slider(`${of}${feature}`, state[name][i][j], fields[name], change(name, i, j)).element);
+    const change = (name, i, j) => (number) =>
+      set({ [name]: state[name].map((line, at) => (at === i ? line.with(j, number) : line)) });
+    const four = (name, i, of) =>
+      FEATURES.map(
+        (feature, j) => slider(`${of}${feature}`, state[name][i][j], fields[name], change(name, i, j)).element,
+      );
     const at = NAMES.indexOf(state.word);
     sliders.query.replaceChildren(...four("query", 0, ""));
     sliders.word.replaceChildren(...four("keys", at, "key: "), ...four("values", at, "value: "));
@@ -72,7 +81,12 @@ function open(state, remember) {
       fill();
     }),
   );
-  const settings = Object.fromEntries(["temperature", "d_k", "top"].map((name) => [name, slider(LABELS[name], state[name], fields[name], (number) => set({ [name]: number }))]));
+  const settings = Object.fromEntries(
+    ["temperature", "d_k", "top"].map((name) => [
+      name,
+      slider(LABELS[name], state[name], fields[name], (number) => set({ [name]: number })),
+    ]),
+  );
   const scaling = toggle("divide scores by √d_k", state.scaled, (scaled) => set({ scaled }));
   const place = () => {
     for (const [name, control] of Object.entries(settings)) control.set(state[name]);
@@ -85,10 +99,13 @@ function open(state, remember) {
 
   fill();
   draw();
-  claims().then((known) => {
-    lecture = known;
-    draw();
-  }, () => {}); // said already by the list of claims
+  claims().then(
+    (known) => {
+      lecture = known;
+      draw();
+    },
+    () => {},
+  ); // said already by the list of claims
   const controls = html(
     "div",
     {},
@@ -97,14 +114,20 @@ function open(state, remember) {
     group("From scores to weights", scaling, ...Object.values(settings).map(({ element }) => element)),
     group("Key and value of a word", words, sliders.word),
   );
-  return html("div", { class: "work" }, controls, html("div", {}, answer, numbers, weights.element, output.element, curve.element));
+  return html(
+    "div",
+    { class: "work" },
+    controls,
+    html("div", {}, answer, numbers, weights.element, output.element, curve.element),
+  );
 }
 
 const LABELS = { temperature: "temperature", d_k: "d_k", top: "top-k" };
 
 function told(state, { weights, output }) {
   const divisor = divisorOf(state);
-  const how = divisor === 0 ? "At temperature 0 this is a hard lookup" : `Scores are divided by ${Number(divisor.toFixed(4))}`;
+  const how =
+    divisor === 0 ? "At temperature 0 this is a hard lookup" : `Scores are divided by ${Number(divisor.toFixed(4))}`;
   const kept = weights.filter((weight) => weight > 0).length;
   const ties = kept > state.top ? `, and ${kept} keys are kept of which some tie` : "";
   const order = bySize(output).split(" ").join(", ");
@@ -132,7 +155,10 @@ function table(state, found, known) {
     ["weight", found.weights, 6],
     ...(weights ? [["lecture", weights]] : []),
   ];
-  const rows = NAMES.map((name, i) => [name, ...columns.map(([, numbers, digits]) => (digits === undefined ? numbers[i] : numbers[i].toFixed(digits)))]);
+  const rows = NAMES.map((name, i) => [
+    name,
+    ...columns.map(([, numbers, digits]) => (digits === undefined ? numbers[i] : numbers[i].toFixed(digits))),
+  ]);
   const total = columns.map(([name, numbers]) => (name === "exp" || name === "weight" ? sum(numbers).toFixed(6) : ""));
   const caption = `From the query to weights. Their entropy is ${entropy(found.weights).toFixed(6)}; of six alike ${Math.log(6).toFixed(6)}.`;
   return dataTable(caption, ["word", ...columns.map(([name]) => name)], [...rows, ["sum", ...total]]);
@@ -141,7 +167,13 @@ function table(state, found, known) {
 function drawWeights(plate, { weights }) {
   const rows = NAMES.map((name, i) => [name, weights[i]]);
   const label = "Weights of the words";
-  plate.show(label, barChart({ label, rows, series: ["weight"], most: 0.5 }), () => dataTable(label, ["word", "weight"], rows.map(([name, weight]) => [name, weight.toFixed(6)])));
+  plate.show(label, barChart({ label, rows, series: ["weight"], most: 0.5 }), () =>
+    dataTable(
+      label,
+      ["word", "weight"],
+      rows.map(([name, weight]) => [name, weight.toFixed(6)]),
+    ),
+  );
 }
 
 function drawOutput(plate, state, { output }, known) {
@@ -150,21 +182,42 @@ function drawOutput(plate, state, { output }, known) {
   const series = ["true", ...(said ? ["as the lecture prints it"] : [])];
   const label = "Output: the values, mixed by the weights";
   plate.show(label, barChart({ label, rows, series, most: 1 }), () =>
-    dataTable(label, ["feature", ...series], rows.map(([name, truth]) => [name, truth.toFixed(6), ...(said ? [said[FEATURES.indexOf(name)]] : [])])),
+    dataTable(
+      label,
+      ["feature", ...series],
+      rows.map(([name, truth]) => [name, truth.toFixed(6), ...(said ? [said[FEATURES.indexOf(name)]] : [])]),
+    ),
   );
 }
 
 // The output by what scores are divided by: where it becomes what the lectures say of it.
 function drawTemperatures(plate, state) {
   const at = spaced(0.05, 10, 80);
-  const of = (divisor) => steps(state.query[0], { keys: state.keys, values: state.values, divisor, top: state.top }).output;
+  const of = (divisor) =>
+    steps(state.query[0], { keys: state.keys, values: state.values, divisor, top: state.top }).output;
   const outputs = at.map(of);
-  const series = FEATURES.map((name, i) => ({ name, points: at.map((divisor, j) => [divisor, outputs[j][i]]), dash: i % 3 }));
+  const series = FEATURES.map((name, i) => ({
+    name,
+    points: at.map((divisor, j) => [divisor, outputs[j][i]]),
+    dash: i % 3,
+  }));
   const label = "Output by what scores are divided by";
   const marks = [[divisorOf(state), "now"]];
-  const drawing = lineChart({ label, x: { name: "scores are divided by", log: true }, y: { name: "output" }, series, marks });
+  const drawing = lineChart({
+    label,
+    x: { name: "scores are divided by", log: true },
+    y: { name: "output" },
+    series,
+    marks,
+  });
   const some = range(9).map((i) => i * 10 - (i > 7 ? 1 : 0));
-  plate.show(label, drawing, () => dataTable(label, ["divided by", ...FEATURES], some.map((i) => [at[i].toFixed(3), ...outputs[i].map((number) => number.toFixed(4))])));
+  plate.show(label, drawing, () =>
+    dataTable(
+      label,
+      ["divided by", ...FEATURES],
+      some.map((i) => [at[i].toFixed(3), ...outputs[i].map((number) => number.toFixed(4))]),
+    ),
+  );
 }
 
 export const worked = {

@@ -59,6 +59,7 @@ def test_letters_forgive_a_slip_that_words_do_not():
 def test_words_are_counted_in_small_letters_and_stretches_with_their_ends():
     assert words("The cat, the CAT!") == {"the": 2, "cat": 2}
     assert sum(letters("at").values()) == 3 + 2 + 1  # ^a at t$, ^at at$, ^at$
+    assert (letters("at") & letters("cats")).total() == 1  # at, and neither of its ends
 
 
 def test_sql_selects_what_the_lecture_says(client):

@@ -5,8 +5,8 @@ BIN := .venv/bin
 PEERS := benchmarks/.peers
 
 .PHONY: setup demo test test-slow test-browser check experiments ladder clean
-.PHONY: bench bench-attention bench-training bench-decoding bench-memory bench-processes bench-profile bench-startup
-.PHONY: bench-smoke
+.PHONY: bench bench-attention bench-training bench-decoding bench-memory bench-processes bench-profile
+.PHONY: bench-startup bench-smoke
 
 setup: .venv/ready
 

@@ -57,7 +57,8 @@ def _last_output(name: str, x: Tensor) -> Tensor:
             causal=False,
         )
         encoder, view = Encoder(config, positions).double(), View(causal=True)
-        stream = open_stream(config.residual, x + positions.embed(torch.arange(LENGTH)), training=True)
+        placed = x + positions.embed(torch.arange(LENGTH))
+        stream = open_stream(config.residual, placed, training=True, checkpointing=False)
         for layer in encoder.layers:
             layer(stream, view)
         said: Tensor = encoder.final_norm(stream.close())

@@ -327,7 +327,11 @@ def cut(path: Path, share: float = 0.5) -> None:
         ("run.yaml", Path.unlink, ["run is no run, or half written (no run.yaml)"]),
         ("run.yaml", cut, ["run.yaml"]),
         ("run.yaml", lambda path: path.write_bytes(b""), ["run.yaml", "must be a mapping"]),
-        ("run.yaml", lambda path: path.write_text("config: 3\nasked: {}\n"), ["run/run.yaml is damaged"]),
+        (
+            "run.yaml",
+            lambda path: path.write_text("config: 3\nasked: {}\n"),
+            ["run/run.yaml: 2 problems", "data", "missing"],
+        ),
         ("model.safetensors", Path.unlink, ["run has no model.safetensors", "train"]),
         ("model.safetensors", cut, ["model.safetensors is no whole safetensors file"]),
         ("model.safetensors", lambda path: path.write_bytes(b""), ["model.safetensors is no whole safetensors file"]),

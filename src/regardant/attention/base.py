@@ -95,12 +95,12 @@ class View:
         """The queries that may see nothing at all, or None if there are none. They mix to zeros."""
         return self._once(("blind", q.shape[-2], k.shape[-2]), lambda: self._blind(q, k))
 
-    def _once(self, name: Hashable, make: Callable[[], Tensor | None]) -> Tensor | None:
+    def _once(self, name: Hashable, make: Callable[[], Any]) -> Any:
         # All layers of a stack share a view: its masks are made once a forward pass.
         if name in self._made:
             return self._made[name]
         made = make()
-        if not (self.recomputed and made is not None and made.requires_grad):
+        if not (self.recomputed and isinstance(made, Tensor) and made.requires_grad):
             self._made[name] = made
         return made
 

@@ -25,6 +25,7 @@ VERBS = (
     "translate",
     "generate",
     "inspect",
+    "measure",
     "studio",
     "export",
     "doctor",

@@ -18,7 +18,7 @@ from regardant.layers.feed_forward import build_feed_forward
 from regardant.layers.mixers import Mixer, build_mixer
 from regardant.layers.multi_head import CrossAttention, ProjectedMemory
 from regardant.layers.remembered import Remembered
-from regardant.layers.residual import Stream, open_stream
+from regardant.layers.residual import Stream
 from regardant.models.base import Vectors
 from regardant.models.config import EncoderDecoderConfig
 from regardant.models.encoder import build_residual, last_norm, open_stack

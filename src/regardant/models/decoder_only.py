@@ -21,7 +21,7 @@ from regardant.layers.mixers import MixerConfig, build_mixer
 from regardant.layers.residual import Stream
 from regardant.models.base import CausalModel, CausalModelConfig
 from regardant.models.decoder import LayerState, StackState, begin
-from regardant.models.encoder import build_residual, last_norm
+from regardant.models.encoder import build_residual, last_norm, open_stack
 from regardant.models.heads import Loss, NextToken
 from regardant.models.representations.tokens import TokenEmbedding
 from regardant.models.transformer import TransformerConfig

@@ -15,6 +15,7 @@ from torch import nn
 from regardant.attention import KERNELS, ScaledDotProduct
 from regardant.errors import ConfigError
 from regardant.training.config import Kernel, Precision, TrainingConfig
+from regardant.training.devices import multiplies_bfloat16
 
 SIMPLEST_PRECISION_FIRST: tuple[Precision, ...] = ("float32", "bfloat16")
 SIMPLEST_KERNEL_FIRST: tuple[Kernel, ...] = ("matmul", "sdpa")
@@ -77,9 +78,10 @@ def decide(
 ) -> Decisions:
     """Time a training step in every allowed precision with every kernel; the fastest wins, a near tie the simplest.
 
-    `train_step` runs forward and backward and leaves no gradients behind.
+    `train_step` runs forward and backward and leaves no gradients behind. Raises ConfigError for a precision that the
+    model does not run in here.
     """
-    precisions = SIMPLEST_PRECISION_FIRST if config.precision == "auto" else (config.precision,)
+    precisions = _precisions(model, config, device)
     kernels = SIMPLEST_KERNEL_FIRST if config.attention_kernel == "auto" else (config.attention_kernel,)
     threads = torch.get_num_threads()
     if device.type == "cuda":  # flash attention and bfloat16 are what such a machine is built for
@@ -95,6 +97,15 @@ def decide(
     fastest = min(seconds.values())
     best = next(pair for pair, value in seconds.items() if value <= NEAR_TIE * fastest)
     return Decisions(*best, threads, seconds={"/".join(pair): round(value, 4) for pair, value in seconds.items()})
+
+
+def _precisions(model: nn.Module, config: TrainingConfig, device: torch.device) -> tuple[Precision, ...]:
+    narrow = multiplies_bfloat16(device)
+    if config.precision == "auto":  # what has to be converted is not even worth its timing
+        return SIMPLEST_PRECISION_FIRST if narrow else ("float32",)
+    if config.precision == "bfloat16" and not narrow and any(isinstance(part, nn.LSTM) for part in model.modules()):
+        raise ConfigError("training.precision: this CPU has no LSTM in bfloat16: leave it out, or take float32")
+    return (config.precision,)
 
 
 def divide(

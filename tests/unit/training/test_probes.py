@@ -1,18 +1,40 @@
 import json
-import time
 
 import pytest
 import torch
+from torch import nn
 
 from regardant.attention import KERNELS, ScaledDotProduct
 from regardant.errors import ConfigError
 from regardant.models.config import EncoderDecoderConfig
 from regardant.models.encoder_decoder import EncoderDecoder
+from regardant.training import probes
 from regardant.training.config import TrainingConfig
 from regardant.training.probes import SIMPLEST_KERNEL_FIRST, Decisions, decide, divide, use_kernel
 
 CPU = torch.device("cpu")
 ALL = {f"{precision}/{kernel}" for precision in ("float32", "bfloat16") for kernel in SIMPLEST_KERNEL_FIRST}
+
+
+class Clock:
+    """Stands where time is read, so that no other load of the machine decides a test."""
+
+    now = 0.0
+
+    def perf_counter(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+
+CLOCK = Clock()
+
+
+@pytest.fixture(autouse=True)
+def a_machine_that_multiplies_bfloat16(monkeypatch):
+    monkeypatch.setattr(probes, "time", CLOCK)
+    monkeypatch.setattr(probes, "multiplies_bfloat16", lambda device: True)
 
 
 @pytest.fixture
@@ -41,7 +63,7 @@ def asking(**fields):
 
 def decide_where_one_is_fast(model, fast, **asked):
     """Every candidate but `fast` takes ten milliseconds."""
-    return decide(model, lambda: time.sleep(0 if running(model) == fast else 0.01), asking(**asked), CPU)
+    return decide(model, lambda: CLOCK.sleep(0 if running(model) == fast else 0.01), asking(**asked), CPU)
 
 
 @pytest.mark.parametrize("fast", sorted(ALL))
@@ -52,9 +74,22 @@ def test_the_fastest_precision_and_kernel_are_taken(model, fast):
     assert min(decided.seconds, key=decided.seconds.get) == fast
 
 
+def test_what_would_have_to_be_converted_is_not_tried(model, monkeypatch):
+    monkeypatch.setattr(probes, "multiplies_bfloat16", lambda device: False)
+    decided = decide_where_one_is_fast(model, "float32/sdpa")
+    assert decided.precision == "float32"
+    assert decided.seconds.keys() == {"float32/matmul", "float32/sdpa"}
+
+
+def test_an_lstm_in_bfloat16_is_refused_where_there_is_none(monkeypatch):
+    monkeypatch.setattr(probes, "multiplies_bfloat16", lambda device: False)
+    with pytest.raises(ConfigError, match=r"^training\.precision: this CPU has no LSTM in bfloat16: leave it out"):
+        decide(nn.LSTM(2, 2), lambda: None, asking(precision="bfloat16"), CPU)
+
+
 def test_a_near_tie_goes_to_the_simplest_so_that_two_runs_decide_alike(model):
     asked = asking(precision="float32")
-    decided = decide(model, lambda: time.sleep(0.02 if running(model).endswith("sdpa") else 0.021), asked, CPU)
+    decided = decide(model, lambda: CLOCK.sleep(0.02 if running(model).endswith("sdpa") else 0.021), asked, CPU)
     assert decided.kernel == "matmul"
 
 
@@ -87,7 +122,7 @@ def divide_where_a_part_takes(seconds, *, threads=2, device=CPU, **asked):
 
     def train_step(parts):
         assert torch.get_num_threads() == max(1, before // parts)
-        time.sleep(0.02 if parts == 1 else seconds)
+        CLOCK.sleep(0.02 if parts == 1 else seconds)
 
     before = torch.get_num_threads()
     decided = divide(Decisions("float32", "matmul", threads), train_step, TrainingConfig(**asked), 100, device)

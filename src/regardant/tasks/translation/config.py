@@ -83,8 +83,11 @@ class TranslationConfig(TaskConfig):
                 "alignment_guidance needs alignments of the training text: set data.links to a file of them, or of the "
                 "embedded grammar to gold"
             )
-        if getattr(self.model, "residual", None) == "reversible":
-            raise ValueError("alignment_guidance looks at weights that reversible residuals forget: choose one")
+        if getattr(self.model, "recomputes", False):
+            raise ValueError(
+                "alignment_guidance looks at weights that reversible residuals and activation_checkpointing forget: "
+                "choose one"
+            )
         return self
 
     def prepare(self, run: Path, say: Say) -> Prepared:

@@ -73,7 +73,7 @@ class Inspection:
         for place in self.records:
             site, _, quantity = place.rpartition(".")
             if quantity == "weights":
-                found.setdefault(re.sub(r"(\.layers)?\.\d+", "", site), []).append(site)
+                found.setdefault(kind_of(site), []).append(site)
         return found
 
     @cached_property

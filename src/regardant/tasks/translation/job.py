@@ -15,6 +15,7 @@ from regardant.models import Model
 from regardant.models.heads import Loss
 from regardant.tasks.translation.config import TranslationConfig
 from regardant.tasks.translation.corpus import Batches, Corpus
+from regardant.tasks.translation.guidance import Guidance
 from regardant.tasks.translation.observation import PROBED, SAMPLES, entropy_of_heads
 
 DECODING_COST = 3.0
@@ -37,6 +38,9 @@ class TranslationJob:
         validation_tokens = min(VALIDATION_TOKENS, 2 * batch_tokens)
         self.validation = Batches(corpus.validation, batch_tokens=validation_tokens, max_length=max_length, seed=seed)
         self.validate_every = config.training.validate_every or self._interval()
+        self.guidance: Guidance | None = None
+        if config.alignment_guidance is not None:
+            self.guidance = Guidance(config.alignment_guidance, corpus, model)
         self.samples: list[dict[str, str]] = []
 
     @property
@@ -63,9 +67,10 @@ class TranslationJob:
 
     def loss(self, model: nn.Module, batch: PairBatch, device: torch.device) -> Loss:
         batch = batch.to(device)
+        training = self.config.training
 
         def run() -> Loss:
-            loss: Loss = model(batch.source, batch.target, self.config.training.label_smoothing)
+            loss: Loss = model(batch.source, batch.target, training.label_smoothing, training.z_loss)
             return loss
 
         return run() if self.guidance is None else self.guidance.loss(batch, run)

@@ -4,7 +4,6 @@ Shape legend: B sentences, H heads, Q queries, K keys.
 """
 
 import math
-import re
 
 import torch
 from torch import Tensor
@@ -12,6 +11,7 @@ from torch import Tensor
 from regardant.data.batching import PairBatch
 from regardant.data.vocabulary import PAD
 from regardant.inspection import capture, place_names
+from regardant.inspection.places import kind_of
 from regardant.models import Model
 
 PROBED = 16
@@ -34,7 +34,7 @@ def entropy_of_heads(model: Model, batch: PairBatch) -> dict[str, list[list[floa
         model.scores(batch.source, batch.target[:, :-1])
     found: dict[str, list[list[float | None]]] = {}
     for place in records:
-        kind = re.sub(r"(\.layers)?\.\d+", "", place.removesuffix(".weights"))
+        kind = kind_of(place.removesuffix(".weights"))
         real = (read if kind.startswith("encoder") else writing).cpu()
         found.setdefault(kind, []).append(_entropy(records.whole(place), real))
     return found

@@ -10,6 +10,7 @@ import torch
 
 from regardant import config as configuration
 from regardant.data.batching import EncodedPairs
+from regardant.data.grammar.config import gold_links
 from regardant.data.parallel import MARKER, Splits
 from regardant.data.treebank import read_treebank
 from regardant.errors import ConfigError, RunError

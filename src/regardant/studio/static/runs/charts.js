@@ -2,8 +2,15 @@
 
 import { resolved } from "../pictures/drawing.js";
 
-// Okabe and Ito's colours, which stay apart for every eye; on both themes.
-const COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"];
+// Okabe and Ito's colours, which stay apart for every eye: on paper, and brighter at night.
+const COLOURS = [
+  "light-dark(#0072b2, #56b4e9)",
+  "light-dark(#d55e00, #e69f00)",
+  "light-dark(#009e73, #33d6a6)",
+  "light-dark(#cc79a7, #f0a8d0)",
+  "light-dark(#b07d00, #f0e442)",
+  "light-dark(#3a8fc0, #a9c8ff)",
+];
 const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
 const NOT_DRAWN = new Set(["event", "update", "time", "took", "epoch", "progress", "loss", "perplexity"]);
 const CONFIG = { displayModeBar: false, responsive: true };
@@ -38,16 +45,17 @@ function titleOf(name) {
 }
 
 export function drawChart(element, chart, followed, axis) {
+  const names = shortened(followed.map(({ run }) => run));
   const traces = followed.flatMap((one, number) =>
     chart.curves.map(([event, name, called], curve) => {
       const events = one.named(event);
-      const colour = COLOURS[number % COLOURS.length];
+      const colour = resolved(COLOURS[number % COLOURS.length]);
       const dash = chart.curves.length > 1 ? (curve ? "solid" : "dot") : DASHES[number % DASHES.length];
       const few = event === "validation" && events.length < 60;
       return {
         x: events.map(AXES[axis]),
         y: events.map((told) => told[name] ?? null),
-        name: [followed.length > 1 ? one.run : "", called].filter(Boolean).join(", ") || one.run,
+        name: [followed.length > 1 ? names[number] : "", called].filter(Boolean).join(", ") || one.run,
         mode: few ? "lines+markers" : "lines",
         marker: { size: 5 },
         line: { color: colour, dash, width: curve || chart.curves.length === 1 ? 2 : 1.4 },
@@ -55,6 +63,14 @@ export function drawChart(element, chart, followed, axis) {
     }),
   );
   return Plotly.react(element, traces, layoutOf(chart.title, chart.unit, axis, traces.length > 1), CONFIG);
+}
+
+// Without the folders that all of them are in.
+function shortened(names) {
+  const parts = names.map((name) => name.split("/"));
+  let common = 0;
+  while (parts.every((one) => one.length > common + 1 && one[common] === parts[0][common])) common++;
+  return parts.map((one) => one.slice(common).join("/"));
 }
 
 // Entropy of every head over time, a row a head, darker where a head looks at more.
@@ -93,7 +109,7 @@ function layoutOf(title, unit, axis, showlegend) {
     xaxis: { ...line, title: { text: axis.toLowerCase() } },
     yaxis: { ...line, title: { text: unit } },
     showlegend,
-    legend: { orientation: "h", y: 1.02, x: 1, xanchor: "right", yanchor: "bottom" },
+    legend: { orientation: "h", x: 0, y: -0.24, yanchor: "top" },
     hovermode: "closest",
     uirevision: `${title} ${axis}`, // new points do not undo a zoom
   };

@@ -43,10 +43,10 @@ class UnshiftedConfig(EncoderDecoderConfig):
 class Unshifted(EncoderDecoder):
     """Trained on targets that are not shifted."""
 
-    def forward(self, source, target, label_smoothing=0.0):
+    def forward(self, source, target, label_smoothing=0.0, z_loss=0.0):
         said = target[:, 1:]
         real = real_tokens(said)
-        return self.head.loss(self._decode(source, said)[real], said[real], label_smoothing)
+        return self.head.loss(self._decode(source, said)[real], said[real], label_smoothing, z_loss)
 
 
 class ForesightedConfig(EncoderDecoderConfig):

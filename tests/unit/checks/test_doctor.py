@@ -180,7 +180,11 @@ def with_curves(trained, tmp_path):
         folder = shutil.copytree(trained(KNOWN).folder, tmp_path / "changed")
         events = [json.loads(line) for line in (folder / "metrics.jsonl").read_text("utf-8").splitlines()]
         changes = {"train": training, "validation": validation}
-        written = [{**event, **changes[event["event"]](event["update"] / 300, event)} for event in events]
+        written = [
+            {**event, **changes[event["event"]](event["update"] / 300, event)}
+            for event in events
+            if event["event"] in changes
+        ]
         (folder / "metrics.jsonl").write_text("".join(json.dumps(event) + "\n" for event in written), "utf-8")
         return run.load(folder).doctor()
 

@@ -115,7 +115,8 @@ def test_two_processes_train_as_one_does(tiny_config, tmp_path, accumulate, batc
     ]
     for before, after in zip(*events, strict=True):
         assert before["event"] == after["event"]
-        assert after["loss"] == pytest.approx(before["loss"], rel=1e-4)
+        if before["event"] != "observation":
+            assert after["loss"] == pytest.approx(before["loss"], rel=1e-4)
 
 
 def test_two_processes_that_were_interrupted_end_bit_equal_to_two_that_were_not(tiny_text_config, tmp_path):

@@ -23,6 +23,18 @@ def serve(folders: Sequence[Path], port: int, say: Callable[[str], None]) -> Non
         except OSError as error:
             raise RunError(f"port {port} is not to be had ({error.strerror}): give another --port") from error
         app = make_app(folders)
-        server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off", timeout_graceful_shutdown=1))
-        say(f"the studio is at http://{LOOPBACK}:{listening.getsockname()[1]}/  (Ctrl-C ends it)")
-        server.run(sockets=[listening])
+        config = uvicorn.Config(app, log_level="error", lifespan="off", timeout_graceful_shutdown=1)
+        told = f"the studio is at http://{LOOPBACK}:{listening.getsockname()[1]}/  (Ctrl-C ends it)"
+        _Server(config, lambda: say(told)).run(sockets=[listening])
+
+
+class _Server(uvicorn.Server):
+    """Says so once it answers, and knows Ctrl-C by then."""
+
+    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self.say_started = started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        self.say_started()

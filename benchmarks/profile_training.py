@@ -55,7 +55,6 @@ def main() -> None:
         for part, share in profile["shares"].items():
             print(f"  {share:6.1%}  {part}")
         print(f"  {profile['kernel_share']:6.1%}  in the kernel, {profile['page_faults_a_step']:,} page faults a step")
-    print(path.relative_to(ROOT))
 
 
 if __name__ == "__main__":

@@ -16,11 +16,15 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from regardant.attention.base import Keys, Mixed, Queries, Values, View, softmax_dtype
+from regardant.attention.base import Keys, Mixed, Queries, Values, View, exact, softmax_dtype
 from regardant.attention.online_softmax import online_softmax
 
 Kernel = Callable[[Tensor, Tensor, Tensor, View, float], Tensor]
 """(q, k, v, view, scale) to mixed values."""
+
+SHORTEST_NARROW = 64
+"""Below as many keys `matmul` computes in float32 on a CPU: narrower numbers save less time there than compiling
+a product for every shape of a batch takes, and the softmax is in float32 anyway."""
 
 LONGEST_MATMUL = 512
 """Beyond as many keys `matmul` hands over to `sdpa`: its weights would cost more memory than they save time."""
@@ -41,11 +45,15 @@ def matmul(q: Queries, k: Keys, v: Values, view: View, scale: float) -> Mixed:
     """Batched matrix products, softmax in at least float32."""
     if k.shape[2] > LONGEST_MATMUL:
         return sdpa(q, k, v, view, scale)
-    device = q.device.type
+    device, dtype = q.device.type, v.dtype
     if torch.is_autocast_enabled(device):  # which reaches the forward pass only: both have to see the same tensors
-        q, k, v = (x.to(torch.get_autocast_dtype(device)) for x in (q, k, v))
+        dtype = torch.get_autocast_dtype(device)
+    short = device == "cpu" and k.shape[2] < SHORTEST_NARROW
+    q, k, v = (x.to(softmax_dtype(q) if short else dtype) for x in (q, k, v))
     added, blind = view.additive(q, k), view.blind(q, k)
-    return _MatmulAttention.apply(q, k, v, added, blind, scale)  # type: ignore[no-untyped-call]
+    with exact(q):
+        mixed: Tensor = _MatmulAttention.apply(q, k, v, added, blind, scale)  # type: ignore[no-untyped-call]
+    return mixed.to(dtype)
 
 
 KERNELS: dict[str, Kernel] = {"sdpa": sdpa, "matmul": matmul, "online_softmax": online_softmax}

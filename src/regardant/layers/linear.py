@@ -1,4 +1,8 @@
-"""Linear layers, and their weights laid out anew for all the steps of a search.
+"""Linear layers: in training of few shapes, and with weights laid out anew for all the steps of a search.
+
+On a CPU a product of bfloat16 numbers is compiled for its shape, which takes longer than the product itself, and each
+batch has as many rows as it has tokens. So rows are rounded up to one of few counts: the copy that narrows the numbers
+is made anyway.
 
 A step of decoding multiplies a few rows by the same matrices again and again. A matrix whose numbers lie by input is
 read faster by such a product than one whose numbers lie by output, as in training: most of all the vocabulary's. In
@@ -11,15 +15,17 @@ Shape legend: I inputs, O outputs.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 
 class Linear(nn.Linear):
-    """torch's, which in a search multiplies by weights laid out for it."""
+    """torch's, with rows rounded up in mixed precision on a CPU, and weights laid out for a search."""
 
     def forward(self, x: Float[Tensor, "*B I"]) -> Float[Tensor, "*B O"]:
         return linear(x, self.weight, self.bias)
@@ -30,7 +36,59 @@ def linear(
 ) -> Float[Tensor, "*B O"]:
     """x W^T + b, by whatever layout of W is in use."""
     layouts = _in_use.get()
-    return F.linear(x, weight, bias) if layouts is None else layouts.multiply(x, weight, bias)
+    if layouts is not None:
+        return layouts.multiply(x, weight, bias)
+    if x.device.type == "cpu" and torch.is_autocast_enabled("cpu") and x.numel():
+        product: Tensor = _RoundedLinear.apply(x, weight, bias, torch.get_autocast_dtype("cpu"))  # type: ignore[no-untyped-call]
+        return product
+    return F.linear(x, weight, bias)
+
+
+def rounded(rows: int) -> int:
+    """That many or up to an eighth more: one of eight counts between a power of two and the next."""
+    step = max(16, 1 << max(0, rows.bit_length() - 4))
+    return -(-rows // step) * step
+
+
+def round_rows(x: Float[Tensor, "N I"], dtype: torch.dtype) -> Float[Tensor, "N2 I"]:
+    """The rows in `dtype`, and zeros after them."""
+    rows, total = len(x), rounded(len(x))
+    if rows == total:
+        return x.to(dtype).contiguous()
+    padded = x.new_empty(total, x.shape[1], dtype=dtype)
+    padded[:rows] = x
+    padded[rows:] = 0
+    return padded
+
+
+class _RoundedLinear(torch.autograd.Function):
+    """F.linear of mixed precision, forward and backward with `rounded` rows."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor:
+        flat, narrow = x.reshape(-1, x.shape[-1]), weight.to(dtype)
+        padded = round_rows(flat, dtype)
+        product = padded @ narrow.T if bias is None else torch.addmm(bias.to(dtype), padded, narrow.T)
+        ctx.save_for_backward(padded, narrow)
+        ctx.dtypes = x.dtype, weight.dtype
+        return product[: len(flat)].view(*x.shape[:-1], len(weight))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        padded, narrow = ctx.saved_tensors
+        of_x, of_weight = ctx.dtypes
+        needs_x, needs_weight, needs_bias, _ = ctx.needs_input_grad
+        gradient = gradients[0].reshape(-1, len(narrow))
+        rows = round_rows(gradient, narrow.dtype)
+        to_x = to_weight = to_bias = None
+        if needs_x:
+            to_x = (rows @ narrow)[: len(gradient)].view(*gradients[0].shape[:-1], narrow.shape[1]).to(of_x)
+        if needs_weight:
+            to_weight = (rows.T @ padded).to(of_weight)
+        if needs_bias:
+            to_bias = gradient.sum(0, dtype=of_weight)
+        return to_x, to_weight, to_bias, None
 
 
 class Layouts:

@@ -59,7 +59,7 @@ def bound_kernel_cache() -> None:
 
     Each batch has shapes of its own, and the thousand that it keeps by default hold 0.7 GiB.
     """
-    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "256")
 
 
 def available_memory() -> int:

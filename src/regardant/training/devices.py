@@ -55,9 +55,9 @@ def keep_freed_memory() -> None:
 
 
 def bound_kernel_cache() -> None:
-    """Tell oneDNN to keep the kernels of 64 shapes, enough for one update. To be called before the first product.
+    """Tell oneDNN to keep the kernels of 256 shapes, enough where few recur. To be called before the first product.
 
-    Each batch has shapes of its own, and the thousand that it keeps by default hold 0.7 GiB.
+    An entry holds half a megabyte, and a thousand are kept by default; see docs/decisions/0014.
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "256")
 

@@ -9,6 +9,7 @@ value.
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from jaxtyping import Float, Int
@@ -54,12 +55,13 @@ class Ancestry:
 
     def _seen(self, view: View, hidden: Tensor) -> View:
         at = torch.arange(self.length, device=hidden.device).repeat_interleave(self.beam_size)
-
-        def bias(queries: Tensor, keys: Tensor) -> Tensor:
-            given = view.bias_between(queries, keys, hidden.dtype)
-            return hidden if given is None else given + hidden
-
+        bias = partial(_biased, hidden, view)
         return replace(view, causal=False, bias=bias, query_positions=at[-self.beam_size :], key_positions=at)
+
+
+def _biased(hidden: Tensor, view: View, queries: Tensor, keys: Tensor) -> Tensor:
+    given = view.bias_between(queries, keys, hidden.dtype)
+    return hidden if given is None else given + hidden
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ Shape legend: as in `attention.base`; T the queries of a tile, U its keys.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -85,22 +86,24 @@ def attend_tiles(
 
 def added_by(view: View, queries: Tensor, keys: Tensor, dtype: torch.dtype, sees: Sees | None = None) -> Added:
     """What a view and a pattern add to a tile of tokens that stand at `queries` and `keys`; padding in their order."""
+    return partial(_added, view, queries, keys, dtype, sees)
 
-    def added(rows: slice, columns: slice) -> Tensor:
-        at_rows, at_columns = queries[rows], keys[columns]
-        everything = torch.ones(1, 1, len(at_rows), len(at_columns), dtype=torch.bool, device=keys.device)
-        allowed = everything if sees is None else sees(at_rows, at_columns)[None, None]
-        if view.causal:
-            allowed = allowed & (at_columns[None, :] <= at_rows[:, None])
-        if view.keys is not None:
-            allowed = allowed & view.keys[:, None, None, columns]
-        if view.pairs is not None:
-            allowed = allowed & view.pairs[:, :, rows, columns]
-        hidden = torch.zeros(allowed.shape, dtype=dtype, device=keys.device).masked_fill_(~allowed, float("-inf"))
-        bias = view.bias_between(at_rows, at_columns, dtype)
-        return hidden if bias is None else hidden + bias
 
-    return added
+def _added(
+    view: View, queries: Tensor, keys: Tensor, dtype: torch.dtype, sees: Sees | None, rows: slice, columns: slice
+) -> Tensor:
+    at_rows, at_columns = queries[rows], keys[columns]
+    everything = torch.ones(1, 1, len(at_rows), len(at_columns), dtype=torch.bool, device=keys.device)
+    allowed = everything if sees is None else sees(at_rows, at_columns)[None, None]
+    if view.causal:
+        allowed = allowed & (at_columns[None, :] <= at_rows[:, None])
+    if view.keys is not None:
+        allowed = allowed & view.keys[:, None, None, columns]
+    if view.pairs is not None:
+        allowed = allowed & view.pairs[:, :, rows, columns]
+    hidden = torch.zeros(allowed.shape, dtype=dtype, device=keys.device).masked_fill_(~allowed, float("-inf"))
+    bias = view.bias_between(at_rows, at_columns, dtype)
+    return hidden if bias is None else hidden + bias
 
 
 def blocks(start: int, end: int, size: int = LARGEST_BLOCK) -> Iterator[slice]:

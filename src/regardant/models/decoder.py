@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from regardant.attention import View
 from regardant.attention.beam_keys import Ancestry
-from regardant.layers.feed_forward import build_feed_forward
+from regardant.layers.feed_forward import ConvolutionalFeedForward, FeedForward, build_feed_forward
 from regardant.layers.mixers import Mixer, build_mixer
 from regardant.layers.multi_head import CrossAttention, ProjectedMemory
 from regardant.layers.remembered import Remembered
@@ -33,6 +33,18 @@ class LayerState:
     """By its self-attention, or what stands in its place."""
     widened: Tensor | None = None
     """By its feed-forward network, where that reads neighbours. [N, K, M]"""
+
+    def attend(self, mixer: Mixer, h: Float[Tensor, "N T M"], view: View) -> Float[Tensor, "N T M"]:
+        """Take the newest tokens in, and look at all."""
+        mixed, self.mixed = mixer.step(h, self.mixed, view)
+        return mixed
+
+    def feed(
+        self, network: FeedForward | ConvolutionalFeedForward, h: Float[Tensor, "N T M"]
+    ) -> Float[Tensor, "N T M"]:
+        """Take the newest tokens in, and say what becomes of them."""
+        fed, self.widened = network.step(h, self.widened)
+        return fed
 
     def reorder(self, rows: Int[Tensor, " N2"]) -> None:
         """Row i continues what was row `rows[i]`."""
@@ -109,23 +121,16 @@ class DecoderLayer(nn.Module):
 
     def step(self, stream: Stream, state: LayerState, view: View, memory: ProjectedMemory, memory_view: View) -> None:
         """One token more of every beam; `state` is changed in place."""
+        stream.write(self.after_self_attention, lambda h: state.attend(self.self_attention, h, view))
+        stream.write(self.after_cross_attention, lambda h: self._attend_together(h, memory, memory_view))
+        stream.write(self.after_feed_forward, lambda h: state.feed(self.feed_forward, h))
 
-        def attend_to_self(h: Tensor) -> Tensor:
-            mixed, state.mixed = self.self_attention.step(h, state.mixed, view)
-            return mixed
-
-        def attend_to_memory(h: Tensor) -> Tensor:
-            # The beams of a sentence are queries on one memory, so that nothing of it is copied for them.
-            beams = h.view(len(memory.keys), -1, h.shape[-1])
-            return self.cross_attention(beams, memory, memory_view).view_as(h)
-
-        def feed_forward(h: Tensor) -> Tensor:
-            fed, state.widened = self.feed_forward.step(h, state.widened)
-            return fed
-
-        stream.write(self.after_self_attention, attend_to_self)
-        stream.write(self.after_cross_attention, attend_to_memory)
-        stream.write(self.after_feed_forward, feed_forward)
+    def _attend_together(
+        self, h: Float[Tensor, "N 1 M"], memory: ProjectedMemory, view: View
+    ) -> Float[Tensor, "N 1 M"]:
+        """The beams of a sentence are queries on one memory, so that nothing of it is copied for them."""
+        beams = h.view(len(memory.keys), -1, h.shape[-1])
+        return self.cross_attention(beams, memory, view).view_as(h)
 
 
 @dataclass(kw_only=True)

@@ -93,17 +93,8 @@ class CausalLayer(nn.Module):
 
     def step(self, stream: Stream, state: LayerState, view: View) -> None:
         """The newest tokens of every row; `state` is changed in place."""
-
-        def attend_to_self(h: Tensor) -> Tensor:
-            mixed, state.mixed = self.self_attention.step(h, state.mixed, view)
-            return mixed
-
-        def feed_forward(h: Tensor) -> Tensor:
-            fed, state.widened = self.feed_forward.step(h, state.widened)
-            return fed
-
-        stream.write(self.after_self_attention, attend_to_self)
-        stream.write(self.after_feed_forward, feed_forward)
+        stream.write(self.after_self_attention, lambda h: state.attend(self.self_attention, h, view))
+        stream.write(self.after_feed_forward, lambda h: state.feed(self.feed_forward, h))
 
 
 class DecoderOnly(CausalModel):

@@ -97,8 +97,9 @@ class Scene:
         """A new one every time, since a view keeps what it made."""
         return View(**self.fields)
 
+    @functools.cached_property
     def visible(self) -> Tensor:
-        """[B, H, Q, K] bool, pair by pair from what the fields say."""
+        """[B, H, Q, K] bool, pair by pair from what the fields say. Do not write to it: all share it."""
         sees = torch.zeros(BATCH, NUM_HEADS, self.num_queries, self.num_keys).bool()
         for b, h, i, j in torch.cartesian_prod(*(torch.arange(n) for n in sees.shape)).tolist():
             sees[b, h, i, j] = self._sees(b, h, i, j)
@@ -119,7 +120,7 @@ class Scene:
     def met(self, attention: Attention) -> Tensor:
         """[B, H, Q, K] bool: what may be seen and this mechanism lets meet."""
         q, k, _ = self.tensors()
-        return self.visible() & attention.meets(q, k, self.view())
+        return self.visible & attention.meets(q, k, self.view())
 
     def tensors(self, dtype: torch.dtype = torch.float32, requires_grad: bool = False) -> list[Tensor]:
         """q, k and v of unit variance."""

@@ -163,7 +163,7 @@ def test_looking_at_weights_first_takes_no_gradient_from_a_learned_bias(make):
 def test_no_gradient_comes_from_the_future(make, scene):
     q, k, v = scene.tensors(requires_grad=True)
     attention = make()
-    mixed, visible = attention(q, k, v, scene.view()), scene.visible()
+    mixed, visible = attention(q, k, v, scene.view()), scene.visible
     for i in range(scene.num_queries):
         to_q, to_k, to_v = torch.autograd.grad(
             mixed[:, :, i].sum(), (q, k, v), retain_graph=True, materialize_grads=True

@@ -116,9 +116,10 @@ class Layouts:
         by_input = self._made.get(weight)
         if by_input is None:  # by two threads at once it may be made twice, and nothing comes of it
             by_input = self._made[weight] = weight.to(self.dtype or weight.dtype).t().contiguous()
-        rows = x.reshape(-1, x.shape[-1]).to(by_input.dtype)
+        flat = x.reshape(-1, x.shape[-1])
+        rows = flat if self.dtype is None else round_rows(flat, self.dtype)
         product = rows @ by_input if bias is None else torch.addmm(bias.to(by_input.dtype), rows, by_input)
-        return product.to(x.dtype).view(*x.shape[:-1], len(weight))
+        return product[: len(flat)].to(x.dtype).view(*x.shape[:-1], len(weight))
 
 
 _in_use: ContextVar[Layouts | None] = ContextVar("layouts", default=None)

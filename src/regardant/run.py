@@ -47,8 +47,8 @@ from regardant.training.processes import Group, join, lead
 from regardant.training.reporting import memory, read_events
 
 if TYPE_CHECKING:
+    from regardant.tasks.measures import Measures
     from regardant.tasks.translation.inspection import Inspection
-    from regardant.tasks.translation.measures import Measures
     from regardant.tasks.translation.translator import Translation, Translator
 
 BUDGET = ("max_minutes", "max_updates", "max_epochs", "patience", "keep_checkpoints", "checkpoint_minutes")
@@ -156,7 +156,7 @@ class Run:
         return self._verb("inspect")(text, target, **generation)
 
     def measure(self, *, data: Sequence[Path] = (), treebank: Path | None = None) -> "Measures":
-        """Its attention in numbers, over validation pairs or those in files. All is kept in RUN/measures."""
+        """Its attention in numbers, over validation data or that in files. All is kept in RUN/measures."""
         return self._verb("measure")(data, treebank)
 
     def stream(self, prompt: str, *, sample: int = 0, seed: int = 0, **generation: Any) -> Iterator[str]:

@@ -19,7 +19,7 @@ def test_measure_prints_tables_and_keeps_them(regardant, own_run, treebank):
     said = regardant("measure", own_run, "--treebank", treebank)
     assert said.code == 0, said.err
     assert said.lines[0] == "validation: 8 pairs"
-    assert any(line.startswith("Cross-attention, layer.head") for line in said.lines)
+    assert any(line.startswith("Cross-attention: where each head looks") for line in said.lines)
     assert any(line.startswith("nsubj") for line in said.lines)
     assert said.err == f"kept in {own_run / 'measures'}\n"
     assert (own_run / "measures" / "validation.txt").read_text(encoding="utf-8") == said.out

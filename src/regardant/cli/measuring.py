@@ -9,7 +9,7 @@ from regardant.cli.lines import print_json, say
 from regardant.cli.options import AsJson, RunFolder, app
 
 PAIRS_HELP = """Other pairs than the run's validation set, without gold alignments. As for `evaluate`: a file of
-sentences and one of their translations, or a table."""
+sentences and one of their translations, or a table. Of a language model: a text."""
 
 
 @app.command()
@@ -27,7 +27,8 @@ def measure(
     as_json: AsJson = False,
 ) -> None:
     """Measure what each head of attention does. Where it looks, what it is worth, whether it explains, aligns words or
-    follows grammar; over the first pairs of the validation set. What was measured is kept in RUN/measures."""
+    follows grammar; over the first pairs of the validation set, or the first windows of a language model's text.
+    What was measured is kept in RUN/measures."""
     from regardant.run import load
 
     found = load(run).measure(data=data or (), treebank=treebank)

@@ -41,7 +41,7 @@ class TextTrainingConfig(TrainingConfig):
 class LanguageModellingConfig(TaskConfig):
     """From a text to a model that goes on with it."""
 
-    verbs: ClassVar[tuple[str, ...]] = ("generate", "score", "evaluate")
+    verbs: ClassVar[tuple[str, ...]] = ("generate", "score", "evaluate", "measure")
 
     task: Literal["language_modelling"] = "language_modelling"
     """What is learned."""

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from regardant import config as configuration
 from regardant.data.readers import read_text
-from regardant.data.text import MARKER, EncodedText
+from regardant.data.text import MARKER, EncodedText, Tokens
 from regardant.data.tokenizers import Tokenizers
 from regardant.data.vocabulary import UNK
 from regardant.data.windows import consecutive_windows
@@ -20,7 +20,9 @@ from regardant.evaluation.language import TextScore, score_text
 from regardant.generation.sampling import SamplingConfig, sample
 from regardant.tasks.base import PROBE_ROWS, PROBE_TOKENS, Probe, require_trained
 from regardant.tasks.language_modelling.config import LanguageModellingConfig
+from regardant.tasks.language_modelling.measures import measure
 from regardant.tasks.language_modelling.task import build_model
+from regardant.tasks.measures import Measures
 from regardant.training.checkpoints import load_into, write_atomically
 
 
@@ -54,9 +56,7 @@ class LanguageModel:
 
     def probe(self) -> Probe:
         """Windows of the validation text."""
-        if not (self.folder / "data" / MARKER).is_file():
-            raise RunError(f"{self.folder} holds no validation text")
-        tokens, context = EncodedText.load(self.folder / "data").tokens["validation"], self.config.model.max_length
+        tokens, context = self._validation(), self.config.model.max_length
         rows = max(4, min(PROBE_ROWS, PROBE_TOKENS // context))
         windows = next(consecutive_windows(tokens, context, rows * context)).tokens.to(self.device)
         return Probe(None, windows[:, :-1], windows[:, 1:])
@@ -67,6 +67,18 @@ class LanguageModel:
         if len(tokens) < 2:
             raise DataError(f"a text of {len(tokens)} tokens cannot be scored: give two at least")
         return score_text(self.model, tokens, len(text), self.device)
+
+    def measure(self, data: Sequence[Path] = (), treebank: Path | None = None) -> Measures:
+        """Its attention in numbers, over the first windows of the validation text or of that in a file. All is kept in
+        RUN/measures."""
+        if treebank is not None:
+            raise ConfigError("--treebank is held to the encoder of a translator: leave it out for a language model")
+        if len(data) > 1:
+            raise ConfigError(f"--data was given {len(data)} times: give one text")
+        name, tokens = (data[0].name, self._read(data[0])[0]) if data else ("validation", self._validation())
+        found = measure(self.model, self.tokenizer, name, tokens, self.device)
+        found.save(self.folder / "measures")
+        return found
 
     def evaluate(self, data: Sequence[Path] = (), **options: Any) -> dict[str, dict[str, Any]]:
         """Scores by name of the text: the run's own ones, the test's first, or those of files. They are kept in
@@ -101,14 +113,20 @@ class LanguageModel:
         return {name: self._scored(text.tokens[name], text.characters[name]) for name in names}
 
     def _of_files(self, files: Sequence[Path]) -> dict[str, dict[str, Any]]:
-        scores = {}
-        for file in files:
-            pieces = list(read_text(file))
-            tokens = np.concatenate([self.tokenizer.encode_long(piece) for piece in pieces] or [np.empty(0, np.int64)])
-            if len(tokens) < 2:
-                raise DataError(f"{file} has {len(tokens)} tokens: give a text of two at least")
-            scores[file.name] = self._scored(tokens, sum(map(len, pieces)))
-        return scores
+        return {file.name: self._scored(*self._read(file)) for file in files}
+
+    def _validation(self) -> Tokens:
+        if not (self.folder / "data" / MARKER).is_file():
+            raise RunError(f"{self.folder} holds no validation text")
+        return EncodedText.load(self.folder / "data").tokens["validation"]
+
+    def _read(self, file: Path) -> tuple[Tokens, int]:
+        """The tokens of a file, and how many characters they are."""
+        pieces = list(read_text(file))
+        tokens = np.concatenate([self.tokenizer.encode_long(piece) for piece in pieces] or [np.empty(0, np.int64)])
+        if len(tokens) < 2:
+            raise DataError(f"{file} has {len(tokens)} tokens: give a text of two at least")
+        return tokens, sum(map(len, pieces))
 
     def _scored(self, tokens: Any, characters: int) -> dict[str, Any]:
         score = score_text(self.model, tokens, characters, self.device)

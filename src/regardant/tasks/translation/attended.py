@@ -12,9 +12,10 @@ from torch import Tensor
 
 from regardant.data.batching import pad
 from regardant.data.treebank import ParsedSentence
-from regardant.data.vocabulary import EOS, PAD, SOS
+from regardant.data.vocabulary import PAD
 from regardant.evaluation.alignment import merge_to_words
 from regardant.inspection import Attended, attention_kinds, capture
+from regardant.tasks.measures import is_causal, says_little
 from regardant.tasks.translation.alignment import BATCH, words_of_tokens
 from regardant.tasks.translation.translator import Translator
 
@@ -34,13 +35,8 @@ def attended(translator: Translator, sources: Sequence[str], targets: Sequence[s
             tokens, tokenizer = source, translator.tokenizers.source
             if is_causal(kind):
                 tokens, tokenizer = target, translator.tokenizers.target
-            idle = _says_little(tokens[:keys].tolist(), tokenizer.tokens(tokens[:keys].tolist()))
+            idle = says_little(tokens[:keys].tolist(), tokenizer.tokens(tokens[:keys].tolist()))
             yield Attended(weights[:, :, :queries, :keys], torch.tensor(idle))
-
-
-def is_causal(kind: str) -> bool:
-    """Whether a kind of attention is the decoder's to what it has written."""
-    return not kind.startswith("encoder") and "cross" not in kind
 
 
 def between_words(
@@ -69,11 +65,3 @@ def _sides(kind: str, source: int, target: int) -> tuple[int, int]:
     if kind.startswith("encoder"):
         return source, source
     return target, target if is_causal(kind) else source
-
-
-def _says_little(ids: Sequence[int], tokens: Sequence[str]) -> list[bool]:
-    """Beginning, end and punctuation."""
-    return [
-        number in (SOS, EOS) or not any(letter.isalnum() for letter in token)
-        for number, token in zip(ids, tokens, strict=True)
-    ]

@@ -23,16 +23,10 @@ from regardant.generation.config import GenerationConfig
 from regardant.inspection import Records, capture
 from regardant.inspection.places import kind_of
 from regardant.pictures import AttentionPicture, attention_page, head_grid_svg, heat_map_svg, in_notebook, png
+from regardant.tasks.measures_told import told_kind
 from regardant.tasks.translation.alignment import words_of_tokens
 from regardant.tasks.translation.translator import Translator
 from regardant.training.checkpoints import write_atomically
-
-KINDS = {
-    "encoder.self_attention": "Encoder self-attention",
-    "decoder.self_attention": "Decoder self-attention",
-    "decoder.cross_attention": "Cross-attention",
-}
-"""By the name of the place, layers left out; others are called by that name."""
 
 FORMATS = (".html", ".svg", ".png", ".json")
 """What an inspection can be kept as."""
@@ -158,7 +152,7 @@ class Inspection:
             target=rows.tokens,
             weights=weights.clip(0, 1),
             note=note,
-            kind=KINDS.get(kind, kind),
+            kind=told_kind(kind),
             source_units=columns.units,
             target_units=rows.units,
         )

@@ -1,54 +1,38 @@
-"""A translator's attention in numbers, over a run's validation pairs or others: all measures of `inspection` at once.
+"""A translator's attention in numbers, over a run's validation pairs or others: all that `inspection` measures."""
 
-RUN/measures/NAME.json    all digits
-RUN/measures/NAME.txt     tables
-"""
-
-import json
 import math
 from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from statistics import fmean
-from typing import Any
 
-import numpy as np
-import torch
 from torch import Tensor
 
+from regardant.data.batching import PairBatch
 from regardant.data.treebank import ParsedSentence
 from regardant.errors import DataError, RunError
 from regardant.evaluation.alignment import Link
 from regardant.inspection import (
     Attended,
     HeadImportance,
-    HeadMeasures,
     RelationScore,
     agreement,
     attention_kinds,
     explain,
-    flow,
     head_importance,
-    logit_lens,
     measure_heads,
     relation_scores,
     rollout,
 )
+from regardant.pictures.table import Table
+from regardant.tasks.measures import FLOWED, SENTENCES, Measures, Reading, follow, is_causal, read_layers
 from regardant.tasks.translation.alignment import BATCH, error_rates, word_attention
-from regardant.tasks.translation.attended import attended, between_words, is_causal
+from regardant.tasks.translation.attended import attended, between_words
 from regardant.tasks.translation.translator import Translator
-from regardant.training.checkpoints import write_atomically
-
-SENTENCES = 100
-"""Pairs that most is measured over: the first ones."""
 
 EXPLAINED = 10
 """Of them, those on which attention is held against other explanations: each costs much."""
-
-FLOWED = 3
-"""Of them, those in which flow is sought: each costs more."""
 
 PARSED = 500
 """Sentences of a treebank that are read."""
@@ -74,66 +58,25 @@ class Agreement:
     """With leaving one token out."""
 
 
-@dataclass(frozen=True)
-class LensLayer:
-    """What the decoder would say after so many layers, in the mean over target tokens."""
-
-    layers: int
-    """0: the embeddings alone."""
-    first: float
-    """The share of tokens that are the likeliest."""
-    rank: float
-    """Of the token; the median."""
-    probability: float
-    """Of the token."""
-    divergence: float
-    """From the last layer's distribution, nats."""
-
-
 @dataclass
-class Measures:
-    """All that was measured. What a model has none of is empty, and a note says so."""
+class TranslatorMeasures(Measures):
+    """With what only a translator has."""
 
-    name: str
-    """Of the pairs."""
-    sentences: int
-    explained: int
-    heads: dict[str, HeadMeasures]
-    """By kind of attention."""
-    importance: dict[str, HeadImportance]
-    rollout: dict[str, HeadMeasures] = field(default_factory=dict)
-    """Up to every layer, as if it were a layer of one head."""
-    flow: dict[str, HeadMeasures] = field(default_factory=dict)
-    """From the last layer, rows divided by their sums, over the first few pairs."""
+    explained: int = 0
     explanations: list[Agreement] = field(default_factory=list)
     gradient_and_ablation: float = math.nan
     """How far these two agree, with which attention's agreement is to be compared."""
-    lens: list[LensLayer] = field(default_factory=list)
     alignment: list[list[list[float]]] = field(default_factory=list)
     """The error rate by shift (0 or 1), layer and head, the last the mean of the others."""
     relations: list[RelationScore] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
 
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON; what is no number is null."""
-        kinds = {
-            name: {kind: one.as_dict() for kind, one in getattr(self, name).items()}
-            for name in ("heads", "importance", "rollout", "flow")
-        }
-        lists = {name: [asdict(one) for one in getattr(self, name)] for name in ("explanations", "lens", "relations")}
-        plain = {name: value for name, value in vars(self).items() if name not in (*kinds, *lists)}
-        return _without_nan({**plain, **kinds, **lists})
+    def title(self) -> str:
+        return f"{self.name}: {self.sentences:,} pairs"
 
-    def lines(self) -> list[str]:
-        """Tables for people."""
-        from regardant.tasks.translation.measures_told import told  # which reads this
+    def tables(self) -> Iterator[Table]:
+        from regardant.tasks.translation.measures_told import tables  # which reads this
 
-        return told(self)
-
-    def save(self, folder: Path) -> None:
-        """Keep both in a folder."""
-        write_atomically(folder / f"{self.name}.json", json.dumps(self.as_dict(), indent=1) + "\n")
-        write_atomically(folder / f"{self.name}.txt", "".join(f"{line}\n" for line in self.lines()))
+        return tables(self)
 
 
 @dataclass(frozen=True)
@@ -146,7 +89,9 @@ class Measured:
     gold: Sequence[Set[Link]] | None = None
 
 
-def measure(translator: Translator, pairs: Measured, treebank: Iterable[ParsedSentence] | None = None) -> Measures:
+def measure(
+    translator: Translator, pairs: Measured, treebank: Iterable[ParsedSentence] | None = None
+) -> TranslatorMeasures:
     """Measure a translator over the first pairs that it has room for, and over sentences of a treebank.
 
     Raises RunError for a model without attention, DataError where no pair or no sentence fits.
@@ -155,15 +100,17 @@ def measure(translator: Translator, pairs: Measured, treebank: Iterable[ParsedSe
     if not kinds:
         raise RunError("this model has no attention to measure")
     kept = _fitting(translator, pairs)
-    found = Measures(
+    found = TranslatorMeasures(
         name=pairs.name,
         sentences=len(kept.sources),
         explained=min(EXPLAINED, len(kept.sources)),
         heads={kind: measure_heads(_attended(translator, kept, kind), causal=is_causal(kind)) for kind in kinds},
         importance=_importance(translator, kept, kinds),
     )
-    _follow(translator, kept, found)
-    _read_layers(translator, kept, found)
+    for kind in kinds:
+        if "cross" not in kind:
+            follow(found, kind, _attended(translator, kept, kind), _attended(translator, kept, kind, FLOWED))
+    read_layers(found, translator.model, _readings(translator, kept))
     if CROSS in kinds:
         _explain(translator, kept, found)
     else:
@@ -195,28 +142,23 @@ def _attended(translator: Translator, pairs: Measured, kind: str, most: int | No
     return attended(translator, pairs.sources[:most], pairs.targets[:most], kind)
 
 
-def _importance(translator: Translator, pairs: Measured, kinds: dict[str, list[str]]) -> dict[str, HeadImportance]:
-    passes = []
+def _batches(translator: Translator, pairs: Measured) -> Iterator[PairBatch]:
     for start in range(0, len(pairs.sources), BATCH):
         rows = slice(start, start + BATCH)
-        batch = translator.pairs(pairs.sources[rows], pairs.targets[rows])
-        passes.append(partial(translator.model, batch.source, batch.target))
+        yield translator.pairs(pairs.sources[rows], pairs.targets[rows])
+
+
+def _importance(translator: Translator, pairs: Measured, kinds: dict[str, list[str]]) -> dict[str, HeadImportance]:
+    passes = [partial(translator.model, batch.source, batch.target) for batch in _batches(translator, pairs)]
     return {kind: head_importance(translator.model, passes, attentions) for kind, attentions in kinds.items()}
 
 
-def _follow(translator: Translator, pairs: Measured, found: Measures) -> None:
-    """Rollout and flow of what attends to itself."""
-    for kind in found.heads:
-        if "cross" in kind:
-            continue
-        causal = is_causal(kind)
-        rolled = (Attended(rollout(w)[:, None], idle) for w, idle in _attended(translator, pairs, kind))
-        found.rollout[kind] = measure_heads(rolled, causal=causal)
-        flows = (Attended(flow(w)[None, None], idle) for w, idle in _attended(translator, pairs, kind, FLOWED))
-        found.flow[kind] = measure_heads(flows, causal=causal)
+def _readings(translator: Translator, pairs: Measured) -> Iterator[Reading]:
+    for batch in _batches(translator, pairs):
+        yield partial(translator.model.scores, batch.source, batch.target[:, :-1]), batch.target[:, 1:]
 
 
-def _explain(translator: Translator, pairs: Measured, found: Measures) -> None:
+def _explain(translator: Translator, pairs: Measured, found: TranslatorMeasures) -> None:
     model = translator.model
     embedding = model.get_submodule("source")
     taus: dict[tuple[int, int, bool], tuple[list[float], list[float]]] = {}
@@ -247,29 +189,7 @@ def _ways(cross: Tensor, rolled: Tensor | None) -> Iterator[tuple[tuple[int, int
             yield (layer, MEAN, True), heads.mean(0) @ rolled
 
 
-def _read_layers(translator: Translator, pairs: Measured, found: Measures) -> None:
-    """The logit lens."""
-    model, readings = translator.model, []
-    for start in range(0, len(pairs.sources), BATCH):
-        rows = slice(start, start + BATCH)
-        batch = translator.pairs(pairs.sources[rows], pairs.targets[rows])
-        run = partial(model.scores, batch.source, batch.target[:, :-1])
-        try:
-            readings.append(logit_lens(model, run, batch.target[:, 1:]))
-        except ValueError as error:
-            found.notes.append(f"no logit lens: {error}")
-            return
-    ranks, probabilities, divergences = (
-        torch.cat([getattr(reading, name) for reading in readings], 1).double()
-        for name in ("rank", "probability", "divergence")
-    )
-    found.lens = [
-        LensLayer(n, float((rank == 1).double().mean()), float(rank.median()), float(p.mean()), float(d.mean()))
-        for n, (rank, p, d) in enumerate(zip(ranks, probabilities, divergences, strict=True))
-    ]
-
-
-def _relate(translator: Translator, treebank: Iterable[ParsedSentence], found: Measures) -> None:
+def _relate(translator: Translator, treebank: Iterable[ParsedSentence], found: TranslatorMeasures) -> None:
     if ENCODER not in found.heads:
         found.notes.append("no self-attention of the encoder to hold to the treebank")
         return
@@ -280,13 +200,3 @@ def _relate(translator: Translator, treebank: Iterable[ParsedSentence], found: M
 
 def _mean(values: Sequence[float]) -> float:
     return fmean(values) if values else math.nan
-
-
-def _without_nan(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _without_nan(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_nan(one) for one in value]
-    if isinstance(value, float | np.floating) and not math.isfinite(value):
-        return None
-    return value

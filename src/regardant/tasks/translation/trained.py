@@ -28,7 +28,7 @@ from regardant.tasks.translation.evaluation import (
     told,
 )
 from regardant.tasks.translation.inspection import Inspection, inspect_pair
-from regardant.tasks.translation.measures import Measured, Measures, measure
+from regardant.tasks.translation.measures import Measured, TranslatorMeasures, measure
 from regardant.tasks.translation.pictures import lecture_drawing, lecture_page, lecture_pictures
 from regardant.tasks.translation.task import load_translator
 from regardant.tasks.translation.translator import Translation
@@ -57,7 +57,7 @@ class TrainedTranslator:
         """What the model does with a sentence and its translation: its own one, if none is given."""
         return inspect_pair(self.translator, text, target, self.generation(**generation))
 
-    def measure(self, data: Sequence[Path] = (), treebank: Path | None = None) -> Measures:
+    def measure(self, data: Sequence[Path] = (), treebank: Path | None = None) -> TranslatorMeasures:
         """Its attention in numbers, over the run's validation pairs or those in files, and over the sentences of a
         treebank. All is kept in RUN/measures."""
         parsed = None if treebank is None else read_treebank(treebank)

@@ -12,8 +12,9 @@ from regardant.inspection import attention_kinds, measure_heads
 from regardant.models.config import EncoderDecoderConfig
 from regardant.models.one_to_one import OneToOneConfig
 from regardant.models.recurrent.config import RecurrentConfig
+from regardant.tasks.measures import is_causal
 from regardant.tasks.translation.alignment import error_rates, word_attention
-from regardant.tasks.translation.attended import attended, between_words, is_causal
+from regardant.tasks.translation.attended import attended, between_words
 from regardant.tasks.translation.measures import Measured, measure
 from regardant.tasks.translation.translator import Translator
 
@@ -90,10 +91,11 @@ def test_everything_is_measured_and_said(measured):
     assert len(measured.explanations) == 2 * (2 + 1 + 1)
     assert all(-1 <= one.gradient <= 1 and -1 <= one.ablation <= 1 for one in measured.explanations)
     assert [score.relation for score in measured.relations] == ["amod", "det"]
+    assert max(map(len, measured.lines())) <= 80
     text = "\n".join(measured.lines())
     for part in (
         "a: 4 pairs",
-        "Encoder self-attention, layer.head",
+        "Encoder self-attention: where each head looks",
         "Cross-attention",
         "rollout",
         "Logit lens",

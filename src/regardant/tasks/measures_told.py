@@ -1,0 +1,116 @@
+"""What was measured of a model's attention, as tables for people, none wider than a terminal of 80 columns."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from regardant.inspection import HeadImportance, HeadMeasures
+from regardant.pictures.table import Table
+
+if TYPE_CHECKING:
+    from regardant.tasks.measures import LensLayer
+
+KINDS = {
+    "encoder.self_attention": "Encoder self-attention",
+    "decoder.self_attention": "Decoder self-attention",
+    "decoder.cross_attention": "Cross-attention",
+    "layers.self_attention": "Self-attention",
+}
+"""By the name of the place, layers left out; others are called by that name."""
+
+SHOWN = {
+    "entropy": "entropy,\nnats",
+    "entropy_share": "of\nuniform",
+    "distance": "dis-\ntance",
+    "previous": "pre-\nvious",
+    "own": "own",
+    "next": "next",
+    "first": "first",
+    "last": "last",
+    "coverage": "cover-\nage",
+    "idle": "idle\ntoken",
+}
+"""Of HeadMeasures, with the heads of the columns."""
+
+COLUMNS = [
+    "Rows are layer.head, counted from 0. Means are over the tokens that look.",
+    "  entropy           0: one token is looked at; of uniform 1: all alike",
+    "  distance          tokens to what is looked at, whichever way",
+    "  previous to last  share of weight on the token before, its own, the one after,",
+    "                    and on the first and the last of all",
+    "  coverage          share of the tokens that are looked at in all",
+    "  idle token        the most that the first, the end or a punctuation mark gets;",
+    "                    ! from 0.9 on: the head has nothing to do",
+    "  most alike        the head that is; at 0 they are twins, at 1 share nothing",
+    "  loss without      nats a token that the loss grows by, the head switched off",
+    "  by gradient       the same as its gradient has it, in one pass for all heads;",
+    "                    rho: how far both put the heads in one order",
+    "docs/measures.md has the formulas, the sources and how to read them.",
+]
+"""What the tables' columns are, below them."""
+
+Extra = tuple[str, Sequence[Sequence[str]]]
+"""A column: its head, and its cells by layer and head."""
+
+
+def told_kind(kind: str) -> str:
+    """The name of a kind of attention."""
+    return KINDS.get(kind, kind)
+
+
+def head_tables(
+    kind: str,
+    found: HeadMeasures,
+    importance: HeadImportance,
+    extra: Sequence[Extra] = (),
+    rows: Sequence[list[str]] = (),
+) -> Iterator[Table]:
+    """Where each head looks; and what each is worth, with more columns and rows."""
+    places = _places(found)
+    idle = f" ({found.no_op.sum()} idle)" if found.no_op.any() else ""
+    looks = [[f"{layer}.{head}", *_cells(found, layer, head)] for layer, head in places]
+    yield Table(f"{told_kind(kind)}: where each head looks{idle}", ["head", *SHOWN.values()], looks)
+    worth = []
+    for number, (layer, head) in enumerate(places):
+        nearest = int(found.nearest[number])
+        alone = nearest == number
+        alike = ["-", "-"] if alone else [_named(found, nearest), f"{found.distances[number, nearest]:.2f}"]
+        lost, gradient = f"{importance.ablation[layer, head]:+.4f}", f"{importance.gradient[layer, head]:.4f}"
+        worth.append([f"{layer}.{head}", *alike, lost, gradient, *(cells[layer][head] for _, cells in extra)])
+    rho = importance.rank_correlation
+    agree = "" if rho is None else f" (Spearman's rho {rho:.2f})"
+    heads = ["head", "most\nalike", "at", "loss\nwithout", "by\ngradient", *(name for name, _ in extra)]
+    yield Table(f"{told_kind(kind)}: what each head is worth{agree}", heads, [*worth, *rows])
+
+
+def followed_table(kind: str, rolled: HeadMeasures, flow: HeadMeasures) -> Table:
+    """Rollout up to each layer, and flow."""
+    rows = [[f"layer {layer}", *_cells(rolled, layer, 0)] for layer in range(len(rolled.entropy))]
+    rows.append([f"flow of {flow.sentences}", *_cells(flow, 0, 0)])
+    return Table(f"{told_kind(kind)} followed down to the input by rollout", ["up to", *SHOWN.values()], rows)
+
+
+def lens_table(lens: "Sequence[LensLayer]") -> Table:
+    """What every layer would say."""
+    rows = [
+        [f"{one.layers}", f"{one.first:.1%}", f"{one.rank:g}", f"{one.probability:.3f}", f"{one.divergence:.3f}"]
+        for one in lens
+    ]
+    heads = ["layers", "token\nis first", "median\nrank", "probability", "nats from\nthe last"]
+    return Table("Logit lens: what the model would say after so many layers", heads, rows)
+
+
+def _cells(found: HeadMeasures, layer: int, head: int) -> list[str]:
+    cells = [f"{float(getattr(found, name)[layer, head]):.2f}" for name in SHOWN]
+    if found.no_op[layer, head]:
+        cells[-1] += "!"
+    return cells
+
+
+def _places(found: HeadMeasures) -> list[tuple[int, int]]:
+    layers, heads = found.entropy.shape
+    return [(layer, head) for layer in range(layers) for head in range(heads)]
+
+
+def _named(found: HeadMeasures, number: int) -> str:
+    layer, head = divmod(number, found.entropy.shape[1])
+    return f"{layer}.{head}"

@@ -16,7 +16,7 @@ RECURRENT = "model={kind: recurrent, embedding_size: 32, hidden_size: 32, dropou
 MODELS = {"transformer": (), "bahdanau": (RECURRENT,)}
 PRECISIONS = ["float32", "bfloat16"]
 
-AS_IT_IS = ("model.dropout=0.3", "training.schedule.kind=constant")
+AS_IT_IS = ("model.dropout=0.3", "training.schedule={kind: constant, learning_rate: 1.0e-2, warmup_steps: 2}")
 """Dropout, and a rate that does not look at the budget, which the parts of a training differ in."""
 
 pytestmark = pytest.mark.parametrize("model", MODELS)

@@ -39,7 +39,8 @@ TEXT_OVERRIDES = (
     "training.accumulate=2",
     "training.batch_tokens=512",
     "training.validate_every=25",
-    "training.schedule.kind=constant",  # any other would follow the budget, which the parts of a training differ in
+    # Any other kind would follow the budget, which the parts of a training differ in.
+    "training.schedule={kind: constant, learning_rate: 1.0e-2, warmup_steps: 2}",
     "model.dropout=0.3",
     "training.optimizer.kind=muon",
 )

@@ -120,7 +120,11 @@ def test_two_processes_train_as_one_does(tiny_config, tmp_path, accumulate, batc
 
 
 def test_two_processes_that_were_interrupted_end_bit_equal_to_two_that_were_not(tiny_text_config, tmp_path):
-    asked = ("training.processes=2", "model.dropout=0.3", "training.schedule.kind=constant")
+    asked = (
+        "training.processes=2",
+        "model.dropout=0.3",
+        "training.schedule={kind: constant, learning_rate: 1.0e-2, warmup_steps: 2}",
+    )
     for folder, updates in ((tmp_path / "at once", [7]), (tmp_path / "in parts", [4, 7])):
         for many in updates:
             run.train(tiny_text_config(*asked, f"training.max_updates={many}"), folder, silent)

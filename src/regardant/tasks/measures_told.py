@@ -18,7 +18,7 @@ KINDS = {
 """By the name of the place, layers left out; others are called by that name."""
 
 SHOWN = {
-    "entropy": "entropy,\nnats",
+    "entropy": "en-\ntropy",
     "entropy_share": "of\nuniform",
     "distance": "dis-\ntance",
     "previous": "pre-\nvious",
@@ -33,7 +33,7 @@ SHOWN = {
 
 COLUMNS = [
     "Rows are layer.head, counted from 0. Means are over the tokens that look.",
-    "  entropy           0: one token is looked at; of uniform 1: all alike",
+    "  entropy           nats; 0: one token is looked at; of uniform 1: all alike",
     "  distance          tokens to what is looked at, whichever way",
     "  previous to last  share of weight on the token before, its own, the one after,",
     "                    and on the first and the last of all",

@@ -20,8 +20,11 @@ from torch.autograd.function import once_differentiable
 
 from regardant.layers.linear import round_rows
 
-CHUNK = 512
-"""Tokens a chunk: fewer add to the gradient of the weights more often, more leave the cache."""
+SMALLEST_CHUNK = 256
+"""Tokens: the gradient of the weights is added to once a chunk."""
+
+CHUNK_LOGITS = 1 << 21
+"""Of a larger chunk: 8 MB in float32, which a processor's cache holds."""
 
 
 def projected_cross_entropy(
@@ -51,8 +54,9 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         to_weight = torch.zeros_like(weight) if needs_gradient else None
         exact = torch.promote_types(vectors.dtype, torch.float32)
         total, plain = (vectors.new_zeros((), dtype=exact) for _ in range(2))
-        for start in range(0, len(vectors), CHUNK):
-            rows = slice(start, start + CHUNK)
+        size = max(SMALLEST_CHUNK, CHUNK_LOGITS // len(weight))
+        for start in range(0, len(vectors), size):
+            rows = slice(start, start + size)
             chunk, right = vectors[rows], targets[rows, None]
             full = round_rows(chunk, chunk.dtype)  # for the last chunk, see layers.linear
             logits = (full @ cast.T)[: len(chunk)]

@@ -24,7 +24,7 @@ Kernel = Callable[[Tensor, Tensor, Tensor, View, float], Tensor]
 
 SHORTEST_NARROW = 64
 """Below as many keys `matmul` computes in float32 on a CPU: narrower numbers save less time there than compiling
-a product for every shape of a batch takes, and the softmax is in float32 anyway."""
+a product for every shape of a batch takes, and the softmax is in float32 anyway; see docs/decisions/0014."""
 
 LONGEST_MATMUL = 512
 """Beyond as many keys `matmul` hands over to `sdpa`: its weights would cost more memory than they save time."""
@@ -48,8 +48,8 @@ def matmul(q: Queries, k: Keys, v: Values, view: View, scale: float) -> Mixed:
     device, dtype = q.device.type, v.dtype
     if torch.is_autocast_enabled(device):  # which reaches the forward pass only: both have to see the same tensors
         dtype = torch.get_autocast_dtype(device)
-    short = device == "cpu" and k.shape[2] < SHORTEST_NARROW
-    q, k, v = (x.to(softmax_dtype(q) if short else dtype) for x in (q, k, v))
+    inside = softmax_dtype(q) if device == "cpu" and k.shape[2] < SHORTEST_NARROW else dtype
+    q, k, v = (x.to(inside) for x in (q, k, v))
     added, blind = view.additive(q, k), view.blind(q, k)
     with exact(q):
         mixed: Tensor = _MatmulAttention.apply(q, k, v, added, blind, scale)  # type: ignore[no-untyped-call]

@@ -2,7 +2,7 @@
 
 On a CPU a product of bfloat16 numbers is compiled for its shape, which takes longer than the product itself, and each
 batch has as many rows as it has tokens. So rows are rounded up to one of few counts: the copy that narrows the numbers
-is made anyway.
+is made anyway; see docs/decisions/0014.
 
 A step of decoding multiplies a few rows by the same matrices again and again. A matrix whose numbers lie by input is
 read faster by such a product than one whose numbers lie by output, as in training: most of all the vocabulary's. In
@@ -45,8 +45,8 @@ def linear(
 
 
 def rounded(rows: int) -> int:
-    """That many or up to an eighth more: one of eight counts between a power of two and the next."""
-    step = max(16, 1 << max(0, rows.bit_length() - 4))
+    """That many or up to an eighth more, in whole sixteens: one of eight counts between a power of two and the next."""
+    step = max(16, (1 << rows.bit_length()) >> 4)
     return -(-rows // step) * step
 
 

@@ -296,7 +296,7 @@ def test_every_recipe_has_nothing(doctor, corpus, text_file, name):
 
 
 UPDATES = {"demo": 800, "copy": 900, "reverse": 900}
-"""What their minutes come to on two cores: a busy machine would stop them early."""
+"""About what their minutes come to on two cores: a busy machine would stop them early."""
 
 
 @pytest.mark.slow

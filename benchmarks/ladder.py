@@ -3,22 +3,28 @@
     make ladder                              two and a half hours on two cores, and an hour for equal updates
     make ladder RUNG="gru-fixed transformer" these alone
 
-A rung whose result and run are there is not trained again, so that what was interrupted goes on. Lands in
-benchmarks/results/ladder/*.json, with comparison.json of them all; figures in docs/experiments/.
+A rung whose result is there is not trained again, so that what was interrupted goes on. Translations are kept beside
+the results in benchmarks/results/ladder, and compared from there; what came of it is in comparison.json, figures in
+docs/experiments/.
 """
 
+import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import regardant.run
 from regardant import config
+from regardant.evaluation.comparison import compare_translations
+from regardant.evaluation.translation import TranslationMetrics
 from regardant.pictures import Curve, line_chart
+from regardant.tasks.translation.evaluation import read_test_set
 
 from .bars import bar, told
+from .multi30k import folder
 from .recipes import Asked, measure
-from .records import RESULTS, ROOT, commit, draw, keep, machine
+from .records import RESULTS, commit, draw, keep, machine
 
 FIXED, ATTENDING, TRANSFORMER = "gru-fixed", "gru-bahdanau", "transformer"
 
@@ -28,20 +34,30 @@ EQUAL_UPDATES, ENCODERS = 2000, ("window", "linear", "performer")
 GAIN, WITHIN, SIGNIFICANT = 5.0, 1.5, 0.05
 """BLEU that attention has to gain; that an efficient encoder may lose; the p of a paired bootstrap."""
 
+OF_TRAINING = ("parameters", "memory_bytes", "median_tokens_per_second", "updates", "validations", "machine", "commit")
+"""What is said of a rung beside its scores."""
+
+TEST_FILES = ("test2016.tok.en.gz", "test2016.tok.de.gz")
+"""What every rung is tested on."""
+
 
 def main(named: list[str]) -> None:
     rungs = named or sorted(name.removeprefix("ladder/") for name in config.recipes() if name.startswith("ladder/"))
     by_time = [Asked(f"ladder/{rung}") for rung in rungs]
     by_updates = [Asked(f"ladder/{rung}", updates=EQUAL_UPDATES) for rung in (TRANSFORMER, *ENCODERS) if rung in rungs]
     for asked in by_time + by_updates:
-        if not (asked.result.is_file() and asked.run.is_dir()):
+        if not (asked.result.is_file() and translations(asked).is_file()):
             measure(asked)
+            translations(asked).write_bytes((asked.run / "evaluation" / "test.hyp").read_bytes())
     if named:
         return
     start = commit()
     first = Asked(f"ladder/{FIXED}")
-    compared = compare([first, *(asked for asked in by_time if asked != first)], ROOT / "runs" / "ladder.html")
-    equal = compare(by_updates, ROOT / "runs" / "ladder-updates.html")
+    compared = compare([first, *(asked for asked in by_time if asked != first)])
+    computed_by = {run["machine"]["cpu"] for run in compared.values()}
+    if len(computed_by) > 1:
+        sys.exit(f"equal minutes are equal on one machine alone, these are of {', '.join(computed_by)}: measure anew")
+    equal = compare(by_updates)
     bars = [*of_attention(compared), *of_encoders(equal)]
     whole = {"equal_minutes": compared, "equal_updates": equal, "bars": bars, "machine": machine(), "commit": start}
     keep(RESULTS / "ladder" / "comparison.json", whole)
@@ -51,17 +67,31 @@ def main(named: list[str]) -> None:
         sys.exit("a bar was missed, see FAIL above")
 
 
-def compare(asked: list[Asked], page: Path) -> dict[str, Any]:
-    """What `regardant compare --json` says, by rung; the first is what the others are held to."""
-    found = regardant.run.compare([one.run for one in asked], page).as_dict()["runs"]
-    return {one.recipe.removeprefix("ladder/"): run for one, run in zip(asked, found, strict=True)}
+def translations(asked: Asked) -> Path:
+    """Where the test set as a rung translates it is kept."""
+    return asked.result.with_suffix(".hyp")
+
+
+def compare(asked: Sequence[Asked]) -> dict[str, Any]:
+    """Scores and costs by rung; the first is what the others are held to."""
+    tested = read_test_set([folder() / name for name in TEST_FILES])
+    lines = [translations(one).read_bytes().decode().removesuffix("\n").split("\n") for one in asked]
+    scores, _ = compare_translations(tested.sources, tested.references, lines, TranslationMetrics(tokenize="none"))
+    results = [json.loads(one.result.read_text(encoding="utf-8")) for one in asked]
+    return {
+        one.recipe.removeprefix("ladder/"): {
+            **{name: result[name] for name in OF_TRAINING},
+            **asdict(score),
+        }
+        for one, result, score in zip(asked, results, scores, strict=True)
+    }
 
 
 def of_attention(runs: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Attention against one fixed context, and the Transformer against both."""
-    bleu = {rung: run["tests"]["test"]["bleu"] for rung, run in runs.items()}
-    gained = runs[ATTENDING]["tests"]["test"]["against_first"]
-    fixed, attending = (runs[rung]["tests"]["test"]["by_length"] for rung in (FIXED, ATTENDING))
+    bleu = {rung: run["bleu"] for rung, run in runs.items()}
+    gained = runs[ATTENDING]["against_first"]
+    fixed, attending = (runs[rung]["by_length"] for rung in (FIXED, ATTENDING))
     longest = attending[-1]["bleu"] - fixed[-1]["bleu"]
     yield bar(f"{ATTENDING} over {FIXED}", gained["difference"], GAIN, at_least=True)
     yield bar("p of that", gained["p"], SIGNIFICANT)
@@ -73,7 +103,7 @@ def of_attention(runs: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def of_encoders(runs: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Efficient encoders against the softmax after as many updates."""
     for rung in ENCODERS:
-        difference = runs[rung]["tests"]["test"]["against_first"]["difference"]
+        difference = runs[rung]["against_first"]["difference"]
         yield bar(f"{rung} encoder from softmax", difference, -WITHIN, at_least=True)
 
 
@@ -81,8 +111,7 @@ def draw_curves(runs: dict[str, Any]) -> None:
     """BLEU by source length and loss by minutes: recurrence, recurrence with attention, attention alone."""
     told = {rung: runs[rung] for rung in (FIXED, ATTENDING, TRANSFORMER)}
     lengths = [
-        Curve(rung, [(sum(part["words"]) / 2, part["bleu"]) for part in run["tests"]["test"]["by_length"]])
-        for rung, run in told.items()
+        Curve(rung, [(sum(part["words"]) / 2, part["bleu"]) for part in run["by_length"]]) for rung, run in told.items()
     ]
     draw("bleu_by_length", line_chart(lengths, title="BLEU by length", x_label="words of the source", y_label="BLEU"))
     losses = [

@@ -101,6 +101,7 @@ def measure(asked: Asked) -> None:
     start, (train, evaluate) = commit(), asked.commands()
     seconds = timed(train)
     scores = json.loads(subprocess.run([REGARDANT, *evaluate], check=True, capture_output=True, text=True).stdout)
+    record = load(asked.run).record
     result = {
         "recipe": asked.recipe,
         "seed": asked.seed,
@@ -108,7 +109,8 @@ def measure(asked: Asked) -> None:
         "evaluate": shown(evaluate),
         "wall_seconds": round(seconds, 1),
         **training_numbers(asked.run),
-        "decided": load(asked.run).record.decided.as_dict(),
+        "parameters": record.plan["parameters"],
+        "decided": record.decided.as_dict(),
         "scores": scores,
         "machine": machine(),
         "commit": start,
@@ -137,8 +139,13 @@ def training_numbers(run: Path) -> dict[str, Any]:
         "updates": updates[-1]["update"],
         "epochs": updates[-1]["epoch"] + 1,
         "median_tokens_per_second": speeds[len(speeds) // 2],
+        "memory_bytes": max(event["memory_bytes"] for event in updates),
         "best_validation": validations[-1].get("best_bleu"),
         "lowest_validation_loss": min(event["loss"] for event in validations),
+        "validations": [
+            {"minutes": round(event["time"] / 60, 2), "loss": event["loss"], "bleu": event.get("bleu")}
+            for event in validations
+        ],
     }
 
 

@@ -1,0 +1,78 @@
+"""The ladder is compared from what was kept of it, and what is kept is not trained again."""
+
+import gzip
+import json
+
+import pytest
+
+from benchmarks import ladder, recipes
+from regardant import config
+
+WORDS = ["a", "cat", "sat", "on", "the", "mat", "and", "looked", "at", "two", "small", "dogs", "that", "ran"]
+SENTENCES = 40
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """The Transformer makes no mistake, attention a few, in short lines, the fixed context many, in long ones."""
+    monkeypatch.setattr(recipes, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(ladder, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(ladder, "folder", lambda: tmp_path)
+    monkeypatch.setattr(ladder, "measure", lambda asked: pytest.fail(f"{asked.name} is trained again"))
+    monkeypatch.setattr(ladder, "keep", lambda path, result: kept.update(result))
+    monkeypatch.setattr(ladder, "draw", lambda name, chart: kept.setdefault("figures", []).append(name))
+    lines = [" ".join(WORDS[row % 5 : row % 5 + 5 + row % 4]) for row in range(SENTENCES)]
+    for name in ladder.TEST_FILES:
+        (tmp_path / name).write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
+    (tmp_path / "results" / "ladder").mkdir(parents=True)
+    kept: dict = {}
+
+    def write(asked, wrong: int, cpu: str = "X") -> None:
+        by_length = sorted(range(SENTENCES), key=lambda row: len(lines[row].split()), reverse="fixed" in asked.name)
+        translated = [line if row not in by_length[:wrong] else "no word of it" for row, line in enumerate(lines)]
+        ladder.translations(asked).write_text("".join(f"{line}\n" for line in translated))
+        told = dict.fromkeys(ladder.OF_TRAINING, 1) | {
+            "machine": {"cpu": cpu},
+            "validations": [{"minutes": 1.0, "loss": 2.0, "bleu": 3.0}],
+        }
+        asked.result.write_text(json.dumps(told))
+
+    for name in config.recipes():
+        if name.startswith("ladder/"):
+            mistakes = {"ladder/gru-fixed": 30, "ladder/gru-bahdanau": 10, "ladder/transformer": 0}
+            write(recipes.Asked(name), mistakes.get(name, 20))
+    for rung in ("transformer", *ladder.ENCODERS):
+        write(recipes.Asked(f"ladder/{rung}", updates=ladder.EQUAL_UPDATES), 0)
+    return kept, write
+
+
+def test_what_was_kept_is_compared_and_not_trained_again(kept, capsys):
+    found, _ = kept
+    ladder.main([])
+    runs = found["equal_minutes"]
+    assert runs["transformer"]["bleu"] == pytest.approx(100)
+    assert 0 < runs["gru-fixed"]["bleu"] < runs["gru-bahdanau"]["bleu"] < 100
+    assert runs["gru-bahdanau"]["against_first"]["p"] < 0.05
+    assert found["figures"] == ["bleu_by_length", "loss_by_minutes"]
+    assert "pass" in capsys.readouterr().out
+
+
+def test_an_encoder_that_falls_behind_misses_its_bar(kept):
+    found, write = kept
+    write(recipes.Asked("ladder/linear", updates=ladder.EQUAL_UPDATES), 5)
+    with pytest.raises(SystemExit, match="a bar was missed"):
+        ladder.main([])
+    assert [one["bar"] for one in found["bars"] if not one["pass"]] == ["linear encoder from softmax"]
+
+
+def test_minutes_of_two_machines_are_not_compared(kept):
+    _, write = kept
+    write(recipes.Asked("ladder/linear"), 5, cpu="Y")
+    with pytest.raises(SystemExit, match="one machine"):
+        ladder.main([])
+
+
+def test_a_rung_without_its_translations_is_trained_again(kept):
+    ladder.translations(recipes.Asked("ladder/linear")).unlink()
+    with pytest.raises(pytest.fail.Exception, match="ladder/linear is trained again"):
+        ladder.main(["linear"])

@@ -10,6 +10,8 @@ from regardant.generation.constraints import NEVER_WRITTEN
 from regardant.generation.scoring import score_tokens
 from regardant.generation.search import Work, generate, generate_all
 
+pytestmark = pytest.mark.usefixtures("shapes_unchecked")
+
 TOLERANCE = 1e-4
 """Of scores in float32: matrix products of other shapes add up in other orders."""
 

@@ -19,7 +19,7 @@ PRECISIONS = ["float32", "bfloat16"]
 AS_IT_IS = ("model.dropout=0.3", "training.schedule={kind: constant, learning_rate: 1.0e-2, warmup_steps: 2}")
 """Dropout, and a rate that does not look at the budget, which the parts of a training differ in."""
 
-pytestmark = pytest.mark.parametrize("model", MODELS)
+pytestmark = [pytest.mark.parametrize("model", MODELS), pytest.mark.usefixtures("shapes_unchecked")]
 
 
 @pytest.fixture

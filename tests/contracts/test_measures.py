@@ -13,6 +13,8 @@ from regardant.tasks.translation.guidance import Guidance, GuidedBatch
 
 from .test_models import MODELS, SOURCE, TARGET
 
+pytestmark = pytest.mark.usefixtures("shapes_unchecked")
+
 CROSS = "decoder.cross_attention"
 OWN = ("writing", "reading", "going on")
 """Parts of names of models that differ in what attends to itself."""

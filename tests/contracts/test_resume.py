@@ -19,6 +19,8 @@ from regardant import run
 from regardant.errors import ConfigError
 from regardant.training.checkpoints import latest_checkpoint, load_checkpoint, load_weights
 
+pytestmark = pytest.mark.usefixtures("shapes_unchecked")
+
 OVERRIDES = (
     "data.train_size=400",
     "training.max_updates=60",

@@ -17,6 +17,8 @@ import torch
 
 from regardant import cli
 
+pytestmark = pytest.mark.usefixtures("shapes_unchecked")
+
 NUM_PAIRS = 120
 LONG = 100_000
 

@@ -34,7 +34,6 @@ from regardant.models.recurrent.config import (
 from regardant.positions import PositionsConfig
 from regardant.positions.rotary import RotaryConfig
 from regardant.positions.t5 import T5Config
-from regardant.training.devices import multiplies_bfloat16
 
 from . import plugins  # noqa: F401  which adds a mechanism
 
@@ -276,8 +275,6 @@ def gradients_of(model, *, mixed):
 def test_mixed_precision_learns_what_single_precision_does(model, name):
     if name.startswith("lsh"):
         pytest.skip("a vector near the edge of its bucket is rounded into the next one, and meets other keys")
-    if not multiplies_bfloat16(torch.device("cpu")) and any(isinstance(part, nn.LSTM) for part in model.modules()):
-        pytest.skip("this CPU has no LSTM in bfloat16")
     exact = [module for module in model.train().modules() if isinstance(module, ScaledDotProduct)]
     wide = gradients_of(model, mixed=False)
     for kernel in ("sdpa", "matmul") if exact else ("none",):

@@ -26,6 +26,9 @@ SMALLEST_CHUNK = 256
 CHUNK_LOGITS = 1 << 21
 """Of a larger chunk: 8 MB in float32, which a processor's cache holds."""
 
+UNDERFLOW = 1e-30
+"""Smaller probabilities have lost digits, or soon will."""
+
 
 def projected_cross_entropy(
     vectors: Float[Tensor, "N M"],
@@ -41,6 +44,18 @@ def projected_cross_entropy(
     with torch.autocast(vectors.device.type, enabled=False):  # it would copy every chunk once more
         total, plain = _ProjectedCrossEntropy.apply(vectors, weight, targets, label_smoothing, z_loss)  # type: ignore[no-untyped-call]
     return total, plain
+
+
+def _log_normalisers(logits: Tensor, probabilities: Tensor, right: Tensor) -> Tensor:
+    """log Z of each row, from one word: logsumexp would take every exponential again.
+
+    From the likeliest word where the right one's probability underflows. On an accelerator always: to ask whether it
+    does would take longer.
+    """
+    word, probability = right, probabilities.gather(1, right)
+    if logits.device.type != "cpu" or probability.amin() < UNDERFLOW:
+        probability, word = probabilities.max(1, keepdim=True)
+    return (logits.gather(1, word).to(probabilities.dtype) - probability.log()).squeeze(1)
 
 
 class _ProjectedCrossEntropy(torch.autograd.Function):
@@ -61,8 +76,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             full = round_rows(chunk, chunk.dtype)  # for the last chunk, see layers.linear
             logits = (full @ cast.T)[: len(chunk)]
             probabilities = torch.softmax(logits, 1, dtype=exact)
-            # Of the likeliest word, whose probability never underflows. logsumexp would take every exponential again.
-            normaliser = logits.amax(1).to(exact) - probabilities.amax(1).log()
+            normaliser = _log_normalisers(logits, probabilities, right)
             loss = (normaliser - logits.gather(1, right).squeeze(1)).sum()
             plain += loss
             # The mean logit is one product with the mean word.

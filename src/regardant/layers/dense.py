@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from regardant.attention import MixerConfig, View
 from regardant.attention.beam_keys import Ancestry
+from regardant.layers.linear import Linear
 from regardant.layers.remembered import Remembered
 
 
@@ -41,10 +42,10 @@ class Dense(nn.Module):
 
     def __init__(self, d_model: int, max_length: int, *, causal: bool) -> None:
         super().__init__()
-        self.value = nn.Linear(d_model, d_model)
+        self.value = Linear(d_model, d_model)
         self.weight = nn.Parameter(torch.empty(max_length, max_length))
         self.bias = nn.Parameter(torch.zeros(max_length, 1))
-        self.output = nn.Linear(d_model, d_model)
+        self.output = Linear(d_model, d_model)
         self.causal = causal
         nn.init.normal_(self.weight, std=0.1)
 

@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from regardant.attention import AttentionConfig, View
+from regardant.layers.linear import Linear
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,8 @@ class MemoryAttention(nn.Module):
             size = key_size
         if size is None and query_size != key_size:
             raise ValueError(f"queries of {query_size} numbers cannot meet keys of {key_size}: give a size for both")
-        self.query = nn.Identity() if size is None else nn.Linear(query_size, size, bias=False)
-        self.key = nn.Identity() if size is None else nn.Linear(key_size, size)
+        self.query = nn.Identity() if size is None else Linear(query_size, size, bias=False)
+        self.key = nn.Identity() if size is None else Linear(key_size, size)
 
     def read(self, memory: Float[Tensor, "B S R"], real: Bool[Tensor, "B S"]) -> AskedMemory:
         """What may be asked."""

@@ -6,7 +6,8 @@ https://arxiv.org/abs/1406.1078. The cells are PyTorch's own.
 Shape legend: B sentences, N rows, T tokens, L layers, I size of the input, R size of the state.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Literal
 
 import torch
@@ -28,6 +29,21 @@ State = tuple[Tensor, ...]
 def mapped(state: State, change: Callable[[Tensor], Tensor]) -> State:
     """Every tensor of a state changed alike."""
     return tuple(change(part) for part in state)
+
+
+@contextmanager
+def _of_weights_precision(cell: nn.Module) -> Iterator[Callable[[Tensor], Tensor]]:
+    """On a CPU a cell computes in the precision of its weights, in mixed precision too; gives what widens for it.
+
+    A product in bfloat16 is compiled for its number of rows, and each step of each batch has its own: that takes longer
+    than is won. See docs/decisions/0014.
+    """
+    weight = next(cell.parameters())
+    if weight.device.type == "cpu":
+        with torch.autocast("cpu", enabled=False):
+            yield lambda x: x.to(weight.dtype)
+    else:
+        yield lambda x: x
 
 
 class RecurrentStack(nn.Module):
@@ -72,7 +88,8 @@ class RecurrentStack(nn.Module):
             if index:
                 x = self.dropouts[index - 1](x, call)
             before = tuple(part[index : index + 1].contiguous() for part in state)
-            x, after = layer(x, before if self.parts == 2 else before[0])
+            with _of_weights_precision(layer) as wide:
+                x, after = layer(wide(x), mapped(before, wide) if self.parts == 2 else wide(before[0]))
             states.append(after if self.parts == 2 else (after,))
         return x, tuple(torch.cat(parts) for parts in zip(*states, strict=True))
 
@@ -111,8 +128,9 @@ class RecurrentEncoder(nn.Module):
         for index, layer in enumerate(self.layers):
             if index:
                 x = self.dropouts[index - 1](x)
-            packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
-            read, after = layer(packed)
+            with _of_weights_precision(layer) as wide:
+                packed = pack_padded_sequence(wide(x), lengths, batch_first=True, enforce_sorted=False)
+                read, after = layer(packed)
             x = self._joined(pad_packed_sequence(read, batch_first=True, total_length=real.shape[1])[0])
             last.append([self._last(part) for part in (after if self.parts == 2 else (after,))])
         return x, tuple(torch.stack(parts) for parts in zip(*last, strict=True))

@@ -78,10 +78,9 @@ def decide(
 ) -> Decisions:
     """Time a training step in every allowed precision with every kernel; the fastest wins, a near tie the simplest.
 
-    `train_step` runs forward and backward and leaves no gradients behind. Raises ConfigError for a precision that the
-    model does not run in here.
+    `train_step` runs forward and backward and leaves no gradients behind.
     """
-    precisions = _precisions(model, config, device)
+    precisions = _precisions(config, device)
     kernels = SIMPLEST_KERNEL_FIRST if config.attention_kernel == "auto" else (config.attention_kernel,)
     threads = torch.get_num_threads()
     if device.type == "cuda":  # flash attention and bfloat16 are what such a machine is built for
@@ -99,12 +98,10 @@ def decide(
     return Decisions(*best, threads, seconds={"/".join(pair): round(value, 4) for pair, value in seconds.items()})
 
 
-def _precisions(model: nn.Module, config: TrainingConfig, device: torch.device) -> tuple[Precision, ...]:
+def _precisions(config: TrainingConfig, device: torch.device) -> tuple[Precision, ...]:
     narrow = multiplies_bfloat16(device)
     if config.precision == "auto":  # what has to be converted is not even worth its timing
         return SIMPLEST_PRECISION_FIRST if narrow else ("float32",)
-    if config.precision == "bfloat16" and not narrow and any(isinstance(part, nn.LSTM) for part in model.modules()):
-        raise ConfigError("training.precision: this CPU has no LSTM in bfloat16: leave it out, or take float32")
     return (config.precision,)
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from regardant.layers.dropout import Dropout, DropoutKey, keep_mask, share_key
+from regardant.layers.dropout import CHUNK, Dropout, DropoutKey, keep_mask, share_key
 
 MANY = 1_000_000
 UNRELATED = 5 / math.sqrt(MANY)
@@ -14,7 +14,12 @@ UNRELATED = 5 / math.sqrt(MANY)
 
 
 def mask(rate=0.5, place=0, shape=(MANY,), **key):
-    return keep_mask(torch.Size(shape), rate, DropoutKey(**key).at(place), torch.float32)
+    return kept(shape, rate, DropoutKey(**key).at(place))
+
+
+def kept(shape, rate, key):
+    """1 where an element is kept, 0 where it is dropped."""
+    return -keep_mask(torch.Size(shape), rate, key).float()
 
 
 def correlation(a, b):
@@ -27,7 +32,7 @@ def test_the_share_dropped_is_the_rate(rate):
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5])
-@pytest.mark.parametrize("apart", [1, 2, 3, 4, 16, 64, 128, 512, 1000, 1024, 65536])
+@pytest.mark.parametrize("apart", [1, 2, 3, 4, 16, 64, 128, 512, 1000, 1024, 65536, 2 * CHUNK])
 def test_neighbours_fall_independently(rate, apart):
     kept = mask(rate)
     assert correlation(kept[:-apart], kept[apart:]) < UNRELATED
@@ -52,7 +57,7 @@ def test_keys_that_count_over_the_same_range_share_no_mask():
     first, second = (DropoutKey(seed=seed).at(0) for seed in (1, 2))
     counter = (1 << 32) - 1
     second = second & ~counter | first & counter
-    shared = (keep_mask(torch.Size([MANY]), 0.5, key, torch.float32) for key in (first, second))
+    shared = (kept([MANY], 0.5, key) for key in (first, second))
     assert (
         correlation(*shared) < 0.02
     )  # 1 without the salt; where ranges meet, in one pair of 2,000, so much is allowed
@@ -60,8 +65,7 @@ def test_keys_that_count_over_the_same_range_share_no_mask():
 
 @pytest.mark.parametrize("rate", [0.1, 0.5])
 def test_masks_of_other_calls_under_one_key_are_unrelated(rate):
-    shape = torch.Size([MANY])
-    first, *others = (keep_mask(shape, rate, DropoutKey().at(3, call), torch.float32) for call in (0, 1, 2, 3, 1000))
+    first, *others = (kept([MANY], rate, DropoutKey().at(3, call)) for call in (0, 1, 2, 3, 1000))
     assert all(correlation(first, other) < UNRELATED for other in others)
 
 
@@ -120,7 +124,7 @@ def test_elements_are_zeroed_or_scaled_and_the_gradient_is_too(shape, dtype):
 
 
 def test_an_odd_count_drops_what_an_even_one_does():
-    even, odd = (keep_mask(torch.Size([n]), 0.5, 1234567, torch.float32) for n in (100, 99))
+    even, odd = (kept([n], 0.5, 1234567) for n in (100, 99))
     assert torch.equal(odd, even[:99])
 
 

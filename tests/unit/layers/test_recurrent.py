@@ -71,3 +71,15 @@ def test_one_direction_knows_nothing_of_what_comes():
     after = x.clone()
     after[:, 3:] += 1
     assert_close(encoder(x, real)[0][:, :3], encoder(after, real)[0][:, :3])
+
+
+@CELLS
+def test_cells_on_a_cpu_compute_in_the_precision_of_their_weights(cell):
+    layer, x, real = stack(cell, 2), torch.randn(2, LENGTH, 3), torch.ones(2, LENGTH).bool()
+    encoder = RecurrentEncoder(cell, 3, SIZE, 2, 0.0, bidirectional=True, combine="concatenate")
+    wide = layer(x, layer.start(x))[0], encoder(x, real)[0]
+    with torch.autocast("cpu", torch.bfloat16):
+        mixed = layer(x, layer.start(x))[0], encoder(x, real)[0]
+        of_narrow, _ = layer(x.bfloat16(), layer.start(x.bfloat16()))
+    assert all(torch.equal(*both) for both in zip(wide, mixed, strict=True))
+    assert of_narrow.dtype == torch.float32

@@ -2,7 +2,6 @@ import json
 
 import pytest
 import torch
-from torch import nn
 
 from regardant.attention import KERNELS, ScaledDotProduct
 from regardant.errors import ConfigError
@@ -79,12 +78,6 @@ def test_what_would_have_to_be_converted_is_not_tried(model, monkeypatch):
     decided = decide_where_one_is_fast(model, "float32/sdpa")
     assert decided.precision == "float32"
     assert decided.seconds.keys() == {"float32/matmul", "float32/sdpa"}
-
-
-def test_an_lstm_in_bfloat16_is_refused_where_there_is_none(monkeypatch):
-    monkeypatch.setattr(probes, "multiplies_bfloat16", lambda device: False)
-    with pytest.raises(ConfigError, match=r"^training\.precision: this CPU has no LSTM in bfloat16: leave it out"):
-        decide(nn.LSTM(2, 2), lambda: None, asking(precision="bfloat16"), CPU)
 
 
 def test_a_near_tie_goes_to_the_simplest_so_that_two_runs_decide_alike(model):

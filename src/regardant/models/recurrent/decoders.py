@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from regardant.layers.linear import Linear
 from regardant.layers.memory_attention import AskedMemory, MemoryAttention
 from regardant.layers.recurrent import RecurrentStack, State, mapped
 from regardant.models.recurrent.config import BahdanauConfig, ChoConfig, LuongConfig, RecurrentConfig, SutskeverConfig
@@ -59,7 +60,7 @@ class RecurrentDecoder(nn.Module):
         super().__init__()
         self.config = config
         size = config.hidden_size
-        self.bridge = nn.Linear(size, size)
+        self.bridge = Linear(size, size)
         self.stack = RecurrentStack(config.cell, config.embedding_size + extra, size, config.num_layers, config.dropout)
 
     def start(self, read: ReadSource) -> DecoderMemory:
@@ -104,7 +105,7 @@ class ChoDecoder(RecurrentDecoder):
 
     def __init__(self, config: RecurrentConfig) -> None:
         super().__init__(config, extra=config.hidden_size)
-        self.output = nn.Linear(2 * config.hidden_size, config.hidden_size)
+        self.output = Linear(2 * config.hidden_size, config.hidden_size)
 
     def start(self, read: ReadSource) -> DecoderMemory:
         return replace(super().start(read), context=read.last[0][-1])
@@ -133,7 +134,7 @@ class BahdanauDecoder(RecurrentDecoder):
         size = config.hidden_size
         super().__init__(config, extra=size)
         self.cross_attention = MemoryAttention(size, size, config.decoder.attention, size=size)
-        self.output = nn.Linear(2 * size, size)
+        self.output = Linear(2 * size, size)
 
     def start(self, read: ReadSource) -> DecoderMemory:
         return replace(super().start(read), asked=self.cross_attention.read(read.states, read.real))
@@ -153,7 +154,7 @@ class LuongDecoder(RecurrentDecoder):
         super().__init__(config, extra=size if config.decoder.input_feeding else 0)
         self.feeds = config.decoder.input_feeding
         self.cross_attention = MemoryAttention(size, size, config.decoder.attention, size=None)
-        self.output = nn.Linear(2 * size, size, bias=False)
+        self.output = Linear(2 * size, size, bias=False)
 
     def start(self, read: ReadSource) -> DecoderMemory:
         memory = replace(super().start(read), asked=self.cross_attention.read(read.states, read.real))

@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regardant.layers.dropout import Dropout, share_key
+from regardant.layers.linear import Linear
 from regardant.layers.recurrent import RecurrentEncoder
 from regardant.models.base import Model
 from regardant.models.heads import Loss, NextToken
@@ -64,7 +65,7 @@ class RecurrentEncoderDecoder(Model):
             combine=config.combine,
         )
         self.decoder = DECODERS[type(config.decoder)](config)
-        self.narrow = nn.Linear(config.hidden_size, width)
+        self.narrow = Linear(config.hidden_size, width)
         self.head = NextToken(width, target_vocab_size)
         if config.tie_embeddings != "none":
             self.target.weight = self.head.weight

@@ -2,7 +2,6 @@
 
 import pytest
 
-from benchmarks import ladder
 from benchmarks.attention.__main__ import slope
 from benchmarks.experiments import equal_heads, gradient_by_distance, toy
 from benchmarks.recipes import Asked
@@ -52,24 +51,3 @@ def test_what_to_train_has_a_name_of_its_own(text, asked, name):
     train, evaluate = Asked("demo", seed=3, updates=7).commands()
     assert train[:2] == ["train", "demo"] and evaluate[0] == "evaluate"
     assert {"seed=3", "training.max_minutes=null", "training.max_updates=7"} <= set(train)
-
-
-def compared(bleu, difference, p, quarters):
-    by_length = [{"words": [1, 2], "bleu": one} for one in quarters]
-    against = {"difference": difference, "p": p}
-    return {"tests": {"test": {"bleu": bleu, "against_first": against, "by_length": by_length}}}
-
-
-def test_bars_of_the_ladder_pass_and_fail():
-    fixed = compared(20.0, None, None, [25.0, 15.0])
-    good = {
-        "gru-fixed": fixed,
-        "gru-bahdanau": compared(26, 6, 0.01, [29, 23]),
-        "transformer": compared(30, 10, 0.01, []),
-    }
-    assert all(one["pass"] for one in ladder.of_attention(good))
-    weak = compared(23.0, 3.0, 0.2, [29.0, 16.0])
-    bad = {"gru-fixed": fixed, "gru-bahdanau": weak, "transformer": compared(22, 2, 0.1, [])}
-    assert not any(one["pass"] for one in ladder.of_attention(bad))
-    encoders = {name: compared(0, by, 0.5, []) for name, by in zip(ladder.ENCODERS, (-1.4, -1.6, 2.0), strict=True)}
-    assert [one["pass"] for one in ladder.of_encoders(encoders)] == [True, False, True]

@@ -76,3 +76,24 @@ def test_a_rung_without_its_translations_is_trained_again(kept):
     ladder.translations(recipes.Asked("ladder/linear")).unlink()
     with pytest.raises(pytest.fail.Exception, match="ladder/linear is trained again"):
         ladder.main(["linear"])
+
+
+def compared(bleu, difference, p, quarters):
+    by_length = [{"words": [1, 2], "bleu": one} for one in quarters]
+    against = {"difference": difference, "p": p}
+    return {"bleu": bleu, "against_first": against, "by_length": by_length}
+
+
+def test_bars_of_the_ladder_pass_and_fail():
+    fixed = compared(20.0, None, None, [25.0, 15.0])
+    good = {
+        "gru-fixed": fixed,
+        "gru-bahdanau": compared(26, 6, 0.01, [29, 23]),
+        "transformer": compared(30, 10, 0.01, []),
+    }
+    assert all(one["pass"] for one in ladder.of_attention(good))
+    weak = compared(23.0, 3.0, 0.2, [29.0, 16.0])
+    bad = {"gru-fixed": fixed, "gru-bahdanau": weak, "transformer": compared(22, 2, 0.1, [])}
+    assert not any(one["pass"] for one in ladder.of_attention(bad))
+    encoders = {name: compared(0, by, 0.5, []) for name, by in zip(ladder.ENCODERS, (-1.4, -1.6, 2.0), strict=True)}
+    assert [one["pass"] for one in ladder.of_encoders(encoders)] == [True, False, True]

@@ -11,23 +11,16 @@ from regardant.evaluation.alignment import extract_links
 from regardant.tasks.translation.alignment import word_attention
 from regardant.tasks.translation.config import TranslationConfig
 
-UPDATES = 700
-"""Fewer than two minutes of demo are, so that it does not matter how busy the machine is."""
-
-BAHDANAU = (
-    "model={kind: recurrent, embedding_size: 128, hidden_size: 256, dropout: 0.0, decoder: {kind: bahdanau}}",
-    "training.optimizer.kind=adamw",
-    "training.schedule.learning_rate=2e-3",
-)
+UPDATES = 1000
+"""As many as fit into the minutes of `demo`; here a busy machine changes nothing."""
 
 AGREEMENT = "The agreement on the European Economic Area was signed in August 1992."
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("overrides", [(), BAHDANAU], ids=["transformer", "bahdanau"])
-def test_the_heaviest_link_of_a_word_is_gold(tmp_path, overrides):
+def test_the_heaviest_link_of_a_word_is_gold(tmp_path):
     budget = ("training.max_minutes=null", f"training.max_updates={UPDATES}")
-    recipe = config.load(TranslationConfig, config.recipe("demo"), (*budget, *overrides), origin="demo")
+    recipe = config.load(TranslationConfig, config.recipe("demo"), budget, origin="demo")
     run.train(recipe, tmp_path / "run", lambda line: None)
     trained = run.load(tmp_path / "run")
     pairs = trained.trained._pairs_to_measure([])

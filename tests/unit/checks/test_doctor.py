@@ -221,6 +221,17 @@ def test_a_sick_curve_is_found(with_curves, case):
     assert any(found == name and what in finding.what for found, finding in with_curves(training).findings)
 
 
+@pytest.mark.parametrize(("norm", "explodes"), [(12.0, False), (200.0, True)])
+def test_two_large_gradients_of_a_hundred_are_an_accident_and_two_bursts_are_not(trained, tmp_path, norm, explodes):
+    folder = shutil.copytree(trained(KNOWN).folder, tmp_path / "changed")
+    path = folder / "metrics.jsonl"
+    last = [event for line in path.read_text().splitlines() if (event := json.loads(line))["event"] == "train"][-1]
+    more = [last | {"update": last["update"] + n, "gradient_norm": norm if n in (30, 60) else 1.0} for n in range(100)]
+    with path.open("a", encoding="utf-8") as file:
+        file.writelines(json.dumps(event) + "\n" for event in more)
+    assert ("gradient norms" in dict(run.load(folder).doctor().findings)) == explodes
+
+
 def test_overfitting_is_found_where_what_is_kept_is_old(trained, tmp_path):
     folder = shutil.copytree(trained(KNOWN).folder, tmp_path / "changed")
     told = [{"event": "validation", "update": 100 * n, "loss": 2 + abs(n - 1), "bleu": 0.0} for n in range(1, 5)]

@@ -1,6 +1,8 @@
 """A recipe's header says of its measurement what the result says, or nothing."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -35,3 +37,21 @@ def test_a_new_measurement_takes_the_place_of_the_earlier_one(tmp_path, monkeypa
         "# More.",
         "seed: 1",
     ]
+
+
+README = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+TOLD = re.findall(r"^\| `([\w-]+)`.*\| (.+) \| (.+) \|$", README, re.MULTILINE)
+
+
+@pytest.mark.parametrize(("name", "training", "result"), TOLD, ids=[name for name, *_ in TOLD])
+def test_the_readme_says_what_the_result_says(name, training, result):
+    kept = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    seconds, scores = kept["training_seconds"], kept["scores"]
+    assert training.startswith((f"{seconds:.0f} s", f"{seconds / 60:.0f} minutes"))
+    assert (f"{100 * scores['accuracy']:.1f} %" if name == "reverse" else f"{scores['bleu']:.1f}") in result
+
+
+def test_the_readme_tells_of_what_matters_most():
+    assert {"demo", "translation", "multi30k-en-de", "multi30k-en-de-raw", "multi30k-en-fr", "reverse"} == {
+        name for name, *_ in TOLD
+    }

@@ -26,7 +26,7 @@ def correlation(a, b):
     return torch.corrcoef(torch.stack([a, b]))[0, 1].abs().item()
 
 
-@pytest.mark.parametrize("rate", [0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.9])
+@pytest.mark.parametrize("rate", [1e-6, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.9, 1 - 1e-6])
 def test_the_share_dropped_is_the_rate(rate):
     assert 1 - mask(rate).mean().item() == pytest.approx(rate, abs=1e-3)
 

@@ -19,9 +19,9 @@ from regardant.training.reporting import memory
 OVERHEAD = 1.05
 """Of an update over the forward and backward of its batches (optimizer, average, reading); 1.04 measured on `tiny`."""
 
-HOLES = 1.5
-"""What a CPU's heap comes to hold over what a batch has in use at a time: blocks of other sizes leave holes. 1.3 to 1.7
-after 200 updates, 2 after thousands."""
+HOLES = 1.35
+"""What a CPU's heap comes to hold over what a batch has in use at a time: blocks of other sizes leave holes. 1.1 to 1.6
+after 200 updates of five recipes; twice as much after thousands of `translation`."""
 
 
 @dataclass(frozen=True)

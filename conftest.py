@@ -26,7 +26,7 @@ CHECKED = tuple(
     Path(__file__).parent / "tests" / folder
     for folder in ("contracts", "unit/attention", "unit/layers", "unit/models", "unit/positions")
 )
-"""What calls parts. Checks make a small model three times as slow, so that tests that train or search do without."""
+"""What calls parts. Checks take longer than a small model itself, so that tests that train or search do without."""
 
 jaxtyping.install_import_hook([f"regardant.{module}" for module in MODULES], "beartype.beartype")
 jaxtyping.config.update("jaxtyping_disable", True)

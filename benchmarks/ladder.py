@@ -37,6 +37,9 @@ GAIN, WITHIN, SIGNIFICANT = 5.0, 1.5, 0.05
 OF_TRAINING = ("parameters", "memory_bytes", "median_tokens_per_second", "updates", "validations", "machine", "commit")
 """What is said of a rung beside its scores."""
 
+OF_MACHINE = ("cpu", "cores", "instructions", "bfloat16")
+"""What makes minutes of two machines unequal; a name alone does not tell cores with bfloat16 from those without."""
+
 TEST_FILES = ("test2016.tok.en.gz", "test2016.tok.de.gz")
 """What every rung is tested on."""
 
@@ -54,9 +57,10 @@ def main(named: list[str]) -> None:
     start = commit()
     first = Asked(f"ladder/{FIXED}")
     compared = compare([first, *(asked for asked in by_time if asked != first)])
-    computed_by = {run["machine"]["cpu"] for run in compared.values()}
+    computed_by = {" ".join(str(run["machine"][part]) for part in OF_MACHINE) for run in compared.values()}
     if len(computed_by) > 1:
-        sys.exit(f"equal minutes are equal on one machine alone, these are of {', '.join(computed_by)}: measure anew")
+        told_apart = "; ".join(sorted(computed_by))
+        sys.exit(f"equal minutes are equal on one machine alone, not on {told_apart}: measure those of one anew")
     equal = compare(by_updates)
     bars = [*of_attention(compared), *of_encoders(equal)]
     whole = {"equal_minutes": compared, "equal_updates": equal, "bars": bars, "machine": machine(), "commit": start}

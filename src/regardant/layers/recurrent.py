@@ -6,8 +6,8 @@ https://arxiv.org/abs/1406.1078. The cells are PyTorch's own.
 Shape legend: B sentences, N rows, T tokens, L layers, I size of the input, R size of the state.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
 from typing import Literal
 
 import torch
@@ -31,19 +31,13 @@ def mapped(state: State, change: Callable[[Tensor], Tensor]) -> State:
     return tuple(change(part) for part in state)
 
 
-@contextmanager
-def _of_weights_precision(cell: nn.Module) -> Iterator[Callable[[Tensor], Tensor]]:
-    """On a CPU a cell computes in the precision of its weights, in mixed precision too; gives what widens for it.
+def _widened(x: Tensor, cell: nn.Module) -> Tensor:
+    """On a CPU in the precision of the cell's weights, to be read with autocast off.
 
     A product in bfloat16 is compiled for its number of rows, and each step of each batch has its own: that takes longer
     than is won. See docs/decisions/0014.
     """
-    weight = next(cell.parameters())
-    if weight.device.type == "cpu":
-        with torch.autocast("cpu", enabled=False):
-            yield lambda x: x.to(weight.dtype)
-    else:
-        yield lambda x: x
+    return x.to(next(cell.parameters()).dtype) if x.device.type == "cpu" else x
 
 
 class RecurrentStack(nn.Module):
@@ -88,8 +82,9 @@ class RecurrentStack(nn.Module):
             if index:
                 x = self.dropouts[index - 1](x, call)
             before = tuple(part[index : index + 1].contiguous() for part in state)
-            with _of_weights_precision(layer) as wide:
-                x, after = layer(wide(x), mapped(before, wide) if self.parts == 2 else wide(before[0]))
+            before = mapped(before, partial(_widened, cell=layer))
+            with torch.autocast("cpu", enabled=False):
+                x, after = layer(_widened(x, layer), before if self.parts == 2 else before[0])
             states.append(after if self.parts == 2 else (after,))
         return x, tuple(torch.cat(parts) for parts in zip(*states, strict=True))
 
@@ -128,8 +123,8 @@ class RecurrentEncoder(nn.Module):
         for index, layer in enumerate(self.layers):
             if index:
                 x = self.dropouts[index - 1](x)
-            with _of_weights_precision(layer) as wide:
-                packed = pack_padded_sequence(wide(x), lengths, batch_first=True, enforce_sorted=False)
+            packed = pack_padded_sequence(_widened(x, layer), lengths, batch_first=True, enforce_sorted=False)
+            with torch.autocast("cpu", enabled=False):
                 read, after = layer(packed)
             x = self._joined(pad_packed_sequence(read, batch_first=True, total_length=real.shape[1])[0])
             last.append([self._last(part) for part in (after if self.parts == 2 else (after,))])

@@ -27,12 +27,12 @@ def kept(tmp_path, monkeypatch):
     (tmp_path / "results" / "ladder").mkdir(parents=True)
     kept: dict = {}
 
-    def write(asked, wrong: int, cpu: str = "X") -> None:
+    def write(asked, wrong: int, bfloat16: bool = True) -> None:
         by_length = sorted(range(SENTENCES), key=lambda row: len(lines[row].split()), reverse="fixed" in asked.name)
         translated = [line if row not in by_length[:wrong] else "no word of it" for row, line in enumerate(lines)]
         ladder.translations(asked).write_text("".join(f"{line}\n" for line in translated))
         told = dict.fromkeys(ladder.OF_TRAINING, 1) | {
-            "machine": {"cpu": cpu},
+            "machine": {"cpu": "X", "cores": 2, "instructions": "AVX512", "bfloat16": bfloat16},
             "validations": [{"minutes": 1.0, "loss": 2.0, "bleu": 3.0}],
         }
         asked.result.write_text(json.dumps(told))
@@ -67,7 +67,7 @@ def test_an_encoder_that_falls_behind_misses_its_bar(kept):
 
 def test_minutes_of_two_machines_are_not_compared(kept):
     _, write = kept
-    write(recipes.Asked("ladder/linear"), 5, cpu="Y")
+    write(recipes.Asked("ladder/linear"), 5, bfloat16=False)
     with pytest.raises(SystemExit, match="one machine"):
         ladder.main([])
 

@@ -1,11 +1,11 @@
 """The whole story on one corpus: every rung of `ladder/*` with one budget, compared, and held to what is claimed.
 
-    make ladder                              two and a half hours on two cores, and an hour for equal updates
-    make ladder RUNG="gru-fixed transformer" these alone
+    make ladder                                   two and a half hours on two cores, and half an hour of equal updates
+    make ladder RUNG="gru-fixed transformer@2000" these alone, the second for that many updates
 
 A rung whose result is there is not trained again, so that what was interrupted goes on. Translations are kept beside
-the results in benchmarks/results/ladder, and compared from there; what came of it is in comparison.json, figures in
-docs/experiments/.
+the results in benchmarks/results/ladder, and compared from there as soon as every rung that a bar speaks of is there;
+what came of it is in comparison.json, figures in docs/experiments/.
 """
 
 import json
@@ -45,22 +45,19 @@ TEST_FILES = ("test2016.tok.en.gz", "test2016.tok.de.gz")
 
 
 def main(named: list[str]) -> None:
-    rungs = named or sorted(name.removeprefix("ladder/") for name in config.recipes() if name.startswith("ladder/"))
-    by_time = [Asked(f"ladder/{rung}") for rung in rungs]
-    by_updates = [Asked(f"ladder/{rung}", updates=EQUAL_UPDATES) for rung in (TRANSFORMER, *ENCODERS) if rung in rungs]
-    for asked in by_time + by_updates:
-        if not (asked.result.is_file() and translations(asked).is_file()):
+    names = sorted(name for name in config.recipes() if name.startswith("ladder/"))
+    by_time = [Asked(f"ladder/{FIXED}"), *(Asked(name) for name in names if name != f"ladder/{FIXED}")]
+    by_updates = [Asked(f"ladder/{rung}", updates=EQUAL_UPDATES) for rung in (TRANSFORMER, *ENCODERS)]
+    for asked in [Asked.parse(f"ladder/{name}") for name in named] or by_time + by_updates:
+        if not is_kept(asked):
             measure(asked)
             translations(asked).write_bytes((asked.run / "evaluation" / "test.hyp").read_bytes())
-    if named:
+    judged = [*(Asked(f"ladder/{rung}") for rung in (FIXED, ATTENDING, TRANSFORMER)), *by_updates]
+    if lacking := [asked.name for asked in judged if not is_kept(asked)]:
+        print(f"compared when these are there too: {', '.join(lacking)}")
         return
     start = commit()
-    first = Asked(f"ladder/{FIXED}")
-    compared = compare([first, *(asked for asked in by_time if asked != first)])
-    computed_by = {" ".join(str(run["machine"][part]) for part in OF_MACHINE) for run in compared.values()}
-    if len(computed_by) > 1:
-        told_apart = "; ".join(sorted(computed_by))
-        sys.exit(f"equal minutes are equal on one machine alone, not on {told_apart}: measure those of one anew")
+    compared = compare(of_one_machine(list(filter(is_kept, by_time))))
     equal = compare(by_updates)
     bars = [*of_attention(compared), *of_encoders(equal)]
     whole = {"equal_minutes": compared, "equal_updates": equal, "bars": bars, "machine": machine(), "commit": start}
@@ -69,6 +66,27 @@ def main(named: list[str]) -> None:
     print(*told(bars), sep="\n")
     if not all(one["pass"] for one in bars):
         sys.exit("a bar was missed, see FAIL above")
+
+
+def is_kept(asked: Asked) -> bool:
+    """Whether a rung need not be trained."""
+    return asked.result.is_file() and translations(asked).is_file()
+
+
+def of_one_machine(kept: Sequence[Asked]) -> list[Asked]:
+    """Those that had their minutes on a machine like that of the first; minutes of another are not equal to them."""
+
+    def machine_of(asked: Asked) -> list[Any]:
+        told = json.loads(asked.result.read_text(encoding="utf-8"))["machine"]
+        return [told[part] for part in OF_MACHINE]
+
+    like_first = [asked for asked in kept if machine_of(asked) == machine_of(kept[0])]
+    if others := ", ".join(asked.name for asked in kept if asked not in like_first):
+        sought = {f"ladder/{rung}" for rung in (FIXED, ATTENDING, TRANSFORMER)}
+        if not sought <= {asked.name for asked in like_first}:
+            sys.exit(f"minutes of two machines are not equal: measure {others} anew on that of {kept[0].name}")
+        print(f"left out, since their minutes were another machine's: {others}")
+    return like_first
 
 
 def translations(asked: Asked) -> Path:

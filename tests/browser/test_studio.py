@@ -98,6 +98,9 @@ def test_the_first_page_leads_to_the_others(visit):
     opened = visit("/")
     page = opened.page
     expect(page.get_by_text("1 run here")).to_be_visible()
+    story = page.get_by_role("list", name="Timeline").get_by_role("listitem")
+    expect(story.first).to_contain_text("2014")
+    expect(story.filter(has_text="Vaswani")).to_contain_text("regardant train ladder/transformer")
     opened.screenshot("studio-home")
     for name, heading in (("Runs", "Runs"), ("Translate and look",) * 2, ("Step through",) * 2, ("Lab", "Lab")):
         page.get_by_role("navigation", name="Pages").get_by_role("link", name=name, exact=True).click()
@@ -276,6 +279,25 @@ def test_writing_token_by_token(visit):
     expect(page.get_by_text("The translation goes on with “▁Le”")).to_be_visible()
     page.get_by_label("Token", exact=True).press("ArrowRight")
     expect(page.get_by_text("The translation goes on with “▁vieux”")).to_be_visible()
+
+
+def test_what_passes_the_layers(visit):
+    opened = visit("/steps", tab="Through the layers", text=TEXT, target="Le vieux juge voit le petit chat.")
+    page = opened.page
+    written = page.get_by_role("img", name="Target: length of vectors")
+    expect(written).to_be_visible()
+    written.locator("g.choosable", has_text="0.feed_forward.norm").click()
+    expect(page.get_by_role("heading", name="decoder.layers.0.after_feed_forward.norm")).to_be_visible()
+    page.get_by_role("radio", name="after").check()
+    page.get_by_role("img", name="decoder.layers.0.after_feed_forward.norm, after").locator(
+        '[data-row="2"] text'
+    ).click()
+    for quantity in ("before", "after"):
+        expect(page.get_by_role("img", name=f"{quantity}: ▁vieux · mean ")).to_be_visible()
+    opened.screenshot("studio-streams")
+    told = state_of(page)
+    assert (told["quantity"], told["token"]) == ("after", "2")
+    saved(page, page.get_by_role("button", name="Save this picture").last)
 
 
 def test_masks_are_put_together(visit):

@@ -1,15 +1,20 @@
 """Attention of a recurrent decoder: a state asks what the encoder has read.
 
-The values are the encoder's states themselves. Shape legend: B sentences, T queries, S source length, D size of a
-query and a key as they meet, Q size of a decoder's state, R size of an encoder's.
+The values are the encoder's states themselves. On a CPU states meet in float32 under mixed precision too: in bfloat16
+each product of a step would be compiled for its batch, see docs/decisions/0014.
+
+Shape legend: B sentences, T queries, S source length, D size of a query and a key as they meet, Q size of a decoder's
+state, R size of an encoder's.
 """
 
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from regardant.attention import AttentionConfig, View
+from regardant.attention.base import softmax_dtype
 from regardant.layers.linear import Linear
 
 
@@ -46,7 +51,7 @@ class MemoryAttention(nn.Module):
 
     def read(self, memory: Float[Tensor, "B S R"], real: Bool[Tensor, "B S"]) -> AskedMemory:
         """What may be asked."""
-        return AskedMemory(self.key(memory)[:, None], memory[:, None], real)
+        return AskedMemory(_wide(self.key(memory))[:, None], _wide(memory)[:, None], real)
 
     def forward(
         self, states: Float[Tensor, "B T Q"], memory: AskedMemory, at: Int[Tensor, " T"]
@@ -54,4 +59,11 @@ class MemoryAttention(nn.Module):
         """The contexts of states that stand `at` target positions; beams of a sentence stand at the same one."""
         # A window follows the target's position (Luong's local-m).
         view = View(keys=memory.real, query_positions=at if self.mechanism.reads_positions else None)
-        return self.mechanism(self.query(states)[:, None], memory.keys, memory.values, view)[:, 0]
+        query = _wide(self.query(states))[:, None]
+        with torch.autocast("cpu", enabled=False):
+            mixed: Tensor = self.mechanism(query, memory.keys, memory.values, view)
+        return mixed[:, 0]
+
+
+def _wide(x: Tensor) -> Tensor:
+    return x.to(softmax_dtype(x)) if x.device.type == "cpu" else x

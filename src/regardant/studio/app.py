@@ -14,7 +14,7 @@ from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
 
 from regardant.errors import RegardantError
-from regardant.studio import curves, lab, looks, steps
+from regardant.studio import curves, lab, looks, steps, timeline
 from regardant.studio.catalogue import Catalogue, UnknownRun
 from regardant.studio.guard import Guard
 from regardant.studio.opened import Opened
@@ -33,6 +33,7 @@ def make_app(folders: Sequence[Path]) -> FastAPI:
     app.add_exception_handler(RequestValidationError, _misunderstood)
     catalogue = Catalogue(folders)
     opened = Opened(catalogue)
+    app.include_router(timeline.routes(catalogue))
     app.include_router(curves.routes(catalogue))
     app.include_router(looks.routes(opened))
     app.include_router(steps.routes(opened))

@@ -18,12 +18,10 @@ from regardant.data.vocabulary import SOS, SPECIAL_TOKENS
 from regardant.errors import DataError, RunError
 from regardant.inspection import Records
 from regardant.layers.multi_head import CrossAttention, SelfAttention
+from regardant.studio.numbers import plain
 from regardant.studio.opened import Asked
 from regardant.tasks.translation.inspection import Inspection
 from regardant.tasks.translation.trained import TrainedTranslator
-
-DIGITS = 7
-"""Significant ones that travel: as many as float32 has."""
 
 
 class AskedQuery(Asked):
@@ -78,16 +76,16 @@ def _numbers(model: nn.Module, records: Records, place: str, asked: AskedQuery) 
     scores = records.whole(f"{place}.scores")[0, asked.head, asked.query] if scored else None
     products = keys @ q if scored and _is_scaled_product(mechanism, whole[:, :, asked.query, None], k) else None
     return {
-        "q": _plain(q),
-        "k": _plain(keys),
-        "v": _plain(values),
-        "products": _plain(products),
+        "q": plain(q),
+        "k": plain(keys),
+        "v": plain(values),
+        "products": plain(products),
         "scale": None if products is None else mechanism.scale,
-        "scaled": _plain(None if products is None else products * mechanism.scale),
-        "scores": _plain(scores),
+        "scaled": plain(None if products is None else products * mechanism.scale),
+        "scores": plain(scores),
         "softmax": scores is not None and bool(torch.allclose(scores.softmax(-1), weights, atol=1e-5)),
-        "weights": _plain(weights),
-        "mixed": _plain(records.whole(f"{place}.mixed")[0, asked.head, asked.query]),
+        "weights": plain(weights),
+        "mixed": plain(records.whole(f"{place}.mixed")[0, asked.head, asked.query]),
     }
 
 
@@ -126,11 +124,11 @@ def _projection(trained: TrainedTranslator, found: Inspection, place: str, asked
     component = min(asked.component, size - 1)
     turned = isinstance(layer, SelfAttention) and layer.positions.acts_on == "query_key"
     return {
-        "x": _plain(x),
-        "weight": _plain(weight[component]),
-        "bias": _plain(bias[component]),
+        "x": plain(x),
+        "weight": plain(weight[component]),
+        "bias": plain(bias[component]),
         "component": component,
-        "q": _plain(weight @ x + bias),
+        "q": plain(weight @ x + bias),
         "turned": turned,
     }
 
@@ -176,16 +174,3 @@ def _mechanism(model: nn.Module, place: str) -> str:
 def _require(what: str, number: int, count: int) -> None:
     if number >= count:
         raise DataError(f"there is no {what} {number}: choose 0 to {count - 1}")
-
-
-def _plain(x: Tensor | None) -> Any:
-    """For JSON, which knows no infinity: what is hidden is null."""
-    if x is None:
-        return None
-    if x.dim() > 1:
-        return [_plain(row) for row in x]
-    return _number(float(x)) if x.dim() == 0 else [_number(one) for one in x.tolist()]
-
-
-def _number(value: float) -> float | None:
-    return float(f"{value:.{DIGITS}g}") if abs(value) < float("inf") else None

@@ -65,11 +65,23 @@ def test_an_encoder_that_falls_behind_misses_its_bar(kept):
     assert [one["bar"] for one in found["bars"] if not one["pass"]] == ["linear encoder from softmax"]
 
 
-def test_minutes_of_two_machines_are_not_compared(kept):
-    _, write = kept
-    write(recipes.Asked("ladder/linear"), 5, bfloat16=False)
-    with pytest.raises(SystemExit, match="one machine"):
+def test_minutes_of_two_machines_are_not_compared(kept, capsys):
+    found, write = kept
+    write(recipes.Asked("ladder/cosine"), 5, bfloat16=False)
+    ladder.main([])
+    assert "cosine" not in found["equal_minutes"]
+    assert "left out, since their minutes were another machine's: ladder/cosine\n" in capsys.readouterr().out
+    write(recipes.Asked("ladder/gru-bahdanau"), 5, bfloat16=False)
+    with pytest.raises(SystemExit, match="measure ladder/cosine, ladder/gru-bahdanau anew"):
         ladder.main([])
+
+
+def test_nothing_is_compared_before_every_rung_of_a_bar_is_there(kept, capsys):
+    found, _ = kept
+    ladder.translations(recipes.Asked("ladder/performer", updates=ladder.EQUAL_UPDATES)).unlink()
+    ladder.main(["transformer"])
+    assert not found
+    assert capsys.readouterr().out == "compared when these are there too: ladder/performer-2000-updates\n"
 
 
 def test_a_rung_without_its_translations_is_trained_again(kept):

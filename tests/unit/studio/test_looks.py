@@ -6,8 +6,10 @@ import zlib
 import numpy as np
 import pytest
 import torch
+from fastapi.testclient import TestClient
 
 from regardant.inspection import ScaleHead, intervene
+from regardant.studio.app import make_app
 
 TEXT = "The old judge sees the small cat."
 CROSS = "decoder.layers.0.cross_attention"
@@ -113,6 +115,39 @@ def test_shapes_are_those_of_the_pass(ask, trained):
     assert mechanism["inputs"][:2] == [[1, 2, told["written"], d_model // 2], [1, 2, told["read"], d_model // 2]]
     assert tree["parameters"] == sum(p.numel() for p in trained().translator.model.parameters())
     assert not any(module._forward_hooks for module in trained().translator.model.modules())
+
+
+def test_vectors_that_pass_are_those_captured(ask, trained):
+    target = "Le vieux juge voit le petit chat."
+    told, found = ask("streams", target=target), trained().inspect(TEXT, target)
+    read, written = told["sides"]
+    assert (read["tokens"], len(written["tokens"])) == (found.read.tokens, len(found.written.tokens))
+    assert written["tokens"][:2] == ["<sos>", "▁Le"]
+    first = read["places"][0]
+    lengths = found.records.whole("source.written")[0].norm(dim=-1)
+    assert (first["place"], first["quantity"]) == ("source", "written")
+    np.testing.assert_allclose(first["lengths"], lengths, rtol=1e-3)
+    norm = "decoder.layers.0.after_feed_forward.norm"
+    told = ask("streams", target=target, place=norm)
+    assert told["tokens"] == written["tokens"] and list(told["vectors"]) == ["before", "after"]
+    for quantity, vectors in told["vectors"].items():
+        np.testing.assert_allclose(vectors, found.records.whole(f"{norm}.{quantity}")[0], rtol=1e-3, atol=1e-6)
+    assert "choose one of target, source, " in ask("streams", status=422, place="sourse")["detail"]
+
+
+def test_a_recurrent_model_shows_states_and_gates_of_both_directions(trained):
+    recurrent = trained("model={kind: recurrent, embedding_size: 16, hidden_size: 16}")
+    client = TestClient(make_app([recurrent.folder]), base_url="http://localhost")
+    body = {"run": recurrent.folder.as_posix(), "text": TEXT, "place": "encoder.layers.0"}
+    told = client.post("/api/streams", json=body).json()
+    gates = ("state", "reset_gate", "update_gate", "candidate")
+    assert list(told["vectors"]) == [f"{gate}, {way}" for gate in gates for way in ("forwards", "backwards")]
+    assert all(np.shape(vectors) == (len(told["tokens"]), 8) for vectors in told["vectors"].values())
+    assert 0 < np.min(told["vectors"]["update_gate, forwards"]) < np.max(told["vectors"]["update_gate, forwards"]) < 1
+    asked = client.post("/api/streams", json={**body, "place": None}).json()
+    assert asked["sides"][1]["places"][-1]["quantity"] == "state" and len(asked["tokens"]) == len(
+        asked["vectors"]["state"]
+    )
 
 
 def test_masks_hide_together_what_each_hides(studio):

@@ -4,6 +4,7 @@ FOLDER/NAME.src, .ref, .hyp    a line a sentence
 FOLDER/NAME.links              predicted word alignments of source and reference, `0-0 1-2`
 FOLDER/NAME.gold               the gold ones, where the corpus has them
 FOLDER/NAME.json               the scores
+FOLDER/ENGINE/                 the same, of another engine than torch
 """
 
 import json
@@ -74,8 +75,12 @@ def evaluate_translator(
     generation: GenerationConfig,
     metrics: TranslationMetrics,
     alignment: AlignmentChoice | None = None,
+    on_torch: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Translate, score, and keep everything in `folder`."""
+    """Translate, score, and keep everything in `folder`.
+
+    on_torch: the scores of the engine that this one stands in for, to say what it loses.
+    """
     start = time.perf_counter()
     translations = translator.translate(tested.sources, generation)
     seconds = time.perf_counter() - start
@@ -93,6 +98,8 @@ def evaluate_translator(
         "beam_size": generation.beam_size,
         "length_penalty": generation.length_penalty,
     }
+    if on_torch is not None:
+        scores["bleu_lost"] = on_torch["bleu"] - scores["bleu"]
     files = {"src": tested.sources, "ref": tested.references, "hyp": hypotheses}
     if tested.gold is not None and alignment is not None:
         predicted = links_by(alignment, word_attention(translator, tested.sources, tested.references))
@@ -196,6 +203,8 @@ def told(name: str, scores: dict[str, Any]) -> Sequence[str]:
         f"TER {scores['ter']:.2f}, exact {scores['accuracy']:.1%}, {scores['sentences']:,} sentences",
         f"  {scores['signature']}",
     ]
+    if "bleu_lost" in scores:
+        lines.append(f"  {-scores['bleu_lost']:+.2f} BLEU by {scores['engine']} in place of torch")
     if "alignment_error_rate" in scores:
         place = scores["alignment"]
         head = "mean of heads" if place["head"] < 0 else f"head {place['head']}"

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +108,10 @@ class TrainedTranslator:
     def evaluate(
         self, data: Sequence[Path] = (), *, engine: str | None = None, **options: Any
     ) -> dict[str, dict[str, Any]]:
-        """Scores by name of the test set: the run's own ones, or the pairs in files. All is kept in RUN/evaluation."""
+        """Scores by name of the test set: the run's own ones, or the pairs in files. All is kept in RUN/evaluation.
+
+        Another engine than torch is held to torch: both translate.
+        """
         given = read_test_set(data) if data else None
         text = self.folder / "data" / "text"
         splits = Splits.load(text) if (text / MARKER).is_file() else None
@@ -117,12 +121,18 @@ class TrainedTranslator:
             raise ConfigError(f"--data {given.name} has the name of a test set of {self.folder}: rename the file")
         alignment = choose_on_validation(self.translator, text, splits) if splits is not None and not given else None
         tested = [given] if given is not None else test_sets(text, splits) if splits is not None else []
-        translator, kept = self.engines.on(engine or "torch"), self.folder / "evaluation"
-        asked, metrics = self.generation(**options), self.config.evaluation
-        return {
-            one.name: evaluate_translator(translator, one, kept, generation=asked, metrics=metrics, alignment=alignment)
-            for one in tested
-        }
+        ours, asked_for, kept = self.translator, self.engines.on(engine or "torch"), self.folder / "evaluation"
+        measure = partial(
+            evaluate_translator,
+            generation=self.generation(**options),
+            metrics=self.config.evaluation,
+            alignment=alignment,
+        )
+        scores = {one.name: measure(ours, one, kept) for one in tested}
+        if asked_for is ours:
+            return scores
+        of_engine = kept / asked_for.searcher.name
+        return {one.name: measure(asked_for, one, of_engine, on_torch=scores[one.name]) for one in tested}
 
     def told(self, name: str, scores: dict[str, Any]) -> Sequence[str]:
         """Lines for people."""

@@ -59,12 +59,17 @@ def test_weights_that_came_later_are_exported_anew(own, trained, test_set):
     assert after == [one.text for one in later.translate(lines)]
 
 
-def test_an_evaluation_says_which_engine_searched(own):
-    scores = regardant.load(own).evaluate(engine="ctranslate2", beam_size=1)
-    assert scores["test"]["engine"] == "ctranslate2-int8"
-    kept = json.loads((own / "evaluation" / "test.json").read_text(encoding="utf-8"))
-    assert kept["engine"] == "ctranslate2-int8"
-    assert regardant.load(own).evaluate(beam_size=1)["test"]["engine"] == "torch"
+def test_an_evaluation_says_which_engine_searched_and_what_it_lost(own):
+    run = regardant.load(own)
+    scores = run.evaluate(engine="ctranslate2", beam_size=1)["test"]
+    assert scores["engine"] == "ctranslate2-int8"
+    kept, of_engine = (own / "evaluation" / folder / "test.json" for folder in ("", "ctranslate2-int8"))
+    on_torch = json.loads(kept.read_text(encoding="utf-8"))
+    assert json.loads(of_engine.read_text(encoding="utf-8")) == scores
+    assert on_torch["engine"] == "torch" and "bleu_lost" not in on_torch
+    assert scores["bleu_lost"] == pytest.approx(on_torch["bleu"] - scores["bleu"])
+    scores["bleu_lost"] = 0.123
+    assert "  -0.12 BLEU by ctranslate2-int8 in place of torch" in run.trained.told("test", scores)
 
 
 def test_more_threads_are_measured_and_find_the_same(own, test_set):

@@ -6,14 +6,23 @@ import { readState, writeState } from "../state.js";
 import { fiveSteps } from "./five_steps.js";
 import { masks } from "./masks.js";
 import { shapes } from "./shapes.js";
+import { streams } from "./streams.js";
 import { writing } from "./writing.js";
 
-const TABS = { "Five steps": fiveSteps, "Token by token": writing, Masks: masks, Shapes: shapes };
+const TABS = {
+  "Five steps": fiveSteps,
+  "Token by token": writing,
+  "Through the layers": streams,
+  Masks: masks,
+  Shapes: shapes,
+};
 const OF_STEPS = { attention: "", head: "0", query: "0", component: "0" };
 const OF_WRITING = { way: "", at: "0" };
+const OF_STREAMS = { place: "", quantity: "", token: "0" };
 const OF_MASKS = { length: "10", padding: "0", causal: "1", window: "", edges: "" };
 const EXAMPLE = { run: "", text: "The old judge sees the small cat.", target: "" };
-const state = readState({ tab: "Five steps", ...EXAMPLE, ...OF_STEPS, ...OF_WRITING, ...OF_MASKS, open: "" });
+const OF_TABS = { ...OF_STEPS, ...OF_WRITING, ...OF_STREAMS, ...OF_MASKS, open: "" };
+const state = readState({ tab: "Five steps", ...EXAMPLE, ...OF_TABS });
 
 const main = shell();
 const text = html("textarea", { rows: 1, dir: "auto" });
@@ -39,7 +48,7 @@ try {
   const names = await translators();
   if (!names.includes(state.run)) state.run = names[0];
   const runs = select(names, state.run, (run) => {
-    page.keep({ run, ...OF_STEPS, open: "" });
+    page.keep({ run, ...OF_STEPS, ...OF_STREAMS, open: "" });
     tabs.again();
   });
   [text.value, target.value] = [state.text, state.target];
@@ -54,7 +63,7 @@ try {
 }
 form.addEventListener("submit", (event) => {
   event.preventDefault();
-  page.keep({ text: text.value, target: target.value, query: "0", at: "0" });
+  page.keep({ text: text.value, target: target.value, query: "0", at: "0", token: "0" });
   tabs.again();
 });
 tabs.again();

@@ -2,9 +2,9 @@
 
 import { svg } from "../shell.js";
 
-const [CELL, NAMES] = [26, 164];
+const [CELL, NAMES, LETTER] = [26, 164, 8];
 const WITH_NUMBERS = 16; // columns: of more, cells are narrow and numbers are told by pointing
-const LONGEST = 20;
+const LONGEST = 24;
 
 export function short(value) {
   if (value === null) return "−∞";
@@ -18,18 +18,19 @@ export function strips(rows, label, { columns = [], choose = null, chosen = null
   const most =
     largest ?? Math.max(1e-9, ...rows.flatMap(({ values }) => values.filter((one) => one !== null).map(Math.abs)));
   const top = columns.length ? 4 + Math.max(...columns.map((name) => nameOf(name).length)) * 6 : 4;
-  const [width, height] = [NAMES + length * wide + 60, top + rows.length * CELL + 4];
+  const names = Math.max(NAMES, 16 + LETTER * Math.max(...rows.map(({ name }) => nameOf(name).length)));
+  const [width, height] = [names + length * wide + 60, top + rows.length * CELL + 4];
   const heads = columns.map((name, i) =>
     svg(
       "text",
-      { transform: `translate(${NAMES + (i + 0.5) * wide + 3} ${top - 6}) rotate(-45)`, class: "small" },
+      { transform: `translate(${names + (i + 0.5) * wide + 3} ${top - 6}) rotate(-45)`, class: "small" },
       nameOf(name),
     ),
   );
   const bands = rows.map(({ name, values, marked }, row) => {
     const y = top + row * CELL;
     const cells = values.map((value, i) => {
-      const x = NAMES + i * wide;
+      const x = names + i * wide;
       const ink =
         value === null
           ? { class: "strip none" }
@@ -50,13 +51,13 @@ export function strips(rows, label, { columns = [], choose = null, chosen = null
     });
     const text = svg(
       "text",
-      { x: NAMES - 8, y: y + CELL / 2, "text-anchor": "end", class: `row-word${marked ? " chosen" : ""}` },
+      { x: names - 8, y: y + CELL / 2, "text-anchor": "end", class: `row-word${marked ? " chosen" : ""}` },
       nameOf(name),
     );
     const group = svg(
       "g",
       choose ? { "data-row": row, class: "choosable" } : {},
-      svg("rect", { x: 0, y, width: NAMES, height: CELL, class: "reach" }),
+      svg("rect", { x: 0, y, width: names, height: CELL, class: "reach" }),
       text,
       ...cells,
     );

@@ -1,0 +1,21 @@
+"""Tensors as JSON, which knows no infinity and no NaN: these are null."""
+
+from typing import Any
+
+from torch import Tensor
+
+FLOAT32_DIGITS = 7
+"""Significant ones: as many as float32 has."""
+
+
+def plain(x: Tensor | None, digits: int = FLOAT32_DIGITS) -> Any:
+    """Nested lists of numbers, rounded to so many significant digits."""
+    if x is None:
+        return None
+    if x.dim() > 1:
+        return [plain(row, digits) for row in x]
+    return _number(float(x), digits) if x.dim() == 0 else [_number(one, digits) for one in x.tolist()]
+
+
+def _number(value: float, digits: int) -> float | None:
+    return float(f"{value:.{digits}g}") if abs(value) < float("inf") else None

@@ -1,0 +1,120 @@
+// What passes the layers: how long each place's vectors are, and the numbers of one place, token by token.
+
+import { choice } from "../pictures/view.js";
+import { busy } from "../choosing.js";
+import { ask, complain, html, saveButton, svg } from "../shell.js";
+import { short, strips } from "./strips.js";
+
+const WIDEST = 256; // numbers of a vector that are drawn
+const ABOUT =
+  "How long each token's vector is: what a sublayer writes, what comes to a normalisation, a cell's state. A place that is clicked is shown below.";
+const [BINS, WIDTH, HEIGHT, FOOT] = [32, 420, 130, 22];
+
+export function streams(page, panel) {
+  const { state, keep, question } = page;
+
+  async function load(change = {}) {
+    keep(change);
+    complain();
+    try {
+      const told = await busy(panel, () => ask("/api/streams", { body: { ...question(), place: state.place || null } }));
+      draw(told);
+    } catch (error) {
+      complain(error.message);
+    }
+  }
+
+  function draw(told, change = {}) {
+    keep(change);
+    const names = Object.keys(told.vectors);
+    const quantity = names.includes(state.quantity) ? state.quantity : names[0];
+    const token = Math.min(Number(state.token) || 0, told.tokens.length - 1);
+    const overviews = told.sides.map((side) => overview(side, told.place, (place) => load({ place })));
+    const vectors = told.vectors[quantity];
+    const shown = vectors.map((values, i) => ({ name: told.tokens[i], values: values.slice(0, WIDEST), marked: i === token }));
+    const label = `${told.place}, ${quantity}`;
+    const picture = strips(shown, label, { choose: (row) => draw(told, { token: String(row) }), chosen: token });
+    const size = vectors[0].length;
+    const wide = size > WIDEST ? `the first ${WIDEST} of its ${size} numbers` : `its ${size} numbers`;
+    const about = `A row is a token, a cell one of ${wide}. A token that is clicked is counted below.`;
+    const counted = names
+      .filter((name) => name === quantity || "before" in told.vectors)
+      .map((name) => histogram(told.vectors[name][token], `${name}: ${told.tokens[token]}`));
+    panel.replaceChildren(
+      html("p", { class: "quiet" }, ABOUT),
+      ...overviews.map(figure),
+      html(
+        "div",
+        { class: "bar" },
+        html("h3", {}, told.place),
+        choice("Quantity", names, quantity, (name) => draw(told, { quantity: name })),
+      ),
+      html("p", { class: "quiet" }, about),
+      figure(picture),
+      html("div", { class: "matrices" }, ...counted.map(figure)),
+    );
+  }
+
+  return load();
+}
+
+function overview(side, chosen, choose) {
+  const rows = side.places.map(({ place, lengths }) => ({
+    name: nameOf(place),
+    values: lengths,
+    marked: place === chosen,
+  }));
+  const at = side.places.findIndex(({ place }) => place === chosen);
+  return strips(rows, `${side.name}: length of vectors`, {
+    columns: side.tokens,
+    choose: (row) => choose(side.places[row].place),
+    chosen: at < 0 ? null : at,
+  });
+}
+
+// As short as a row's head may be: the stack is told by the drawing that it stands in.
+function nameOf(place) {
+  return place.replace(/^(encoder|decoder)\.(layers\.)?/, "").replace("after_", "");
+}
+
+// How often a vector has numbers of each size.
+function histogram(values, label) {
+  const [least, most] = [Math.min(...values), Math.max(...values)];
+  const span = most - least || 1;
+  const counts = Array(BINS).fill(0);
+  for (const value of values) counts[Math.min(BINS - 1, Math.floor(((value - least) / span) * BINS))] += 1;
+  const tallest = Math.max(...counts);
+  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+  const deviation = Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / values.length);
+  const wide = WIDTH / BINS;
+  const bars = counts.map((count, i) => {
+    const height = (count / tallest) * (HEIGHT - 2 * FOOT);
+    const from = least + (i * span) / BINS;
+    const title = svg("title", {}, `${short(from)} to ${short(from + span / BINS)}: ${count}`);
+    return svg("rect", { x: i * wide, y: HEIGHT - FOOT - height, width: wide - 1, height, class: "bar-own" }, title);
+  });
+  const foot = (x, anchor, text) =>
+    svg("text", { x, y: HEIGHT - FOOT / 2, "text-anchor": anchor, class: "row-word small" }, text);
+  const told = `${label} · mean ${short(mean)}, deviation ${short(deviation)}`;
+  return svg(
+    "svg",
+    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, width: WIDTH, height: HEIGHT, role: "img", "aria-label": told },
+    svg("text", { x: 0, y: FOOT / 2, class: "row-word" }, told),
+    ...bars,
+    foot(0, "start", short(least)),
+    foot(WIDTH, "end", short(most)),
+  );
+}
+
+function figure(drawing) {
+  const name = drawing.getAttribute("aria-label");
+  return html(
+    "section",
+    { class: "step" },
+    html("div", { class: "figure", tabindex: 0, role: "group", "aria-label": "Picture, scrolls if wide" }, drawing),
+    saveButton(
+      () => drawing,
+      () => name,
+    ),
+  );
+}

@@ -1,0 +1,37 @@
+"""The story of attention as far as it can be trained here: the papers that recipes name, by year."""
+
+import re
+from typing import Any
+
+from fastapi import APIRouter
+
+from regardant import config
+from regardant.studio.catalogue import Catalogue
+
+PAPER = re.compile(r"^paper +(?P<authors>.+) (?P<year>\d{4}), (?P<link>https://\S+)", re.MULTILINE)
+COMMAND = re.compile(r"^command +(?P<command>.+?)(?: && .*)?$", re.MULTILINE)
+"""Lines of a recipe's header; of commands the first, which trains."""
+
+
+def routes(catalogue: Catalogue) -> APIRouter:
+    """`/api/timeline`."""
+    router = APIRouter(prefix="/api")
+
+    @router.get("/timeline")
+    def timeline() -> list[dict[str, Any]]:
+        return told(list(catalogue.runs()))
+
+    return router
+
+
+def told(runs: list[str]) -> list[dict[str, Any]]:
+    """What each of them brought, and the run in a folder of the recipe's name, if one is listed."""
+    found = []
+    for name in config.recipes():
+        header = config.header(name)
+        paper, command = PAPER.search(header), COMMAND.search(header)
+        if paper is not None and command is not None:
+            what = header.splitlines()[0].partition(": ")[2].removesuffix(".")
+            run = next((run for run in runs if f"/{run}".endswith(f"/{name}")), None)
+            found.append({**paper.groupdict(), **command.groupdict(), "recipe": name, "what": what, "run": run})
+    return sorted(found, key=lambda one: (one["year"], one["recipe"]))

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol
@@ -57,10 +58,11 @@ def trainer_of(path: Path, precision: str, run: Path, passes: Counts) -> tuple[T
     model = model_config(shape).build(shape["vocab_size"], shape["vocab_size"])
     config = TrainingConfig.model_validate(
         {"max_updates": 10**9, "precision": precision, "checkpoint_minutes": 10**9, "validate_every": sys.maxsize}
+        | {"processes": 1}
     )
     job = BatchesInTurn(model, [PairBatch(*batch) for batch in batches], passes, config.label_smoothing)
     device = the_device()
-    decisions = decide(model, lambda: dry_run(job, len(batches) // 2, device), config, device)
+    decisions = decide(model, partial(dry_run, job, len(batches) // 2, device), config, len(batches), device)
     decisions.apply(model)
     fabric = make_fabric(decisions.precision)
     return Trainer(job, config, run, fabric=fabric, dropout_key=model.dropout_key, seed=1), decisions

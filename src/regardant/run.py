@@ -42,7 +42,7 @@ from regardant.training.checkpoints import write_atomically
 from regardant.training.config import TrainingConfig
 from regardant.training.devices import bound_kernel_cache, keep_freed_memory, make_fabric, memory_guard, the_device
 from regardant.training.engine import Outcome, Trainer, dry_run
-from regardant.training.probes import Decisions, decide, divide, use_kernel
+from regardant.training.probes import Decisions, decide, use_kernel
 from regardant.training.processes import Group, join, lead
 from regardant.training.reporting import memory, read_events
 
@@ -355,12 +355,10 @@ def _decide(prepared: Prepared, device: torch.device) -> Decisions:
     job, training = prepared.job, prepared.config.training
     planned = job.batches.middling()
 
-    def train_step(processes: int = 1) -> float:
+    def train_step(processes: int) -> float:
         return dry_run(job, planned, device, processes)
 
-    decisions = decide(job.model, train_step, training, device)
-    use_kernel(job.model, decisions.kernel)
-    return divide(decisions, train_step, training, job.updates_per_epoch, device)
+    return decide(job.model, train_step, training, job.updates_per_epoch, device)
 
 
 def compare(folders: Sequence[Path], page: Path | None = None) -> Report:

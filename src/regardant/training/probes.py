@@ -1,12 +1,11 @@
 """What is decided by measuring the machine: precision, attention kernel, processes. The answer is kept in the run."""
 
+import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
-from functools import partial
-from statistics import median
-from typing import Any, Self
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple, Self
 
 import torch
 import torch.distributed as dist
@@ -20,7 +19,10 @@ from regardant.training.devices import multiplies_bfloat16
 SIMPLEST_PRECISION_FIRST: tuple[Precision, ...] = ("float32", "bfloat16")
 SIMPLEST_KERNEL_FIRST: tuple[Kernel, ...] = ("matmul", "sdpa")
 
-NEAR_TIE = 1.1
+ROUNDS = 3
+"""Timed steps each way."""
+
+NEAR_TIE = 1.05
 """What is no slower than this counts as fast: the same machine should decide alike twice, whatever else it does."""
 
 HINDRANCE = 1.1
@@ -73,29 +75,55 @@ def use_kernel(model: nn.Module, kernel: Kernel) -> None:
             module.kernel = KERNELS[kernel]
 
 
-def decide(
-    model: nn.Module, train_step: Callable[[], object], config: TrainingConfig, device: torch.device
-) -> Decisions:
-    """Time a training step in every allowed precision with every kernel; the fastest wins, a near tie the simplest.
+class Way(NamedTuple):
+    """One of the ways to train."""
 
-    `train_step` runs forward and backward and leaves no gradients behind.
+    precision: Precision
+    kernel: Kernel
+    processes: int
+
+    @property
+    def name(self) -> str:
+        """As it is told."""
+        several = f" in {self.processes} processes" if self.processes > 1 else ""
+        return f"{self.precision}/{self.kernel}{several}"
+
+
+def decide(
+    model: nn.Module,
+    train_step: Callable[[int], object],
+    config: TrainingConfig,
+    updates_per_epoch: int,
+    device: torch.device,
+) -> Decisions:
+    """Time a training step in every allowed precision with every kernel, and where training is long enough also with
+    its batch divided among processes; the fastest way wins, a near tie the simplest.
+
+    `train_step(processes)` runs forward and backward on one process's part of a batch and leaves no gradients behind.
+    What processes would hinder each other in is reckoned, since they are not started for this.
+
+    Raises ConfigError where an accelerator computes and several processes are asked for.
     """
-    precisions = _precisions(config, device)
+    precisions, threads = _precisions(config, device), torch.get_num_threads()
     kernels = SIMPLEST_KERNEL_FIRST if config.attention_kernel == "auto" else (config.attention_kernel,)
-    threads = torch.get_num_threads()
     if device.type == "cuda":  # flash attention and bfloat16 are what such a machine is built for
+        if config.processes not in ("auto", 1):
+            raise ConfigError("training.processes divides the cores of a CPU, and here is an accelerator: leave it out")
         return Decisions(precisions[-1], kernels[-1], threads)
-    if len(precisions) == len(kernels) == 1:
-        return Decisions(precisions[0], kernels[0], threads)
-    seconds: dict[tuple[Precision, Kernel], float] = {}
-    for precision in precisions:
-        for kernel in kernels:
-            use_kernel(model, kernel)
-            with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16"):
-                seconds[precision, kernel] = _seconds_of(train_step)
+    processes, more = (1, _divisors(threads)) if config.processes == "auto" else (config.processes, [])
+    ways = [Way(precision, kernel, processes) for precision in precisions for kernel in kernels]
+    if len(ways) == 1 and not more:
+        return Decisions(*ways[0][:2], threads, processes=processes)
+    seconds = _seconds_of(ways, model, train_step, device)
+    if more and _is_long(config, updates_per_epoch, min(seconds.values())):
+        best = [min((way for way in ways if way.precision == one), key=seconds.__getitem__) for one in precisions]
+        divided = [way._replace(processes=count) for count in more for way in best]
+        took = _seconds_of(divided, model, train_step, device)
+        seconds |= {way: HINDRANCE * value for way, value in took.items()}
     fastest = min(seconds.values())
-    best = next(pair for pair, value in seconds.items() if value <= NEAR_TIE * fastest)
-    return Decisions(*best, threads, seconds={"/".join(pair): round(value, 4) for pair, value in seconds.items()})
+    chosen = next(way for way, value in seconds.items() if value <= NEAR_TIE * fastest)
+    told = {way.name: round(value, 4) for way, value in seconds.items()}
+    return Decisions(chosen.precision, chosen.kernel, threads, told, chosen.processes)
 
 
 def _precisions(config: TrainingConfig, device: torch.device) -> tuple[Precision, ...]:
@@ -105,39 +133,9 @@ def _precisions(config: TrainingConfig, device: torch.device) -> tuple[Precision
     return (config.precision,)
 
 
-def divide(
-    decisions: Decisions,
-    train_step: Callable[[int], object],
-    config: TrainingConfig,
-    updates_per_epoch: int,
-    device: torch.device,
-) -> Decisions:
-    """Decide on processes too: several, each with its share of the threads, where that is faster by more than a tie.
-
-    `train_step(parts)` trains on so manieth of a batch. What several would hinder each other in is reckoned, since they
-    are not started for this. Raises ConfigError where an accelerator computes and several are asked for.
-    """
-    if device.type == "cuda":
-        if config.processes not in ("auto", 1):
-            raise ConfigError("training.processes divides the cores of a CPU, and here is an accelerator: leave it out")
-        return decisions
-    if config.processes != "auto":
-        return replace(decisions, processes=config.processes)
-    threads = decisions.threads
-    candidates = [n for n in (2, 4, 8) if threads % n == 0]
-    if not candidates or not dist.is_gloo_available():
-        return decisions
-    with torch.autocast(device.type, torch.bfloat16, enabled=decisions.precision == "bfloat16"):
-        seconds = {1: _seconds_of(lambda: train_step(1))}
-        if not _is_long(config, updates_per_epoch, seconds[1]):
-            return decisions
-        for count in candidates:
-            with as_one_of(count):
-                seconds[count] = HINDRANCE * _seconds_of(partial(train_step, count))
-    fastest = min(seconds.values())
-    best = next(count for count, value in seconds.items() if value <= NEAR_TIE * fastest)
-    measured = {f"{count} processes": round(value, 4) for count, value in seconds.items() if count > 1}
-    return replace(decisions, processes=best, seconds=decisions.seconds | measured)
+def _divisors(threads: int) -> list[int]:
+    """Numbers of processes that may share them."""
+    return [count for count in (2, 4, 8) if threads % count == 0] if dist.is_gloo_available() else []
 
 
 @contextmanager
@@ -159,11 +157,20 @@ def _is_long(config: TrainingConfig, updates_per_epoch: int, seconds: float) -> 
     return per_update * config.updates(updates_per_epoch, per_update) > LONG
 
 
-def _seconds_of(step: Callable[[], object], repeats: int = 3) -> float:
-    step()
-    taken = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        step()
-        taken.append(time.perf_counter() - start)
-    return median(taken)
+def _seconds_of(
+    ways: Sequence[Way], model: nn.Module, train_step: Callable[[int], object], device: torch.device
+) -> dict[Way, float]:
+    """What a step takes each way, at best: what else the machine does only adds to it. Taken in turn, so that what it
+    does for a while falls on all alike."""
+    seconds = dict.fromkeys(ways, math.inf)
+    for number in range(ROUNDS + 1):
+        for way in ways:
+            use_kernel(model, way.kernel)
+            narrow = torch.autocast(device.type, torch.bfloat16, enabled=way.precision == "bfloat16")
+            with narrow, as_one_of(way.processes):
+                start = time.perf_counter()
+                train_step(way.processes)
+                took = time.perf_counter() - start
+            if number:  # the first warms up
+                seconds[way] = min(seconds[way], took)
+    return seconds

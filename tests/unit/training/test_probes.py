@@ -9,7 +9,7 @@ from regardant.models.config import EncoderDecoderConfig
 from regardant.models.encoder_decoder import EncoderDecoder
 from regardant.training import probes
 from regardant.training.config import TrainingConfig
-from regardant.training.probes import SIMPLEST_KERNEL_FIRST, Decisions, decide, divide, use_kernel
+from regardant.training.probes import SIMPLEST_KERNEL_FIRST, Decisions, decide, use_kernel
 
 CPU = torch.device("cpu")
 ALL = {f"{precision}/{kernel}" for precision in ("float32", "bfloat16") for kernel in SIMPLEST_KERNEL_FIRST}
@@ -57,106 +57,139 @@ def running(model):
 
 
 def asking(**fields):
-    return TrainingConfig(max_updates=1, **fields)
+    return TrainingConfig.model_validate({"max_minutes": 10, **fields})
 
 
-def decide_where_one_is_fast(model, fast, **asked):
-    """Every candidate but `fast` takes ten milliseconds."""
-    return decide(model, lambda: CLOCK.sleep(0 if running(model) == fast else 0.01), asking(**asked), CPU)
+def decided_where(model, seconds, *, threads=2, device=CPU, **asked):
+    """A step takes `seconds` of what runs and how many processes share a batch; by default it stays in one process."""
+
+    def train_step(processes):
+        assert torch.get_num_threads() == max(1, threads // processes)
+        CLOCK.sleep(seconds(running(model), processes))
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        decided = decide(model, train_step, asking(**{"processes": 1, **asked}), 100, device)
+        assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+    return decided
+
+
+def only(fast):
+    """Everything but `fast` takes ten milliseconds."""
+    return lambda way, processes: 0.001 if way == fast else 0.01
 
 
 @pytest.mark.parametrize("fast", sorted(ALL))
 def test_the_fastest_precision_and_kernel_are_taken(model, fast):
-    decided = decide_where_one_is_fast(model, fast)
+    decided = decided_where(model, only(fast))
     assert f"{decided.precision}/{decided.kernel}" == fast
     assert decided.seconds.keys() == ALL
     assert min(decided.seconds, key=decided.seconds.get) == fast
 
 
+def test_a_step_that_something_else_held_up_does_not_decide(model):
+    """Two of three are slow; ways are timed in turn, so that each has its share of what comes between."""
+    steps = []
+
+    def seconds(way, processes):
+        steps.append(way)
+        held_up = way == "bfloat16/matmul" and steps.count(way) in (2, 4)
+        return 1.0 if held_up else 0.01 if way == "bfloat16/matmul" else 0.02
+
+    decided = decided_where(model, seconds, attention_kernel="matmul")
+    assert decided.precision == "bfloat16"
+    assert steps == ["float32/matmul", "bfloat16/matmul"] * 4
+
+
 def test_what_would_have_to_be_converted_is_not_tried(model, monkeypatch):
     monkeypatch.setattr(probes, "multiplies_bfloat16", lambda device: False)
-    decided = decide_where_one_is_fast(model, "float32/sdpa")
+    decided = decided_where(model, only("float32/sdpa"))
     assert decided.precision == "float32"
     assert decided.seconds.keys() == {"float32/matmul", "float32/sdpa"}
 
 
 def test_a_near_tie_goes_to_the_simplest_so_that_two_runs_decide_alike(model):
-    asked = asking(precision="float32")
-    decided = decide(model, lambda: CLOCK.sleep(0.02 if running(model).endswith("sdpa") else 0.021), asked, CPU)
+    decided = decided_where(model, lambda way, _: 0.02 if way.endswith("sdpa") else 0.0205, precision="float32")
     assert decided.kernel == "matmul"
 
 
 def test_a_precision_that_was_asked_for_is_the_only_one_timed(model):
-    decided = decide_where_one_is_fast(model, "float32/sdpa", precision="bfloat16")
+    decided = decided_where(model, only("float32/sdpa"), precision="bfloat16")
     assert decided.precision == "bfloat16"
     assert all(name.startswith("bfloat16/") for name in decided.seconds)
 
 
 def test_a_kernel_that_was_asked_for_is_the_only_one_timed(model):
-    decided = decide_where_one_is_fast(model, "float32/matmul", attention_kernel="sdpa")
+    decided = decided_where(model, only("float32/matmul"), attention_kernel="sdpa")
     assert decided.kernel == "sdpa"
     assert decided.seconds.keys() == {"float32/sdpa", "bfloat16/sdpa"}
 
 
-def test_where_both_are_asked_for_nothing_is_timed(model):
-    decided = decide_where_one_is_fast(model, None, precision="bfloat16", attention_kernel="matmul")
+def test_where_all_is_asked_for_nothing_is_timed(model):
+    decided = decided_where(model, only(None), precision="bfloat16", attention_kernel="matmul")
     assert (decided.precision, decided.kernel, decided.seconds) == ("bfloat16", "matmul", {})
 
 
-def test_an_accelerator_is_not_timed(model):
-    steps = []
-    decided = decide(model, lambda: steps.append(1), asking(), torch.device("cuda"))
-    assert (decided.precision, decided.kernel, steps) == ("bfloat16", "sdpa", [])
-    assert decide(model, lambda: None, asking(precision="float32"), torch.device("cuda")).precision == "float32"
+def test_an_accelerator_is_not_timed_and_has_one_process(model):
+    cuda = torch.device("cuda")
+    decided = decided_where(model, None, device=cuda, processes="auto")
+    assert (decided.precision, decided.kernel, decided.processes) == ("bfloat16", "sdpa", 1)
+    assert decided_where(model, None, device=cuda, precision="float32").precision == "float32"
+    with pytest.raises(ConfigError, match=r"^training.processes divides the cores of a CPU, .*: leave it out$"):
+        decided_where(model, None, device=cuda, processes=2)
 
 
-def divide_where_a_part_takes(seconds, *, threads=2, device=CPU, **asked):
+ONE = {"precision": "float32", "attention_kernel": "matmul", "processes": "auto"}
+
+
+def part_takes(seconds):
     """A whole batch takes 20 milliseconds."""
-
-    def train_step(parts):
-        assert torch.get_num_threads() == max(1, before // parts)
-        CLOCK.sleep(0.02 if parts == 1 else seconds)
-
-    before = torch.get_num_threads()
-    decided = divide(Decisions("float32", "matmul", threads), train_step, TrainingConfig(**asked), 100, device)
-    assert torch.get_num_threads() == before
-    return decided
+    return lambda way, processes: 0.02 if processes == 1 else seconds
 
 
-def test_a_batch_is_divided_among_processes_where_that_is_faster():
-    decided = divide_where_a_part_takes(0.01, max_minutes=10)
+def test_a_batch_is_divided_among_processes_where_that_is_faster(model):
+    decided = decided_where(model, part_takes(0.01), **ONE)
     assert decided.processes == 2
-    assert decided.seconds["2 processes"] == pytest.approx(0.011, rel=0.3)
+    assert decided.seconds["float32/matmul in 2 processes"] == pytest.approx(0.011)
     assert "2 threads in 2 processes" in decided.told()
 
 
-def test_a_near_tie_is_trained_in_one_process():
-    assert divide_where_a_part_takes(0.0175, max_minutes=10).processes == 1
+def test_a_precision_that_gains_by_dividing_is_found_though_the_other_is_faster_alone(model):
+    def seconds(way, processes):
+        return 0.02 if way.startswith("float32") else 0.022 if processes == 1 else 0.011
+
+    decided = decided_where(model, seconds, processes="auto")
+    assert (decided.precision, decided.processes) == ("bfloat16", 2)
+    divided = {name for name in decided.seconds if "processes" in name}
+    assert divided == {"float32/matmul in 2 processes", "bfloat16/matmul in 2 processes"}
+
+
+def test_a_near_tie_is_trained_in_one_process(model):
+    assert decided_where(model, part_takes(0.0178), **ONE).processes == 1
 
 
 @pytest.mark.parametrize("budget", [{"max_updates": 100}, {"max_epochs": 1}, {"max_minutes": 0.9}])
-def test_a_short_training_is_not_worth_another_process(budget):
-    assert divide_where_a_part_takes(0.0, **budget).processes == 1
+def test_a_short_training_is_not_worth_another_process(model, budget):
+    assert decided_where(model, part_takes(0.001), **ONE, **budget).processes == 1
 
 
-def test_minutes_still_to_be_chosen_are_not_short():
-    assert divide_where_a_part_takes(0.0, max_minutes="auto").processes == 2
+def test_minutes_still_to_be_chosen_are_not_short(model):
+    assert decided_where(model, part_takes(0.001), **ONE, max_minutes="auto").processes == 2
 
 
-def test_one_thread_is_not_divided():
-    assert divide_where_a_part_takes(0.0, threads=1, max_minutes=10).processes == 1
+def test_one_thread_is_not_divided(model):
+    assert decided_where(model, part_takes(0.001), threads=1, **ONE).processes == 1
 
 
-def test_processes_that_were_asked_for_are_taken_untimed():
-    decided = divide_where_a_part_takes(9.0, max_updates=1, processes=3)
+def test_processes_that_were_asked_for_are_taken_and_precisions_timed_as_they_will_run(model):
+    decided = decided_where(model, part_takes(9.0), **{**ONE, "processes": 3})
     assert (decided.processes, decided.seconds) == (3, {})
-
-
-def test_an_accelerator_has_one_process():
-    cuda = torch.device("cuda")
-    assert divide_where_a_part_takes(0.0, device=cuda, max_minutes=10).processes == 1
-    with pytest.raises(ConfigError, match=r"^training.processes divides the cores of a CPU, .*: leave it out$"):
-        divide_where_a_part_takes(0.0, device=cuda, max_minutes=10, processes=2)
+    decided = decided_where(model, only("bfloat16/sdpa"), processes=2)
+    assert (decided.precision, decided.processes) == ("bfloat16", 2)
+    assert all(name.endswith(" in 2 processes") for name in decided.seconds)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

@@ -1,0 +1,45 @@
+"""docs/speed.md says what the results say."""
+
+import json
+import re
+from pathlib import Path
+
+from benchmarks.records import RESULTS
+
+PAGE = (Path(__file__).parents[3] / "docs" / "speed.md").read_text(encoding="utf-8")
+
+
+def kept(name):
+    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def test_training_speeds_are_those_measured():
+    told = re.findall(r"^\| ([^|]+) \| (float32|bfloat16) \| ([\d,]+) \| ([\d.]+) \| ([\d.]+) \|$", PAGE, re.MULTILINE)
+    as_it_comes, alike = (one["rows"] for one in kept("training_speed")["allocators"].values())
+    assert told == [
+        (
+            one["name"],
+            one["precision"],
+            f"{one['tokens_per_second']:,.0f}",
+            f"{one['ours_is_times_as_fast']:.2f}",
+            f"{other['ours_is_times_as_fast']:.2f}",
+        )
+        for one, other in zip(as_it_comes, alike, strict=True)
+    ]
+
+
+def test_shares_of_the_peak_are_those_measured():
+    measured = kept("training_speed")["allocators"]["as it comes"]
+    shares = {row["precision"]: row["share_of_peak"] for row in measured["rows"] if row["name"] == "regardant"}
+    text = " ".join(PAGE.split())
+    peaks = {precision: f"{peak:,.0f}" for precision, peak in measured["peak_gflops"].items()}
+    assert f"in bfloat16 ({peaks['bfloat16']} GFLOP/s) that is {shares['bfloat16']:.0%}".replace("%", " %") in text
+    assert f"In float32 it is {shares['float32']:.0%} of {peaks['float32']}".replace("%", " %") in text
+
+
+def test_starting_takes_what_was_measured():
+    seconds = kept("startup")["seconds"]
+    text = " ".join(PAGE.split())
+    assert f"one sentence after {seconds['translate']:.2f} s" in text
+    assert f"`import torch` takes {seconds['import torch']:.2f} s" in text
+    assert f"`--help` takes {seconds['--help']:.2f} s" in text

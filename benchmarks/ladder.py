@@ -1,6 +1,6 @@
 """The whole story on one corpus: every rung of `ladder/*` with one budget, compared, and held to what is claimed.
 
-    make ladder                                   two and a half hours on two cores, and half an hour of equal updates
+    make ladder                                   two and a half hours on two cores, and an hour of equal updates
     make ladder RUNG="gru-fixed transformer@2000" these alone, the second for that many updates
 
 A rung whose result is there is not trained again, so that what was interrupted goes on. Translations are kept beside

@@ -57,8 +57,13 @@ def trainer_of(path: Path, precision: str, run: Path, passes: Counts) -> tuple[T
     keep_freed_memory()
     model = model_config(shape).build(shape["vocab_size"], shape["vocab_size"])
     config = TrainingConfig.model_validate(
-        {"max_updates": 10**9, "precision": precision, "checkpoint_minutes": 10**9, "validate_every": sys.maxsize}
-        | {"processes": 1}
+        {
+            "max_updates": 10**9,
+            "precision": precision,
+            "processes": 1,
+            "checkpoint_minutes": 10**9,
+            "validate_every": sys.maxsize,
+        }
     )
     job = BatchesInTurn(model, [PairBatch(*batch) for batch in batches], passes, config.label_smoothing)
     device = the_device()

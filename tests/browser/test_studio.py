@@ -287,7 +287,8 @@ def test_what_passes_the_layers(visit):
     written = page.get_by_role("img", name="Target: length of vectors")
     expect(written).to_be_visible()
     written.locator("g.choosable", has_text="0.feed_forward.norm").click()
-    expect(page.get_by_role("heading", name="decoder.layers.0.after_feed_forward.norm")).to_be_visible()
+    place = page.get_by_role("combobox", name="Place")
+    expect(place).to_have_value("decoder.layers.0.after_feed_forward.norm")
     page.get_by_role("radio", name="after").check()
     page.get_by_role("img", name="decoder.layers.0.after_feed_forward.norm, after").locator(
         '[data-row="2"] text'
@@ -298,6 +299,14 @@ def test_what_passes_the_layers(visit):
     told = state_of(page)
     assert (told["quantity"], told["token"]) == ("after", "2")
     saved(page, page.get_by_role("button", name="Save this picture").last)
+    place.select_option("encoder.final_norm")
+    page.get_by_role("combobox", name="Token").select_option("1: ▁old")
+    expect(page.get_by_role("img", name="after: ▁old · mean ")).to_be_visible()
+
+
+def test_what_passes_the_layers_at_an_address_of_nonsense(visit):
+    opened = visit("/steps", tab="Through the layers", text=TEXT, quantity="toString", token="-4")
+    expect(opened.page.get_by_role("combobox", name="Token")).to_have_value("0: <sos>")
 
 
 def test_masks_are_put_together(visit):

@@ -31,8 +31,8 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     """Score a run on its test sets or on other text. Translations by BLEU, chrF and TER with their signatures; a
-    language model by loss, perplexity and bits a character. What was scored is kept in RUN/evaluation. Options that
-    are not given are as the recipe says."""
+    language model by loss, perplexity and bits a character. Another engine than torch is held to torch, which
+    translates too. What was scored is kept in RUN/evaluation. Options that are not given are as the recipe says."""
     from regardant.run import load
 
     loaded = load(run)

@@ -39,6 +39,8 @@ def streams(trained: TrainedTranslator, asked: AskedPlace) -> dict[str, Any]:
         place, _, quantity = name.rpartition(".")
         if quantity in OF_STREAMS:
             quantities.setdefault(place, []).append(quantity)
+    if not quantities:
+        raise RunError("this model has no place where a vector a token could be seen")
     chosen = asked.place or list(quantities)[-1]
     if chosen not in quantities:
         raise RunError(f"this model has no place {chosen!r}: choose one of {', '.join(quantities)}")

@@ -13,4 +13,7 @@ export function writeState(state) {
   history.replaceState(null, "", `#${new URLSearchParams(told.map(([name, value]) => [name, String(value)]))}`);
 }
 
+// A number of what the address says, which may be anybody's.
+export const natural = (given) => (/^\d+$/.test(given) ? Number(given) : 0);
+
 addEventListener("hashchange", () => location.reload()); // somebody has written another address

@@ -3,10 +3,10 @@
 import { choice } from "../pictures/view.js";
 import { busy, field, select } from "../choosing.js";
 import { ask, complain, html, saveButton } from "../shell.js";
+import { natural } from "../state.js";
 import { short, strips } from "./strips.js";
 
 const PRODUCTS = 12;
-const natural = (given) => (/^\d+$/.test(given) ? Number(given) : 0); // the address may be anybody's
 
 export function fiveSteps(page, panel) {
   const { state, keep, question } = page;

@@ -1,8 +1,9 @@
 // What passes the layers: how long each place's vectors are, and the numbers of one place, token by token.
 
 import { choice } from "../pictures/view.js";
-import { busy } from "../choosing.js";
+import { busy, field, select } from "../choosing.js";
 import { ask, complain, html, saveButton, svg } from "../shell.js";
+import { natural } from "../state.js";
 import { short, strips } from "./strips.js";
 
 const WIDEST = 256; // numbers of a vector that are drawn
@@ -28,8 +29,10 @@ export function streams(page, panel) {
     keep(change);
     const names = Object.keys(told.vectors);
     const quantity = names.includes(state.quantity) ? state.quantity : names[0];
-    const token = Math.min(Number(state.token) || 0, told.tokens.length - 1);
+    const token = Math.min(natural(state.token), told.tokens.length - 1);
     const overviews = told.sides.map((side) => overview(side, told.place, (place) => load({ place })));
+    const places = told.sides.flatMap((side) => side.places.map(({ place }) => place));
+    const words = told.tokens.map((word, i) => `${i}: ${word}`);
     const vectors = told.vectors[quantity];
     const shown = vectors.map((values, i) => ({ name: told.tokens[i], values: values.slice(0, WIDEST), marked: i === token }));
     const label = `${told.place}, ${quantity}`;
@@ -45,8 +48,9 @@ export function streams(page, panel) {
       ...overviews.map(figure),
       html(
         "div",
-        { class: "bar" },
-        html("h3", {}, told.place),
+        { class: "asking" },
+        field("Place", select(places, told.place, (place) => load({ place }))),
+        field("Token", select(words, words[token], (word) => draw(told, { token: String(words.indexOf(word)) }))),
         choice("Quantity", names, quantity, (name) => draw(told, { quantity: name })),
       ),
       html("p", { class: "quiet" }, about),

@@ -13,8 +13,8 @@ from torch import Tensor
 
 import regardant
 from regardant.generation.config import GenerationConfig
+from regardant.generation.parallel import each_in_parallel
 from regardant.generation.search import generate
-from regardant.generation.threads import each_by_a_thread
 from regardant.layers.linear import Layouts
 from regardant.models import Model
 
@@ -55,7 +55,7 @@ def main() -> None:
     driver = Driver()
     model = regardant.load(folder()).translator.model
 
-    products = getattr(torch, sys.argv[3]) if len(sys.argv) > 3 else None
+    layouts = Layouts(getattr(torch, sys.argv[3]) if len(sys.argv) > 3 else None)
 
     def translate(sources: list[list[int]], request: dict[str, Any]) -> list[list[int]]:
         """Where batches come as one, it takes several of `batch_size` at once."""
@@ -65,7 +65,6 @@ def main() -> None:
         size = request["batch_size"]
         batches = [sources[start : start + size] for start in range(0, len(sources), size)]
         searched: Any = Anew(model) if request.get("anew") else model
-        layouts = Layouts(products)
 
         def decode(batch: list[list[int]]) -> list[list[int]]:
             source = torch.nn.utils.rnn.pad_sequence([torch.tensor(ids) for ids in batch], batch_first=True)
@@ -73,7 +72,7 @@ def main() -> None:
                 found = generate(searched, source, generation, max_length=model.config.max_length - 1)
             return [best.tokens for best, *_ in found]
 
-        return [tokens for found in each_by_a_thread(decode, batches, torch.get_num_threads()) for tokens in found]
+        return [tokens for found in each_in_parallel(decode, batches, torch.get_num_threads()) for tokens in found]
 
     driver.answer(
         versions={"regardant": regardant.__version__, "torch": str(torch.__version__)},

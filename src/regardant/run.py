@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 import yaml
+from torch import nn
 
 from regardant import __version__
 from regardant import config as configuration
@@ -39,10 +40,11 @@ from regardant.errors import ConfigError, RunError
 from regardant.tasks import load_recipe
 from regardant.tasks.base import Prepared, Report, Say, TaskConfig, Trained
 from regardant.training.checkpoints import write_atomically
+from regardant.training.compilation import pays
 from regardant.training.config import TrainingConfig
 from regardant.training.devices import bound_kernel_cache, keep_freed_memory, make_fabric, memory_guard, the_device
 from regardant.training.engine import Outcome, Trainer, dry_run
-from regardant.training.probes import Decisions, decide, use_kernel
+from regardant.training.probes import Decisions, as_one_of, decide, use_kernel
 from regardant.training.processes import Group, join, lead
 from regardant.training.reporting import memory, read_events
 
@@ -133,6 +135,7 @@ class Run:
     @cached_property
     def trained(self) -> Trained:
         """What the run has become, by its task: a `TrainedTranslator`, a `LanguageModel`, ..."""
+        keep_freed_memory()
         trained = self.config.open(self.folder, the_device())
         use_kernel(trained.model, self.record.decided.kernel)
         return trained
@@ -207,7 +210,7 @@ def _plan(config: TaskConfig, folder: Path, say: Say) -> tuple[Prepared, Decisio
     prepared.config.training.optimizer.build(prepared.job.model)  # the first one loads 70 MB of torch, in each process
     resident = memory().current
     with memory_guard("a batch", "take a smaller model, or lower training.batch_tokens and raise training.accumulate"):
-        decisions = _decide(prepared, device)
+        decisions = _decide(prepared, device, say)
         decisions.apply(prepared.job.model)  # what is timed and measured next is what will run
         say(decisions.told())
         speed = tokens_per_second(prepared.job, decisions, device)
@@ -341,6 +344,7 @@ def _trainer(prepared: Prepared, decisions: Decisions, folder: Path, group: Grou
         dropout_key=prepared.job.model.dropout_key,
         seed=config.seed,
         group=group,
+        through_compiler=decisions.compiled,
     )
 
 
@@ -351,14 +355,24 @@ def _modules_of(config: Config) -> list[str]:
     return sorted({*own, *(module for part in parts for module in _modules_of(part))})
 
 
-def _decide(prepared: Prepared, device: torch.device) -> Decisions:
+def _decide(prepared: Prepared, device: torch.device, say: Say) -> Decisions:
     job, training = prepared.job, prepared.config.training
     planned = job.batches.middling()
 
     def train_step(processes: int) -> float:
         return dry_run(job, planned, device, processes)
 
-    return decide(job.model, train_step, training, job.updates_per_epoch, device)
+    decisions = decide(job.model, train_step, training, job.updates_per_epoch, device)
+    if not training.compile:
+        return decisions
+    decisions.apply(job.model)
+    processes = decisions.processes
+
+    def step_through(model: nn.Module) -> float:
+        return dry_run(job, planned, device, processes, model)
+
+    with torch.autocast(device.type, torch.bfloat16, enabled=decisions.precision == "bfloat16"), as_one_of(processes):
+        return replace(decisions, compiled=pays(job.model, step_through, say))
 
 
 def compare(folders: Sequence[Path], page: Path | None = None) -> Report:

@@ -92,7 +92,7 @@ class View:
         return self._once(name, lambda: self._additive(q, k))
 
     def blind(self, q: Tensor, k: Tensor) -> Bool[Tensor, "#B #H #Q 1"] | None:
-        """The queries that may see nothing at all, or None if there are none. They mix to zeros."""
+        """The queries that may see nothing at all and mix to zeros. None: there are none, which only a CPU is asked."""
         return self._once(("blind", q.shape[-2], k.shape[-2]), lambda: self._blind(q, k))
 
     def _once(self, name: Hashable, make: Callable[[], Any]) -> Any:
@@ -136,6 +136,8 @@ class View:
         if allowed is None:
             return None
         blind = ~allowed.any(-1, keepdim=True)
+        if blind.device.type != "cpu":  # whose answer would have to be waited for
+            return blind
         return blind if bool(blind.any()) else None
 
 

@@ -93,10 +93,10 @@ class BeamKeys:
         return self.keys[:, :, :end], self.values[:, :, :end]
 
     def keep(self, sentences: Int[Tensor, " B2"]) -> "BeamKeys":
-        """Go on with these sentences alone. Only what is written is moved, and within its buffer."""
+        """Go on with these sentences alone. Only what is written and stands elsewhere is moved, within its buffer."""
         if self.keys is None or self.values is None:
             return self
-        keys, values = self.seen()
-        keys[: len(sentences)] = keys[sentences]
-        values[: len(sentences)] = values[sentences]
+        moved = (sentences != torch.arange(len(sentences), device=sentences.device)).nonzero().squeeze(1)
+        for written in self.seen():
+            written[moved] = written[sentences[moved]]
         return replace(self, keys=self.keys[: len(sentences)], values=self.values[: len(sentences)])

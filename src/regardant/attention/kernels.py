@@ -2,7 +2,8 @@
 
 `sdpa` is PyTorch's own (flash attention where it has it). `matmul` multiplies batched matrices and keeps the
 weights for the backward pass: on sentences of some twenty tokens it trains faster on a CPU, where
-the flash kernel's bfloat16 backward is slow. Which one runs is measured on the machine, see `training.probes`.
+the flash kernel's bfloat16 backward is slow; where none follows it leaves all to `sdpa`. Which one runs is measured on
+the machine, see `training.probes`.
 `online_softmax` is flash attention to read, and is never chosen.
 
 Shape legend: as in `attention.base`.
@@ -32,6 +33,7 @@ LONGEST_MATMUL = 512
 
 def sdpa(q: Queries, k: Keys, v: Values, view: View, scale: float) -> Mixed:
     """PyTorch's scaled_dot_product_attention."""
+    q, k = q.to(v.dtype), k.to(v.dtype)  # where they were turned, or normed, in more digits
     if view.causal and view.asks() == {"causal"} and q.shape[2] == k.shape[2]:
         return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale)
     added = view.additive(q, k)
@@ -43,7 +45,7 @@ def sdpa(q: Queries, k: Keys, v: Values, view: View, scale: float) -> Mixed:
 
 def matmul(q: Queries, k: Keys, v: Values, view: View, scale: float) -> Mixed:
     """Batched matrix products, softmax in at least float32."""
-    if k.shape[2] > LONGEST_MATMUL:
+    if k.shape[2] > LONGEST_MATMUL or not torch.is_grad_enabled():
         return sdpa(q, k, v, view, scale)
     device, dtype = q.device.type, v.dtype
     if torch.is_autocast_enabled(device):  # which reaches the forward pass only: both have to see the same tensors

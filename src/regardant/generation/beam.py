@@ -29,7 +29,11 @@ from regardant.data.vocabulary import EOS, SOS
 from regardant.generation.config import GenerationConfig
 from regardant.generation.constraints import Constraints
 from regardant.generation.hypothesis import Hypothesis, impossible, penalised
+from regardant.generation.steps import normalised, without
 from regardant.models.base import SequenceToSequence
+
+LANES = 64
+"""Groups of words come in so many: else their maxima take twice as long."""
 
 
 def beam_search(
@@ -45,8 +49,7 @@ def beam_search(
     found: list[list[Hypothesis]] = [[] for _ in limits]
     present = list(range(len(limits)))  # the place in `found` of each sentence still being written
     while True:
-        logits = model.step(beams.tokens[..., -1], state)
-        log_probabilities = torch.log_softmax(logits, dim=-1, dtype=torch.float32)
+        log_probabilities = normalised(model.step(beams.tokens[..., -1], state))
         constraints.apply(log_probabilities, beams.tokens[..., 1:])
         candidates = expand(beams.totals, log_probabilities)
         ended = candidates.ended()
@@ -60,7 +63,7 @@ def beam_search(
         if any_done:
             for row in done.nonzero().squeeze(1).tolist():
                 found[present[row]] = choose(found[present[row]], beams, row, config)
-            going = (~done).nonzero().squeeze(1)
+            going = without(done)
             present = [present[row] for row in going.tolist()]
             if not present:
                 return found
@@ -90,33 +93,33 @@ class Candidates:
 
 def expand(totals: Tensor, log_probabilities: Tensor) -> Candidates:
     """From the totals of the live [B, W] and the next tokens' log-probabilities [B, W, V]."""
-    wanted = 2 * log_probabilities.shape[1]
-    likely, tokens = likeliest(log_probabilities, wanted)
-    best, places = (totals[..., None] + likely).flatten(1).topk(wanted)
-    return Candidates(best, places // tokens.shape[2], tokens.flatten(1).gather(1, places))
+    beam_size, vocab_size = log_probabilities.shape[1:]
+    best, places = likeliest(totals, log_probabilities, 2 * beam_size)
+    return Candidates(best, places // vocab_size, places % vocab_size)
 
 
-def likeliest(log_probabilities: Tensor, wanted: int) -> tuple[Tensor, Tensor]:
-    """The `wanted` best tokens of each beam, or all there are, with their log-probabilities: [B, W, wanted], from
-    [B, W, V].
+def likeliest(totals: Tensor, log_probabilities: Tensor, wanted: int) -> tuple[Tensor, Tensor]:
+    """The `wanted` best continuations of each sentence, or all there are, best first: their totals and places in
+    W x V. [B, wanted], from [B, W] and [B, W, V].
 
-    What `topk` finds, but that it sorts a whole vocabulary for each beam. The best are where the largest maxima of
-    groups of tokens are, and maxima are had at the speed of memory.
+    What `topk` finds of the sums, but that it looks at every word for each of the best. These are where the largest
+    maxima of groups of words are, and maxima are had at the speed of memory.
     """
-    vocab_size = log_probabilities.shape[2]
-    wanted = min(wanted, vocab_size)
-    size = math.isqrt(vocab_size // wanted)  # so that there are about as many groups as tokens in the chosen ones
-    if size < 2:
-        best: tuple[Tensor, Tensor] = log_probabilities.topk(wanted)
-        return best
-    count = vocab_size // size
-    grouped = log_probabilities[..., : size * count].unflatten(2, (size, count))  # group g: tokens g, g + count, ...
-    groups = grouped.amax(2).topk(wanted, sorted=False).indices[:, :, None].expand(-1, -1, size, -1)
-    starts = torch.arange(0, size * count, count, device=groups.device)[:, None]
-    ungrouped = torch.arange(size * count, vocab_size, device=groups.device).expand(*groups.shape[:2], -1)
-    tokens = torch.cat([(groups + starts).flatten(2), ungrouped], 2)
-    likely, places = log_probabilities.gather(2, tokens).topk(wanted)
-    return likely, tokens.gather(2, places)
+    beam_size, vocab_size = log_probabilities.shape[1:]
+    wanted = min(wanted, beam_size * vocab_size)
+    about = vocab_size // math.isqrt(beam_size * vocab_size // wanted)  # as many groups as words in the best of them
+    count = min(-(-about // LANES) * LANES, vocab_size)
+    size = vocab_size // count  # group g of a beam: words g, g + count, ...
+    maxima = log_probabilities[..., : size * count].unflatten(2, (size, count)).amax(2) + totals[..., None]
+    groups = maxima.flatten(1).topk(min(wanted, beam_size * count), sorted=False).indices
+    first = torch.div(groups, count, rounding_mode="floor") * vocab_size + groups % count
+    of_groups = (first[:, None] + torch.arange(0, size * count, count, device=first.device)[:, None]).flatten(1)
+    beams = torch.arange(0, beam_size * vocab_size, vocab_size, device=first.device)[:, None]
+    ungrouped = (beams + torch.arange(size * count, vocab_size, device=first.device)).flatten()
+    places = torch.cat([of_groups, ungrouped.expand(len(first), -1)], 1)
+    sums = log_probabilities.flatten(1).gather(1, places) + totals.gather(1, places // vocab_size)
+    best, chosen = sums.topk(wanted)
+    return best, places.gather(1, chosen)
 
 
 def endings(candidates: Candidates, ended: Tensor, before: Tensor) -> Iterator[tuple[int, list[int], float]]:

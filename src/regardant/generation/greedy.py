@@ -9,6 +9,7 @@ from torch import Tensor
 from regardant.data.vocabulary import EOS, SOS
 from regardant.generation.constraints import Constraints
 from regardant.generation.hypothesis import Hypothesis
+from regardant.generation.steps import normalised, without
 from regardant.models.base import SequenceToSequence
 
 
@@ -27,8 +28,7 @@ def greedy_search(
     tokens = torch.full_like(present, SOS)[:, None]  # [B, 1 + t], SOS first
     totals = torch.zeros(len(source), device=source.device)
     while len(present):
-        logits = model.step(tokens[:, -1:], state)
-        log_probabilities = torch.log_softmax(logits, dim=-1, dtype=torch.float32)
+        log_probabilities = normalised(model.step(tokens[:, -1:], state))
         constraints.apply(log_probabilities, tokens[:, None, 1:])
         best, newest = log_probabilities[:, 0].max(-1)
         totals = totals + best
@@ -39,7 +39,7 @@ def greedy_search(
         ended = zip(present[done].tolist(), tokens[done, 1:].tolist(), totals[done].tolist(), strict=True)
         for sentence, written, total in ended:
             found[sentence] = Hypothesis.of(written, total, length_penalty)
-        going = (~done).nonzero().squeeze(1)
+        going = without(done)
         present, longest, tokens, totals = present[going], longest[going], tokens[going], totals[going]
         if len(going):
             constraints.keep(going)

@@ -4,7 +4,7 @@ Shape legend: B sentences, S source length.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import torch
@@ -18,12 +18,12 @@ from regardant.generation.config import GenerationConfig
 from regardant.generation.constraints import Constraints
 from regardant.generation.greedy import greedy_search
 from regardant.generation.hypothesis import Hypothesis
-from regardant.generation.threads import each_by_a_thread
+from regardant.generation.parallel import each_in_parallel
 from regardant.layers.linear import Layouts
 from regardant.models.base import Model, SequenceToSequence
 
 BATCH_TOKENS = 5_120
-"""Of a batch on a CPU: more no longer fit its caches, fewer leave threads too little to do at a time."""
+"""Of a batch on a CPU: more no longer fit its caches, fewer leave a worker too little to do at a time."""
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,12 @@ class Work:
 
     batch_tokens: int = BATCH_TOKENS
     """A batch holds at most as many = sentences * beam_size * longest source, and at least one sentence."""
-    threads: int = 1
-    """Each decodes a batch of its own."""
+    workers: int = 1
+    """Processes or threads of one, see `parallel`. Each decodes a batch of its own."""
     in_turn: bool = False
     """The same batches one after the other: for who listens or intervenes."""
-    products: torch.dtype | None = None
-    """What matrices are multiplied in, if not in the weights' own precision. All else stays as the model has it."""
+    layouts: Layouts | None = None
+    """Of the weights, where they outlive one search."""
 
 
 class Searcher(Protocol):
@@ -59,12 +59,14 @@ class ModelSearcher:
 
     model: Model
     device: torch.device
-    products: torch.dtype | None = None
-    """See `Work`."""
+    layouts: Layouts = field(default_factory=Layouts)
+    """They say what matrices are multiplied in, if not in the weights' own precision. All else stays as the model has
+    it."""
 
     @property
     def name(self) -> str:
-        return "torch" if self.products is None else f"torch-{str(self.products).removeprefix('torch.')}"
+        products = self.layouts.dtype
+        return "torch" if products is None else f"torch-{str(products).removeprefix('torch.')}"
 
     def search(
         self, sources: list[list[int]], prefixes: list[list[int]], config: GenerationConfig, max_length: int
@@ -72,9 +74,9 @@ class ModelSearcher:
         on_cpu = self.device.type == "cpu"
         work = Work(
             batch_tokens=BATCH_TOKENS if on_cpu else 3 * BATCH_TOKENS,
-            threads=torch.get_num_threads() if on_cpu else 1,
+            workers=torch.get_num_threads() if on_cpu else 1,
             in_turn=any(module._forward_hooks for module in self.model.modules()),
-            products=self.products,
+            layouts=self.layouts,
         )
         return generate_all(
             self.model, sources, config, self.device, prefixes=prefixes, max_length=max_length, work=work
@@ -121,9 +123,9 @@ def generate_all(
     `device` is the model's.
     """
     lengths = [len(source) for source in sources]
-    share = -(-sum(lengths) // work.threads)  # of few sentences, so that no thread is idle
+    share = -(-sum(lengths) // work.workers)  # of few sentences, so that none is idle
     batches = batches_of_like_length(lengths, min(work.batch_tokens // config.beam_size, share))
-    layouts = Layouts(work.products)
+    layouts = work.layouts or Layouts()
 
     def decode(batch: list[int]) -> list[list[Hypothesis]]:
         rows = [torch.tensor(sources[index]) for index in batch]
@@ -133,7 +135,7 @@ def generate_all(
             return generate(model, source, config, starts, max_length)
 
     found: dict[int, list[Hypothesis]] = {}
-    decoded = each_by_a_thread(decode, batches, work.threads, in_turn=work.in_turn)
+    decoded = each_in_parallel(decode, batches, work.workers, in_turn=work.in_turn)
     for batch, hypotheses in zip(batches, decoded, strict=True):
         found.update(zip(batch, hypotheses, strict=True))
     return [found[index] for index in range(len(sources))]

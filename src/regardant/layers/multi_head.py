@@ -116,6 +116,7 @@ class SelfAttention(nn.Module):
         self.widths = [sizes[part] for part in self.parts]
         # One product for all: a CPU and a GPU alike lose on three small ones.
         self.query_key_value = Linear(shape.d_model, sum(self.widths)) if self.parts else nn.Identity()
+        self.query_key_value.stays_narrow = True
         mixed = shape.num_heads * shape.value_size
         self.output = Linear(mixed, shape.d_model) if self.parts else nn.Identity()
 
@@ -223,6 +224,7 @@ class CrossAttention(nn.Module):
         self.query = Linear(shape.d_model, shape.num_heads * shape.key_size)
         self.key_value = Linear(shape.d_model, sum(self.widths))
         self.output = Linear(shape.num_heads * shape.value_size, shape.d_model)
+        self.query.stays_narrow = self.key_value.stays_narrow = True
 
     def project(self, memory: Float[Tensor, "B S M"]) -> ProjectedMemory:
         """What the source offers: keys and values."""

@@ -53,7 +53,7 @@ class SequenceToSequence(Protocol):
     def step(self, tokens: Tensor, state: Any) -> Tensor:
         """Feed the newest token of every beam, [B, W] int64 (SOS first) to a state of `start`; get scores [B, W, V].
 
-        Scores of the next token, unnormalised (logits). The state is changed in place.
+        Scores of the next token, unnormalised (logits), which a search writes over. The state is changed in place.
         """
 
     def scores(self, source: Tensor, target: Tensor) -> Tensor:

@@ -63,6 +63,10 @@ class TrainingConfig(Config):
     attention_kernel: Kernel | Literal["auto"] = "auto"
     """Of exact attention. auto: the faster on this machine, measured once and kept."""
 
+    compile: bool = False
+    """Try torch.compile, which takes minutes, and train through it where it is faster than what it is given. Where it
+    fails or does not pay, training says so and goes on without it."""
+
     processes: Annotated[int, Field(gt=0)] | Literal["auto"] = "auto"
     """Among which the rows of each batch are divided, each with its share of the threads. auto: one, or on a CPU where
     it is faster and the run is long enough, one a thread; measured once and kept."""

@@ -23,6 +23,7 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from regardant.errors import RunError
 from regardant.layers.dropout import DropoutKey
 from regardant.training.checkpoints import latest_checkpoint, load_checkpoint, save_checkpoint, save_weights
+from regardant.training.compilation import compiled
 from regardant.training.config import TrainingConfig
 from regardant.training.processes import ALONE, Group
 from regardant.training.reporting import Reporter
@@ -131,11 +132,14 @@ class Trainer:
         dropout_key: DropoutKey,
         seed: int,
         group: Group = ALONE,
+        through_compiler: bool = False,
     ) -> None:
         self.job, self.config, self.run, self.fabric, self.group = job, config, run, fabric, group
         self.dropout_key = dropout_key
         dropout_key.seed, dropout_key.rank = seed, group.rank
         self.model, *self.optimizers = fabric.setup(job.model, *config.optimizer.build(job.model))
+        if through_compiler:
+            self.model = compiled(self.model)
         self.average = config.averaging.build(job.model)  # where the model now is
         self.cursor = Cursor()
         self.targets = 0
@@ -358,11 +362,14 @@ class Trainer:
                 signal.signal(stopper, handler)
 
 
-def dry_run(job: Job, planned: Any, device: torch.device, processes: int = 1) -> float:
-    """Forward and backward of one process's part of a batch, without an update; how many seconds it took."""
+def dry_run(
+    job: Job, planned: Any, device: torch.device, processes: int = 1, through: nn.Module | None = None
+) -> float:
+    """Forward and backward of one process's part of a batch, without an update; how many seconds it took.
+    `through` is the job's model compiled, if it is."""
     start = _finished_at(device)
     batch: Batch = job.load(planned)
-    loss = job.loss(job.model, batch.part(0, processes), device)
+    loss = job.loss(through or job.model, batch.part(0, processes), device)
     loss.total.backward()
     job.model.zero_grad(set_to_none=True)
     return _finished_at(device) - start

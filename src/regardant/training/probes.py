@@ -43,6 +43,8 @@ class Decisions:
     seconds: dict[str, float] = field(default_factory=dict)
     """What each candidate took for a training step of a middling batch."""
     processes: int = 1
+    compiled: bool = False
+    """Whether torch.compile was asked for and paid."""
 
     def as_dict(self) -> dict[str, Any]:
         """For run.yaml."""
@@ -63,6 +65,8 @@ class Decisions:
         line = f"precision {self.precision}, attention kernel {self.kernel}, {self.threads} threads"
         if self.processes > 1:
             line += f" in {self.processes} processes"
+        if self.compiled:
+            line += ", compiled"
         if not self.seconds:
             return line
         return f"{line} (measured: {', '.join(f'{name} {1000 * s:.0f} ms' for name, s in self.seconds.items())})"

@@ -104,13 +104,16 @@ def test_a_better_hypothesis_is_found_after_the_likeliest_has_ended(table_model)
 def test_the_likeliest_are_those_of_a_sort(seed, vocab_size, wanted, ties):
     generator = torch.Generator().manual_seed(seed)
     log_probabilities = torch.randn(2, 3, vocab_size, generator=generator)
+    totals = torch.randn(2, 3, generator=generator)
     if ties:
-        log_probabilities = log_probabilities.round()
+        log_probabilities, totals = log_probabilities.round(), totals.round()
     log_probabilities[torch.rand(2, 3, vocab_size, generator=generator) < 0.3] = -torch.inf
-    found, tokens = likeliest(log_probabilities, wanted)
-    assert torch.equal(found, log_probabilities.sort(descending=True).values[..., :wanted])
-    assert torch.equal(log_probabilities.gather(2, tokens), found)
-    assert all(len(set(row)) == min(wanted, vocab_size) for row in tokens.flatten(0, 1).tolist())
+    totals[0, 1] = -torch.inf  # an empty beam
+    sums = (totals[..., None] + log_probabilities).flatten(1)
+    found, places = likeliest(totals, log_probabilities, wanted)
+    assert torch.equal(found, sums.sort(descending=True).values[:, :wanted])
+    assert torch.equal(sums.gather(1, places), found)
+    assert all(len(set(row)) == min(wanted, 3 * vocab_size) for row in places.tolist())
 
 
 def test_hypotheses_are_distinct_and_best_first(table_model):

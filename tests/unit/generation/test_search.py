@@ -136,9 +136,9 @@ def test_a_batch_holds_no_more_beams_than_asked(table_model):
     assert max(sentences for sentences, _ in model.fed) == 2
 
 
-def test_few_sentences_are_shared_out_among_threads(table_model):
+def test_few_sentences_are_shared_out_among_workers(table_model):
     model = table_model(seed=4)
-    generate_all(model, [[5, EOS]] * 6, GenerationConfig(beam_size=2), CPU, work=Work(threads=2))
+    generate_all(model, [[5, EOS]] * 6, GenerationConfig(beam_size=2), CPU, work=Work(workers=2))
     assert max(sentences for sentences, _ in model.fed) == 3
 
 

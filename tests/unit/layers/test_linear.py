@@ -7,6 +7,7 @@ from torch import nn
 from torch.profiler import profile
 from torch.testing import assert_close
 
+from regardant.layers import linear as linears
 from regardant.layers.linear import Layouts, Linear, linear, round_rows, rounded
 
 
@@ -44,12 +45,32 @@ def test_products_are_rounded_and_nothing_else(layer):
     assert layer.weight.dtype == torch.float32
 
 
-def test_weights_are_laid_out_as_they_are_when_a_search_begins(layer):
-    x = torch.randn(4, 6)
+@pytest.mark.parametrize("part", ["weight", "bias"])
+def test_what_has_changed_is_laid_out_anew(layer, part):
+    x, layouts = torch.randn(4, 6), Layouts()
     for _ in range(2):
-        with Layouts().in_use(), torch.inference_mode():
+        with layouts.in_use(), torch.inference_mode():
             assert_close(layer(x), x @ layer.weight.T + layer.bias)
-        layer.weight.data += 1
+        with torch.no_grad():
+            getattr(layer, part).add_(1)
+
+
+def test_what_has_not_changed_is_laid_out_once(layer, monkeypatch):
+    made, lay_out, layouts = [], linears._laid_out, Layouts()
+    monkeypatch.setattr(linears, "_laid_out", lambda *given: made.append(given) or lay_out(*given))
+    for _ in range(3):
+        with layouts.in_use(), torch.inference_mode():
+            layer(torch.randn(4, 6))
+    assert len(made) == 1
+
+
+def test_what_goes_into_another_product_stays_narrow_in_a_search_alone(layer):
+    layer.stays_narrow = True
+    x = torch.randn(4, 6)
+    with Layouts(torch.bfloat16).in_use(), torch.inference_mode():
+        assert layer(x).dtype == torch.bfloat16
+    with Layouts().in_use(), torch.inference_mode():
+        assert layer(x).dtype == torch.float32
 
 
 def test_a_layout_is_one_threads_business(layer):

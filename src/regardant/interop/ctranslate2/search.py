@@ -81,7 +81,7 @@ class CTranslate2Searcher:
         found = {
             row: hypotheses
             for row, hypotheses in self._search_freely(sentences, free, config)
-            if all(_will_do(hypothesis, sentences[row]) for hypothesis in hypotheses)
+            if all(_will_do(hypothesis, sentences[row], config) for hypothesis in hypotheses)
         }
         if rest := [row for row in range(len(sentences)) if row not in found]:
             found.update(self._search_carefully(sentences, rest, config))
@@ -165,6 +165,9 @@ class CTranslate2Searcher:
         return [sum(result.log_probs[: len(tokens)]) for result, (_, tokens) in zip(results, written, strict=True)]
 
 
-def _will_do(hypothesis: Hypothesis, sentence: Sentence) -> bool:
-    """Whether careful search would have found the same. One that was cut has come to its limit, or past it."""
-    return len(hypothesis.tokens) < sentence.limit and set(NEVER_WRITTEN).isdisjoint(hypothesis.tokens)
+def _will_do(hypothesis: Hypothesis, sentence: Sentence, config: GenerationConfig) -> bool:
+    """Whether careful search would have found the same. One of several that was cut has come to its limit, or past it;
+    a single one is the same up to there."""
+    length = len(hypothesis.tokens) + hypothesis.finished
+    in_time = length <= sentence.limit and (hypothesis.finished or config.beam_size == 1)
+    return in_time and set(NEVER_WRITTEN).isdisjoint(hypothesis.tokens)

@@ -88,6 +88,8 @@ class TranslationConfig(TaskConfig):
                 "alignment_guidance looks at weights that reversible residuals and activation_checkpointing forget: "
                 "choose one"
             )
+        if self.training.compile:
+            raise ValueError("alignment_guidance looks into the model, where training.compile fuses it: choose one")
         return self
 
     def prepare(self, run: Path, say: Say) -> Prepared:

@@ -10,6 +10,7 @@ import torch
 from regardant.config.problems import did_you_mean
 from regardant.errors import ConfigError
 from regardant.generation.search import ModelSearcher
+from regardant.layers.linear import Layouts
 from regardant.tasks.translation.translator import Translator
 
 KNOWN = ("torch", "torch-bfloat16", "ctranslate2")
@@ -51,7 +52,7 @@ class Engines:
 
     def _in_bfloat16(self) -> Translator:
         native = self.ready["torch"]
-        searcher = ModelSearcher(native.model, native.device, torch.bfloat16)
+        searcher = ModelSearcher(native.model, native.device, Layouts(torch.bfloat16))
         return Translator(native.model, native.tokenizers, native.device, searcher)
 
     def _on_ctranslate2(self, quantization: str) -> Translator:

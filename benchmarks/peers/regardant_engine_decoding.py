@@ -1,0 +1,36 @@
+"""A trained run through `--engine ctranslate2`, as `regardant translate` has it: exported, its threads probed.
+
+Arguments: the run, the sentences, the compute type.
+"""
+
+import sys
+from typing import Any
+
+import ctranslate2
+from decoding_loop import MOST_TOKENS, answer_requests, folder
+from serve import Driver
+
+import regardant
+from regardant.generation.config import GenerationConfig
+from regardant.tasks.translation.trained import TrainedTranslator
+
+
+def main() -> None:
+    driver = Driver()
+    trained = regardant.load(folder()).trained
+    assert isinstance(trained, TrainedTranslator)
+    translator = trained.engines.on(f"ctranslate2-{sys.argv[3]}")
+
+    def translate(sources: list[list[int]], request: dict[str, Any]) -> list[list[int]]:
+        generation = GenerationConfig(
+            beam_size=request["beam_size"], length_penalty=1.0, max_length_ratio=0, max_length_extra=MOST_TOKENS
+        )
+        found = translator.searcher.search(sources, [[] for _ in sources], generation, translator.max_length - 1)
+        return [best.tokens for best, *_ in found]
+
+    driver.answer(versions={"ctranslate2": ctranslate2.__version__}, threads=1)
+    answer_requests(driver, translate)
+
+
+if __name__ == "__main__":
+    main()

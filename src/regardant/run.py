@@ -40,11 +40,11 @@ from regardant.errors import ConfigError, RunError
 from regardant.tasks import load_recipe
 from regardant.tasks.base import Prepared, Report, Say, TaskConfig, Trained
 from regardant.training.checkpoints import write_atomically
-from regardant.training.compilation import pays
+from regardant.training.compilation import compiled, pays
 from regardant.training.config import TrainingConfig
 from regardant.training.devices import bound_kernel_cache, keep_freed_memory, make_fabric, memory_guard, the_device
 from regardant.training.engine import Outcome, Trainer, dry_run
-from regardant.training.probes import Decisions, as_one_of, decide, use_kernel
+from regardant.training.probes import Decisions, decide, use_kernel
 from regardant.training.processes import Group, join, lead
 from regardant.training.reporting import memory, read_events
 
@@ -336,7 +336,7 @@ def follow(folder: Path, rank: int, size: int, port: int, modules: Sequence[str]
 
 def _trainer(prepared: Prepared, decisions: Decisions, folder: Path, group: Group) -> Trainer:
     config = prepared.config
-    return Trainer(
+    trainer = Trainer(
         prepared.job,
         config.training,
         folder,
@@ -344,8 +344,10 @@ def _trainer(prepared: Prepared, decisions: Decisions, folder: Path, group: Grou
         dropout_key=prepared.job.model.dropout_key,
         seed=config.seed,
         group=group,
-        through_compiler=decisions.compiled,
     )
+    if decisions.compiled:
+        trainer.model = compiled(trainer.model)
+    return trainer
 
 
 def _modules_of(config: Config) -> list[str]:
@@ -359,20 +361,13 @@ def _decide(prepared: Prepared, device: torch.device, say: Say) -> Decisions:
     job, training = prepared.job, prepared.config.training
     planned = job.batches.middling()
 
-    def train_step(processes: int) -> float:
-        return dry_run(job, planned, device, processes)
+    def train_step(processes: int, through: nn.Module | None = None) -> float:
+        return dry_run(job, planned, device, processes, through)
 
     decisions = decide(job.model, train_step, training, job.updates_per_epoch, device)
-    if not training.compile:
-        return decisions
-    decisions.apply(job.model)
-    processes = decisions.processes
-
-    def step_through(model: nn.Module) -> float:
-        return dry_run(job, planned, device, processes, model)
-
-    with torch.autocast(device.type, torch.bfloat16, enabled=decisions.precision == "bfloat16"), as_one_of(processes):
-        return replace(decisions, compiled=pays(job.model, step_through, say))
+    if training.compile:
+        decisions = replace(decisions, compiled=pays(job.model, train_step, decisions, device, say))
+    return decisions
 
 
 def compare(folders: Sequence[Path], page: Path | None = None) -> Report:

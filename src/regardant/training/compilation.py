@@ -1,11 +1,13 @@
 """torch.compile, tried where a recipe asks for it: it fuses what lies between the products. See docs/decisions/0015."""
 
 from collections.abc import Callable
+from typing import Protocol
 
 import torch
 from torch import nn
 
 from regardant.layers.dropout import Dropout
+from regardant.training.probes import Decisions, as_one_of
 
 ROUNDS = 3
 """Timed steps each way, in turn."""
@@ -21,17 +23,26 @@ def compiled(model: nn.Module) -> nn.Module:
     return through
 
 
-def pays(model: nn.Module, train_step: Callable[[nn.Module], float], say: Callable[[str], None]) -> bool:
-    """Whether a step is faster through the compiled model; says so, or why compiling failed.
+class TrainStep(Protocol):
+    """Forward and backward of one process's part of a batch; the seconds that they took."""
 
-    `train_step` runs forward and backward and gives the seconds that they took.
-    """
+    def __call__(self, processes: int, through: nn.Module | None = None) -> float: ...
+
+
+def pays(
+    model: nn.Module, train_step: TrainStep, decisions: Decisions, device: torch.device, say: Callable[[str], None]
+) -> bool:
+    """Whether a step as it was decided is faster through the compiled model; says so, or why compiling failed."""
+    decisions.apply(model)
+    processes = decisions.processes
+    narrow = torch.autocast(device.type, torch.bfloat16, enabled=decisions.precision == "bfloat16")
     say("torch.compile: compiling, which takes minutes")
     try:
-        through = compiled(model)
-        first = train_step(through)
-        train_step(model)
-        seconds = [(train_step(through), train_step(model)) for _ in range(ROUNDS)]
+        with narrow, as_one_of(processes):
+            through = compiled(model)
+            first = train_step(processes, through)
+            train_step(processes)
+            seconds = [(train_step(processes, through), train_step(processes)) for _ in range(ROUNDS)]
     except Exception as error:  # whatever the compiler raises, training can do without it
         word = str(error).strip().partition("\n")[0]
         say(f"torch.compile failed ({type(error).__name__}: {word}): training goes on without it")

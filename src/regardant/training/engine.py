@@ -23,7 +23,6 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from regardant.errors import RunError
 from regardant.layers.dropout import DropoutKey
 from regardant.training.checkpoints import latest_checkpoint, load_checkpoint, save_checkpoint, save_weights
-from regardant.training.compilation import compiled
 from regardant.training.config import TrainingConfig
 from regardant.training.processes import ALONE, Group
 from regardant.training.reporting import Reporter
@@ -132,14 +131,12 @@ class Trainer:
         dropout_key: DropoutKey,
         seed: int,
         group: Group = ALONE,
-        through_compiler: bool = False,
     ) -> None:
         self.job, self.config, self.run, self.fabric, self.group = job, config, run, fabric, group
         self.dropout_key = dropout_key
         dropout_key.seed, dropout_key.rank = seed, group.rank
+        self.model: nn.Module
         self.model, *self.optimizers = fabric.setup(job.model, *config.optimizer.build(job.model))
-        if through_compiler:
-            self.model = compiled(self.model)
         self.average = config.averaging.build(job.model)  # where the model now is
         self.cursor = Cursor()
         self.targets = 0

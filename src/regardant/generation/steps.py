@@ -9,7 +9,7 @@ from torch import Tensor
 
 def normalised(logits: Tensor) -> Tensor:
     """Log-probabilities in float32, written over logits that are in float32: nothing as large is allocated."""
-    logits = logits.float()
+    logits = logits.float().contiguous()  # beams may be one vector, told several times
     return torch.log_softmax(logits, dim=-1, out=logits)
 
 

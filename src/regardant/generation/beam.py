@@ -112,7 +112,7 @@ def likeliest(totals: Tensor, log_probabilities: Tensor, wanted: int) -> tuple[T
     size = vocab_size // count  # group g of a beam: words g, g + count, ...
     maxima = log_probabilities[..., : size * count].unflatten(2, (size, count)).amax(2) + totals[..., None]
     groups = maxima.flatten(1).topk(min(wanted, beam_size * count), sorted=False).indices
-    first = torch.div(groups, count, rounding_mode="floor") * vocab_size + groups % count
+    first = groups // count * vocab_size + groups % count
     of_groups = (first[:, None] + torch.arange(0, size * count, count, device=first.device)[:, None]).flatten(1)
     beams = torch.arange(0, beam_size * vocab_size, vocab_size, device=first.device)[:, None]
     ungrouped = (beams + torch.arange(size * count, vocab_size, device=first.device)).flatten()

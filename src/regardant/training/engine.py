@@ -366,7 +366,7 @@ def dry_run(
     `through` is the job's model compiled, if it is."""
     start = _finished_at(device)
     batch: Batch = job.load(planned)
-    loss = job.loss(through or job.model, batch.part(0, processes), device)
+    loss = job.loss(job.model if through is None else through, batch.part(0, processes), device)
     loss.total.backward()
     job.model.zero_grad(set_to_none=True)
     return _finished_at(device) - start

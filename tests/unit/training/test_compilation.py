@@ -53,7 +53,8 @@ def test_a_run_without_a_compiler_says_so_and_trains(configure, tmp_path, monkey
     assert not run.Record.read(tmp_path / "run").decided.compiled
 
 
-@pytest.mark.slow  # compiling takes minutes
+@pytest.mark.slow  # compiling takes a minute
+@pytest.mark.filterwarnings("ignore::UserWarning")  # the compiler reads gradients of what is no leaf
 def test_gradients_and_dropout_are_what_they_are_without(model):
     through = compiled(model)
     for update, length in enumerate((5, 9, 7)):

@@ -10,12 +10,14 @@ from regardant.attention import AttentionConfig, View
 from regardant.attention.beam_keys import Ancestry
 from regardant.inspection.capture import capture
 from regardant.inspection.interventions import MaskKey, intervene
-from regardant.layers.multi_head import HeadShape, SelfAttention, SharedState
+from regardant.layers.linear import Layouts
+from regardant.layers.multi_head import CrossAttention, HeadShape, SelfAttention, SharedState
 from regardant.positions import PositionsConfig
 
 from .mechanisms import NARROW
 
 SENTENCES, BEAMS, STEPS, D_MODEL = 4, 3, 9, 16
+CHOOSE_KEYS = {"hard", "lsh", "top_k"}
 SHAPES = {"heads": HeadShape(D_MODEL, 4, 4, 4, 4), "grouped": HeadShape(D_MODEL, 4, 2, 4, 4)}
 
 
@@ -43,6 +45,14 @@ def layers() -> list[Any]:
                     continue
                 found.append(pytest.param(kind, positions, shape, id=f"{kind}-{positions}-{shape}"))
     return found
+
+
+def can_cross(kind: str) -> bool:
+    try:
+        CrossAttention(SHAPES["heads"], AttentionConfig.kinds()[kind]()).mechanism.check(View())
+    except ValueError:
+        return False
+    return True
 
 
 def said_by_beams(layer: SelfAttention, generator: torch.Generator) -> list[torch.Tensor]:
@@ -109,3 +119,33 @@ def test_who_intervenes_meets_each_beam_with_keys_of_its_own():
     assert torch.allclose(changed[0], plain[0])
     assert not torch.allclose(changed[2], plain[2], atol=1e-3)
     assert isinstance(layer.start(STEPS, Ancestry(BEAMS, STEPS)), SharedState)
+
+
+@pytest.mark.parametrize(("kind", "positions", "shape"), layers())
+def test_rounded_products_say_nearly_the_same(kind, positions, shape):
+    layer = build(kind, positions, shape)
+    for parameter in layer.parameters():
+        torch.nn.init.normal_(parameter, std=0.2)
+    x, view = torch.randn(2, STEPS, D_MODEL), View(causal=True, bias=layer.positions.shared_bias())
+    with torch.inference_mode():
+        exact = layer(x, view)
+        with Layouts(torch.bfloat16).in_use():
+            rounded = layer(x, view)
+            state: Any = layer.start(STEPS)
+            for step in range(STEPS):
+                said, state = layer.step(x[:, step : step + 1], state, view)
+    for one in (rounded[:, -1:], said):
+        assert one.dtype == torch.float32
+        if kind in CHOOSE_KEYS:  # where two are nearly as good, rounding decides
+            assert one.isfinite().all()
+        else:
+            assert float((one - exact[:, -1:]).abs().max()) <= 0.05  # eight bits of products of a few tenths
+
+
+@pytest.mark.parametrize("kind", [kind for kind in AttentionConfig.kinds() if can_cross(kind)])
+def test_a_memory_of_rounded_products_is_asked_by_every_mechanism(kind):
+    layer, memory = CrossAttention(SHAPES["heads"], AttentionConfig.kinds()[kind]()).eval(), torch.randn(2, 7, D_MODEL)
+    view = View(query_positions=torch.arange(3)) if layer.mechanism.reads_positions else View()
+    with torch.inference_mode(), Layouts(torch.bfloat16).in_use():
+        said = layer(torch.randn(2, 3, D_MODEL), layer.project(memory), view)
+    assert said.dtype == torch.float32 and said.isfinite().all()

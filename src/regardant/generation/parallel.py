@@ -22,7 +22,8 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 FEW = 4
-"""Items of each worker. Fewer end before forking would have paid."""
+"""Items of each worker. Of fewer, forking and memory that is new to each process take too large a share: a tenth of a
+second and more."""
 
 
 def each_in_parallel(

@@ -67,8 +67,7 @@ class FeedForward(nn.Module):
 
     def __init__(self, d_model: int, d_ff: int, dropout: float, activation: Activation = "relu") -> None:
         super().__init__()
-        self.widen = Linear(d_model, d_ff)
-        self.widen.stays_narrow = True
+        self.widen = Linear(d_model, d_ff, stays_narrow=True)
         self.dropout = Dropout(dropout)
         self.narrow = Linear(d_ff, d_model)
         self.activation = ACTIVATIONS[activation]
@@ -92,8 +91,7 @@ class GatedFeedForward(FeedForward):
     def __init__(self, d_model: int, d_ff: int, dropout: float, activation: Activation) -> None:
         inner = 2 * d_ff // 3
         super().__init__(d_model, inner, dropout, activation)
-        self.gate = Linear(d_model, inner)
-        self.gate.stays_narrow = True
+        self.gate = Linear(d_model, inner, stays_narrow=True)
 
     def inner(self, x: Tensor) -> Tensor:
         return self.activation(self.gate(x)) * self.widen(x)

@@ -27,8 +27,10 @@ from torch.autograd.function import once_differentiable
 class Linear(nn.Linear):
     """torch's, with rows rounded up in mixed precision on a CPU, and weights laid out for a search."""
 
-    stays_narrow = False
-    """Whether what it says need not be widened again, since it goes into another product."""
+    def __init__(self, num_inputs: int, num_outputs: int, bias: bool = True, *, stays_narrow: bool = False) -> None:
+        super().__init__(num_inputs, num_outputs, bias)
+        self.stays_narrow = stays_narrow
+        """Whether what it says need not be widened again, since it goes into another product."""
 
     def forward(self, x: Float[Tensor, "*B I"]) -> Float[Tensor, "*B O"]:
         return linear(x, self.weight, self.bias, stays_narrow=self.stays_narrow)
@@ -102,17 +104,15 @@ class _RoundedLinear(torch.autograd.Function):
 Product = Callable[[Tensor], Tensor]
 """[N, I] to [N, O], in the precision of its weights."""
 
-NOT_MADE: tuple[int, Product] = (-1, torch.Tensor.clone)
-
 
 class Layouts:
-    """Copies of a model's weights, each made when it is first multiplied by, and anew once the weight has changed (in
-    place, and not behind torch's back through `.data`)."""
+    """Copies of a model's weights, each made when it is first multiplied by, and anew once torch counts another version
+    of the weight. `.data` and fused optimizers change one uncounted: take new layouts after training on."""
 
     def __init__(self, dtype: torch.dtype | None = None) -> None:
         self.dtype = dtype
         """Of the products, if not the weights' own; what they are given stays as it is."""
-        self._made: dict[tuple[Tensor, Tensor | None], tuple[int, Product]] = {}
+        self._made: dict[tuple[Tensor, Tensor | None], tuple[tuple[int, ...], Product]] = {}
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
@@ -125,11 +125,11 @@ class Layouts:
 
     def multiply(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """See `linear`; in the precision of the products."""
-        version = weight._version if bias is None else weight._version + bias._version
-        made, product = self._made.get((weight, bias), NOT_MADE)
-        if made != version:  # by two threads at once it may be made twice, and nothing comes of it
-            product = _laid_out(weight, bias, self.dtype or weight.dtype)
-            self._made[weight, bias] = version, product
+        version = weight.data_ptr(), weight._version, 0 if bias is None else bias._version
+        made = self._made.get((weight, bias))
+        if made is None or made[0] != version:  # by two threads at once it may be made twice, and nothing comes of it
+            made = self._made[weight, bias] = version, _laid_out(weight, bias, self.dtype or weight.dtype)
+        _, product = made
         return product(x.reshape(-1, x.shape[-1])).view(*x.shape[:-1], len(weight))
 
 

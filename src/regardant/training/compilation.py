@@ -46,8 +46,20 @@ def pays(
     except Exception as error:  # whatever the compiler raises, training can do without it
         word = str(error).strip().partition("\n")[0]
         say(f"torch.compile failed ({type(error).__name__}: {word}): training goes on without it")
+        _undo(model)
         return False
     fused, plain = map(min, zip(*seconds, strict=True))
     told = f"torch.compile: {1000 * fused:.0f} ms a step for {1000 * plain:.0f} without it, compiled in {first:.0f} s"
-    say(told if fused < plain else f"{told}: training goes on without it")
-    return fused < plain
+    if fused < plain:
+        say(told)
+        return True
+    say(f"{told}: training goes on without it")
+    _undo(model)
+    return False
+
+
+def _undo(model: nn.Module) -> None:
+    """Take back what `compiled` has done to the model itself."""
+    for module in model.modules():
+        if isinstance(module, Dropout):
+            module.__dict__.pop("forward", None)

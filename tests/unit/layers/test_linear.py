@@ -64,8 +64,8 @@ def test_what_has_not_changed_is_laid_out_once(layer, monkeypatch):
     assert len(made) == 1
 
 
-def test_what_goes_into_another_product_stays_narrow_in_a_search_alone(layer):
-    layer.stays_narrow = True
+def test_what_goes_into_another_product_stays_narrow_in_a_search_alone():
+    layer = Linear(6, 10, stays_narrow=True)
     x = torch.randn(4, 6)
     with Layouts(torch.bfloat16).in_use(), torch.inference_mode():
         assert layer(x).dtype == torch.bfloat16

@@ -25,7 +25,7 @@ STYLE = """
 .gold { fill: none; stroke: #e0780f; stroke-width: 2.5; }
 .shade { fill: none; stroke: #1d4f9e; }
 .frame { fill: none; stroke: #e4dfd3; }
-text { fill: #21242b; font: 14px system-ui, -apple-system, "Segoe UI", "Noto Sans", sans-serif; }
+text { fill: #21242b; font: 14px system-ui, -apple-system, "Segoe UI", "Noto Sans", "DejaVu Sans", Arial, sans-serif; }
 .quiet { fill: #626872; font-size: 13px; }
 @media (prefers-color-scheme: dark) {
   .page { fill: #15171c; stroke: #2d313a; }

@@ -4,6 +4,7 @@ Arguments: the run, the sentences, and what products are in, if not in the weigh
 """
 
 import sys
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -13,18 +14,17 @@ from torch import Tensor
 
 import regardant
 from regardant.generation.config import GenerationConfig
-from regardant.generation.parallel import each_in_parallel
-from regardant.generation.search import generate
+from regardant.generation.search import Work, generate_all
 from regardant.layers.linear import Layouts
 from regardant.models import Model
 
 
+@dataclass
 class Prefixes:
     """A decoding state that is nothing but what was written so far."""
 
-    def __init__(self, source: Tensor, beam_size: int) -> None:
-        self.source = source
-        self.written = torch.empty(len(source), beam_size, 0, dtype=torch.int64)
+    source: Tensor
+    written: Tensor
 
     def reorder(self, beams: Tensor) -> None:
         self.written = self.written.gather(1, beams[..., None].expand_as(self.written))
@@ -43,7 +43,7 @@ class Anew:
         return source
 
     def start(self, memory: Tensor, beam_size: int, max_length: int) -> Prefixes:
-        return Prefixes(memory, beam_size)
+        return Prefixes(memory, torch.empty(len(memory), beam_size, 0, dtype=torch.int64))
 
     def step(self, tokens: Tensor, state: Prefixes) -> Tensor:
         state.written = torch.cat([state.written, tokens[..., None]], 2)
@@ -62,17 +62,16 @@ def main() -> None:
         generation = GenerationConfig(
             beam_size=request["beam_size"], length_penalty=1.0, max_length_ratio=0, max_length_extra=MOST_TOKENS
         )
-        size = request["batch_size"]
-        batches = [sources[start : start + size] for start in range(0, len(sources), size)]
+        work = Work(
+            batch_tokens=10**9,
+            batch_sentences=request["batch_size"],
+            workers=torch.get_num_threads(),
+            layouts=layouts,
+        )
         searched: Any = Anew(model) if request.get("anew") else model
-
-        def decode(batch: list[list[int]]) -> list[list[int]]:
-            source = torch.nn.utils.rnn.pad_sequence([torch.tensor(ids) for ids in batch], batch_first=True)
-            with layouts.in_use():
-                found = generate(searched, source, generation, max_length=model.config.max_length - 1)
-            return [best.tokens for best, *_ in found]
-
-        return [tokens for found in each_in_parallel(decode, batches, torch.get_num_threads()) for tokens in found]
+        longest, cpu = model.config.max_length - 1, torch.device("cpu")
+        found = generate_all(searched, sources, generation, cpu, max_length=longest, work=work)
+        return [best.tokens for best, *_ in found]
 
     driver.answer(
         versions={"regardant": regardant.__version__, "torch": str(torch.__version__)},

@@ -14,6 +14,7 @@ from regardant.attention.window import WindowConfig
 from regardant.data.vocabulary import EOS, PAD, SOS
 from regardant.generation.config import GenerationConfig
 from regardant.generation.hypothesis import Hypothesis
+from regardant.generation.joining import joined
 from regardant.generation.scoring import score_pairs
 from regardant.generation.search import generate
 from regardant.layers import convolution, dense
@@ -236,6 +237,28 @@ def test_a_sentence_is_decoded_as_if_it_were_alone(model, beam_size):
     for best, best_alone in zip(together, alone, strict=True):
         assert [found.score for found in best] == pytest.approx([found.score for found in best_alone], abs=1e-4)
         assert without_ties(best) == without_ties(best_alone)
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_searches_that_came_as_far_go_on_as_one(model, beam_size):
+    """Each beam is held to the model on its whole prefix, before and after sources of two lengths are joined."""
+    generator = torch.Generator().manual_seed(0)
+    sources = [SOURCE[-1:, : int((SOURCE[-1] != PAD).sum())], SOURCE[:-1]]
+    written = [torch.full((len(source), beam_size, 1), SOS) for source in sources]
+    with torch.no_grad():
+        states = [model.start(model.encode(source), beam_size, 9 + number) for number, source in enumerate(sources)]
+        for step in range(9):
+            if step == 4:
+                sources, written, states = [SOURCE.roll(1, 0)], [torch.cat(written)], [joined(states)]
+            for number, (source, state) in enumerate(zip(sources, states, strict=True)):
+                logits = model.step(written[number][..., -1], state)
+                anew = model.scores(source.repeat_interleave(beam_size, 0), written[number].flatten(0, 1))[:, -1]
+                assert_close(logits.flatten(0, 1), anew, rtol=1e-4, atol=1e-5)
+                beams = torch.randint(beam_size, (len(source), beam_size), generator=generator)
+                newest = torch.randint(5, logits.shape[-1], (len(source), beam_size, 1), generator=generator)
+                before = written[number].gather(1, beams[..., None].expand_as(written[number]))
+                written[number] = torch.cat([before, newest], 2)
+                state.reorder(beams)
 
 
 def without_ties(best: list[Hypothesis]) -> list[list[int]]:

@@ -8,7 +8,7 @@ Shape legend: B sentences, W beams, G key heads, C capacity in tokens, t tokens 
 value.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import torch
@@ -18,16 +18,17 @@ from torch import Tensor
 from regardant.attention.base import View
 
 
+@dataclass
 class Ancestry:
     """Which of the keys of all beams each beam may see: those of its ancestors, and its own newest."""
 
-    def __init__(self, beam_size: int, capacity: int) -> None:
-        self.beam_size = beam_size
-        self.capacity = capacity
-        self.length = 0
-        """Tokens taken in."""
-        self._hidden: Float[Tensor, "B W C W"] | None = None  # minus infinity where a beam does not see, else 0
-        self._last: tuple[View, View] | None = None
+    beam_size: int
+    capacity: int
+    length: int = 0
+    """Tokens taken in."""
+    _hidden: Float[Tensor, "B W C W"] | None = None
+    """Minus infinity where a beam does not see, else 0."""
+    _last: tuple[View, View] | None = field(default=None, metadata={"rows": None})
 
     def view(self, view: View, length: int, num_sentences: int, device: torch.device) -> View:
         """The demands of a step that takes in the token `length`, for the beams on the keys of all of them."""

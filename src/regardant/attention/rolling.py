@@ -3,7 +3,7 @@
 Shape legend: N rows, G key heads, T new keys, R kept ones, D size of a key, E size of a value.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from jaxtyping import Float, Int
@@ -24,7 +24,7 @@ class RollingKeys:
     """Keys taken in so far."""
     keys: Float[Tensor, "N G R D"] | None = None
     values: Float[Tensor, "N G R E"] | None = None
-    positions: Int[Tensor, " R"] | None = None
+    positions: Int[Tensor, " R"] | None = field(default=None, metadata={"rows": None})
 
     def append(self, k: Tensor, v: Tensor) -> "RollingKeys":
         """With [N, G, T, .] more keys and values; `forget` what is out of reach when they have been asked."""

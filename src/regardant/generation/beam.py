@@ -14,7 +14,7 @@ done
 
 Done sentences leave the batch. The host waits for the device once a step, and again where a hypothesis ends.
 
-Shape legend: B sentences still being written, W beams, N n best, t tokens written, V vocabulary.
+Shape legend: B sentences still being written, S source length, W beams, N n best, t tokens written, V vocabulary.
 """
 
 import math
@@ -30,48 +30,76 @@ from regardant.generation.config import GenerationConfig
 from regardant.generation.constraints import Constraints
 from regardant.generation.hypothesis import Hypothesis, impossible, penalised
 from regardant.generation.steps import normalised, without
-from regardant.models.base import SequenceToSequence
+from regardant.generation.together import Found
+from regardant.models.base import DecodingState, SequenceToSequence
 
 LANES = 64
 """Groups of words come in so many: else their maxima take twice as long."""
 
 
-def beam_search(
-    model: SequenceToSequence,
-    source: Tensor,
-    limits: list[int],
-    constraints: Constraints,
-    config: GenerationConfig,
-) -> list[list[Hypothesis]]:
-    """The N best hypotheses for each sentence of source [B, S], of at most limits[b] tokens with EOS."""
-    state = model.start(model.encode(source), config.beam_size, max(limits))
-    beams = Beams.begin(torch.tensor(limits, device=source.device), config)
-    found: list[list[Hypothesis]] = [[] for _ in limits]
-    present = list(range(len(limits)))  # the place in `found` of each sentence still being written
-    while True:
-        log_probabilities = normalised(model.step(beams.tokens[..., -1], state))
-        constraints.apply(log_probabilities, beams.tokens[..., 1:])
+@dataclass
+class BeamSearch:
+    """Implements `together.Search`: the N best hypotheses for each sentence."""
+
+    model: SequenceToSequence
+    state: DecodingState
+    constraints: Constraints
+    sentences: Tensor
+    """[B] int64, their numbers."""
+    beams: "Beams"
+    config: GenerationConfig
+
+    @classmethod
+    def begin(
+        cls,
+        model: SequenceToSequence,
+        source: Tensor,
+        sentences: Tensor,
+        limits: Tensor,
+        constraints: Constraints,
+        config: GenerationConfig,
+        capacity: int,
+    ) -> Self:
+        """For source [B, S]; no search that it may be joined with writes more than `capacity` tokens."""
+        state = model.start(model.encode(source), config.beam_size, capacity)
+        return cls(model, state, constraints, sentences, Beams.begin(limits, config), config)
+
+    @property
+    def length(self) -> int:
+        """Tokens written."""
+        return self.beams.tokens.shape[2] - 1
+
+    def step(self, found: Found) -> None:
+        """Write a token more of all; those that are done leave."""
+        beams, before = self.beams, self.beams.tokens
+        log_probabilities = normalised(self.model.step(before[..., -1], self.state))
+        self.constraints.apply(log_probabilities, before[..., 1:])
         candidates = expand(beams.totals, log_probabilities)
         ended = candidates.ended()
-        before = beams.tokens
-        parents = beams.advance(candidates, ended, config.length_penalty)
-        done = beams.done(config)
+        parents = beams.advance(candidates, ended, self.config.length_penalty)
+        done = beams.done(self.config)
         any_ended, any_done = torch.stack([ended.any(), done.any()]).tolist()
         if any_ended:
             for row, tokens, total in endings(candidates, ended, before):
-                found[present[row]].append(Hypothesis.of(tokens, total, config.length_penalty))
+                ending = Hypothesis.of(tokens, total, self.config.length_penalty)
+                found.setdefault(int(self.sentences[row]), []).append(ending)
         if any_done:
-            for row in done.nonzero().squeeze(1).tolist():
-                found[present[row]] = choose(found[present[row]], beams, row, config)
-            going = without(done)
-            present = [present[row] for row in going.tolist()]
-            if not present:
-                return found
-            parents = parents[going]
-            beams.keep(going)
-            constraints.keep(going)
-            state.keep(going)
-        state.reorder(parents)
+            parents = parents[self._take(done, found)]
+        if len(parents):
+            self.state.reorder(parents)
+
+    def _take(self, done: Tensor, found: Found) -> Tensor:
+        """The sentences that go on."""
+        for row in done.nonzero().squeeze(1).tolist():
+            sentence = int(self.sentences[row])
+            found[sentence] = choose(found.get(sentence, []), self.beams, row, self.config)
+        going = without(done)
+        self.sentences = self.sentences[going]
+        if len(going):
+            self.beams.keep(going)
+            self.constraints.keep(going)
+            self.state.keep(going)
+        return going
 
 
 @dataclass(frozen=True)

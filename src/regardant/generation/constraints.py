@@ -6,6 +6,9 @@ so that a hypothesis scores the same here and under teacher forcing.
 Shape legend: B sentences, W beams, t tokens written, V vocabulary, P longest prefix.
 """
 
+from dataclasses import dataclass, field
+from typing import Self
+
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
@@ -15,14 +18,21 @@ from regardant.data.vocabulary import MASK, PAD, SOS, UNK
 NEVER_WRITTEN = (PAD, SOS, UNK, MASK)
 
 
+@dataclass
 class Constraints:
     """The constraints of the sentences being written."""
 
-    def __init__(self, prefixes: list[list[int]], no_repeat_ngram_size: int, device: torch.device) -> None:
+    prefixes: Tensor
+    """[B, P] int64, padded with PAD."""
+    no_repeat_ngram_size: int
+    never_written: Tensor = field(metadata={"rows": None})
+
+    @classmethod
+    def of(cls, prefixes: list[list[int]], no_repeat_ngram_size: int, device: torch.device) -> Self:
+        """The constraints of sentences with these prefixes."""
         rows = [torch.tensor(prefix, dtype=torch.int64) for prefix in prefixes]
-        self.prefixes = pad_sequence(rows, batch_first=True, padding_value=PAD).to(device)  # [B, P]
-        self.no_repeat_ngram_size = no_repeat_ngram_size
-        self.never_written = torch.tensor(NEVER_WRITTEN, device=device)
+        padded = pad_sequence(rows, batch_first=True, padding_value=PAD).to(device)
+        return cls(padded, no_repeat_ngram_size, torch.tensor(NEVER_WRITTEN, device=device))
 
     def keep(self, sentences: Tensor) -> None:
         """Go on with these sentences alone. [B'] int64 indices into the present B."""

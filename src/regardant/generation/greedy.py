@@ -1,47 +1,86 @@
 """Greedy search: the likeliest token at every step. Beam search with one beam, without its bookkeeping.
 
-Shape legend: B sentences still being written, t tokens written, V vocabulary.
+Shape legend: B sentences still being written, S source length, t tokens written, V vocabulary.
 """
+
+from dataclasses import dataclass
+from typing import Self
 
 import torch
 from torch import Tensor
 
 from regardant.data.vocabulary import EOS, SOS
+from regardant.generation.config import GenerationConfig
 from regardant.generation.constraints import Constraints
 from regardant.generation.hypothesis import Hypothesis
 from regardant.generation.steps import normalised, without
-from regardant.models.base import SequenceToSequence
+from regardant.generation.together import Found
+from regardant.models.base import DecodingState, SequenceToSequence
 
 
-def greedy_search(
-    model: SequenceToSequence,
-    source: Tensor,
-    limits: list[int],
-    constraints: Constraints,
-    length_penalty: float,
-) -> list[Hypothesis]:
-    """One hypothesis for each sentence of source [B, S], of at most limits[b] tokens with EOS."""
-    state = model.start(model.encode(source), 1, max(limits))
-    found: dict[int, Hypothesis] = {}
-    present = torch.arange(len(source), device=source.device)
-    longest = torch.tensor(limits, device=source.device)
-    tokens = torch.full_like(present, SOS)[:, None]  # [B, 1 + t], SOS first
-    totals = torch.zeros(len(source), device=source.device)
-    while len(present):
-        log_probabilities = normalised(model.step(tokens[:, -1:], state))
-        constraints.apply(log_probabilities, tokens[:, None, 1:])
+@dataclass
+class GreedySearch:
+    """Implements `together.Search`: one hypothesis for each sentence."""
+
+    model: SequenceToSequence
+    state: DecodingState
+    constraints: Constraints
+    sentences: Tensor
+    """[B] int64, their numbers."""
+    limits: Tensor
+    """[B] int64, most tokens of a target, with EOS."""
+    tokens: Tensor
+    """[B, 1 + t] int64, SOS first."""
+    totals: Tensor
+    """[B] float32 log-probabilities."""
+    length_penalty: float
+
+    @classmethod
+    def begin(
+        cls,
+        model: SequenceToSequence,
+        source: Tensor,
+        sentences: Tensor,
+        limits: Tensor,
+        constraints: Constraints,
+        config: GenerationConfig,
+        capacity: int,
+    ) -> Self:
+        """For source [B, S]; no search that it may be joined with writes more than `capacity` tokens."""
+        return cls(
+            model=model,
+            state=model.start(model.encode(source), 1, capacity),
+            constraints=constraints,
+            sentences=sentences,
+            limits=limits,
+            tokens=torch.full_like(sentences, SOS)[:, None],
+            totals=torch.zeros(len(sentences), device=sentences.device),
+            length_penalty=config.length_penalty,
+        )
+
+    @property
+    def length(self) -> int:
+        """Tokens written."""
+        return self.tokens.shape[1] - 1
+
+    def step(self, found: Found) -> None:
+        """Write a token more of all; those that are done leave."""
+        log_probabilities = normalised(self.model.step(self.tokens[:, -1:], self.state))
+        self.constraints.apply(log_probabilities, self.tokens[:, None, 1:])
         best, newest = log_probabilities[:, 0].max(-1)
-        totals = totals + best
-        tokens = torch.cat([tokens, newest[:, None]], dim=1)
-        done = (newest == EOS) | (longest < tokens.shape[1]) | ~best.isfinite()  # the last is an error
-        if not done.any():
-            continue
-        ended = zip(present[done].tolist(), tokens[done, 1:].tolist(), totals[done].tolist(), strict=True)
-        for sentence, written, total in ended:
-            found[sentence] = Hypothesis.of(written, total, length_penalty)
+        self.totals = self.totals + best
+        self.tokens = torch.cat([self.tokens, newest[:, None]], dim=1)
+        done = (newest == EOS) | (self.limits <= self.length) | ~best.isfinite()  # the last is an error
+        if done.any():
+            self._take(done, found)
+
+    def _take(self, done: Tensor, found: Found) -> None:
+        written, totals = self.tokens[done, 1:].tolist(), self.totals[done].tolist()
+        for sentence, tokens, total in zip(self.sentences[done].tolist(), written, totals, strict=True):
+            found[sentence] = [Hypothesis.of(tokens, total, self.length_penalty)]
         going = without(done)
-        present, longest, tokens, totals = present[going], longest[going], tokens[going], totals[going]
+        self.sentences, self.limits = self.sentences[going], self.limits[going]
+        self.tokens, self.totals = self.tokens[going], self.totals[going]
         if len(going):
-            constraints.keep(going)
-            state.keep(going)
-    return [found[sentence] for sentence in range(len(source))]
+            self.constraints.keep(going)
+            self.state.keep(going)

@@ -1,4 +1,4 @@
-"""Batches at the same time, each by one process or thread of one.
+"""Work on many things at the same time, by processes or threads of one thread each.
 
 Most operations of a decoding step are too small to divide: two threads on one batch wait for each other, two batches on
 a core each do not. Processes are forked, so that they have the model at once and copy nothing of it; threads wait for
@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
 
@@ -21,26 +21,25 @@ from regardant.errors import RunError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-FEW = 4
-"""Items of each worker. Of fewer, forking and memory that is new to each process take too large a share: a tenth of a
-second and more."""
+Work = Callable[[Iterator[Item]], Result]
+"""Takes one item after the other, as long as there are any."""
 
 
-def each_in_parallel(
-    function: Callable[[Item], Result], items: Sequence[Item], workers: int, *, in_turn: bool = False
+def share_out(
+    work: Work[Item, Result], items: Sequence[Item], workers: int, *, in_turn: bool = False, fork: bool = True
 ) -> Iterator[Result]:
-    """What `function` makes of each item, in their order, as many at a time as there are workers; in turn: one by one,
-    by a thread of this process.
+    """What each of the workers makes of its items: who asks gets the next one. In turn: one thread of this process
+    gets them all. `fork`: processes are worth their while, where they are safe.
 
-    What `function` does beside its result is lost with the process that did it. A single item is left to torch's own
+    What a worker does beside its result is lost with the process that did it. A single item is left to torch's own
     threads. Raises RunError where a process is killed.
     """
     if min(workers, len(items)) < 2:
-        yield from map(function, items)
-    elif not in_turn and len(items) >= FEW * workers and _may_fork():
-        yield from _by_processes(function, items, workers)
+        yield work(iter(items))
+    elif fork and not in_turn and _may_fork():
+        yield from _by_processes(work, items, workers)
     else:
-        yield from _by_threads(function, items, 1 if in_turn else workers)
+        yield from _by_threads(work, items, 1 if in_turn else workers)
 
 
 def _may_fork() -> bool:
@@ -53,41 +52,58 @@ def _may_fork() -> bool:
     )
 
 
-def _by_processes(function: Callable[[Item], Result], items: Sequence[Item], workers: int) -> Iterator[Result]:
-    fork = multiprocessing.get_context("fork")
-    pool = ProcessPoolExecutor(workers, mp_context=fork, initializer=_begin, initargs=(function, items))
+def _by_processes(work: Work[Item, Result], items: Sequence[Item], workers: int) -> Iterator[Result]:
+    context = multiprocessing.get_context("fork")
+    taken = context.Value("q", 0)
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin, initargs=(work, items, taken))
     try:
-        yield from pool.map(_work_on, range(len(items)))
+        for done in as_completed([pool.submit(_work) for _ in range(workers)]):
+            yield done.result()
     except BrokenProcessPool as error:
         raise RunError(
             "a process that translates was killed, perhaps for want of memory: lower the beam size"
         ) from error
     finally:
+        taken.value = len(items)  # after an error nothing is begun
         pool.shutdown(cancel_futures=True)
 
 
-_given: tuple[Callable[[Any], Any], Sequence[Any]]
-"""In a forked process: what it is for."""
+_given: tuple[Work[Any, Any], Sequence[Any], Any]
+"""In a forked process: what it is for, and how many items have been taken by all of them."""
 
 
-def _begin(function: Callable[[Any], Any], items: Sequence[Any]) -> None:
+def _begin(*given: Any) -> None:
     global _given
-    _given = function, items
+    _given = given
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that forked it is asked too, and ends it
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     torch.set_num_threads(1)
 
 
-def _work_on(number: int) -> Any:
-    function, items = _given
-    return function(items[number])
+def _work() -> Any:
+    work, items, taken = _given
+    return work(_untaken(items, taken))
 
 
-def _by_threads(function: Callable[[Item], Result], items: Sequence[Item], workers: int) -> Iterator[Result]:
+def _untaken(items: Sequence[Item], taken: Any) -> Iterator[Item]:
+    while True:
+        with taken.get_lock():
+            number = taken.value
+            taken.value += 1
+        if number >= len(items):
+            return
+        yield items[number]
+
+
+def _by_threads(work: Work[Item, Result], items: Sequence[Item], workers: int) -> Iterator[Result]:
     before = torch.get_num_threads()
+    untaken = iter(items)
     pool = ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,))
     try:
-        yield from pool.map(function, items)
+        for done in as_completed([pool.submit(work, untaken) for _ in range(workers)]):
+            yield done.result()
     finally:
+        for _ in untaken:  # after an error nothing is begun
+            pass
         pool.shutdown(cancel_futures=True)
         torch.set_num_threads(before)  # what a thread sets for itself is what the next new thread begins with

@@ -3,7 +3,7 @@
 Shape legend: B sentences, S source length.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -13,17 +13,23 @@ from torch.nn.utils.rnn import pad_sequence
 
 from regardant.data.vocabulary import EOS, PAD, SOS
 from regardant.errors import DataError
-from regardant.generation.beam import beam_search
+from regardant.generation.beam import BeamSearch
 from regardant.generation.config import GenerationConfig
 from regardant.generation.constraints import Constraints
-from regardant.generation.greedy import greedy_search
+from regardant.generation.greedy import GreedySearch
 from regardant.generation.hypothesis import Hypothesis
-from regardant.generation.parallel import each_in_parallel
+from regardant.generation.parallel import share_out
+from regardant.generation.together import Found, Search, search_together
 from regardant.layers.linear import Layouts
 from regardant.models.base import Model, SequenceToSequence
 
 BATCH_TOKENS = 5_120
 """Of a batch on a CPU: more no longer fit its caches, fewer leave a worker too little to do at a time."""
+
+
+FEW = 4
+"""Batches of each worker. For fewer, forking and memory that is new to each process take too large a share: a tenth of
+a second and more."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,8 @@ class Work:
 
     batch_tokens: int = BATCH_TOKENS
     """A batch holds at most as many = sentences * beam_size * longest source, and at least one sentence."""
+    batch_sentences: int | None = None
+    """And at most so many sentences. None: any number."""
     workers: int = 1
     """Processes or threads of one, see `parallel`. Each decodes a batch of its own."""
     in_turn: bool = False
@@ -101,11 +109,9 @@ def generate(
     prefixes = [[] for _ in source] if prefixes is None else prefixes
     limits = length_limits((source != PAD).sum(1).tolist(), config, prefixes, max_length)
     with torch.inference_mode():
-        constraints = Constraints(prefixes, config.no_repeat_ngram_size, source.device)
-        if config.beam_size > 1:
-            return beam_search(model, source, limits, constraints, config)
-        best = greedy_search(model, source, limits, constraints, config.length_penalty)
-        return [[hypothesis] for hypothesis in best]
+        search = _begin(model, source, range(len(source)), limits, prefixes, config)
+        found = search_together([search], fits=lambda batch: True)
+    return [found[sentence] for sentence in range(len(source))]
 
 
 def generate_all(
@@ -123,22 +129,48 @@ def generate_all(
     `device` is the model's.
     """
     lengths = [len(source) for source in sources]
+    prefixes = [[] for _ in sources] if prefixes is None else prefixes
+    limits = length_limits(lengths, config, prefixes, max_length)
     share = -(-sum(lengths) // work.workers)  # of few sentences, so that none is idle
-    batches = batches_of_like_length(lengths, min(work.batch_tokens // config.beam_size, share))
+    batch_tokens, most = min(work.batch_tokens // config.beam_size, share), work.batch_sentences or len(sources)
+    batches = batches_of_like_length(lengths, batch_tokens, most)
     layouts = work.layouts or Layouts()
 
-    def decode(batch: list[int]) -> list[list[Hypothesis]]:
+    def begin(batch: list[int]) -> Search:
         rows = [torch.tensor(sources[index]) for index in batch]
         source = pad_sequence(rows, batch_first=True, padding_value=PAD).to(device)
-        starts = None if prefixes is None else [prefixes[index] for index in batch]
-        with layouts.in_use():
-            return generate(model, source, config, starts, max_length)
+        return _begin(model, source, batch, limits, prefixes, config)
 
-    found: dict[int, list[Hypothesis]] = {}
-    decoded = each_in_parallel(decode, batches, work.workers, in_turn=work.in_turn)
-    for batch, hypotheses in zip(batches, decoded, strict=True):
-        found.update(zip(batch, hypotheses, strict=True))
+    def fits(batch: list[int]) -> bool:
+        return len(batch) <= most and len(batch) * max(lengths[index] for index in batch) <= batch_tokens
+
+    def decode(batches: Iterator[list[int]]) -> Found:
+        with layouts.in_use(), torch.inference_mode():
+            if not work.in_turn:
+                return search_together(map(begin, batches), fits)
+            # Those who listen know what is in a batch.
+            return {row: best for batch in batches for row, best in search_together([begin(batch)], fits).items()}
+
+    found: Found = {}
+    fork = len(batches) >= FEW * work.workers
+    for part in share_out(decode, batches, work.workers, in_turn=work.in_turn, fork=fork):
+        found.update(part)
     return [found[index] for index in range(len(sources))]
+
+
+def _begin(
+    model: SequenceToSequence,
+    source: Tensor,
+    sentences: Sequence[int],
+    limits: list[int],
+    prefixes: list[list[int]],
+    config: GenerationConfig,
+) -> Search:
+    """The search for source [B, S], which are `sentences` of those that limits and prefixes are of."""
+    kind = BeamSearch if config.beam_size > 1 else GreedySearch
+    numbers, most = (torch.tensor(each, device=source.device) for each in (list(sentences), limits))
+    constraints = Constraints.of([prefixes[one] for one in sentences], config.no_repeat_ngram_size, source.device)
+    return kind.begin(model, source, numbers, most[numbers], constraints, config, max(limits))
 
 
 def length_limits(
@@ -161,11 +193,12 @@ def length_limits(
     return limits
 
 
-def batches_of_like_length(lengths: list[int], batch_tokens: int) -> list[list[int]]:
-    """Indices into lengths, the longest first, so that too large a batch is met at once."""
+def batches_of_like_length(lengths: list[int], batch_tokens: int, most: int | None = None) -> list[list[int]]:
+    """Indices into lengths, the longest first, so that too large a batch is met at once; at most so many in each."""
     batches: list[list[int]] = []
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
-        if batches and (len(batches[-1]) + 1) * lengths[batches[-1][0]] <= batch_tokens:
+        room = batches and (most is None or len(batches[-1]) < most)
+        if room and (len(batches[-1]) + 1) * lengths[batches[-1][0]] <= batch_tokens:
             batches[-1].append(index)
         else:
             batches.append([index])

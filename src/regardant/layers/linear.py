@@ -102,7 +102,7 @@ class _RoundedLinear(torch.autograd.Function):
 
 
 Product = Callable[[Tensor], Tensor]
-"""[N, I] to [N, O], in the precision of its weights."""
+"""[*B, I] to [*B, O], in the precision of its weights."""
 
 
 class Layouts:
@@ -130,7 +130,7 @@ class Layouts:
         if made is None or made[0] != version:  # by two threads at once it may be made twice, and nothing comes of it
             made = self._made[weight, bias] = version, _laid_out(weight, bias, self.dtype or weight.dtype)
         _, product = made
-        return product(x.reshape(-1, x.shape[-1])).view(*x.shape[:-1], len(weight))
+        return product(x)
 
 
 def _laid_out(weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Product:
@@ -139,7 +139,7 @@ def _laid_out(weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Produc
     by_input, added = weight.to(dtype).t().contiguous(), None if bias is None else bias.to(dtype)
     if added is None:
         return lambda x: x.to(dtype) @ by_input
-    return lambda x: torch.addmm(added, x.to(dtype), by_input)
+    return lambda x: torch.addmm(added, x.to(dtype).reshape(-1, x.shape[-1]), by_input).view(*x.shape[:-1], len(added))
 
 
 def _packed(weight: Tensor, bias: Tensor | None) -> Product:

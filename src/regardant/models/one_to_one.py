@@ -6,7 +6,7 @@ been read it reads EOS, so that a target may be longer than its source.
 Shape legend: B sentences, W beams, S source length, T target length, V target vocabulary.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import torch.nn.functional as F
@@ -54,7 +54,7 @@ class OneToOneState:
     """Implements `models.base.DecodingState`: beams do not differ, since nothing of the target is read."""
 
     source: Int[Tensor, "B S"]
-    state: State
+    state: State = field(metadata={"rows": 1})
     beam_size: int
     length: int = 0
 

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from regardant.data.vocabulary import PAD, SOS
+from regardant.generation.constraints import Constraints
 
 BUCKETS = 499
 FIRST_TEXT_ID = 5
@@ -77,6 +78,19 @@ class TableModel:
         """Log-probabilities of the next token, by teacher forcing."""
         logits = self.scores(torch.tensor([source]), torch.tensor([[SOS, *written]]))
         return torch.log_softmax(logits[0, -1], dim=-1).tolist()
+
+
+def search_alone(kind, model, sources, limits, prefixes, config):
+    """What one search finds for sources that are padded to one length."""
+    constraints = Constraints.of(prefixes, config.no_repeat_ngram_size, torch.device("cpu"))
+    numbers = torch.arange(len(sources))
+    search = kind.begin(
+        model, torch.tensor(sources), numbers, torch.tensor(limits), constraints, config, capacity=max(limits)
+    )
+    found = {}
+    while len(search.sentences):
+        search.step(found)
+    return [found[number] for number in numbers.tolist()]
 
 
 @pytest.fixture(scope="session")

@@ -7,18 +7,17 @@ from hypothesis import strategies as st
 
 from regardant.data.vocabulary import EOS
 from regardant.errors import RunError
-from regardant.generation.beam import beam_search, likeliest
+from regardant.generation.beam import BeamSearch, likeliest
 from regardant.generation.config import GenerationConfig
-from regardant.generation.constraints import Constraints
 from regardant.generation.search import generate
 
+from .conftest import search_alone
+
 SOURCES = [[5, 6, EOS], [7, EOS, 0], [6, 6, EOS]]
-CPU = torch.device("cpu")
 
 
 def search(model, config, limits, sources=SOURCES, prefixes=None):
-    constraints = Constraints(prefixes or [[] for _ in sources], config.no_repeat_ngram_size, CPU)
-    return beam_search(model, torch.tensor(sources), limits, constraints, config)
+    return search_alone(BeamSearch, model, sources, limits, prefixes or [[] for _ in sources], config)
 
 
 def real(source):

@@ -6,7 +6,7 @@ import threading
 import pytest
 import torch
 
-from regardant.generation.parallel import each_in_parallel
+from regardant.generation.parallel import share_out
 
 
 @pytest.fixture
@@ -17,47 +17,67 @@ def two_threads():
     torch.set_num_threads(before)
 
 
-def test_two_are_worked_on_at_a_time_each_by_one_thread(two_threads):
+def told(items):
+    """What was worked on, by whom, with how many threads."""
+    return [(item, threading.get_ident(), torch.get_num_threads()) for item in items]
+
+
+def test_two_work_at_a_time_each_by_one_thread_and_every_item_is_taken_once(two_threads):
     met = threading.Barrier(2, timeout=20)
 
-    def meet(item):
+    def meet(items):
         met.wait()
-        return item, torch.get_num_threads(), threading.get_ident()
+        return told(items)
 
-    found = list(each_in_parallel(meet, "abcd", 2))
-    assert [item for item, *_ in found] == list("abcd")
-    assert {threads for _, threads, _ in found} == {1}
-    assert len({thread for *_, thread in found} - {threading.get_ident()}) == 2
+    found = [one for part in share_out(meet, "abcd", 2, fork=False) for one in part]
+    assert sorted(item for item, *_ in found) == list("abcd")
+    assert {threads for *_, threads in found} == {1}
+    assert threading.get_ident() not in {thread for _, thread, _ in found}
     assert torch.get_num_threads() == 2
 
 
+def test_who_is_ready_gets_the_next_one(two_threads):
+    others_done = threading.Event()
+
+    def work(items):
+        taken = []
+        for item in items:
+            taken.append(item)
+            if item == "slow":
+                assert others_done.wait(timeout=20)
+            elif item == "d":
+                others_done.set()
+        return taken
+
+    parts = list(share_out(work, ["slow", "a", "b", "c", "d"], 2, fork=False))
+    assert sorted(parts) == [["a", "b", "c", "d"], ["slow"]]
+
+
 def test_in_turn_they_are_worked_on_by_one_thread_of_one(two_threads):
-    def work(item):
-        return item, torch.get_num_threads(), threading.get_ident()
-
-    found = list(each_in_parallel(work, "abc", 2, in_turn=True))
+    (found,) = share_out(told, "abc", 2, in_turn=True)
     assert [item for item, *_ in found] == list("abc")
-    assert {threads for _, threads, _ in found} == {1}
-    (thread,) = {thread for *_, thread in found}
+    ((thread, threads),) = {(thread, threads) for _, thread, threads in found}
     assert thread != threading.get_ident()
+    assert threads == 1
 
 
-@pytest.mark.parametrize(("items", "threads"), [("a", 4), ("abc", 1), ("", 3)])
-def test_one_at_a_time_is_left_to_torch(two_threads, items, threads):
-    found = list(each_in_parallel(lambda item: (item, torch.get_num_threads()), items, threads))
-    assert found == [(item, 2) for item in items]
+@pytest.mark.parametrize(("items", "workers"), [("a", 4), ("abc", 1), ("", 3)])
+def test_one_at_a_time_is_left_to_torch(two_threads, items, workers):
+    (found,) = share_out(told, items, workers)
+    assert found == [(item, threading.get_ident(), 2) for item in items]
 
 
 def test_what_fails_in_a_thread_fails_here_and_leaves_torch_as_it_was(two_threads):
     worked = []
 
-    def fail(item):
-        worked.append(item)
-        raise ValueError(f"no {item}")
+    def fail(items):
+        for item in items:
+            worked.append(item)
+            raise ValueError("none of them")
 
-    with pytest.raises(ValueError, match="no 0"):
-        list(each_in_parallel(fail, range(1000), 2))
-    assert len(worked) < 1000
+    with pytest.raises(ValueError, match="none of them"):
+        list(share_out(fail, range(1000), 2, fork=False))
+    assert len(worked) <= 2
     assert torch.get_num_threads() == 2
     started = []
     later = threading.Thread(target=lambda: started.append(torch.get_num_threads()))
@@ -71,7 +91,7 @@ def in_a_program(text):
     program = textwrap.dedent("""
         import os, threading, time, torch
         from regardant.errors import RunError
-        from regardant.generation.parallel import each_in_parallel
+        from regardant.generation.parallel import share_out
         torch.set_num_threads(2)
     """) + textwrap.dedent(text)
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100)
@@ -79,42 +99,43 @@ def in_a_program(text):
 
 
 def test_many_are_shared_by_processes_that_have_what_this_one_has():
-    told, _ = in_a_program("""
+    said, _ = in_a_program("""
         held = torch.arange(8) ** 2
-        def work(item):
-            time.sleep(0.05)
-            return held[item].item(), os.getpid(), torch.get_num_threads()
-        squares, processes, threads = zip(*each_in_parallel(work, range(8), 2))
-        print(list(squares) == [n * n for n in range(8)], len(set(processes) - {os.getpid()}), set(threads) == {1})
+        def work(items):
+            return [(held[item].item(), os.getpid(), torch.get_num_threads(), time.sleep(0.05)) for item in items]
+        found = [one for part in share_out(work, range(8), 2) for one in part]
+        squares, processes, threads, _ = zip(*found)
+        print(sorted(squares) == [n * n for n in range(8)], len(set(processes) - {os.getpid()}), set(threads) == {1})
         print(torch.get_num_threads())
     """)
-    assert told == ["True", "2", "True", "2"]
+    assert said == ["True", "2", "True", "2"]
 
 
-@pytest.mark.parametrize("hindrance", ["beside a thread", "few"])
+@pytest.mark.parametrize("hindrance", ["beside a thread", "not worth it"])
 def test_threads_take_their_place_where_forking_is_not_safe_or_worth_it(hindrance):
-    told, _ = in_a_program(f"""
+    said, _ = in_a_program(f"""
         done = threading.Event()
         if {hindrance == "beside a thread"}:
             threading.Thread(target=done.wait).start()
-        items = range({8 if hindrance == "beside a thread" else 7})
-        print({{pid for pid in each_in_parallel(lambda item: os.getpid(), items, 2)}} == {{os.getpid()}})
+        work = lambda items: [os.getpid() for _ in items]
+        parts = share_out(work, range(8), 2, fork={hindrance == "beside a thread"})
+        print({{pid for part in parts for pid in part}} == {{os.getpid()}})
         done.set()
     """)
-    assert told == ["True"]
+    assert said == ["True"]
 
 
 def test_what_fails_in_a_process_fails_here():
     _, error = in_a_program("""
-        def fail(item):
-            raise RunError(f"no {item}")
-        list(each_in_parallel(fail, range(8), 2))
+        def fail(items):
+            raise RunError(f"no {next(items)}")
+        list(share_out(fail, [7, 7], 2))
     """)
-    assert error == ["regardant.errors.RunError: no 0"]
+    assert error == ["regardant.errors.RunError: no 7"]
 
 
 def test_a_process_that_is_killed_is_told():
     _, error = in_a_program("""
-        list(each_in_parallel(lambda item: os.kill(os.getpid(), 9), range(8), 2))
+        list(share_out(lambda items: os.kill(os.getpid(), 9), range(8), 2))
     """)
     assert error[0].startswith("regardant.errors.RunError: a process that translates was killed")

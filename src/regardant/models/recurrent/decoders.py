@@ -7,7 +7,7 @@ Shape legend: B sentences, W beams, T target length, S source length, M size of 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from jaxtyping import Float, Int
@@ -34,7 +34,7 @@ class ReadSource:
 class DecoderMemory:
     """Everything a decoder remembers between two steps, a row a beam; what is asked, a row a sentence."""
 
-    state: State
+    state: State = field(metadata={"rows": 1})
     """[L, B x W, R] each."""
     said: Float[Tensor, "N R"] | None = None
     """What attention last said, where it is fed in again."""

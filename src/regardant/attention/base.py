@@ -204,8 +204,8 @@ class AppendedKeys:
             return AppendedKeys(self.capacity, self.length, keys[rows], values[rows])
         # In place: only what is filled moves, nothing is allocated for the rest.
         keys, values = keys[: len(rows)], values[: len(rows)]
-        keys[:, :, : self.length] = self.keys[rows, :, : self.length]
-        values[:, :, : self.length] = self.values[rows, :, : self.length]
+        keys[:, :, : self.length] = self.keys[:, :, : self.length].index_select(0, rows)  # faster than an index
+        values[:, :, : self.length] = self.values[:, :, : self.length].index_select(0, rows)
         return AppendedKeys(self.capacity, self.length, keys, values)
 
 

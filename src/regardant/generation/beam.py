@@ -17,7 +17,6 @@ Done sentences leave the batch. The host waits for the device once a step, and a
 Shape legend: B sentences still being written, S source length, W beams, N n best, t tokens written, V vocabulary.
 """
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
@@ -29,12 +28,9 @@ from regardant.data.vocabulary import EOS, SOS
 from regardant.generation.config import GenerationConfig
 from regardant.generation.constraints import Constraints
 from regardant.generation.hypothesis import Hypothesis, impossible, penalised
-from regardant.generation.steps import normalised, without
+from regardant.generation.steps import likeliest, normalised, without
 from regardant.generation.together import Found
 from regardant.models.base import DecodingState, SequenceToSequence
-
-LANES = 64
-"""Groups of words come in so many: else their maxima take twice as long."""
 
 
 @dataclass
@@ -124,30 +120,6 @@ def expand(totals: Tensor, log_probabilities: Tensor) -> Candidates:
     beam_size, vocab_size = log_probabilities.shape[1:]
     best, places = likeliest(totals, log_probabilities, 2 * beam_size)
     return Candidates(best, places // vocab_size, places % vocab_size)
-
-
-def likeliest(totals: Tensor, log_probabilities: Tensor, wanted: int) -> tuple[Tensor, Tensor]:
-    """The `wanted` best continuations of each sentence, or all there are, best first: their totals and places in
-    W x V. [B, wanted], from [B, W] and [B, W, V].
-
-    What `topk` finds of the sums, but that it looks at every word for each of the best. These are where the largest
-    maxima of groups of words are, and maxima are had at the speed of memory.
-    """
-    beam_size, vocab_size = log_probabilities.shape[1:]
-    wanted = min(wanted, beam_size * vocab_size)
-    about = vocab_size // math.isqrt(beam_size * vocab_size // wanted)  # as many groups as words in the best of them
-    count = min(-(-about // LANES) * LANES, vocab_size)
-    size = vocab_size // count  # group g of a beam: words g, g + count, ...
-    maxima = log_probabilities[..., : size * count].unflatten(2, (size, count)).amax(2) + totals[..., None]
-    groups = maxima.flatten(1).topk(min(wanted, beam_size * count), sorted=False).indices
-    first = groups // count * vocab_size + groups % count
-    of_groups = (first[:, None] + torch.arange(0, size * count, count, device=first.device)[:, None]).flatten(1)
-    beams = torch.arange(0, beam_size * vocab_size, vocab_size, device=first.device)[:, None]
-    ungrouped = (beams + torch.arange(size * count, vocab_size, device=first.device)).flatten()
-    places = torch.cat([of_groups, ungrouped.expand(len(first), -1)], 1)
-    sums = log_probabilities.flatten(1).gather(1, places) + totals.gather(1, places // vocab_size)
-    best, chosen = sums.topk(wanted)
-    return best, places.gather(1, chosen)
 
 
 def endings(candidates: Candidates, ended: Tensor, before: Tensor) -> Iterator[tuple[int, list[int], float]]:

@@ -13,7 +13,7 @@ from regardant.data.vocabulary import EOS, SOS
 from regardant.generation.config import GenerationConfig
 from regardant.generation.constraints import Constraints
 from regardant.generation.hypothesis import Hypothesis
-from regardant.generation.steps import normalised, without
+from regardant.generation.steps import likeliest, normalised, without
 from regardant.generation.together import Found
 from regardant.models.base import DecodingState, SequenceToSequence
 
@@ -67,10 +67,10 @@ class GreedySearch:
         """Write a token more of all; those that are done leave."""
         log_probabilities = normalised(self.model.step(self.tokens[:, -1:], self.state))
         self.constraints.apply(log_probabilities, self.tokens[:, None, 1:])
-        best, newest = log_probabilities[:, 0].max(-1)
-        self.totals = self.totals + best
-        self.tokens = torch.cat([self.tokens, newest[:, None]], dim=1)
-        done = (newest == EOS) | (self.limits <= self.length) | ~best.isfinite()  # the last is an error
+        totals, newest = likeliest(self.totals[:, None], log_probabilities, 1)
+        self.totals = totals[:, 0]
+        self.tokens = torch.cat([self.tokens, newest], dim=1)
+        done = (newest[:, 0] == EOS) | (self.limits <= self.length) | ~self.totals.isfinite()  # the last is an error
         if done.any():
             self._take(done, found)
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from regardant.data.vocabulary import EOS
 from regardant.errors import RunError
-from regardant.generation.beam import BeamSearch, likeliest
+from regardant.generation.beam import BeamSearch
 from regardant.generation.config import GenerationConfig
 from regardant.generation.search import generate
 
@@ -96,23 +96,6 @@ def test_a_better_hypothesis_is_found_after_the_likeliest_has_ended(table_model)
     model.table[first, EOS], model.table[first, 5] = torch.tensor([0.5, 0.45]).log()
     (hypotheses,) = search(model, GenerationConfig(beam_size=2, nbest=2), [6], [[5, EOS]])
     assert [hypothesis.tokens for hypothesis in hypotheses] == [[5], []]
-
-
-@settings(max_examples=60, deadline=None)
-@given(seed=st.integers(0, 10_000), vocab_size=st.integers(1, 3000), wanted=st.integers(1, 30), ties=st.booleans())
-def test_the_likeliest_are_those_of_a_sort(seed, vocab_size, wanted, ties):
-    generator = torch.Generator().manual_seed(seed)
-    log_probabilities = torch.randn(2, 3, vocab_size, generator=generator)
-    totals = torch.randn(2, 3, generator=generator)
-    if ties:
-        log_probabilities, totals = log_probabilities.round(), totals.round()
-    log_probabilities[torch.rand(2, 3, vocab_size, generator=generator) < 0.3] = -torch.inf
-    totals[0, 1] = -torch.inf  # an empty beam
-    sums = (totals[..., None] + log_probabilities).flatten(1)
-    found, places = likeliest(totals, log_probabilities, wanted)
-    assert torch.equal(found, sums.sort(descending=True).values[:, :wanted])
-    assert torch.equal(sums.gather(1, places), found)
-    assert all(len(set(row)) == min(wanted, 3 * vocab_size) for row in places.tolist())
 
 
 def test_hypotheses_are_distinct_and_best_first(table_model):

@@ -36,8 +36,8 @@ from regardant.generation.hypothesis import Hypothesis, impossible
 from regardant.generation.search import batches_of_like_length, length_limits
 from regardant.interop.ctranslate2.threads import Threads
 
-BATCH_TOKENS = 512
-"""Of sources in a batch, padding counted."""
+BATCH_TOKENS = 1024
+"""Of sources in a batch, padding counted: half as many take a tenth longer in float32, twice as many longer in int8."""
 IMPOSSIBLE = -1e9
 """Less than any text's log-probability: what CTranslate2 gives to a forbidden token, or a copy of a forced prefix."""
 

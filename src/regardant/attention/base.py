@@ -176,9 +176,27 @@ def nonzero(total: Tensor) -> Tensor:
     return total.masked_fill(total == 0, 1)
 
 
+FIRST_ROOM = 16
+"""Keys that a buffer has room for at first."""
+
+
+def with_room(
+    buffer: Float[Tensor, "N G R E"] | None, new: Float[Tensor, "N G T E"], filled: int, needed: int, capacity: int
+) -> Float[Tensor, "N G R2 E"]:
+    """The buffer, or one with room for `needed` entries that begins as what is filled of it: twice as large, and never
+    more than `capacity`. Most texts end long before their limit, and memory that is touched once must be got.
+    """
+    if buffer is not None and needed <= buffer.shape[2]:
+        return buffer
+    larger = new.new_empty(*new.shape[:2], min(max(FIRST_ROOM, 2 * filled, needed), capacity), new.shape[3])
+    if buffer is not None:
+        larger[:, :, :filled] = buffer[:, :, :filled]
+    return larger
+
+
 @dataclass(frozen=True)
 class AppendedKeys:
-    """The state most mechanisms decode with: all keys and values so far, in buffers of a fixed capacity."""
+    """The state most mechanisms decode with: all keys and values so far, in buffers with room for more."""
 
     capacity: int
     length: int = 0
@@ -187,10 +205,9 @@ class AppendedKeys:
 
     def append(self, k: Tensor, v: Tensor) -> "AppendedKeys":
         """With [N, G, T, .] more keys and values."""
-        keys, values, end = self.keys, self.values, self.length + k.shape[2]
-        if keys is None or values is None:
-            keys = k.new_empty(k.shape[0], k.shape[1], self.capacity, k.shape[3])
-            values = v.new_empty(v.shape[0], v.shape[1], self.capacity, v.shape[3])
+        end = self.length + k.shape[2]
+        keys = with_room(self.keys, k, self.length, end, self.capacity)
+        values = with_room(self.values, v, self.length, end, self.capacity)
         keys[:, :, self.length : end] = k
         values[:, :, self.length : end] = v
         return AppendedKeys(self.capacity, end, keys, values)

@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regardant.attention.base import View
+from regardant.attention.base import View, with_room
 
 
 @dataclass
@@ -67,7 +67,7 @@ def _biased(hidden: Tensor, view: View, queries: Tensor, keys: Tensor) -> Tensor
 
 @dataclass(frozen=True)
 class BeamKeys:
-    """All keys and values so far of all beams, step after step, in buffers of a fixed capacity."""
+    """All keys and values so far of all beams, step after step, in buffers with room for more."""
 
     ancestry: Ancestry
     length: int = 0
@@ -77,12 +77,11 @@ class BeamKeys:
 
     def append(self, k: Float[Tensor, "B G W D"], v: Float[Tensor, "B G W E"]) -> "BeamKeys":
         """With the newest token of every beam."""
-        keys, values, beam_size = self.keys, self.values, self.ancestry.beam_size
-        if keys is None or values is None:
-            room = self.ancestry.capacity * beam_size
-            keys = k.new_empty(*k.shape[:2], room, k.shape[3])
-            values = v.new_empty(*v.shape[:2], room, v.shape[3])
+        beam_size = self.ancestry.beam_size
         newest = slice(self.length * beam_size, (self.length + 1) * beam_size)
+        capacity = self.ancestry.capacity * beam_size
+        keys = with_room(self.keys, k, newest.start, newest.stop, capacity)
+        values = with_room(self.values, v, newest.start, newest.stop, capacity)
         keys[:, :, newest] = k
         values[:, :, newest] = v
         return BeamKeys(self.ancestry, self.length + 1, keys, values)

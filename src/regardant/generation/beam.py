@@ -18,7 +18,7 @@ Shape legend: B sentences still being written, S source length, W beams, N n bes
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import torch
@@ -37,13 +37,13 @@ from regardant.models.base import DecodingState, SequenceToSequence
 class BeamSearch:
     """Implements `together.Search`: the N best hypotheses for each sentence."""
 
-    model: SequenceToSequence
+    model: SequenceToSequence = field(metadata={"rows": None})
     state: DecodingState
     constraints: Constraints
     sentences: Tensor
     """[B] int64, their numbers."""
     beams: "Beams"
-    config: GenerationConfig
+    config: GenerationConfig = field(metadata={"rows": None})
 
     @classmethod
     def begin(
@@ -64,6 +64,11 @@ class BeamSearch:
     def length(self) -> int:
         """Tokens written."""
         return self.beams.tokens.shape[2] - 1
+
+    @property
+    def rows(self) -> int:
+        """What a step multiplies."""
+        return len(self.sentences) * self.config.beam_size
 
     def step(self, found: Found) -> None:
         """Write a token more of all; those that are done leave."""

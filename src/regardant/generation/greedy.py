@@ -3,7 +3,7 @@
 Shape legend: B sentences still being written, S source length, t tokens written, V vocabulary.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import torch
@@ -13,7 +13,7 @@ from regardant.data.vocabulary import EOS, SOS
 from regardant.generation.config import GenerationConfig
 from regardant.generation.constraints import Constraints
 from regardant.generation.hypothesis import Hypothesis
-from regardant.generation.steps import likeliest, normalised, without
+from regardant.generation.steps import best_word, normalised, without
 from regardant.generation.together import Found
 from regardant.models.base import DecodingState, SequenceToSequence
 
@@ -22,7 +22,7 @@ from regardant.models.base import DecodingState, SequenceToSequence
 class GreedySearch:
     """Implements `together.Search`: one hypothesis for each sentence."""
 
-    model: SequenceToSequence
+    model: SequenceToSequence = field(metadata={"rows": None})
     state: DecodingState
     constraints: Constraints
     sentences: Tensor
@@ -63,12 +63,17 @@ class GreedySearch:
         """Tokens written."""
         return self.tokens.shape[1] - 1
 
+    @property
+    def rows(self) -> int:
+        """What a step multiplies."""
+        return len(self.sentences)
+
     def step(self, found: Found) -> None:
         """Write a token more of all; those that are done leave."""
         log_probabilities = normalised(self.model.step(self.tokens[:, -1:], self.state))
         self.constraints.apply(log_probabilities, self.tokens[:, None, 1:])
-        totals, newest = likeliest(self.totals[:, None], log_probabilities, 1)
-        self.totals = totals[:, 0]
+        best, newest = best_word(log_probabilities[:, 0])
+        self.totals = self.totals + best[:, 0]
         self.tokens = torch.cat([self.tokens, newest], dim=1)
         done = (newest[:, 0] == EOS) | (self.limits <= self.length) | ~self.totals.isfinite()  # the last is an error
         if done.any():

@@ -20,7 +20,10 @@ State = TypeVar("State")
 
 
 def joined(states: Sequence[State]) -> State:
-    """Goes on with what each of `states` holds, in their order. They must be of one kind, after as many steps."""
+    """Goes on with what each of `states` holds, in their order. They must be of one kind, after as many steps.
+
+    Of one alone: with what it holds in memory of its own, where it has rows of larger tensors.
+    """
     return _join(states, 0, {})
 
 
@@ -32,7 +35,8 @@ def _join(parts: Sequence[Any], rows: int | None, made: dict[tuple[int, ...], An
 
 
 def _joined_once(parts: Sequence[Any], first: Any, rows: int | None, made: dict[tuple[int, ...], Any]) -> Any:
-    if rows is None or all(part is first for part in parts):
+    shared = len(parts) > 1 and all(part is first for part in parts)
+    if rows is None or shared:
         return first
     if isinstance(first, Tensor):
         return _one_after_the_other(parts, rows)

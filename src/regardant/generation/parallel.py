@@ -5,6 +5,7 @@ a core each do not. Processes are forked, so that they have the model at once an
 each other's Python, and take their place where forking is not safe or not worth its while.
 """
 
+import gc
 import multiprocessing
 import signal
 import sys
@@ -77,6 +78,7 @@ def _begin(*given: Any) -> None:
     _given = given
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that forked it is asked too, and ends it
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    gc.freeze()  # else the pages of all objects are written to, and thereby copied, when they are next looked through
     torch.set_num_threads(1)
 
 

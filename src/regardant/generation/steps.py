@@ -42,6 +42,17 @@ def likeliest(totals: Tensor, log_probabilities: Tensor, wanted: int) -> tuple[T
     return best, places.gather(1, chosen)
 
 
+def best_word(log_probabilities: Tensor) -> tuple[Tensor, Tensor]:
+    """The largest of [B, V] and where it is, [B, 1] each: `max`, in a third of its time for the same reason."""
+    num_sentences, vocab_size = log_probabilities.shape
+    lanes = math.gcd(vocab_size, LANES)
+    groups = log_probabilities.view(num_sentences, -1, lanes)  # group g: words g, g + lanes, ...
+    group = groups.amax(1).argmax(1, keepdim=True)
+    of_group = groups.gather(2, group[:, None].expand(-1, groups.shape[1], -1))[..., 0]
+    place = of_group.argmax(1, keepdim=True)
+    return of_group.gather(1, place), place * lanes + group
+
+
 def without(done: Tensor) -> Tensor:
     """The sentences of [B] that go on: the last ones stand where those that are done have stood, so that few move."""
     count = len(done) - int(done.sum())

@@ -1,8 +1,9 @@
 """Batches one after the other, and what is left of several together.
 
 Sentences of a batch do not end together: of a step for the last two of 32 most is the model's overhead, and they may
-go on for as long as all that came before. So a batch of which less than half is left waits, every few steps, for others
-that have come as far, and they go on as one batch.
+go on for as long as all that came before. So a batch of which few are left waits, every few steps, for others that have
+come as far, and they go on as one batch. What waits keeps no memory of those that are done: to get as much anew for the
+next batch takes longer than is saved.
 
 Shape legend: B sentences being written.
 """
@@ -22,6 +23,9 @@ EVERY = 4
 FEWER = 2
 """A batch waits when one in so many of its sentences is left."""
 
+FEW_ROWS = 16
+"""And no more rows than these: a step for more takes longer by their number, so that nothing is saved."""
+
 Found = dict[int, list[Hypothesis]]
 """The best targets by the number of the sentence; of one being written, those that have ended."""
 
@@ -35,6 +39,10 @@ class Search(Protocol):
     @property
     def length(self) -> int:
         """Tokens written."""
+
+    @property
+    def rows(self) -> int:
+        """What a step multiplies: sentences, or their beams."""
 
     def step(self, found: Found) -> None:
         """Write a token more of all; those that are done leave."""
@@ -67,14 +75,18 @@ class _Together:
         while left := len(search.sentences):
             search.step(self.found)
             place, left = search.length, len(search.sentences)
-            if left and place % EVERY == 0 and (place in self.waiting if to_the_end else FEWER * left <= begun):
+            if (
+                left
+                and place % EVERY == 0
+                and (place in self.waiting if to_the_end else FEWER * left <= begun and search.rows <= FEW_ROWS)
+            ):
                 return self.wait(search)
 
     def wait(self, search: Search) -> None:
         others = self.waiting.get(search.length, [])
         if others and not self.fits([number for one in (*others, search) for number in one.sentences.tolist()]):
             self.go_on(self.take(search.length))
-        self.waiting[search.length].append(search)
+        self.waiting[search.length].append(joined([search]))
 
     def take(self, place: int) -> Search:
         """Those that wait there, as one."""

@@ -18,6 +18,10 @@ class Countdown:
     def __init__(self, lengths, seen):
         self.sentences, self.length, self.seen = torch.tensor(lengths), 0, seen
 
+    @property
+    def rows(self):
+        return len(self.sentences)
+
     def step(self, found):
         self.length += 1
         self.seen.append((self.length, self.sentences.tolist()))
@@ -51,6 +55,12 @@ def test_what_is_left_of_batches_goes_on_together(monkeypatch):
 def test_a_batch_of_which_most_is_left_does_not_wait(monkeypatch):
     seen = rows_by_step(monkeypatch, [7, 8, 9], [1, 2, 10])
     assert [rows for step, rows in seen if step == 5] == [[7, 8, 9], [10]]
+
+
+def test_a_batch_of_many_rows_does_not_wait(monkeypatch):
+    many = [1] * 40 + [9] * 30
+    seen = rows_by_step(monkeypatch, many, [2, 10])
+    assert [rows for step, rows in seen if step == 5] == [[9] * 30, [10]]
 
 
 def test_what_comes_later_is_joined_where_it_meets_what_waits(monkeypatch):
@@ -99,6 +109,13 @@ def test_who_listens_gets_batch_after_batch(table_model):
     begun = [later for rows, later in zip([0, *by_batch], by_batch, strict=False) if later > rows]
     assert begun == [4] * 6, "six batches, one after the other"
     assert len(together) < len(by_batch)
+
+
+def test_what_waits_lets_go_of_the_memory_of_what_is_done():
+    whole = torch.arange(12.0).view(6, 2)
+    (left,) = joined([(whole[:2],)])
+    assert torch.equal(left, whole[:2])
+    assert left.untyped_storage().nbytes() < whole.untyped_storage().nbytes()
 
 
 def test_rows_of_other_widths_are_padded_and_what_all_share_is_kept():

@@ -27,7 +27,7 @@ class Prefixes:
     written: Tensor
 
     def reorder(self, beams: Tensor) -> None:
-        self.written = self.written.gather(1, beams[..., None].expand_as(self.written))
+        self.written = self.written.gather(1, beams[..., None].expand(-1, -1, self.written.shape[2]))
 
     def keep(self, sentences: Tensor) -> None:
         self.source, self.written = self.source[sentences], self.written[sentences]
@@ -43,7 +43,7 @@ class Anew:
         return source
 
     def start(self, memory: Tensor, beam_size: int, max_length: int) -> Prefixes:
-        return Prefixes(memory, torch.empty(len(memory), beam_size, 0, dtype=torch.int64))
+        return Prefixes(memory, torch.empty(len(memory), 1, 0, dtype=torch.int64))
 
     def step(self, tokens: Tensor, state: Prefixes) -> Tensor:
         state.written = torch.cat([state.written, tokens[..., None]], 2)

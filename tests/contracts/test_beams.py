@@ -59,9 +59,10 @@ def said_by_beams(layer: SelfAttention, generator: torch.Generator) -> list[torc
     """Steps of beams that change places, while sentences leave; each held to a pass over the whole of its sequence."""
     ancestry = Ancestry(BEAMS, STEPS)
     state: Any = layer.start(STEPS, ancestry)
-    written, kept = torch.empty(SENTENCES, BEAMS, 0, D_MODEL), []
+    written, kept = torch.empty(SENTENCES, 1, 0, D_MODEL), []
     for step in range(STEPS):
-        newest = torch.randn(len(written), BEAMS, 1, D_MODEL, generator=generator)
+        num_beams = written.shape[1]
+        newest = torch.randn(len(written), num_beams, 1, D_MODEL, generator=generator)
         written = torch.cat([written, newest], 2)
         view = View(causal=True, bias=layer.positions.shared_bias())
         said, state = layer.step(newest.flatten(0, 1), state, view)
@@ -71,13 +72,13 @@ def said_by_beams(layer: SelfAttention, generator: torch.Generator) -> list[torc
         if step in (2, 5):
             sentences = torch.tensor([2, 0, 3][: len(written) - 1]) % len(written)
             written = written[sentences]
-            rows = (sentences[:, None] * BEAMS + torch.arange(BEAMS)).flatten()
+            rows = (sentences[:, None] * num_beams + torch.arange(num_beams)).flatten()
             ancestry.keep(sentences)
             state = state.keep(sentences, rows)
-        beams = torch.randint(BEAMS, (len(written), BEAMS), generator=generator)
-        written = written.gather(1, beams[..., None, None].expand_as(written))
+        beams = torch.randint(num_beams, (len(written), BEAMS), generator=generator)
+        written = written.gather(1, beams[..., None, None].expand(-1, -1, *written.shape[2:]))
         ancestry.reorder(beams)
-        state = state.reorder((torch.arange(len(beams))[:, None] * BEAMS + beams).flatten())
+        state = state.reorder((torch.arange(len(beams))[:, None] * num_beams + beams).flatten())
     return kept
 
 
@@ -104,7 +105,8 @@ def test_looking_changes_nothing():
     assert all(map(torch.equal, plain, watched))
     (weights,) = records.values()
     steps = weights[::2]  # between them stand the passes that they are held to
-    assert [tuple(step.shape[2:]) for step in steps] == [(BEAMS, BEAMS * (1 + number)) for number in range(STEPS)]
+    asking = [1] + [BEAMS] * (STEPS - 1)
+    assert [tuple(step.shape[2:]) for step in steps] == [(n, BEAMS * (1 + step)) for step, n in enumerate(asking)]
     for number, step in enumerate(steps):
         assert_close(step.sum(-1), torch.ones(step.shape[:-1]))
         assert ((step > 0).sum(-1) == 1 + number).all(), "a beam sees one key of each step"

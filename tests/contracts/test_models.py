@@ -19,7 +19,7 @@ from regardant.generation.scoring import score_pairs
 from regardant.generation.search import generate
 from regardant.layers import convolution, dense
 from regardant.layers.feed_forward import ConvolutionConfig, GatedConfig
-from regardant.models.base import CausalModel, SequenceToSequence
+from regardant.models.base import CausalModel, SequenceToSequence, widen
 from regardant.models.config import EncoderDecoderConfig
 from regardant.models.decoder_only import DecoderOnlyConfig
 from regardant.models.encoder_decoder import EncoderDecoder
@@ -84,6 +84,7 @@ class Unconditioned(nn.Module):
         return self.model.start(beam_size, max_length)
 
     def step(self, tokens, state):
+        widen(state, tokens)
         return self.model.step(tokens.reshape(-1, 1), state).view(*tokens.shape, -1)
 
 
@@ -251,10 +252,10 @@ def test_searches_that_came_as_far_go_on_as_one(model, beam_size):
             if step == 4:
                 sources, written, states = [SOURCE.roll(1, 0)], [torch.cat(written)], [joined(states)]
             for number, (source, state) in enumerate(zip(sources, states, strict=True)):
-                logits = model.step(written[number][..., -1], state)
+                logits = model.step(written[number][:, : beam_size if step else 1, -1], state).expand(-1, beam_size, -1)
                 anew = model.scores(source.repeat_interleave(beam_size, 0), written[number].flatten(0, 1))[:, -1]
                 assert_close(logits.flatten(0, 1), anew, rtol=1e-4, atol=1e-5)
-                beams = torch.randint(beam_size, (len(source), beam_size), generator=generator)
+                beams = torch.randint(beam_size if step else 1, (len(source), beam_size), generator=generator)
                 newest = torch.randint(5, logits.shape[-1], (len(source), beam_size, 1), generator=generator)
                 before = written[number].gather(1, beams[..., None].expand_as(written[number]))
                 written[number] = torch.cat([before, newest], 2)

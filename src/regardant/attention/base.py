@@ -194,6 +194,15 @@ def with_room(
     return larger
 
 
+def move_rows(rows: Int[Tensor, " N2"], *kept: Float[Tensor, "N *S"]) -> None:
+    """Row i of each becomes what was row `rows[i]`, of at most as many. Those that stay are not touched."""
+    moved = (rows != torch.arange(len(rows), device=rows.device)).nonzero().squeeze(1)
+    if len(moved):
+        origins = rows[moved]
+        for tensor in kept:
+            tensor[moved] = tensor.index_select(0, origins)  # faster than an index
+
+
 @dataclass(frozen=True)
 class AppendedKeys:
     """The state most mechanisms decode with: all keys and values so far, in buffers with room for more."""
@@ -220,10 +229,8 @@ class AppendedKeys:
         if len(rows) > len(keys):
             return AppendedKeys(self.capacity, self.length, keys[rows], values[rows])
         # In place: only what is filled moves, nothing is allocated for the rest.
-        keys, values = keys[: len(rows)], values[: len(rows)]
-        keys[:, :, : self.length] = self.keys[:, :, : self.length].index_select(0, rows)  # faster than an index
-        values[:, :, : self.length] = self.values[:, :, : self.length].index_select(0, rows)
-        return AppendedKeys(self.capacity, self.length, keys, values)
+        move_rows(rows, keys[:, :, : self.length], values[:, :, : self.length])
+        return AppendedKeys(self.capacity, self.length, keys[: len(rows)], values[: len(rows)])
 
 
 STEP_HONOURS = frozenset({"causal", "bias"})

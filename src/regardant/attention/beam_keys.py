@@ -4,8 +4,8 @@ Each step writes one key a beam, side by side. Whose ancestor wrote which is kep
 that alone is moved when beams change places. The beams are then queries of one sequence, in a product with all keys of
 the sentence: W times as many as each may see, which for texts costs less than to move keys and values at every step.
 
-Shape legend: B sentences, W beams, G key heads, C capacity in tokens, t tokens taken in, D size of a key, E size of a
-value.
+Shape legend: B sentences, W beams, A of them that ask, G key heads, C capacity in tokens, t tokens taken in, D size of
+a key, E size of a value.
 """
 
 from dataclasses import dataclass, field, replace
@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regardant.attention.base import View, with_room
+from regardant.attention.base import View, move_rows, with_room
 
 
 @dataclass
@@ -24,6 +24,8 @@ class Ancestry:
 
     beam_size: int
     capacity: int
+    asking: int = 1
+    """Beams of a sentence, so far: what the one before the first token says is remembered for all."""
     length: int = 0
     """Tokens taken in."""
     _hidden: Float[Tensor, "B W C W"] | None = None
@@ -36,11 +38,12 @@ class Ancestry:
             if self._hidden is None:
                 self._hidden = self._of_their_own(num_sentences, device)
             self.length = length
-            self._last = view, self._seen(view, self._hidden[:, :, :length].flatten(2)[:, None])
+            self._last = view, self._seen(view, self._hidden[:, : self.asking, :length].flatten(2)[:, None])
         return self._last[1]
 
     def reorder(self, beams: Int[Tensor, "B W"]) -> None:
         """From now on beam w of sentence b continues what was beam `beams[b, w]`."""
+        self.asking = beams.shape[1]
         if self._hidden is not None:
             written = self._hidden[:, :, : self.length]
             self._hidden[:, :, : self.length] = written.gather(1, beams[..., None, None].expand_as(written))
@@ -48,7 +51,7 @@ class Ancestry:
     def keep(self, sentences: Int[Tensor, " B2"]) -> None:
         """Go on with these sentences alone."""
         if self._hidden is not None:
-            self._hidden = self._hidden[sentences]
+            self._hidden = self._hidden.index_select(0, sentences)
 
     def _of_their_own(self, num_sentences: int, device: torch.device) -> Tensor:
         others = torch.full((self.beam_size, self.beam_size), -torch.inf, device=device).fill_diagonal_(0)
@@ -57,7 +60,7 @@ class Ancestry:
     def _seen(self, view: View, hidden: Tensor) -> View:
         at = torch.arange(self.length, device=hidden.device).repeat_interleave(self.beam_size)
         bias = partial(_biased, hidden, view)
-        return replace(view, causal=False, bias=bias, query_positions=at[-self.beam_size :], key_positions=at)
+        return replace(view, causal=False, bias=bias, query_positions=at[-self.asking :], key_positions=at)
 
 
 def _biased(hidden: Tensor, view: View, queries: Tensor, keys: Tensor) -> Tensor:
@@ -75,8 +78,8 @@ class BeamKeys:
     keys: Float[Tensor, "B G CW D"] | None = None
     values: Float[Tensor, "B G CW E"] | None = None
 
-    def append(self, k: Float[Tensor, "B G W D"], v: Float[Tensor, "B G W E"]) -> "BeamKeys":
-        """With the newest token of every beam."""
+    def append(self, k: Float[Tensor, "B G A D"], v: Float[Tensor, "B G A E"]) -> "BeamKeys":
+        """With the newest token of every beam, or of the one that all of them will continue."""
         beam_size = self.ancestry.beam_size
         newest = slice(self.length * beam_size, (self.length + 1) * beam_size)
         capacity = self.ancestry.capacity * beam_size
@@ -96,7 +99,5 @@ class BeamKeys:
         """Go on with these sentences alone. Only what is written and stands elsewhere is moved, within its buffer."""
         if self.keys is None or self.values is None:
             return self
-        moved = (sentences != torch.arange(len(sentences), device=sentences.device)).nonzero().squeeze(1)
-        for written in self.seen():
-            written[moved] = written[sentences[moved]]
+        move_rows(sentences, *self.seen())
         return replace(self, keys=self.keys[: len(sentences)], values=self.values[: len(sentences)])

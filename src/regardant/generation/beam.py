@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from regardant.data.vocabulary import EOS, SOS
@@ -75,7 +76,7 @@ class BeamSearch:
         beams, before = self.beams, self.beams.tokens
         log_probabilities = normalised(self.model.step(before[..., -1], self.state))
         self.constraints.apply(log_probabilities, before[..., 1:])
-        candidates = expand(beams.totals, log_probabilities)
+        candidates = expand(beams.totals, log_probabilities, self.config.beam_size)
         ended = candidates.ended()
         parents = beams.advance(candidates, ended, self.config.length_penalty)
         done = beams.done(self.config)
@@ -85,7 +86,7 @@ class BeamSearch:
                 ending = Hypothesis.of(tokens, total, self.config.length_penalty)
                 found.setdefault(int(self.sentences[row]), []).append(ending)
         if any_done:
-            parents = parents[self._take(done, found)]
+            parents = parents.index_select(0, self._take(done, found))
         if len(parents):
             self.state.reorder(parents)
 
@@ -95,7 +96,7 @@ class BeamSearch:
             sentence = int(self.sentences[row])
             found[sentence] = choose(found.get(sentence, []), self.beams, row, self.config)
         going = without(done)
-        self.sentences = self.sentences[going]
+        self.sentences = self.sentences.index_select(0, going)
         if len(going):
             self.beams.keep(going)
             self.constraints.keep(going)
@@ -120,10 +121,12 @@ class Candidates:
         return ((self.tokens == EOS) & (self.totals != -torch.inf))[:, :beam_size]
 
 
-def expand(totals: Tensor, log_probabilities: Tensor) -> Candidates:
-    """From the totals of the live [B, W] and the next tokens' log-probabilities [B, W, V]."""
-    beam_size, vocab_size = log_probabilities.shape[1:]
+def expand(totals: Tensor, log_probabilities: Tensor, beam_size: int) -> Candidates:
+    """From the totals of the live [B, L] and the next tokens' log-probabilities [B, L, V]; L is 1 at first, then W."""
+    vocab_size = log_probabilities.shape[2]
     best, places = likeliest(totals, log_probabilities, 2 * beam_size)
+    if missing := 2 * beam_size - best.shape[1]:  # words for a single beam
+        best, places = F.pad(best, (0, missing), value=-torch.inf), F.pad(places, (0, missing))
     return Candidates(best, places // vocab_size, places % vocab_size)
 
 
@@ -144,7 +147,7 @@ class Beams:
     """The live hypotheses of the sentences being written, and what the stopping rule must know."""
 
     tokens: Tensor
-    """[B, W, 1 + t] int64, SOS first."""
+    """[B, W, 1 + t] int64, SOS first. W is 1 as long as there is no more: all beams would be alike."""
     totals: Tensor
     """[B, W] float32 log-probabilities, best first; minus infinity where a beam is empty."""
     best_ended: Tensor
@@ -156,8 +159,7 @@ class Beams:
 
     @classmethod
     def begin(cls, limits: Tensor, config: GenerationConfig) -> Self:
-        totals = torch.full((len(limits), config.beam_size), -torch.inf, device=limits.device)
-        totals[:, 0] = 0  # beams that all began alike would stay alike
+        totals = torch.zeros(len(limits), 1, device=limits.device)
         return cls(
             tokens=torch.full_like(totals, SOS, dtype=torch.int64)[..., None],
             totals=totals,
@@ -168,7 +170,7 @@ class Beams:
 
     def advance(self, candidates: Candidates, ended: Tensor, length_penalty: float) -> Tensor:
         """Take one step; returns the beam that each live hypothesis continues, [B, W]."""
-        beam_size, length = self.tokens.shape[1:]  # SOS counts for the token of this step
+        beam_size, length = candidates.tokens.shape[1] // 2, self.tokens.shape[2]  # SOS counts for this step's token
         scores = penalised(candidates.totals[:, :beam_size], length, length_penalty)
         scores = torch.cat([self.best_ended, scores.masked_fill(~ended, -torch.inf)], dim=1)
         self.best_ended = scores.topk(self.best_ended.shape[1]).values
@@ -179,7 +181,7 @@ class Beams:
         # An empty beam is fed EOS: the token it happens to hold may be PAD, which a model need not read.
         newest = candidates.tokens.gather(1, live).masked_fill(self.totals == -torch.inf, EOS)
         parents = candidates.parents.gather(1, live)
-        history = self.tokens.gather(1, parents[..., None].expand_as(self.tokens))
+        history = self.tokens.gather(1, parents[..., None].expand(-1, -1, length))
         self.tokens = torch.cat([history, newest[..., None]], dim=2)
         return parents
 
@@ -196,11 +198,8 @@ class Beams:
 
     def keep(self, sentences: Tensor) -> None:
         """Go on with these sentences alone. [B'] int64 indices into the present B."""
-        self.tokens = self.tokens[sentences]
-        self.totals = self.totals[sentences]
-        self.best_ended = self.best_ended[sentences]
-        self.num_ended = self.num_ended[sentences]
-        self.limits = self.limits[sentences]
+        for name, of_all in vars(self).items():
+            setattr(self, name, of_all.index_select(0, sentences))  # faster than an index
 
 
 def choose(ended: list[Hypothesis], beams: Beams, row: int, config: GenerationConfig) -> list[Hypothesis]:

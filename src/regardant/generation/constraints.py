@@ -36,7 +36,7 @@ class Constraints:
 
     def keep(self, sentences: Tensor) -> None:
         """Go on with these sentences alone. [B'] int64 indices into the present B."""
-        self.prefixes = self.prefixes[sentences]
+        self.prefixes = self.prefixes.index_select(0, sentences)
 
     def apply(self, log_probabilities: Tensor, written: Tensor) -> None:
         """Minus infinity for every continuation that is not allowed, in place.

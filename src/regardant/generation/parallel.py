@@ -1,8 +1,9 @@
 """Work on many things at the same time, by processes or threads of one thread each.
 
 Most operations of a decoding step are too small to divide: two threads on one batch wait for each other, two batches on
-a core each do not. Processes are forked, so that they have the model at once and copy nothing of it; threads wait for
-each other's Python, and take their place where forking is not safe or not worth its while.
+a core each do not. Processes are forked, so that they have the model at once and copy nothing of it, and this one works
+beside them; threads wait for each other's Python, and take their place where forking is not safe or not worth its
+while.
 """
 
 import gc
@@ -11,8 +12,9 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch
@@ -32,7 +34,7 @@ def share_out(
     """What each of the workers makes of its items: who asks gets the next one. In turn: one thread of this process
     gets them all. `fork`: processes are worth their while, where they are safe.
 
-    What a worker does beside its result is lost with the process that did it. A single item is left to torch's own
+    What a forked worker does beside its result is lost with its process. A single item is left to torch's own
     threads. Raises RunError where a process is killed.
     """
     if min(workers, len(items)) < 2:
@@ -56,9 +58,15 @@ def _may_fork() -> bool:
 def _by_processes(work: Work[Item, Result], items: Sequence[Item], workers: int) -> Iterator[Result]:
     context = multiprocessing.get_context("fork")
     taken = context.Value("q", 0)
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin, initargs=(work, items, taken))
+    pool = ProcessPoolExecutor(workers - 1, mp_context=context, initializer=_begin, initargs=(work, items, taken))
+    others: list[Future[Result]] = []
     try:
-        for done in as_completed([pool.submit(_work) for _ in range(workers)]):
+        others += [pool.submit(_work) for _ in range(workers - 1)]
+        with _one_thread():
+            # This one works too: what oneDNN compiles here is there when processes are forked the next time.
+            mine = work(_untaken(items, taken, others))
+        yield mine
+        for done in as_completed(others):
             yield done.result()
     except BrokenProcessPool as error:
         raise RunError(
@@ -67,6 +75,16 @@ def _by_processes(work: Work[Item, Result], items: Sequence[Item], workers: int)
     finally:
         taken.value = len(items)  # after an error nothing is begun
         pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 _given: tuple[Work[Any, Any], Sequence[Any], Any]
@@ -87,8 +105,9 @@ def _work() -> Any:
     return work(_untaken(items, taken))
 
 
-def _untaken(items: Sequence[Item], taken: Any) -> Iterator[Item]:
-    while True:
+def _untaken(items: Sequence[Item], taken: Any, others: Sequence[Future[Any]] = ()) -> Iterator[Item]:
+    """As long as none of the others has failed."""
+    while not any(other.done() and other.exception() for other in others):
         with taken.get_lock():
             number = taken.value
             taken.value += 1

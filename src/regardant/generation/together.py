@@ -72,14 +72,10 @@ class _Together:
     def go_on(self, search: Search, *, to_the_end: bool = False) -> None:
         """Until it is done, or waits: after the last batch, where others do; before, where half of it is done."""
         begun = len(search.sentences)
-        while left := len(search.sentences):
+        while len(search.sentences):
             search.step(self.found)
-            place, left = search.length, len(search.sentences)
-            if (
-                left
-                and place % EVERY == 0
-                and (place in self.waiting if to_the_end else FEWER * left <= begun and search.rows <= FEW_ROWS)
-            ):
+            meets = search.length in self.waiting if to_the_end else _may_meet(search, begun)
+            if meets and len(search.sentences):
                 return self.wait(search)
 
     def wait(self, search: Search) -> None:
@@ -92,3 +88,9 @@ class _Together:
         """Those that wait there, as one."""
         searches = self.waiting.pop(place)
         return joined(searches) if len(searches) > 1 else searches[0]
+
+
+def _may_meet(search: Search, begun: int) -> bool:
+    """Whether it stands where others will, with few enough of the sentences that it began with."""
+    few = FEWER * len(search.sentences) <= begun and search.rows <= FEW_ROWS
+    return few and search.length % EVERY == 0

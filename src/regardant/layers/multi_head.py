@@ -16,6 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regardant.attention import Attention, AttentionConfig, View
+from regardant.attention.base import move_rows
 from regardant.attention.beam_keys import Ancestry, BeamKeys
 from regardant.layers.linear import Linear
 from regardant.layers.remembered import Remembered
@@ -158,8 +159,8 @@ class SelfAttention(nn.Module):
 
     def _step_of_beams(self, x: Tensor, before: BeamKeys, view: View) -> tuple[Tensor, BeamKeys]:
         """The newest token of every beam; the beams of a sentence are as tokens of one sequence."""
-        length, beam_size = before.length + 1, before.ancestry.beam_size
-        q, k, v = self._project(x.view(-1, beam_size, x.shape[-1]))
+        length, asking = before.length + 1, before.ancestry.asking
+        q, k, v = self._project(x.view(-1, asking, x.shape[-1]))
         seen = before.ancestry.view(view, length, len(q), x.device)
         if self.positions.acts_on == "query_key":
             assert seen.query_positions is not None
@@ -208,8 +209,9 @@ class ProjectedMemory:
     values: Float[Tensor, "B G S E"]
 
     def keep(self, sentences: Int[Tensor, " B2"]) -> "ProjectedMemory":
-        # A quarter of the time of an index.
-        return ProjectedMemory(self.keys.index_select(0, sentences), self.values.index_select(0, sentences))
+        """Go on with these sentences alone, moved within what they take."""
+        move_rows(sentences, self.keys, self.values)
+        return ProjectedMemory(self.keys[: len(sentences)], self.values[: len(sentences)])
 
 
 class CrossAttention(nn.Module):

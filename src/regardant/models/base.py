@@ -7,6 +7,7 @@ V vocabulary, M d_model.
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
+import torch
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -32,13 +33,25 @@ class Vectors:
 
 
 class DecodingState(Protocol):
-    """Everything a model remembers between two decoding steps, for B sentences of W beams."""
+    """Everything a model remembers between two decoding steps, for B sentences of W beams; before the first, of one."""
 
     def reorder(self, beams: Tensor) -> None:
         """From now on beam w of sentence b continues what was beam `beams[b, w]`. [B, W] int64."""
 
     def keep(self, sentences: Tensor) -> None:
         """Go on with these sentences alone, in this order. [B'] int64 indices into the present B."""
+
+
+class Widening(DecodingState, Protocol):
+    """A state that knows how many beams a sentence has."""
+
+    beam_size: int
+
+
+def widen(state: Widening, tokens: Tensor) -> None:
+    """Before `tokens` [B, W] of more beams than one: all of them continue the one that was."""
+    if tokens.shape[1] != state.beam_size:
+        state.reorder(torch.zeros_like(tokens))
 
 
 class SequenceToSequence(Protocol):
@@ -48,10 +61,11 @@ class SequenceToSequence(Protocol):
         """Token ids [B, S], padded with PAD, to the memory that `start` takes."""
 
     def start(self, memory: Any, beam_size: int, max_length: int) -> DecodingState:
-        """The state before the first target token, for at most `max_length` steps."""
+        """The state before the first target token, for at most `beam_size` beams and `max_length` steps."""
 
     def step(self, tokens: Tensor, state: Any) -> Tensor:
         """Feed the newest token of every beam, [B, W] int64 (SOS first) to a state of `start`; get scores [B, W, V].
+        At first one beam stands for all of them, W = 1; more are as many that continue it.
 
         Scores of the next token, unnormalised (logits), which a search writes over. The state is changed in place.
         """

@@ -61,7 +61,8 @@ class LayerState:
 class StackState:
     """What a stack remembers between steps: implements `models.base.DecodingState`."""
 
-    beam_size: int
+    beam_size: int = 1
+    """Of a sentence, so far."""
     ancestry: Ancestry | None
     """Of the beams, where there are several."""
     own: list[LayerState]
@@ -76,6 +77,7 @@ class StackState:
             rows = (first + beams).flatten()
             for state in self.own:
                 state.reorder(rows)
+            self.beam_size = beams.shape[1]
 
     def keep(self, sentences: Int[Tensor, " B2"]) -> None:
         if self.ancestry is not None:
@@ -145,7 +147,7 @@ class DecoderState(StackState):
         super().keep(sentences)
         self.memory = [projected.keep(sentences) for projected in self.memory]
         if self.memory_view.keys is not None:
-            self.memory_view = View(keys=self.memory_view.keys[sentences])
+            self.memory_view = View(keys=self.memory_view.keys.index_select(0, sentences))
 
 
 class Decoder(nn.Module):
@@ -176,9 +178,7 @@ class Decoder(nn.Module):
         of_layers = zip(self.layers, memory.of_layers(len(self.layers)), strict=True)
         projected = [layer.cross_attention.project(values) for layer, values in of_layers]
         ancestry, own = begin((layer.self_attention for layer in self.layers), beam_size, max_length)
-        return DecoderState(
-            beam_size=beam_size, ancestry=ancestry, own=own, memory=projected, memory_view=View(keys=memory.real)
-        )
+        return DecoderState(ancestry=ancestry, own=own, memory=projected, memory_view=View(keys=memory.real))
 
     def step(self, x: Float[Tensor, "N 1 M"], state: DecoderState) -> Float[Tensor, "N 1 M"]:
         """The newest token of every beam; `state` is changed in place."""

@@ -140,7 +140,7 @@ class DecoderOnly(CausalModel):
     def start(self, beam_size: int, max_length: int) -> StackState:
         """The state before the first of at most `max_length` tokens."""
         ancestry, own = begin((layer.self_attention for layer in self.layers), beam_size, max_length)
-        return StackState(beam_size=beam_size, ancestry=ancestry, own=own)
+        return StackState(ancestry=ancestry, own=own)
 
     def step(self, tokens: Int[Tensor, "N T"], state: StackState) -> Float[Tensor, "N V"]:
         """Logits of the token after the newest ones of every row; `state` is changed in place."""

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regardant.layers.dropout import share_key
-from regardant.models.base import Model, Vectors
+from regardant.models.base import Model, Vectors, widen
 from regardant.models.config import EncoderDecoderConfig
 from regardant.models.decoder import Decoder, DecoderState
 from regardant.models.encoder import Encoder
@@ -71,6 +71,7 @@ class EncoderDecoder(Model):
 
     def step(self, tokens: Int[Tensor, "B W"], state: DecoderState) -> Float[Tensor, "B W V"]:
         """Logits of the token after the newest one of every beam; `state` is changed in place."""
+        widen(state, tokens)
         x = self.target(tokens.reshape(-1, 1), start=state.length)
         return self.head.scores(self.decoder.step(x, state)).view(*tokens.shape, -1)
 

@@ -55,7 +55,6 @@ class OneToOneState:
 
     source: Int[Tensor, "B S"]
     state: State = field(metadata={"rows": 1})
-    beam_size: int
     length: int = 0
 
     def reorder(self, beams: Int[Tensor, "B W"]) -> None:
@@ -103,14 +102,14 @@ class OneToOne(Model):
 
     def start(self, memory: Int[Tensor, "B S"], beam_size: int, max_length: int) -> OneToOneState:
         """The state before the first target token."""
-        return OneToOneState(memory, self.stack.start(self.source(memory)), beam_size)
+        return OneToOneState(memory, self.stack.start(self.source(memory)))
 
     def step(self, tokens: Int[Tensor, "B W"], state: OneToOneState) -> Float[Tensor, "B W V"]:
         """Logits of the token after the newest one of every beam; `state` is changed in place."""
         source = _with_ends(state.source, state.length + 1)[:, state.length : state.length + 1]
         vectors, state.state = self.stack(self.embedding_dropout(self.source(source)), state.state)
         state.length += 1
-        return self.head.scores(self.output_dropout(vectors)).expand(-1, state.beam_size, -1)
+        return self.head.scores(self.output_dropout(vectors)).expand(-1, tokens.shape[1], -1)
 
     def _vectors(self, source: Tensor, length: int) -> Tensor:
         x = self.embedding_dropout(self.source(_with_ends(source, length)[:, :length]))

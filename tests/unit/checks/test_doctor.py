@@ -244,14 +244,14 @@ def test_overfitting_is_found_where_what_is_kept_is_old(trained, tmp_path):
 # health
 
 
-def healthy(diagnosis):
+def assert_healthy(diagnosis):
     assert findings(diagnosis) == {}
     assert diagnosis.seen.keys() | diagnosis.left_out.keys() == {check.name for check in CHECKS}
     return diagnosis
 
 
 def test_a_healthy_translator_has_nothing(trained):
-    diagnosis = healthy(trained(KNOWN).doctor())
+    diagnosis = assert_healthy(trained(KNOWN).doctor())
     assert set(diagnosis.left_out) == {"overfitting"}  # of two validations
     assert (
         "2 sentences" in diagnosis.seen["padding mask"].measured
@@ -260,7 +260,7 @@ def test_a_healthy_translator_has_nothing(trained):
 
 
 def test_a_healthy_language_model_has_nothing_and_no_padding(trained_on_text):
-    diagnosis = healthy(trained_on_text().doctor())
+    diagnosis = assert_healthy(trained_on_text().doctor())
     assert set(diagnosis.left_out) == {"overfitting", "padding mask", "padding share"}
 
 
@@ -270,7 +270,7 @@ RECURRENT = "{kind: recurrent, embedding_size: 32, hidden_size: 64, dropout: 0.0
 @pytest.mark.parametrize("decoder", ["sutskever", "bahdanau"])
 def test_of_a_recurrent_model_is_left_out_what_it_has_not(doctor, tiny_config, decoder):
     model = f"model={RECURRENT}, decoder: {{kind: {decoder}}}}}"
-    diagnosis = healthy(doctor(tiny_config(model, *BRIEF)))
+    diagnosis = assert_healthy(doctor(tiny_config(model, *BRIEF)))
     assert diagnosis.left_out["warm-up"] == "it is for Transformers"
     assert ("attention entropy" in diagnosis.left_out) == (decoder == "sutskever")
     assert set(diagnosis.left_out) >= CURVES  # of 20 updates
@@ -297,13 +297,13 @@ FAST = ["demo", "shakespeare", "ladder/linear"]
 
 @pytest.mark.parametrize("name", FAST)
 def test_a_recipe_has_nothing(doctor, corpus, text_file, name):
-    healthy(doctor(shrunk(name, corpus, text_file)))
+    assert_healthy(doctor(shrunk(name, corpus, text_file)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in config.recipes() if name not in FAST])
 def test_every_recipe_has_nothing(doctor, corpus, text_file, name):
-    healthy(doctor(shrunk(name, corpus, text_file)))
+    assert_healthy(doctor(shrunk(name, corpus, text_file)))
 
 
 UPDATES = {"demo": 800, "copy": 900, "reverse": 900}
@@ -316,7 +316,7 @@ def test_a_recipe_that_learned_all_it_can_has_nothing(tmp_path, regardant, name)
     """As it is shipped, curves and all."""
     budget = ["training.max_minutes=null", f"training.max_updates={UPDATES[name]}"]
     run.train(load_recipe(config.recipe(name), budget, origin=name), tmp_path / "run", lambda line: None)
-    healthy(run.load(tmp_path / "run").doctor())
+    assert_healthy(run.load(tmp_path / "run").doctor())
     said = regardant("doctor", tmp_path / "run")
     assert (said.code, said.lines[0]) == (0, "nothing found")
 
@@ -394,7 +394,7 @@ def test_the_page_is_offline_and_draws_the_curves(regardant, trained, tmp_path):
 def test_without_its_data_a_run_keeps_its_curves(trained, tmp_path):
     folder = shutil.copytree(trained(KNOWN).folder, tmp_path / "r")
     shutil.rmtree(folder / "data")
-    diagnosis = healthy(run.load(folder).doctor())
+    diagnosis = assert_healthy(run.load(folder).doctor())
     assert "holds no validation text" in diagnosis.left_out["shifted targets"]
     assert diagnosis.seen.keys() >= CURVES - {"more than frequencies"}
     assert not (folder / "data").exists()

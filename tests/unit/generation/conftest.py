@@ -53,7 +53,7 @@ class TableModel:
         return keys
 
     def start(self, memory: Tensor, beam_size: int, max_length: int) -> TableState:
-        return TableState(memory[:, None].repeat(1, beam_size), max_length)
+        return TableState(memory[:, None], max_length)
 
     def step(self, tokens: Tensor, state: TableState) -> Tensor:
         assert state.steps_left > 0, "more steps than were announced"

@@ -112,7 +112,7 @@ def test_done_sentences_leave_the_batch(table_model):
     model.table[:, EOS] = -100.0  # from here on nothing ends before its limit
     model.fed.clear()
     search(model, GenerationConfig(beam_size=2), [2, 9, 5])
-    assert model.fed == [(3, 2)] * 2 + [(2, 2)] * 3 + [(1, 2)] * 4
+    assert model.fed == [(3, 1), (3, 2)] + [(2, 2)] * 3 + [(1, 2)] * 4
 
 
 def test_the_search_stops_once_no_live_hypothesis_can_win(table_model):
@@ -122,7 +122,7 @@ def test_the_search_stops_once_no_live_hypothesis_can_win(table_model):
     (hypotheses,) = search(model, GenerationConfig(beam_size=2), [3], [[5, EOS]], prefixes=[[6]])
     assert hypotheses[0].tokens == [6]
     assert hypotheses[0].score == pytest.approx(-20 / 2, abs=1e-5)
-    assert model.fed == [(1, 2)] * 2  # the live one is at -40, which the limit can only make -40 / 3
+    assert model.fed == [(1, 1), (1, 2)]  # the live one is at -40, which the limit can only make -40 / 3
 
 
 def test_at_the_limit_a_hypothesis_is_not_finished(table_model):

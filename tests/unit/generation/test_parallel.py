@@ -98,17 +98,17 @@ def in_a_program(text):
     return ended.stdout.split(), ended.stderr.splitlines()[-1:]
 
 
-def test_many_are_shared_by_processes_that_have_what_this_one_has():
+def test_many_are_shared_with_processes_that_have_what_this_one_has():
     said, _ = in_a_program("""
-        held = torch.arange(8) ** 2
+        held = torch.arange(12) ** 2
         def work(items):
             return [(held[item].item(), os.getpid(), torch.get_num_threads(), time.sleep(0.05)) for item in items]
-        found = [one for part in share_out(work, range(8), 2) for one in part]
+        found = [one for part in share_out(work, range(12), 3) for one in part]
         squares, processes, threads, _ = zip(*found)
-        print(sorted(squares) == [n * n for n in range(8)], len(set(processes) - {os.getpid()}), set(threads) == {1})
-        print(torch.get_num_threads())
+        print(sorted(squares) == [n * n for n in range(12)], os.getpid() in processes, len(set(processes)))
+        print(set(threads) == {1}, torch.get_num_threads())
     """)
-    assert said == ["True", "2", "True", "2"]
+    assert said == ["True", "True", "3", "True", "2"]
 
 
 @pytest.mark.parametrize("hindrance", ["beside a thread", "not worth it"])
@@ -125,17 +125,48 @@ def test_threads_take_their_place_where_forking_is_not_safe_or_worth_it(hindranc
     assert said == ["True"]
 
 
-def test_what_fails_in_a_process_fails_here():
-    _, error = in_a_program("""
-        def fail(items):
-            raise RunError(f"no {next(items)}")
-        list(share_out(fail, [7, 7], 2))
-    """)
-    assert error == ["regardant.errors.RunError: no 7"]
+IN_THE_OTHER = """
+    here = os.getpid()
+    taken = []
+    def work(items):
+        for item in items:
+            if os.getpid() != here:
+                {happens}
+            taken.append(item)
+            time.sleep(0.05)
+    try:
+        list(share_out(work, range(100), 2))
+    finally:
+        print(len(taken) < 100, torch.get_num_threads())
+"""
+"""This process goes on for five seconds, unless it sees what happens in the other."""
 
 
-def test_a_process_that_is_killed_is_told():
-    _, error = in_a_program("""
-        list(share_out(lambda items: os.kill(os.getpid(), 9), range(8), 2))
+@pytest.mark.parametrize(
+    ("happens", "said"),
+    [
+        ("raise RunError(f'not {type(item).__name__}')", "not int"),
+        ("os.kill(os.getpid(), 9)", "a process that translates was killed"),
+    ],
+)
+def test_what_fails_in_the_other_process_fails_here_and_nothing_is_begun_afterwards(happens, said):
+    printed, (error,) = in_a_program(IN_THE_OTHER.format(happens=happens))
+    assert printed == ["True", "2"]
+    assert error.startswith(f"regardant.errors.RunError: {said}")
+
+
+def test_what_fails_here_is_told_and_nothing_is_begun_afterwards():
+    printed, (error,) = in_a_program("""
+        here, begun = os.getpid(), time.monotonic()
+        def work(items):
+            for item in items:
+                if os.getpid() == here:
+                    raise RunError("not here")
+                time.sleep(0.05)
+        try:
+            list(share_out(work, range(1000), 2))
+        finally:
+            print(time.monotonic() - begun < 20, torch.get_num_threads())
     """)
-    assert error[0].startswith("regardant.errors.RunError: a process that translates was killed")
+    assert printed == ["True", "2"]
+    assert error == "regardant.errors.RunError: not here"

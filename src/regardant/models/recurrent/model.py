@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from regardant.layers.dropout import Dropout, share_key
 from regardant.layers.linear import Linear
 from regardant.layers.recurrent import RecurrentEncoder
-from regardant.models.base import Model
+from regardant.models.base import Model, widen
 from regardant.models.heads import Loss, NextToken
 from regardant.models.recurrent.config import RecurrentConfig
 from regardant.models.recurrent.decoders import DECODERS, DecoderMemory, ReadSource
@@ -24,12 +24,14 @@ class RecurrentState:
     """Implements `models.base.DecodingState`."""
 
     memory: DecoderMemory
-    beam_size: int
+    beam_size: int = 1
+    """Of a sentence, so far."""
 
     def reorder(self, beams: Int[Tensor, "B W"]) -> None:
-        if self.beam_size > 1:
+        if self.beam_size > 1 or beams.shape[1] > 1:
             first = torch.arange(len(beams), device=beams.device)[:, None] * self.beam_size
             self.memory = self.memory.take((first + beams).flatten())
+            self.beam_size = beams.shape[1]
 
     def keep(self, sentences: Int[Tensor, " B2"]) -> None:
         beams = torch.arange(self.beam_size, device=sentences.device)
@@ -98,12 +100,11 @@ class RecurrentEncoderDecoder(Model):
 
     def start(self, memory: ReadSource, beam_size: int, max_length: int) -> RecurrentState:
         """The state before the first target token."""
-        started = self.decoder.start(memory)
-        sentences = torch.arange(len(memory.real), device=memory.real.device)
-        return RecurrentState(started.take(sentences.repeat_interleave(beam_size)), beam_size)
+        return RecurrentState(self.decoder.start(memory))
 
     def step(self, tokens: Int[Tensor, "B W"], state: RecurrentState) -> Float[Tensor, "B W V"]:
         """Logits of the token after the newest one of every beam; `state` is changed in place."""
+        widen(state, tokens)
         x = self.target_dropout(self.target(tokens.reshape(-1)))
         vectors, state.memory = self.decoder.step(x, state.memory)
         return self.head.scores(self._narrowed(vectors)).view(*tokens.shape, -1)

@@ -43,3 +43,24 @@ def test_starting_takes_what_was_measured():
     assert f"one sentence after {seconds['translate']:.2f} s" in text
     assert f"`import torch` takes {seconds['import torch']:.2f} s" in text
     assert f"`--help` takes {seconds['--help']:.2f} s" in text
+
+
+def test_translating_speeds_are_those_measured():
+    number = r" ([\d.,]+) \|"
+    told = re.findall(rf"^\| ([^|]+) \|{number * 4}$", PAGE, re.MULTILINE)
+    measured = [
+        {row["engine"].split(",")[0]: row["sentences_per_second"] for row in case["rows"]}
+        for case in kept("decoding_speed")["cases"]
+    ]
+    assert told == [(engine, *(f"{case[engine]:,.0f}" for case in measured)) for engine in measured[0]]
+
+
+def test_bars_of_translating_are_those_measured():
+    text = " ".join(PAGE.split())
+    values = {one["bar"]: one["value"] for one in kept("decoding_speed")["bars"]}
+    beam, greedy, alone = (
+        values[f"{case}: times transformers"] for case in ("beam 5, batch 32", "greedy, batch 32", "beam 5, batch 1")
+    )
+    assert f"{beam:.1f} times as fast with five beams, {greedy:.1f} times greedily" in text
+    assert f"{alone:.1f} times for one sentence at a time" in text
+    assert f"{values['beam 5, batch 32: times CTranslate2 float32 at its best threads']:.2f} of" in text

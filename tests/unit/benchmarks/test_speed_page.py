@@ -63,4 +63,24 @@ def test_bars_of_translating_are_those_measured():
     )
     assert f"{beam:.1f} times as fast with five beams, {greedy:.1f} times greedily" in text
     assert f"{alone:.1f} times for one sentence at a time" in text
-    assert f"{values['beam 5, batch 32: times CTranslate2 float32 at its best threads']:.2f} of" in text
+    assert f"{values['beam 5, batch 32: times CTranslate2 float32 at its best threads']:.2f} times as fast as CTranslate2" in text
+
+
+def test_costs_of_attention_are_those_measured():
+    digits = {
+        "slope_of_time": 2,
+        "slope_of_memory": 2,
+        "times_faster_than_sdpa": 1,
+        "times_the_memory_of_sdpa": 2,
+        "error_on_random": 3,
+        "error_on_trained": 3,
+    }
+    rows = [line.strip("| ").split(" | ") for line in PAGE.splitlines() if line.count("|") == 8]
+    measured = [
+        [
+            one["mechanism"] + ", causal" * one["causal"],
+            *("–" if one.get(key) is None else f"{one[key]:.{number}f}" for key, number in digits.items()),
+        ]
+        for one in kept("attention")["mechanisms"]
+    ]
+    assert [row for row in rows if row[0] in {name for name, *_ in measured}] == measured

@@ -107,7 +107,8 @@ def memory_guard(what: str, advice: str) -> Iterator[None]:
 def ran_out_of_memory(error: RuntimeError | MemoryError) -> bool:
     """Whether that is what an error says, of main memory or an accelerator's."""
     told = str(error).lower()
-    return isinstance(error, MemoryError) or "out of memory" in told or "can't allocate memory" in told
+    words = ("out of memory", "can't allocate memory", "storage size calculation overflowed")
+    return isinstance(error, MemoryError) or any(one in told for one in words)
 
 
 def _data_segment() -> int:

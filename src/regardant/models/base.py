@@ -50,7 +50,7 @@ class Widening(DecodingState, Protocol):
 
 def widen(state: Widening, tokens: Tensor) -> None:
     """Before `tokens` [B, W] of more beams than one: all of them continue the one that was."""
-    if tokens.shape[1] != state.beam_size:
+    if state.beam_size == 1 < tokens.shape[1]:
         state.reorder(torch.zeros_like(tokens))
 
 

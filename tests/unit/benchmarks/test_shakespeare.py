@@ -29,7 +29,7 @@ def test_a_folder_that_is_no_checkout_is_named(tmp_path):
 def test_bars_are_of_means_over_the_runs():
     theirs = [{"seconds": 108.0, "loss": 1.9, "tokens_per_second": 15_000.0}] * 3
     mine = [{"seconds": s, "loss": loss, "tokens_per_second": 1.0} for s, loss in ((30, 1.8), (40, 1.9), (35, 1.85))]
-    alike = {"seconds": 1.0, "loss": 2.0, "tokens_per_second": 30_000.0}
+    alike = {"float32": {"seconds": 1.0, "loss": 2.0, "tokens_per_second": 30_000.0}}
     compared = compare(theirs, mine, alike)
     assert [one["value"] for one in compared["bars"]] == [pytest.approx(-0.05), pytest.approx(0.3241), 2.0]
     assert all(one["pass"] for one in compared["bars"])

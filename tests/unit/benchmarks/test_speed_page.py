@@ -85,3 +85,11 @@ def test_costs_of_attention_are_those_measured():
         for one in kept("attention")["mechanisms"]
     ]
     assert [row for row in rows if row[0] in {name for name, *_ in measured}] == measured
+
+
+def test_tiny_shakespeare_takes_what_was_measured():
+    told = re.findall(r"^\| ([^|]+) \| (\d+) \| ([\d.]+) \| ([\d,]+) \|$", PAGE, re.MULTILINE)
+    assert told == [
+        (name, f"{run['seconds']:.0f}", f"{run['loss']:.3f}", f"{run['tokens_per_second']:,.0f}")
+        for name, run in kept("shakespeare")["means"].items()
+    ]

@@ -4,7 +4,7 @@
 
 nanoGPT is run from the checkout that is given, with that command and on data of ours in its format; nothing is written
 there. Its seed is fixed. The loss is over the whole validation split, windows of 64 without overlap. Lands in
-benchmarks/results/shakespeare.json.
+benchmarks/results/nanogpt.json.
 """
 
 import json
@@ -168,7 +168,7 @@ def main(paths: list[str]) -> None:
     for name, numbers in compared["means"].items():
         print(f"{name:30}" + "".join(f"{value:>12,.4g} {field}" for field, value in numbers.items()))
     print(*told(compared["bars"]), sep="\n")
-    keep(RESULTS / "shakespeare.json", result)
+    keep(RESULTS / "nanogpt.json", result)
 
 
 if __name__ == "__main__":

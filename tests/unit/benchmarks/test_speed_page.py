@@ -91,5 +91,5 @@ def test_tiny_shakespeare_takes_what_was_measured():
     told = re.findall(r"^\| ([^|]+) \| (\d+) \| ([\d.]+) \| ([\d,]+) \|$", PAGE, re.MULTILINE)
     assert told == [
         (name, f"{run['seconds']:.0f}", f"{run['loss']:.3f}", f"{run['tokens_per_second']:,.0f}")
-        for name, run in kept("shakespeare")["means"].items()
+        for name, run in kept("nanogpt")["means"].items()
     ]

@@ -209,7 +209,7 @@ class ProjectedMemory:
     values: Float[Tensor, "B G S E"]
 
     def keep(self, sentences: Int[Tensor, " B2"]) -> "ProjectedMemory":
-        """Go on with these sentences alone, moved within what they take."""
+        """Go on with these sentences alone, moved within what they take: where nothing is learned."""
         move_rows(sentences, self.keys, self.values)
         return ProjectedMemory(self.keys[: len(sentences)], self.values[: len(sentences)])
 

@@ -45,7 +45,9 @@ class DecodingState(Protocol):
 class Widening(DecodingState, Protocol):
     """A state that knows how many beams a sentence has."""
 
-    beam_size: int
+    @property
+    def beam_size(self) -> int:
+        """Of each sentence, so far."""
 
 
 def widen(state: Widening, tokens: Tensor) -> None:

@@ -61,8 +61,6 @@ class LayerState:
 class StackState:
     """What a stack remembers between steps: implements `models.base.DecodingState`."""
 
-    beam_size: int = 1
-    """Of a sentence, so far."""
     ancestry: Ancestry | None
     """Of the beams, where there are several."""
     own: list[LayerState]
@@ -70,14 +68,18 @@ class StackState:
     length: int = 0
     """Tokens taken in."""
 
+    @property
+    def beam_size(self) -> int:
+        """Beams of a sentence, so far."""
+        return 1 if self.ancestry is None else self.ancestry.asking
+
     def reorder(self, beams: Int[Tensor, "B W"]) -> None:
         if self.ancestry is not None:
-            self.ancestry.reorder(beams)
             first = torch.arange(len(beams), device=beams.device)[:, None] * self.beam_size
             rows = (first + beams).flatten()
+            self.ancestry.reorder(beams)
             for state in self.own:
                 state.reorder(rows)
-            self.beam_size = beams.shape[1]
 
     def keep(self, sentences: Int[Tensor, " B2"]) -> None:
         if self.ancestry is not None:

@@ -51,11 +51,16 @@ def matmul(q: Queries, k: Keys, v: Values, view: View, scale: float) -> Mixed:
     if torch.is_autocast_enabled(device):  # which reaches the forward pass only: both have to see the same tensors
         dtype = torch.get_autocast_dtype(device)
     inside = softmax_dtype(q) if device == "cpu" and k.shape[2] < SHORTEST_NARROW else dtype
-    q, k, v = (x.to(inside) for x in (q, k, v))
+    q, k, v = (_laid_out(x, inside) for x in (q, k, v))
     added, blind = view.additive(q, k), view.blind(q, k)
     with exact(q):
-        mixed: Tensor = _MatmulAttention.apply(q, k, v, added, blind, scale)  # type: ignore[no-untyped-call]
-    return mixed.to(dtype)
+        mixed: Tensor = _MatmulAttention.apply(q, k, v, added, blind, scale, dtype)  # type: ignore[no-untyped-call]
+    return mixed
+
+
+def _laid_out(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """Contiguous and in `dtype`, by one copy where it is neither."""
+    return x.to(dtype, memory_format=torch.contiguous_format).contiguous()
 
 
 KERNELS: dict[str, Kernel] = {"sdpa": sdpa, "matmul": matmul, "online_softmax": online_softmax}
@@ -64,9 +69,15 @@ KERNELS: dict[str, Kernel] = {"sdpa": sdpa, "matmul": matmul, "online_softmax": 
 class _MatmulAttention(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, q: Tensor, k: Tensor, v: Tensor, added: Tensor | None, blind: Tensor | None, scale: float
+        ctx: Any,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        added: Tensor | None,
+        blind: Tensor | None,
+        scale: float,
+        dtype: torch.dtype,
     ) -> Tensor:
-        q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
         scores = q @ k.mT
         scores = scores.to(softmax_dtype(q)) * scale if added is None else torch.add(added, scores, alpha=scale)
         weights = torch.softmax(scores, -1)
@@ -74,16 +85,16 @@ class _MatmulAttention(torch.autograd.Function):
             weights = weights.masked_fill(blind, 0)
         ctx.save_for_backward(q, k, v, weights, added)
         ctx.scale = scale
-        return weights.to(v.dtype) @ v
+        return (weights.to(v.dtype) @ v).to(dtype)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         q, k, v, weights, added = ctx.saved_tensors
-        gradient = gradients[0].contiguous()
+        gradient = _laid_out(gradients[0], v.dtype)
         to_v = weights.to(v.dtype).mT @ gradient
         to_weights = (gradient @ v.mT).to(weights.dtype)
         to_scores = torch._softmax_backward_data(to_weights, weights, -1, weights.dtype)
         to_added = to_scores.sum_to_size(added.shape) if ctx.needs_input_grad[3] else None
         to_scores = (to_scores * ctx.scale).to(q.dtype)
-        return to_scores @ k, to_scores.mT @ q, to_v, to_added, None, None
+        return to_scores @ k, to_scores.mT @ q, to_v, to_added, None, None, None

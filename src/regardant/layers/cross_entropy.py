@@ -23,8 +23,11 @@ from regardant.layers.linear import round_rows
 SMALLEST_CHUNK = 256
 """Tokens: the gradient of the weights is added to once a chunk."""
 
-CHUNK_LOGITS = 1 << 21
-"""Of a larger chunk: 8 MB in float32, which a processor's cache holds."""
+CHUNK_LOGITS = 1 << 22
+"""Of a larger chunk: 16 MB in float32, which a processor's cache holds."""
+
+WHOLE = 64
+"""Larger chunks are of whole multiples of it, so that only the last one's rows are rounded up, see layers.linear."""
 
 UNDERFLOW = 1e-30
 """Smaller probabilities have lost digits, or soon will."""
@@ -69,11 +72,11 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         to_weight = torch.zeros_like(weight) if needs_gradient else None
         exact = torch.promote_types(vectors.dtype, torch.float32)
         total, plain = (vectors.new_zeros((), dtype=exact) for _ in range(2))
-        size = max(SMALLEST_CHUNK, CHUNK_LOGITS // len(weight))
+        size = max(SMALLEST_CHUNK, CHUNK_LOGITS // len(weight) // WHOLE * WHOLE)
         for start in range(0, len(vectors), size):
             rows = slice(start, start + size)
             chunk, right = vectors[rows], targets[rows, None]
-            full = round_rows(chunk, chunk.dtype)  # for the last chunk, see layers.linear
+            full = round_rows(chunk, chunk.dtype)
             logits = (full @ cast.T)[: len(chunk)]
             probabilities = torch.softmax(logits, 1, dtype=exact)
             normaliser = _log_normalisers(logits, probabilities, right)

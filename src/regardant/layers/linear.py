@@ -97,7 +97,7 @@ class _RoundedLinear(torch.autograd.Function):
         if needs_weight:
             to_weight = (rows.T @ padded).to(of_weight)
         if needs_bias:
-            to_bias = gradient.sum(0, dtype=of_weight)
+            to_bias = gradient.sum(0).to(of_weight)  # summed in float32, but not from a widened copy
         return to_x, to_weight, to_bias, None
 
 

@@ -20,10 +20,11 @@ from statistics import mean, median
 from typing import Any
 
 import numpy as np
+import yaml
 
 from .bars import bar, rounded, told
 from .records import RESULTS, ROOT, commit, keep, machine
-from .workers import PROGRAMS
+from .workers import PROGRAMS, Peer
 
 REGARDANT = ROOT / ".venv" / "bin" / "regardant"
 FOLDER = ROOT / "runs" / "bench-shakespeare"
@@ -45,10 +46,10 @@ SETTINGS = {
 }
 """Of nanoGPT's README, for a CPU."""
 
-ITS_BATCHES = ["training.batch_tokens=768", "training.max_updates=600"]
-"""Our recipe on batches of as many tokens, to compare the speed of a step: in the precision that the probe takes, and
-in nanoGPT's own on a CPU."""
-IN_FLOAT32 = [*ITS_BATCHES, "training.precision=float32"]
+RECIPE, WITH_ITS_SETTINGS = "shakespeare", "shakespeare-nanogpt"
+PRECISIONS = {"probed precision": [], "float32": ["training.precision=float32"]}
+"""Of the runs with nanoGPT's settings, to compare the speed of a step: what the probe takes, and nanoGPT's own on a
+CPU."""
 
 TIME_BAR, SPEED_BAR = 1 / 3, 1.5
 
@@ -99,14 +100,14 @@ def nanogpt(checkout: Path) -> dict[str, float]:
     return {"seconds": seconds, "loss": float(loss), "tokens_per_second": 1000 * tokens / milliseconds}
 
 
-def ours(seed: int, overrides: list[str], name: str) -> dict[str, float]:
+def ours(recipe: str, name: str, fields: list[str]) -> dict[str, float]:
     """Our run: the same."""
     run = FOLDER / name
     shutil.rmtree(run, ignore_errors=True)
-    fields = [f"data.root={text().parent}", f"seed={seed}", *overrides]
+    fields = [f"data.root={text().parent}", *fields]
     given = [argument for field in fields for argument in ("--set", field)]
     start = time.perf_counter()
-    subprocess.run([REGARDANT, "train", "shakespeare", "--out", run, *given], check=True)
+    subprocess.run([REGARDANT, "train", recipe, "--out", run, *given], check=True)
     seconds = time.perf_counter() - start
     said = subprocess.run([REGARDANT, "evaluate", run, "--json"], check=True, capture_output=True, text=True).stdout
     events = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -117,9 +118,9 @@ def ours(seed: int, overrides: list[str], name: str) -> dict[str, float]:
 def compare(
     theirs: list[dict[str, float]], mine: list[dict[str, float]], alike: dict[str, dict[str, float]]
 ) -> dict[str, Any]:
-    """Means over the runs, and the bars; `alike` by what is said of the precision."""
+    """Means over the runs, and the bars; `alike` those with nanoGPT's settings, by their precision."""
     runs_of = {"nanoGPT": theirs, "regardant": mine}
-    runs_of |= {f"regardant, nanoGPT's batches, {precision}": [run] for precision, run in alike.items()}
+    runs_of |= {f"regardant, nanoGPT's settings, {precision}": [run] for precision, run in alike.items()}
     means = {
         name: {field: rounded(mean(one[field] for one in runs)) for field in runs[0]} for name, runs in runs_of.items()
     }
@@ -131,7 +132,7 @@ def compare(
             bar("of nanoGPT's wall time", own["seconds"] / nano["seconds"], rounded(TIME_BAR)),
             *(
                 bar(
-                    f"times nanoGPT's tokens a second on its batches, {precision}",
+                    f"times nanoGPT's tokens a second with its settings, {precision}",
                     run["tokens_per_second"] / nano["tokens_per_second"],
                     SPEED_BAR,
                     at_least=True,
@@ -139,6 +140,17 @@ def compare(
                 for precision, run in alike.items()
             ),
         ],
+    }
+
+
+def products_alone(flops_a_token: float, gflops: float, theirs: float) -> dict[str, float | None]:
+    """What a step in float32 could be at the most: all its time spent in matrix products, at the machine's own rate."""
+    fastest = 1e9 * gflops / flops_a_token
+    return {
+        "megaflops_a_token": rounded(flops_a_token / 1e6),
+        "peak_gflops": rounded(gflops),
+        "tokens_per_second": rounded(fastest),
+        "times_nanogpt": rounded(fastest / theirs),
     }
 
 
@@ -150,23 +162,29 @@ def main(paths: list[str]) -> None:
     if not (checkout / "config" / "train_shakespeare_char.py").is_file():
         sys.exit(f"{checkout} is no checkout of nanoGPT (no config/train_shakespeare_char.py)")
     write_for_nanogpt(text().read_text(encoding="utf-8"), FOLDER / "data")
-    theirs, mine = [], []
-    for seed in SEEDS:
-        theirs.append(nanogpt(checkout))
-        mine.append(ours(seed, [], f"seed-{seed}"))
-    alike = {"probed precision": ITS_BATCHES, "float32": IN_FLOAT32}
-    steps = {precision: ours(SEEDS[0], given, precision.split()[0]) for precision, given in alike.items()}
-    compared = compare(theirs, mine, steps)
+    theirs, mine, peaks = [], [], []
+    with Peer("matmul_peak", folder=FOLDER) as peak:
+        for seed in SEEDS:
+            theirs.append(nanogpt(checkout))
+            mine.append(ours(RECIPE, f"seed-{seed}", [f"seed={seed}"]))
+            peaks.append(peak.ask()["float32"])
+    alike = {said: ours(WITH_ITS_SETTINGS, said.split()[0], fields) for said, fields in PRECISIONS.items()}
+    compared = compare(theirs, mine, alike)
+    told_of_run = yaml.safe_load((FOLDER / "float32" / "run.yaml").read_text(encoding="utf-8"))
+    speed = compared["means"]["nanoGPT"]["tokens_per_second"]
+    limit = products_alone(told_of_run["plan"]["flops_per_token"], max(peaks), speed)
     result = {
         "command": "make bench NANOGPT=/path/to/nanoGPT",
         **compared,
+        "float32_products_alone": limit,
         "nanogpt_runs": theirs,
         "runs": mine,
         "machine": machine(),
         "commit": commit(),
     }
     for name, numbers in compared["means"].items():
-        print(f"{name:30}" + "".join(f"{value:>12,.4g} {field}" for field, value in numbers.items()))
+        print(f"{name:50}" + "".join(f"{value:>12,.4g} {field}" for field, value in numbers.items()))
+    print(f"matrix products in float32 alone would be {limit['times_nanogpt']} times nanoGPT's tokens a second")
     print(*told(compared["bars"]), sep="\n")
     keep(RESULTS / "nanogpt.json", result)
 

@@ -3,7 +3,7 @@ import pickle
 import numpy as np
 import pytest
 
-from benchmarks.shakespeare import compare, main, write_for_nanogpt
+from benchmarks.shakespeare import compare, main, products_alone, write_for_nanogpt
 
 
 def test_nanogpt_s_files_hold_the_text(tmp_path):
@@ -35,3 +35,8 @@ def test_bars_are_of_means_over_the_runs():
     assert all(one["pass"] for one in compared["bars"])
     mine[0] = {"seconds": 60.0, "loss": 2.1, "tokens_per_second": 1.0}
     assert [one["pass"] for one in compare(theirs, mine, alike)["bars"]] == [False, False, True]
+
+
+def test_products_alone_are_the_machine_s_rate_over_the_arithmetic_of_a_token():
+    alone = products_alone(5e6, 200.0, 20_000.0)
+    assert (alone["tokens_per_second"], alone["times_nanogpt"]) == (40_000, 2)

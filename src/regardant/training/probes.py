@@ -25,8 +25,9 @@ ROUNDS = 3
 NEAR_TIE = 1.05
 """What is no slower than this counts as fast: the same machine should decide alike twice, whatever else it does."""
 
-HINDRANCE = 1.1
-"""What processes beside each other take over one alone: sums of gradients, and a memory that they share."""
+HINDRANCE = 1.2
+"""What processes beside each other take over one alone: sums of gradients, a memory that they share, and an optimizer
+that each runs for itself."""
 
 LONG = 60.0
 """Seconds of training for which it pays to start more processes, each of which has to read the corpus first."""

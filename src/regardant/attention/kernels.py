@@ -51,14 +51,14 @@ def matmul(q: Queries, k: Keys, v: Values, view: View, scale: float) -> Mixed:
     if torch.is_autocast_enabled(device):  # which reaches the forward pass only: both have to see the same tensors
         dtype = torch.get_autocast_dtype(device)
     inside = softmax_dtype(q) if device == "cpu" and k.shape[2] < SHORTEST_NARROW else dtype
-    q, k, v = (_laid_out(x, inside) for x in (q, k, v))
+    q, k, v = (_contiguous(x, inside) for x in (q, k, v))
     added, blind = view.additive(q, k), view.blind(q, k)
     with exact(q):
         mixed: Tensor = _MatmulAttention.apply(q, k, v, added, blind, scale, dtype)  # type: ignore[no-untyped-call]
     return mixed
 
 
-def _laid_out(x: Tensor, dtype: torch.dtype) -> Tensor:
+def _contiguous(x: Tensor, dtype: torch.dtype) -> Tensor:
     """Contiguous and in `dtype`, by one copy where it is neither."""
     return x.to(dtype, memory_format=torch.contiguous_format).contiguous()
 
@@ -91,7 +91,7 @@ class _MatmulAttention(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         q, k, v, weights, added = ctx.saved_tensors
-        gradient = _laid_out(gradients[0], v.dtype)
+        gradient = _contiguous(gradients[0], v.dtype)
         to_v = weights.to(v.dtype).mT @ gradient
         to_weights = (gradient @ v.mT).to(weights.dtype)
         to_scores = torch._softmax_backward_data(to_weights, weights, -1, weights.dtype)

@@ -34,7 +34,16 @@ def test_shares_of_the_peak_are_those_measured():
     text = " ".join(PAGE.split())
     peaks = {precision: f"{peak:,.0f}" for precision, peak in measured["peak_gflops"].items()}
     assert f"in bfloat16 ({peaks['bfloat16']} GFLOP/s) that is {shares['bfloat16']:.0%}".replace("%", " %") in text
-    assert f"In float32 it is {shares['float32']:.0%} of {peaks['float32']}".replace("%", " %") in text
+    assert f"in float32 it is {shares['float32']:.0%} of {peaks['float32']}".replace("%", " %") in text
+
+
+def test_shares_of_a_step_are_those_measured():
+    shares = kept("training_profile")["profiles"]["bfloat16"]["shares"]
+    told = {part: f"{shares[part]:.0%}".replace("%", " %") for part in ("matmul", "loss", "attention", "dropout")}
+    assert (
+        f"layers take {told['matmul']} of a step in bfloat16, the loss with its own {told['loss']}, "
+        f"attention {told['attention']}, dropout {told['dropout']}"
+    ) in " ".join(PAGE.split())
 
 
 def test_starting_takes_what_was_measured():
@@ -93,3 +102,8 @@ def test_tiny_shakespeare_takes_what_was_measured():
         (name, f"{run['seconds']:.0f}", f"{run['loss']:.3f}", f"{run['tokens_per_second']:,.0f}")
         for name, run in kept("nanogpt")["means"].items()
     ]
+    alone = kept("nanogpt")["float32_products_alone"]
+    assert (
+        f"at the {alone['peak_gflops']:.0f} GFLOP/s that large ones reach, would train on "
+        f"{alone['tokens_per_second']:,.0f} tokens a second, {alone['times_nanogpt']:.2f} times as many as nanoGPT"
+    ) in " ".join(PAGE.split())

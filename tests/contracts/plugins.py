@@ -46,7 +46,7 @@ class Mean(Attention):
         v = expand_heads(v, q.shape[1])
         total = v.cumsum(2) if state is None else state.total[:, :, None] + v.cumsum(2)
         before = 0 if state is None else state.count
-        counts = torch.arange(before + 1, before + 1 + v.shape[2])[:, None]
+        counts = torch.arange(before + 1, before + 1 + v.shape[2], device=v.device)[:, None]
         return total / counts, Seen(total[:, :, -1], before + v.shape[2])
 
     def reorder(self, state, rows):

@@ -195,7 +195,11 @@ def with_room(
 
 
 def move_rows(rows: Int[Tensor, " N2"], *kept: Float[Tensor, "N *S"]) -> None:
-    """Row i of each becomes what was row `rows[i]`, of at most as many. Those that stay are not touched."""
+    """Row i of each becomes what was row `rows[i]`, of at most as many. On a CPU those that stay are not touched."""
+    if rows.device.type != "cpu":  # which would have to be waited for to learn how many move
+        for tensor in kept:
+            tensor[: len(rows)] = tensor.index_select(0, rows)
+        return
     moved = (rows != torch.arange(len(rows), device=rows.device)).nonzero().squeeze(1)
     if len(moved):
         origins = rows[moved]

@@ -45,8 +45,15 @@ class RollingKeys:
         assert self.keys is not None and self.values is not None and self.positions is not None
         if len(self.positions) <= self.first + self.reach:
             return self
-        kept = (self.positions < self.first) | (self.positions >= self.length - self.reach)
-        return replace(self, keys=self.keys[:, :, kept], values=self.values[:, :, kept], positions=self.positions[kept])
+        keys, values, positions = (
+            self._ends(x, dim) for x, dim in ((self.keys, 2), (self.values, 2), (self.positions, 0))
+        )
+        return replace(self, keys=keys, values=values, positions=positions)
+
+    def _ends(self, x: Tensor, dim: int) -> Tensor:
+        """The very first and the newest of all that are kept, in memory of their own."""
+        newest = x.narrow(dim, x.shape[dim] - self.reach, self.reach)
+        return torch.cat([x.narrow(dim, 0, self.first), newest], dim)
 
     def view(self, view: View, num_queries: int) -> View:
         """The same demands, for the newest queries on what is kept."""

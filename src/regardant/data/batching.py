@@ -90,8 +90,8 @@ class PairBatch:
     target: Int[Tensor, "B T+1"]
     """SOS, tokens, EOS, then PAD."""
 
-    def to(self, device: torch.device | str) -> Self:
-        return type(self)(self.source.to(device), self.target.to(device))
+    def to(self, device: torch.device) -> Self:
+        return type(self)(sent(self.source, device), sent(self.target, device))
 
     def part(self, number: int, parts: int) -> Self:
         """Every so manieth pair, from this number on; none where there are fewer pairs."""
@@ -101,6 +101,11 @@ class PairBatch:
     def target_tokens(self) -> int:
         """How many tokens are to be predicted: EOS counts, SOS and PAD do not. Waits for an accelerator."""
         return int((self.target[:, 1:] != PAD).sum())
+
+
+def sent(block: Tensor, device: torch.device) -> Tensor:
+    """The block there. An accelerator fetches it from pinned memory, while the CPU goes on."""
+    return block.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else block.to(device)
 
 
 def collate(sources: Sequence[ArrayLike], targets: Sequence[ArrayLike]) -> PairBatch:

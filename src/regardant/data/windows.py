@@ -15,6 +15,7 @@ from jaxtyping import Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+from regardant.data.batching import sent
 from regardant.data.text import Tokens
 from regardant.errors import DataError
 
@@ -24,6 +25,9 @@ class WindowBatch:
     """Windows of one length."""
 
     tokens: Int[Tensor, "N T1"]
+
+    def to(self, device: torch.device) -> Self:
+        return type(self)(sent(self.tokens, device))
 
     def part(self, number: int, parts: int) -> Self:
         """Every so manieth window, from this number on; none where there are fewer windows."""

@@ -61,6 +61,6 @@ def score_text(model: CausalModel, tokens: Tokens, characters: int, device: torc
     nats, count = 0.0, 0
     with torch.inference_mode():
         for batch in consecutive_windows(tokens, model.config.max_length, BATCH_TOKENS):
-            nats += float(model(batch.tokens.to(device)).plain)
+            nats += float(model(batch.to(device).tokens).plain)
             count += batch.target_tokens
     return TextScore(nats, count, characters - 1)

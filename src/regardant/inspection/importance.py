@@ -67,7 +67,7 @@ def head_importance(model: nn.Module, passes: Sequence[Pass], attentions: Sequen
 def mean_loss(passes: Sequence[Pass]) -> float:
     """Nats a token."""
     losses = [run() for run in passes]
-    return sum(float(loss.plain) for loss in losses) / sum(loss.tokens for loss in losses)
+    return sum(float(loss.plain) for loss in losses) / sum(int(loss.tokens) for loss in losses)
 
 
 def by_gradient(model: nn.Module, passes: Sequence[Pass], attentions: Sequence[str]) -> Tensor:
@@ -90,5 +90,5 @@ def by_gradient(model: nn.Module, passes: Sequence[Pass], attentions: Sequence[s
                 for p in places
             ]
         )  # [L, B, H]
-        total, tokens = total + of_sentences.abs().sum(1), tokens + loss.tokens
+        total, tokens = total + of_sentences.abs().sum(1), tokens + int(loss.tokens)
     return total / tokens

@@ -26,6 +26,9 @@ SMALLEST_CHUNK = 256
 CHUNK_LOGITS = 1 << 22
 """Of a larger chunk: 16 MB in float32, which a processor's cache holds."""
 
+SENT_LOGITS = 1 << 26
+"""Of a chunk on an accelerator: a quarter of a gigabyte, so that there are few kernels to launch."""
+
 WHOLE = 64
 """Larger chunks are of whole multiples of it, so that only the last one's rows are rounded up, see layers.linear."""
 
@@ -72,7 +75,8 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         to_weight = torch.zeros_like(weight) if needs_gradient else None
         exact = torch.promote_types(vectors.dtype, torch.float32)
         total, plain = (vectors.new_zeros((), dtype=exact) for _ in range(2))
-        size = max(SMALLEST_CHUNK, CHUNK_LOGITS // len(weight) // WHOLE * WHOLE)
+        most = CHUNK_LOGITS if vectors.device.type == "cpu" else SENT_LOGITS
+        size = max(SMALLEST_CHUNK, most // len(weight) // WHOLE * WHOLE)
         for start in range(0, len(vectors), size):
             rows = slice(start, start + size)
             chunk, right = vectors[rows], targets[rows, None]

@@ -130,8 +130,7 @@ class DecoderOnly(CausalModel):
 
     def forward(self, tokens: Int[Tensor, "N T1"], label_smoothing: float = 0.0, z_loss: float = 0.0) -> Loss:
         """Reads tokens[:, :-1] and has to say tokens[:, 1:]."""
-        vectors = self._read(tokens[:, :-1])
-        return self.head.loss(vectors.flatten(0, 1), tokens[:, 1:].flatten(), label_smoothing, z_loss)
+        return self.head.loss(self._read(tokens[:, :-1]), tokens[:, 1:], label_smoothing, z_loss)
 
     def scores(self, tokens: Int[Tensor, "N T"]) -> Float[Tensor, "N T V"]:
         """Logits of the token after each of `tokens`."""

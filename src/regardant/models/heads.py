@@ -3,12 +3,14 @@
 Shape legend: N tokens, M d_model, V vocabulary.
 """
 
+import math
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from regardant.data.vocabulary import PAD
 from regardant.layers.cross_entropy import projected_cross_entropy
 from regardant.layers.linear import linear
 
@@ -20,7 +22,7 @@ class Loss(NamedTuple):
     """What is minimised, summed, in nats. Can be differentiated."""
     plain: Float[Tensor, ""]
     """The same without smoothing and z-loss: exp(plain / tokens) is the perplexity."""
-    tokens: int
+    tokens: Int[Tensor, ""]
     """How many targets were summed."""
 
 
@@ -39,11 +41,31 @@ class NextToken(nn.Module):
         return logits
 
     def loss(
-        self, vectors: Float[Tensor, "N M"], targets: Int[Tensor, " N"], label_smoothing: float, z_loss: float = 0.0
+        self, vectors: Float[Tensor, "*B M"], targets: Int[Tensor, "*B"], label_smoothing: float, z_loss: float = 0.0
     ) -> Loss:
-        """Cross-entropy of the targets, without ever holding all N x V logits."""
+        """Cross-entropy of the targets that are not PAD, without ever holding all logits."""
         device = vectors.device.type
         if torch.is_autocast_enabled(device):
             vectors = vectors.to(torch.get_autocast_dtype(device))
+        vectors, targets = vectors.flatten(0, -2), targets.flatten()
+        if device != "cpu":
+            return self.loss_without_waiting(vectors, targets, label_smoothing, z_loss)
+        places = (targets != PAD).nonzero().squeeze(1)  # picked by a mask, its gradient takes three times as long
+        vectors, targets = vectors.index_select(0, places), targets.index_select(0, places)
         total, plain = projected_cross_entropy(vectors, self.weight, targets, label_smoothing, z_loss)
-        return Loss(total, plain, len(targets))
+        return Loss(total, plain, torch.tensor(len(places)))
+
+    def loss_without_waiting(
+        self, vectors: Float[Tensor, "N M"], targets: Int[Tensor, " N"], label_smoothing: float, z_loss: float
+    ) -> Loss:
+        """The same on an accelerator, which would have to be waited for to learn how many targets are real.
+
+        Padding becomes a vector of zeros, of which all words are equally likely whatever the weights: what it adds is
+        known beforehand, and taken off.
+        """
+        real = targets != PAD
+        blank, uncertainty = (~real).sum(), math.log(len(self.weight))
+        vectors = vectors.masked_fill(~real[:, None], 0)
+        total, plain = projected_cross_entropy(vectors, self.weight, targets, label_smoothing, z_loss)
+        total = total - blank * (uncertainty + z_loss * uncertainty**2)
+        return Loss(total, plain - blank * uncertainty, real.sum())

@@ -19,7 +19,6 @@ from regardant.layers.dropout import Dropout, share_key
 from regardant.layers.recurrent import Cell, RecurrentStack, State, mapped
 from regardant.models.base import Model, ModelConfig
 from regardant.models.heads import Loss, NextToken
-from regardant.models.representations.tokens import real_tokens
 
 
 class OneToOneConfig(ModelConfig):
@@ -89,8 +88,7 @@ class OneToOne(Model):
     ) -> Loss:
         """Says target[:, 1:] (to EOS) whatever target[:, :-1] is."""
         said = target[:, 1:]
-        real = real_tokens(said)
-        return self.head.loss(self._vectors(source, said.shape[1])[real], said[real], label_smoothing, z_loss)
+        return self.head.loss(self._vectors(source, said.shape[1]), said, label_smoothing, z_loss)
 
     def scores(self, source: Int[Tensor, "B S"], target: Int[Tensor, "B T"]) -> Float[Tensor, "B T V"]:
         """Logits of the token after each of `target`, of which nothing but the length counts."""

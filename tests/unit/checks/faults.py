@@ -11,7 +11,6 @@ from regardant.models import EncoderDecoderConfig
 from regardant.models.base import Vectors
 from regardant.models.decoder import Decoder
 from regardant.models.encoder_decoder import EncoderDecoder
-from regardant.models.representations.tokens import real_tokens
 
 
 class UnmaskedConfig(EncoderDecoderConfig):
@@ -45,8 +44,7 @@ class Unshifted(EncoderDecoder):
 
     def forward(self, source, target, label_smoothing=0.0, z_loss=0.0):
         said = target[:, 1:]
-        real = real_tokens(said)
-        return self.head.loss(self._decode(source, said)[real], said[real], label_smoothing, z_loss)
+        return self.head.loss(self._decode(source, said), said, label_smoothing, z_loss)
 
 
 class ForesightedConfig(EncoderDecoderConfig):

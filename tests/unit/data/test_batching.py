@@ -3,6 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from datasets import Dataset
 from hypothesis import given
 from hypothesis import strategies as st
@@ -133,7 +134,7 @@ def test_a_batch_is_padded_ended_and_begun() -> None:
 
 
 def test_a_batch_moves_with_both_sides() -> None:
-    moved = collate([[5]], [[6]]).to("meta")
+    moved = collate([[5]], [[6]]).to(torch.device("meta"))
     assert (moved.source.device.type, moved.target.device.type) == ("meta", "meta")
 
 

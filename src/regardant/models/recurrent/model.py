@@ -84,9 +84,7 @@ class RecurrentEncoderDecoder(Model):
         z_loss: float = 0.0,
     ) -> Loss:
         """Teacher forcing: the decoder reads target[:, :-1] (from SOS on) and has to say target[:, 1:] (to EOS)."""
-        said = target[:, 1:]
-        real = real_tokens(said)
-        return self.head.loss(self._decode(source, target[:, :-1])[real], said[real], label_smoothing, z_loss)
+        return self.head.loss(self._decode(source, target[:, :-1]), target[:, 1:], label_smoothing, z_loss)
 
     def scores(self, source: Int[Tensor, "B S"], target: Int[Tensor, "B T"]) -> Float[Tensor, "B T V"]:
         """Logits of the token after each of `target`, which starts with SOS."""

@@ -52,7 +52,7 @@ class LanguageModellingJob:
 
     def loss(self, model: nn.Module, batch: WindowBatch, device: torch.device) -> Loss:
         training = self.config.training
-        loss: Loss = model(batch.tokens.to(device), training.label_smoothing, training.z_loss)
+        loss: Loss = model(batch.to(device).tokens, training.label_smoothing, training.z_loss)
         return loss
 
     def rehearse_validation(self, device: torch.device) -> None:

@@ -39,7 +39,7 @@ def measure(model: CausalModel, tokenizer: Tokenizer, name: str, tokens: Tokens,
         raise RunError("this model has no attention to measure")
     context = model.config.max_length
     most = context * max(1, min(SENTENCES, MEASURED_TOKENS // context)) + 1
-    windows = [batch.tokens.to(device) for batch in consecutive_windows(tokens[:most], context, BATCH_TOKENS)]
+    windows = [batch.to(device).tokens for batch in consecutive_windows(tokens[:most], context, BATCH_TOKENS)]
     passes = [partial(model, batch) for batch in windows]
     look = partial(_attended, model, tokenizer, windows)
     found = Measures(

@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regardant.data.batching import PairBatch
+from regardant.data.batching import PairBatch, sent
 from regardant.data.tokenizers import Tokenizer
 from regardant.errors import ConfigError
 from regardant.evaluation.alignment import Link
@@ -39,8 +39,8 @@ class GuidedBatch(PairBatch):
     alignment: Tensor
     """[B, T, S]: rows sum to one, or to zero where a token has no link."""
 
-    def to(self, device: torch.device | str) -> Self:
-        return type(self)(self.source.to(device), self.target.to(device), self.alignment.to(device))
+    def to(self, device: torch.device) -> Self:
+        return type(self)(*(sent(block, device) for block in (self.source, self.target, self.alignment)))
 
     def part(self, number: int, parts: int) -> Self:
         """See PairBatch."""

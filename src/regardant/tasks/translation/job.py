@@ -84,7 +84,7 @@ class TranslationJob:
         for planned in self.validation.plan(0):
             batch = self.validation.load(planned).to(device)
             loss = model(batch.source, batch.target)
-            total, tokens = total + float(loss.plain), tokens + loss.tokens
+            total, tokens = total + float(loss.plain), tokens + int(loss.tokens)
             found = generate(model, batch.source, greedy, max_length=self.config.model.max_length)
             hypotheses += [target.decode(best.tokens) for best, *_ in found]
             order += self.validation.kept[planned].tolist()

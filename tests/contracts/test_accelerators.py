@@ -1,0 +1,56 @@
+"""Work is sent to an accelerator and never waited for, and nothing that it works on stays behind on the CPU."""
+
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from regardant.data.vocabulary import PAD
+from regardant.models.heads import NextToken
+
+from . import pretended
+from .test_models import MODELS, TARGET, VOCAB_SIZE
+
+
+@pytest.fixture(scope="module")
+def there():
+    """Runs a function where an accelerator is pretended."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=pretended.begin) as pool:
+        yield lambda *asked: pool.submit(pretended.told, *asked).result()
+
+
+RECURRENT = ("luong", "bahdanau", "sutskever", "cho", "one to one")
+"""They pack what they read, for which torch needs the lengths on the CPU, and no such device has their cells."""
+
+NAMES = [name for name in MODELS if not any(kind in name for kind in RECURRENT)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_training_step_waits_for_nothing(there, name):
+    assert there(pretended.train, name) == {pretended.NAME}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_decoding_step_waits_for_nothing(there, name):
+    sizes = [(3, pretended.BEAM_SIZE, VOCAB_SIZE), (2, pretended.BEAM_SIZE, VOCAB_SIZE)]
+    assert there(pretended.decode, name) == [(pretended.NAME, size) for size in sizes]
+
+
+def test_who_waits_is_refused(there):
+    assert there(pretended.refused) == ["item", "list", "nonzero", "mask", "bool", "mixed"]
+
+
+@pytest.mark.parametrize("z_loss", [0.0, 0.1])
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
+def test_without_waiting_padding_neither_counts_nor_teaches(label_smoothing, z_loss):
+    torch.manual_seed(0)
+    head = NextToken(8, VOCAB_SIZE).double()
+    vectors, targets = torch.randn(3, 6, 8, dtype=torch.float64, requires_grad=True), TARGET[:, 1:]
+    waited = head.loss(vectors, targets, label_smoothing, z_loss)
+    sent = head.loss_without_waiting(vectors.flatten(0, 1), targets.flatten(), label_smoothing, z_loss)
+    assert_close(sent, waited)
+    assert int(sent.tokens) == (targets != PAD).sum()
+    of = (vectors, head.weight)
+    assert_close(torch.autograd.grad(sent.total, of), torch.autograd.grad(waited.total, of))

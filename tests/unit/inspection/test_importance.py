@@ -82,7 +82,7 @@ def test_a_head_is_switched_off_as_if_the_output_did_not_read_it():
                 weight[:, 4 * head : 4 * (head + 1)] = 0  # of the output's columns, four are the head's
                 without = run(slice(None))()
                 weight.copy_(kept)
-                change = float(without.plain - plain.plain) / plain.tokens
+                change = float(without.plain - plain.plain) / int(plain.tokens)
                 assert float(found.ablation[layer, head]) == pytest.approx(change, abs=1e-5)
 
 

@@ -256,7 +256,7 @@ def test_numbers_are_told_every_tenth_update_over_all_targets_since(trainer):
     told = events(made, "train")
     assert [event["update"] for event in told] == [10, 20]
     for event, losses in zip(told, (job.losses[:10], job.losses[10:]), strict=True):
-        mean = sum(float(loss.plain) for loss in losses) / sum(loss.tokens for loss in losses)
+        mean = sum(float(loss.plain) for loss in losses) / sum(int(loss.tokens) for loss in losses)
         assert event["loss"] == pytest.approx(mean, rel=1e-5)
 
 

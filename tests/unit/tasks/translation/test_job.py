@@ -76,7 +76,7 @@ def test_validation_is_of_all_pairs_whatever_their_batches(job, trained):
         for number in range(len(pairs)):
             batch = made.corpus.validation.batch([number])
             loss = made.model(batch.source, batch.target)
-            total, tokens = total + float(loss.total), tokens + loss.tokens
+            total, tokens = total + float(loss.total), tokens + int(loss.tokens)
             found = generate(made.model, batch.source, GenerationConfig(beam_size=1), max_length=48)
             hypotheses.append(tokenizer.decode(found[0][0].tokens))
     references = [tokenizer.normalise(text) for text in pairs["target"]]

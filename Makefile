@@ -6,7 +6,7 @@ PEERS := benchmarks/.peers
 
 .PHONY: setup demo test test-slow test-browser check experiments ladder clean
 .PHONY: bench bench-attention bench-training bench-decoding bench-memory bench-processes bench-profile
-.PHONY: bench-startup bench-smoke
+.PHONY: bench-accelerator bench-startup bench-smoke
 
 setup: .venv/ready
 
@@ -52,6 +52,9 @@ bench-training: setup $(PEERS)/transformers/ready $(PEERS)/x-transformers/ready 
 
 bench-decoding: setup $(PEERS)/transformers/ready $(PEERS)/ctranslate2/ready
 	$(BIN)/python -m benchmarks.decoding $(BENCH)
+
+bench-accelerator: setup $(PEERS)/transformers/ready
+	$(BIN)/python -m benchmarks.accelerator $(BENCH)
 
 bench-processes: setup
 	$(BIN)/python -m benchmarks.processes

@@ -15,6 +15,7 @@ import json
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -131,6 +132,8 @@ def measure(case: Case, peers: dict[str, Peer], lengths: list[int], passes: int)
         rows.append(Row(OURS_ROUNDED, peers[OURS_ROUNDED], request(case, planned, at_once=True)))
     for compute_type in COMPUTE_TYPES:
         exported = f"{EXPORTED}-{compute_type}"
+        if exported not in peers:
+            continue
         rows.append(Row(exported, peers[exported], request(case, planned, at_once=True)))
         settings = {name: peer for name, peer in peers.items() if name.startswith(f"{CTRANSLATE2} {compute_type}")}
         best, speeds = fastest(settings, case, planned)
@@ -217,6 +220,15 @@ def start(stack: ExitStack, sentences: str) -> dict[str, Peer]:
     return engines
 
 
+def write_sentences(tokenizers: Tokenizers) -> tuple[Path, list[int]]:
+    """The sources as all engines read them, with the shape of the model; the file and their lengths."""
+    sources = [[*ids, EOS] for ids in tokenizers.source.encode_batch(texts("en"))]
+    LOGS.mkdir(parents=True, exist_ok=True)
+    path = LOGS / "sentences.json"
+    path.write_text(json.dumps({"sources": sources, "shape": SHAPE}), encoding="utf-8")
+    return path, list(map(len, sources))
+
+
 def texts(language: str) -> list[str]:
     with gzip.open(multi30k.folder() / f"test2016.{language}.gz", "rt", encoding="utf-8") as lines:
         return lines.read().splitlines()
@@ -238,13 +250,9 @@ def table(result: dict[str, Any]) -> Iterator[str]:
 def main() -> None:
     measurement = Measurement("decoding", __doc__, PASSES)
     train()
-    LOGS.mkdir(parents=True, exist_ok=True)
     tokenizers = Tokenizers.load(RUN / "tokenizer.json")
-    sources = [[*ids, EOS] for ids in tokenizers.source.encode_batch(texts("en"))]
+    sentences, lengths = write_sentences(tokenizers)
     references = texts("de")
-    sentences = LOGS / "sentences.json"
-    sentences.write_text(json.dumps({"sources": sources, "shape": SHAPE}), encoding="utf-8")
-    lengths = list(map(len, sources))
     with ExitStack() as stack:
         peers = start(stack, str(sentences))
         one_torch(peers.values())
@@ -254,7 +262,7 @@ def main() -> None:
         versions = versions_of(peers.values())
 
     def bleu_of(targets: dict[str, list[int]]) -> float:
-        written = [tokenizers.target.decode(targets[str(index)]) for index in range(len(sources))]
+        written = [tokenizers.target.decode(targets[str(index)]) for index in range(len(lengths))]
         return corpus_bleu(written, references, TranslationMetrics())
 
     beams: list[Row] = measured[BEAM]["rows"]
@@ -265,7 +273,7 @@ def main() -> None:
     result = {
         "model": MODEL,
         "shape": SHAPE,
-        "sentences": len(sources),
+        "sentences": len(lengths),
         "cases": cases,
         "bleu": {engine: round(value, 2) for engine, value in bleu.items()},
         "read_anew_sentences_per_second": rounded(anew["sentences"] / anew["seconds"]),

@@ -38,7 +38,7 @@ def settings() -> list[str]:
     ]
 
 
-def write_batches(path: Path) -> dict[str, Any]:
+def write_batches(path: Path, shape: dict[str, Any] = SHAPE, batch_tokens: int = BATCH_TOKENS) -> dict[str, Any]:
     """Write the batches that are timed, and beside them the whole text in numbers; what they are, for the record."""
     recipe = configuration.recipe("translation")
     config = configuration.load(TranslationConfig, recipe, settings(), origin="translation")
@@ -46,10 +46,10 @@ def write_batches(path: Path) -> dict[str, Any]:
     run.mkdir(parents=True, exist_ok=True)
     corpus = prepare(config, run, progress)
     source_lengths, target_lengths = corpus.train.source_lengths.tolist(), corpus.train.target_lengths.tolist()
-    batches = bucketed(source_lengths, target_lengths, BATCH_TOKENS)
+    batches = bucketed(source_lengths, target_lengths, batch_tokens)
     chosen = spread(batches, BATCHES)
     blocks = [corpus.train.batch(batch) for batch in chosen]
-    write(path, SHAPE, [(block.source.tolist(), block.target.tolist()) for block in blocks])
+    write(path, shape, [(block.source.tolist(), block.target.tolist()) for block in blocks])
     write_text(path.parent / "text", corpus)
     targets = sum(block.target_tokens for block in blocks)
     sources = sum(int((block.source != PAD).sum()) for block in blocks)
@@ -61,7 +61,7 @@ def write_batches(path: Path) -> dict[str, Any]:
         "target_tokens": targets,
         "real_share_of_target": round(targets / sum(block.target[:, 1:].numel() for block in blocks), 4),
         "real_share_of_source": round(sources / sum(block.source.numel() for block in blocks), 4),
-        "megaflops_a_target_token": round(training_flops(SHAPE, pairs) / targets / 1e6, 2),
+        "megaflops_a_target_token": round(training_flops(shape, pairs) / targets / 1e6, 2),
     }
 
 

@@ -25,7 +25,8 @@ LINES_SHOWN = 15
 class Peer:
     """A program of benchmarks/peers. Its environment is the driver's own, or the one of `library`.
 
-    What it prints is in `folder`. Leaves with the end of that where the program ends before it is asked to.
+    It sees the CPU alone unless `accelerator` is asked for. What it prints is in `folder`. Leaves with the end of that
+    where the program ends before it is asked to.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class Peer:
         folder: Path,
         library: str | None = None,
         variables: dict[str, str] | None = None,
+        accelerator: bool = False,
     ) -> None:
         python = sys.executable if library is None else str(ENVIRONMENTS / library / "bin" / "python")
         self.name = " ".join([program, *(one for one in arguments if os.sep not in one)])
@@ -48,7 +50,7 @@ class Peer:
                 stderr=log,
                 text=True,
                 encoding="utf-8",
-                env=os.environ | (variables or {}),
+                env=os.environ | ({} if accelerator else {"CUDA_VISIBLE_DEVICES": ""}) | (variables or {}),
             )
         self.about = self._answer()
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from decoding_loop import MOST_TOKENS, answer_requests, folder, shape
+from devices import DEVICE
 from marian import EOS, PAD, build
 from marian_names import in_marians_names
 from safetensors.torch import load_file
@@ -22,7 +23,7 @@ def load() -> MarianMTModel:
     missing = set(found.missing_keys) - LEFT_TO_MARIAN
     if missing or found.unexpected_keys:
         raise SystemExit(f"weights without a place: {found.unexpected_keys}, places without weights: {missing}")
-    return model.eval()
+    return model.eval().to(DEVICE)
 
 
 def main() -> None:
@@ -31,7 +32,7 @@ def main() -> None:
 
     def translate(sources: list[list[int]], request: dict[str, Any]) -> list[list[int]]:
         rows = [torch.tensor(ids) for ids in sources]
-        source = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD)
+        source = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD).to(DEVICE)
         with torch.inference_mode():
             written = model.generate(
                 input_ids=source,

@@ -5,6 +5,7 @@ So a library's own trainer is timed as it is, with all that it does around a ste
 
 from typing import Any
 
+from devices import wait
 from serve import Clock, Driver
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
@@ -33,5 +34,6 @@ class Passes:
     def _after_update(self, *optimizer_and_arguments: Any) -> None:
         self.updates += 1
         if self.updates == self.request["updates"]:
+            wait()
             self.driver.answer(tokens=self.tokens, **self.clock.read())
             self.begin()

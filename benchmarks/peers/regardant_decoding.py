@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from decoding_loop import MOST_TOKENS, answer_requests, folder
+from devices import DEVICE
 from serve import Driver
 from torch import Tensor
 
@@ -65,12 +66,12 @@ def main() -> None:
         work = Work(
             batch_tokens=10**9,
             batch_sentences=request["batch_size"],
-            workers=torch.get_num_threads(),
+            workers=torch.get_num_threads() if DEVICE.type == "cpu" else 1,
             layouts=layouts,
         )
         searched: Any = Anew(model) if request.get("anew") else model
-        longest, cpu = model.config.max_length - 1, torch.device("cpu")
-        found = generate_all(searched, sources, generation, cpu, max_length=longest, work=work)
+        longest = model.config.max_length - 1
+        found = generate_all(searched, sources, generation, DEVICE, max_length=longest, work=work)
         return [best.tokens for best, *_ in found]
 
     driver.answer(

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from devices import DEVICE
 from passes import Passes
 from serve import Driver
 from torch import Tensor, nn
@@ -30,7 +31,7 @@ def train(
     driver = Driver()
     shape, batches = read(Path(sys.argv[1]))
     torch.manual_seed(1)
-    model = build(shape).train()
+    model = build(shape).to(DEVICE).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, betas=(0.9, 0.98), eps=1e-9)
     driver.answer(
         versions={library: version(library), "torch": str(torch.__version__)},
@@ -39,10 +40,11 @@ def train(
     )
     passes = Passes(driver)
     passes.begin()
-    for source, target in itertools.cycle(batches):
-        passes.trained_on(int((target[:, 1:] != PAD).sum()))
+    there = [(int((target[:, 1:] != PAD).sum()), source.to(DEVICE), target.to(DEVICE)) for source, target in batches]
+    for targets, source, target in itertools.cycle(there):
+        passes.trained_on(targets)
         optimizer.zero_grad()
-        with torch.autocast("cpu", torch.bfloat16, enabled=passes.request["precision"] == "bfloat16"):
+        with torch.autocast(DEVICE.type, torch.bfloat16, enabled=passes.request["precision"] == "bfloat16"):
             value = loss(model, source, target)
         value.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)

@@ -1,0 +1,49 @@
+import sys
+
+import pytest
+import torch
+
+from benchmarks import accelerator
+from benchmarks.accelerator import MARIAN, OURS, bars, table
+
+CASE = {"sentences_per_second": 10.0, "tokens_per_second": 130.0, "ours_is_times_as_fast": 1.0}
+
+
+def trained(share):
+    rows = [
+        {"name": name, "tokens_per_second": 1000.0, "ours_is_times_as_fast": 1.0, "share_of_peak": share / number}
+        for number, name in enumerate((OURS, MARIAN), 1)
+    ]
+    return {"rows": rows}
+
+
+def test_a_shape_is_held_to_the_rate_of_the_accelerator_s_products():
+    base, big = bars({"base": trained(0.3), "big": trained(0.6)})
+    assert (base["value"], base["pass"]) == (0.3, False)
+    assert (big["value"], big["pass"]) == (0.6, True)
+    assert base["goal"] and big["goal"]
+
+
+def test_the_table_has_every_row():
+    training = {"base": trained(0.5)}
+    result = {
+        "training": training,
+        "translating": [{"case": "beam 5", "rows": [{"engine": "regardant"} | CASE, {"engine": "generate"} | CASE]}],
+        "bars": list(bars(training)),
+        "versions": {"torch": "2.13.0"},
+        "machine": {"accelerator": "some"},
+    }
+    lines = list(table(result))
+    assert [line.split()[0] for line in lines if "1,000" in line or "130" in line] == [
+        *("regardant", "transformers"),
+        *("regardant", "generate"),
+    ]
+    assert lines[-1] == "accelerator some"
+
+
+def test_where_there_is_none_it_says_so_and_measures_nothing(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["accelerator"])
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(accelerator, "train", lambda *given: pytest.fail("there is nothing to train on"))
+    accelerator.main()
+    assert capsys.readouterr().out == "no accelerator here: nothing is measured\n"

@@ -51,7 +51,8 @@ class NextToken(nn.Module):
         if device != "cpu":
             return self.loss_without_waiting(vectors, targets, label_smoothing, z_loss)
         places = (targets != PAD).nonzero().squeeze(1)  # picked by a mask, its gradient takes three times as long
-        vectors, targets = vectors.index_select(0, places), targets.index_select(0, places)
+        if len(places) < len(targets):
+            vectors, targets = vectors.index_select(0, places), targets.index_select(0, places)
         total, plain = projected_cross_entropy(vectors, self.weight, targets, label_smoothing, z_loss)
         return Loss(total, plain, torch.tensor(len(places)))
 

@@ -22,7 +22,7 @@ from .bars import bar, rounded, shown
 from .records import ROOT
 from .shared_batches import BATCHES, SHAPE
 from .side_by_side import Measurement, ending
-from .workers import Peer, Row, interleave, progress, versions_of
+from .workers import Peer, Row, interleave, one_torch, progress, versions_of
 
 FOLDER = ROOT / "runs" / "bench-accelerator"
 PASSES = 5
@@ -55,6 +55,7 @@ def train(shape: dict[str, Any], passes: int, batch_tokens: int = BATCH_TOKENS) 
         ours = Row(OURS, peer("regardant_training", "bfloat16"), asked)
         marian = Row(MARIAN, peer("marian_training", library="transformers"), asked)
         rows = [ours, marian]
+        one_torch(row.peer for row in (peak, *rows))
         for row in rows * WARM_UP:
             row.read()
         interleave([peak, *rows], passes)

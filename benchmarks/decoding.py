@@ -185,7 +185,7 @@ def bars(rows: dict[str, dict[str, dict[str, Any]]], bleu: dict[str, float]) -> 
     name = f"{CTRANSLATE2} float32"
     yield bar(f"{BEAM.name}: times {name} at its best threads", times(BEAM, name), 1.0, at_least=True)
     for compute_type in COMPUTE_TYPES:
-        for case in (BEAM, GREEDY):
+        for case in CASES:
             share = times(case, f"{CTRANSLATE2} {compute_type}") / times(case, f"{EXPORTED}-{compute_type}")
             yield bar(f"{case.name}: exported, times {CTRANSLATE2} {compute_type}", share, AS_DIRECTLY, at_least=True)
     for engine in {OURS, OURS_ROUNDED} & bleu.keys():

@@ -23,6 +23,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ from regardant.generation.config import GenerationConfig
 from regardant.generation.constraints import NEVER_WRITTEN
 from regardant.generation.hypothesis import Hypothesis, impossible
 from regardant.generation.search import batches_of_like_length, length_limits
-from regardant.interop.ctranslate2.threads import Threads
+from regardant.interop.ctranslate2.threads import Choice, Threads
 
 BATCH_TOKENS = 1024
 """Of sources in a batch, padding counted: half as many take a tenth longer in float32."""
@@ -61,15 +62,23 @@ class Sentence:
 class CTranslate2Searcher:
     """An exported model: implements `generation.search.Searcher`."""
 
-    def __init__(self, folder: Path, tokenizers: Tokenizers, threads: Threads, device: str) -> None:
-        self.name = folder.name
+    def __init__(self, folder: Path, tokenizers: Tokenizers, threads: Choice, device: str) -> None:
+        self.folder, self.device, self.name = folder, device, folder.name
         self.sources, self.targets = tokenizers.source.pieces, tokenizers.target.pieces
         self.ids = {piece: token for token, piece in enumerate(self.targets)}
         self.threads = threads
-        self.engine = ctranslate2.Translator(
-            str(folder), device=device, inter_threads=threads.batches, intra_threads=threads.a_batch
-        )
+        self.engine = self._load(threads.many)
         self.batch_tokens = BATCH_TOKENS_INT8 if self.engine.compute_type.startswith("int8") else BATCH_TOKENS
+
+    @cached_property
+    def engine_alone(self) -> ctranslate2.Translator:
+        """For one sentence. Where it has other threads the weights are read once more, when the first one comes."""
+        return self.engine if self.threads.alone == self.threads.many else self._load(self.threads.alone)
+
+    def _load(self, threads: Threads) -> ctranslate2.Translator:
+        return ctranslate2.Translator(
+            str(self.folder), device=self.device, inter_threads=threads.batches, intra_threads=threads.a_batch
+        )
 
     def search(
         self, sources: list[list[int]], prefixes: list[list[int]], config: GenerationConfig, max_length: int
@@ -124,13 +133,14 @@ class CTranslate2Searcher:
         self, sentences: list[Sentence], groups: list[list[int]], config: GenerationConfig, **options: Any
     ) -> Iterator[tuple[int, Found]]:
         """Each row of the groups with its hypotheses; a batch is of one group."""
+        engine = self.engine_alone if len(sentences) == 1 else self.engine
         waiting: list[tuple[int, Any]] = []
         for rows in groups:
             lengths = [len(sentences[row].source) + 1 for row in rows]
-            share = math.ceil(sum(lengths) / self.threads.batches)  # of few sentences, so that no thread is idle
+            share = math.ceil(sum(lengths) / self.threads.many.batches)  # of few sentences, so that no thread is idle
             for batch in batches_of_like_length(lengths, min(self.batch_tokens, share)):
                 chosen = [rows[index] for index in batch]
-                results = self.engine.translate_batch(
+                results = engine.translate_batch(
                     [sentences[row].source for row in chosen],
                     [[self.targets[token] for token in sentences[row].prefix] for row in chosen],
                     asynchronous=True,

@@ -1,7 +1,8 @@
 """How many threads CTranslate2 decodes with: measured, since it differs tenfold and no rule foretells it.
 
 Either as many batches at a time as there are cores, each on one thread, or one batch at a time on all of them. The
-second has been seen ten times slower than the first, with int8 weights on two threads. What was found is kept.
+second has been seen ten times slower than the first, with int8 weights on two threads; and for a sentence that comes
+alone, where nothing can be decoded beside it, nearly twice as fast, with weights in float32. What was found is kept.
 
 FOLDER/threads.json    the cores it was measured on, what was chosen, sentences a second of both
 """
@@ -12,8 +13,8 @@ import random
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import ctranslate2
 
@@ -21,12 +22,13 @@ from regardant.data.vocabulary import SPECIAL_TOKENS
 
 SENTENCES, LENGTH, BEAM_SIZE = 8, 16, 5
 """Of a batch of the probe, two for every core. Any model has that many positions: see `specification.PADDED_TO`."""
+ALONE = 4
+"""Sentences of the probe that come one after the other."""
 NEAR_TIE = 1.1
 """How much faster all threads on one batch must be to be chosen: batches by themselves fill the cores more evenly."""
 
 
-@dataclass(frozen=True)
-class Threads:
+class Threads(NamedTuple):
     """What a CTranslate2 translator is built with."""
 
     batches: int
@@ -35,23 +37,42 @@ class Threads:
     """That share the work of one (intra_threads)."""
 
 
-def choose_threads(folder: Path, cores: int, vocabulary: Sequence[str]) -> Threads:
-    """The faster way to use that many cores for the export in `folder`, measured there once."""
+class Choice(NamedTuple):
+    """By what there is to decode."""
+
+    many: Threads
+    """Any number of sentences."""
+    alone: Threads
+    """One of them."""
+
+
+class Speeds(NamedTuple):
+    """Sentences a second."""
+
+    many: float
+    alone: float
+
+
+def choose_threads(folder: Path, cores: int, vocabulary: Sequence[str]) -> Choice:
+    """The faster ways to use that many cores for the export in `folder`, measured there once."""
     if cores == 1:
-        return Threads(1, 1)
+        return Choice(Threads(1, 1), Threads(1, 1))
     kept = folder / "threads.json"
     with suppress(OSError, ValueError, KeyError, TypeError):
         found = json.loads(kept.read_text(encoding="utf-8"))
         if found["cores"] == cores:
-            return Threads(found["batches"], found["a_batch"])
+            return Choice(Threads(*found["many"]), Threads(*found["alone"]))
     apart, together = Threads(cores, 1), Threads(1, cores)
-    speeds = {threads: sentences_per_second(folder, threads, 2 * cores, vocabulary) for threads in (apart, together)}
-    chosen = together if speeds[together] > NEAR_TIE * speeds[apart] else apart
+    speeds = {threads: speeds_of(folder, threads, 2 * cores, vocabulary) for threads in (apart, together)}
+    gains = (mine / others for mine, others in zip(speeds[together], speeds[apart], strict=True))
+    chosen = Choice(*(together if gain > NEAR_TIE else apart for gain in gains))
     content = {
         "cores": cores,
-        "batches": chosen.batches,
-        "a_batch": chosen.a_batch,
-        "sentences_per_second": {f"{t.batches}x{t.a_batch}": round(speed, 1) for t, speed in speeds.items()},
+        **chosen._asdict(),
+        "sentences_per_second": {
+            f"{threads.batches}x{threads.a_batch}": {name: round(value, 1) for name, value in speed._asdict().items()}
+            for threads, speed in speeds.items()
+        },
     }
     with suppress(OSError):  # another one's run, which may be read only: measured again next time
         part = kept.with_name(f"{kept.name}.{os.getpid()}")
@@ -60,27 +81,31 @@ def choose_threads(folder: Path, cores: int, vocabulary: Sequence[str]) -> Threa
     return chosen
 
 
-def sentences_per_second(folder: Path, threads: Threads, num_batches: int, vocabulary: Sequence[str]) -> float:
+def speeds_of(folder: Path, threads: Threads, num_batches: int, vocabulary: Sequence[str]) -> Speeds:
     """Of beam search over random sentences, each to the same length, whatever the model makes of them."""
     translator = ctranslate2.Translator(str(folder), inter_threads=threads.batches, intra_threads=threads.a_batch)
     draw = random.Random(0)
     words = vocabulary[len(SPECIAL_TOKENS) :]
     batches = [[draw.choices(words, k=LENGTH - 1) for _ in range(SENTENCES)] for _ in range(num_batches)]
-    seconds = []
-    for _ in range(2):  # the first warms up
+    alone = [batches[0][:1]] * ALONE
+
+    def seconds(batches: list[list[list[str]]], *, at_once: bool) -> float:
         start = time.perf_counter()
-        waiting = [
-            result
-            for batch in batches
-            for result in translator.translate_batch(
+        waiting = []
+        for batch in batches:
+            waiting += translator.translate_batch(
                 batch,
                 asynchronous=True,
                 beam_size=BEAM_SIZE,
                 min_decoding_length=LENGTH,
                 max_decoding_length=LENGTH,
             )
-        ]
+            if not at_once:
+                waiting[-1].result()
         for result in waiting:
             result.result()
-        seconds.append(time.perf_counter() - start)
-    return num_batches * SENTENCES / min(seconds)
+        return time.perf_counter() - start
+
+    taken = [(seconds(batches, at_once=True), seconds(alone, at_once=False)) for _ in range(2)]  # the first warms up
+    many, one_by_one = map(min, zip(*taken, strict=True))
+    return Speeds(num_batches * SENTENCES / many, ALONE / one_by_one)

@@ -11,7 +11,7 @@ from regardant import config as configuration
 from regardant.data.tokenizers import TokenizerConfig, Tokenizers
 from regardant.interop.ctranslate2.export import export
 from regardant.interop.ctranslate2.search import CTranslate2Searcher
-from regardant.interop.ctranslate2.threads import Threads
+from regardant.interop.ctranslate2.threads import Choice, Threads
 from regardant.models import EncoderDecoder, EncoderDecoderConfig
 
 CORPUS = ["the cat sat on the mat . did the old dog sleep ? it never ate , they said !"]
@@ -53,6 +53,6 @@ def searcher(tokenizers: Tokenizers, tmp_path: Path) -> Callable[..., CTranslate
 
     def make(model: EncoderDecoder, quantization: str = "float32") -> CTranslate2Searcher:
         export(model, tokenizers, tmp_path / quantization, quantization)
-        return CTranslate2Searcher(tmp_path / quantization, tokenizers, Threads(1, 1), "cpu")
+        return CTranslate2Searcher(tmp_path / quantization, tokenizers, Choice(Threads(1, 1), Threads(1, 1)), "cpu")
 
     return make

@@ -14,7 +14,7 @@ from regardant.generation.constraints import NEVER_WRITTEN
 from regardant.generation.scoring import score_tokens
 from regardant.interop.ctranslate2.export import export
 from regardant.interop.ctranslate2.search import CTranslate2Searcher
-from regardant.interop.ctranslate2.threads import Threads
+from regardant.interop.ctranslate2.threads import Choice, Threads
 
 SUBWORDS = ("tokenizer.kind=bpe", "tokenizer.vocab_size=500")
 MODELS = {
@@ -40,7 +40,7 @@ def opened(trained, tmp_path_factory):
             translator = trained(*overrides).translator
             folder = tmp_path_factory.mktemp("engines") / "float32"
             export(translator.model, translator.tokenizers, folder, "float32")
-            engine = CTranslate2Searcher(folder, translator.tokenizers, Threads(2, 1), "cpu")
+            engine = CTranslate2Searcher(folder, translator.tokenizers, Choice(Threads(2, 1), Threads(1, 2)), "cpu")
             made[overrides] = translator, engine
         return made[overrides]
 
@@ -75,6 +75,20 @@ def test_an_export_finds_the_same_tokens_and_scores(opened, test_set, model, bea
     assert len(finished) - len(alike) <= STOPPED_EARLY * (beam_size > 1)
     for number in set(finished) - set(alike):
         assert ours[number][0].score > theirs[number][0].score + 1e-4
+
+
+def test_a_sentence_that_comes_alone_has_threads_of_its_own_and_the_same_translation(opened, test_set):
+    translator, engine = opened()
+    source, config = ids_of(translator, test_set)[0], GenerationConfig()
+    (alone,) = engine.search([source], [[]], config, MOST)
+    (beside_another, _) = engine.search([source, source], [[], []], config, MOST)
+    assert [one.tokens for one in alone] == [one.tokens for one in beside_another]
+    assert (engine.engine.num_translators, engine.engine_alone.num_translators) == (2, 1)
+
+
+def test_weights_are_read_once_where_threads_are_alike(searcher, build):
+    engine = searcher(build())
+    assert engine.engine_alone is engine.engine
 
 
 @pytest.mark.parametrize("overrides", [SUBWORDS, WORDS], ids=["subwords", "words"])

@@ -31,9 +31,9 @@ def test_every_sentence_of_a_case_is_in_one_batch_beside_those_of_like_length():
     assert in_order == sorted(LENGTHS, reverse=True)
 
 
-def test_one_sentence_in_ten_is_translated_alone():
+def test_one_sentence_in_four_is_translated_alone():
     planned = batches(LENGTHS, ALONE)
-    assert sorted(planned) == [[index] for index in range(0, 120, 10)]
+    assert sorted(planned) == [[index] for index in range(0, 120, 4)]
 
 
 def test_only_batches_of_several_sentences_are_given_at_once():

@@ -48,6 +48,18 @@ def test_passes_take_the_batches_in_turn_and_count_their_real_targets(programs):
     assert "anything on stdout" in (programs / "tiny.log").read_text()
 
 
+def test_passes_go_there_and_back():
+    taken = []
+
+    class Told(Row):
+        def read(self, **changes):
+            taken.append(self.name)
+            return {}
+
+    interleave([Told(name, None, {}) for name in "abc"], 3)
+    assert "".join(taken) == "abccbaabc"
+
+
 def test_a_peer_that_ends_is_told_with_what_it_said_last(programs):
     with pytest.raises(SystemExit, match=r"(?s)no such library.*broken gave no answer.*broken\.log"):
         Peer("broken", folder=programs)

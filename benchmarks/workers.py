@@ -115,7 +115,7 @@ class Row:
 def interleave(rows: Iterable[Row], passes: int) -> None:
     """Pass after pass over all rows, so that whatever else the machine does falls on all alike.
 
-    Each in another order: what ran before is still felt, by up to a tenth.
+    In an order drawn for each: what ran before is still felt, by up to a tenth.
     """
     rows = list(rows)
     for number in range(1, passes + 1):

@@ -48,7 +48,7 @@ def test_passes_take_the_batches_in_turn_and_count_their_real_targets(programs):
     assert "anything on stdout" in (programs / "tiny.log").read_text()
 
 
-def test_each_pass_has_all_rows_in_another_order():
+def test_passes_have_all_rows_and_not_always_in_one_order():
     taken = []
 
     class Told(Row):
@@ -59,7 +59,7 @@ def test_each_pass_has_all_rows_in_another_order():
     interleave([Told(name, None, {}) for name in "abcd"], 3)
     passes = ["".join(taken[start : start + 4]) for start in (0, 4, 8)]
     assert {"".join(sorted(one)) for one in passes} == {"abcd"}
-    assert len(set(passes)) == 3
+    assert len(set(passes)) > 1
 
 
 def test_a_peer_that_ends_is_told_with_what_it_said_last(programs):

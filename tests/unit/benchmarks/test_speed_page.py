@@ -74,6 +74,8 @@ def test_bars_of_translating_are_those_measured():
     assert f"{alone:.1f} times for one sentence at a time" in text
     beside = values["beam 5, batch 32: times CTranslate2 float32 at its best threads"]
     assert f"it is {beside:.2f} times as fast as CTranslate2 in float32" in text
+    least = min(value for name, value in values.items() if "exported" in name)
+    assert f"An export reaches at least {least:.2f} of what CTranslate2 used directly does" in text
 
 
 def test_costs_of_attention_are_those_measured():

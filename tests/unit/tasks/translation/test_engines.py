@@ -1,4 +1,5 @@
 import json
+import math
 import shutil
 import sys
 
@@ -83,7 +84,7 @@ def test_more_threads_are_measured_and_find_the_same(own, test_set):
         torch.set_num_threads(1)
     assert two == one
     kept = json.loads((own / "engines" / "ctranslate2-int8" / "threads.json").read_text(encoding="utf-8"))
-    assert (kept["cores"], kept["batches"] * kept["a_batch"]) == (2, 2)
+    assert (kept["cores"], math.prod(kept["many"]), math.prod(kept["alone"])) == (2, 2, 2)
 
 
 def test_an_export_stands_by_itself(own, tmp_path):

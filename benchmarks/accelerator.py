@@ -22,6 +22,7 @@ from .bars import bar, rounded, shown
 from .records import ROOT
 from .shared_batches import BATCHES, SHAPE
 from .side_by_side import Measurement, ending
+from .training import MARIAN, OURS
 from .workers import Peer, Row, interleave, one_torch, progress, versions_of
 
 FOLDER = ROOT / "runs" / "bench-accelerator"
@@ -36,24 +37,22 @@ SHAPES = {
 }
 """Of the paper. The text has 8,000 words of them."""
 
-OURS, MARIAN = "regardant", "transformers Marian"
+
+def peer(stack: ExitStack, program: str, *arguments: str, library: str | None = None) -> Peer:
+    """One that sees the accelerator, until the stack closes."""
+    progress(f"starting {program}")
+    return stack.enter_context(Peer(program, arguments, folder=FOLDER, library=library, accelerator=True))
 
 
-def train(shape: dict[str, Any], passes: int, batch_tokens: int = BATCH_TOKENS) -> dict[str, Any]:
+def train(shape: dict[str, Any], passes: int) -> dict[str, Any]:
     """Both in turn on the same batches, and the accelerator's products."""
     path = FOLDER / "batches.json"
-    data = multi30k.write_batches(path, shape, batch_tokens)
+    data = multi30k.write_batches(path, shape, BATCH_TOKENS)
     with ExitStack() as stack:
-
-        def peer(program: str, *arguments: str, library: str | None = None) -> Peer:
-            progress(f"starting {program}")
-            given = [str(path), *arguments]
-            return stack.enter_context(Peer(program, given, folder=FOLDER, library=library, accelerator=True))
-
         asked = {"updates": BATCHES, "precision": "bfloat16"}
-        peak = Row("matmul", peer("matmul_peak"), {})
-        ours = Row(OURS, peer("regardant_training", "bfloat16"), asked)
-        marian = Row(MARIAN, peer("marian_training", library="transformers"), asked)
+        peak = Row("matmul", peer(stack, "matmul_peak"), {})
+        ours = Row(OURS, peer(stack, "regardant_training", str(path), "bfloat16"), asked)
+        marian = Row(MARIAN, peer(stack, "marian_training", str(path), library="transformers"), asked)
         rows = [ours, marian]
         one_torch(row.peer for row in (peak, *rows))
         for row in rows * WARM_UP:
@@ -85,16 +84,10 @@ def translate(passes: int) -> list[dict[str, Any]]:
     sentences, lengths = decoding.write_sentences(Tokenizers.load(decoding.RUN / "tokenizer.json"))
     given = [str(decoding.RUN), str(sentences)]
     with ExitStack() as stack:
-
-        def peer(program: str, *arguments: str, library: str | None = None) -> Peer:
-            progress(f"starting {program}")
-            all_given = [*given, *arguments]
-            return stack.enter_context(Peer(program, all_given, folder=FOLDER, library=library, accelerator=True))
-
         peers = {
-            decoding.OURS: peer("regardant_decoding"),
-            decoding.OURS_ROUNDED: peer("regardant_decoding", "bfloat16"),
-            decoding.TRANSFORMERS: peer("marian_decoding", library="transformers"),
+            decoding.OURS: peer(stack, "regardant_decoding", *given),
+            decoding.OURS_ROUNDED: peer(stack, "regardant_decoding", *given, "bfloat16"),
+            decoding.TRANSFORMERS: peer(stack, "marian_decoding", *given, library="transformers"),
         }
         found = [decoding.measure(case, peers, lengths, passes) for case in decoding.CASES]
     return [

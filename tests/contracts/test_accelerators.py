@@ -22,7 +22,7 @@ def there():
 
 
 RECURRENT = ("luong", "bahdanau", "sutskever", "cho", "one to one")
-"""They pack what they read, for which torch needs the lengths on the CPU, and no such device has their cells."""
+"""No pretended device has their cells; and encoders that pack what they read need the lengths on the CPU."""
 
 NAMES = [name for name in MODELS if not any(kind in name for kind in RECURRENT)]
 

@@ -89,7 +89,7 @@ def speeds_of(folder: Path, threads: Threads, num_batches: int, vocabulary: Sequ
     batches = [[draw.choices(words, k=LENGTH - 1) for _ in range(SENTENCES)] for _ in range(num_batches)]
     alone = [batches[0][:1]] * ALONE
 
-    def seconds(batches: list[list[list[str]]], *, at_once: bool) -> float:
+    def seconds(batches: list[list[list[str]]]) -> float:
         start = time.perf_counter()
         waiting = []
         for batch in batches:
@@ -100,12 +100,10 @@ def speeds_of(folder: Path, threads: Threads, num_batches: int, vocabulary: Sequ
                 min_decoding_length=LENGTH,
                 max_decoding_length=LENGTH,
             )
-            if not at_once:
-                waiting[-1].result()
         for result in waiting:
             result.result()
         return time.perf_counter() - start
 
-    taken = [(seconds(batches, at_once=True), seconds(alone, at_once=False)) for _ in range(2)]  # the first warms up
+    taken = [(seconds(batches), sum(seconds([one]) for one in alone)) for _ in range(2)]  # the first warms up
     many, one_by_one = map(min, zip(*taken, strict=True))
     return Speeds(num_batches * SENTENCES / many, ALONE / one_by_one)

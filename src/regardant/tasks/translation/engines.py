@@ -58,17 +58,14 @@ class Engines:
     def _on_ctranslate2(self, quantization: str) -> Translator:
         from regardant.interop.ctranslate2.export import exported  # an extra
         from regardant.interop.ctranslate2.search import CTranslate2Searcher
-        from regardant.interop.ctranslate2.threads import Choice, Threads, choose_threads
+        from regardant.interop.ctranslate2.threads import choose_threads
 
         native = self.ready["torch"]
         tokenizers, device = native.tokenizers, native.device
         folder = self.folder / f"ctranslate2-{quantization}"
         exported(native.model, tokenizers, folder, quantization)
-        cores = torch.get_num_threads()
-        if device.type == "cuda":
-            threads = Choice(Threads(1, 1), Threads(1, 1))
-        else:
-            threads = choose_threads(folder, cores, tokenizers.source.pieces)
+        cores = 1 if device.type == "cuda" else torch.get_num_threads()
+        threads = choose_threads(folder, cores, tokenizers.source.pieces)
         return Translator(
             native.model, tokenizers, device, CTranslate2Searcher(folder, tokenizers, threads, device.type)
         )

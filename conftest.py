@@ -18,7 +18,9 @@ MODULES = (
     "models.decoder_only",
     "models.encoder_decoder",
     "models.heads",
+    "models.recurrent",
     "models.representations",
+    "models.vectors",
 )
 """Not `models.base`: its protocols cannot be checked as they run."""
 

@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from regardant.models import next_token, tokens
 from regardant.models.base import Model
 from regardant.models.recurrent import RecurrentConfig
 
@@ -33,7 +34,7 @@ def _recurrent(seed: int) -> Model:
     torch.manual_seed(seed)
     # Of about as many parameters.
     config = RecurrentConfig.model_validate({"embedding_size": 64, "hidden_size": 96, "dropout": 0.0})
-    return config.build(toy.VOCAB_SIZE, toy.VOCAB_SIZE)
+    return config.build(tokens(toy.VOCAB_SIZE), tokens(toy.VOCAB_SIZE), next_token(toy.VOCAB_SIZE))
 
 
 MODELS = {"transformer": _transformer, "gru with attention": _recurrent}

@@ -13,8 +13,8 @@ from torch import Tensor
 from regardant.attention import View
 from regardant.layers.recurrent import RecurrentStack
 from regardant.layers.residual import open_stream
-from regardant.models.config import EncoderDecoderConfig
 from regardant.models.encoder import Encoder
+from regardant.models.encoder_decoder import EncoderDecoderConfig
 from regardant.positions import SinusoidalConfig
 
 LENGTH, SIZE, SEEDS = 128, 64, 10

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from regardant.models.config import EncoderDecoderConfig
-from regardant.models.encoder_decoder import EncoderDecoder
+from regardant.models import next_token, tokens
+from regardant.models.encoder_decoder import EncoderDecoder, EncoderDecoderConfig
 
 VOCAB_SIZE, FIRST_SYMBOL, LENGTH, BATCH_SIZE, SOS = 12, 5, 8, 32, 1
 CHANCE = math.log(VOCAB_SIZE - FIRST_SYMBOL)
@@ -22,7 +22,9 @@ def build(seed: int, *, num_layers: int, **settings: object) -> EncoderDecoder:
     torch.manual_seed(seed)
     sizes: dict[str, object] = {"preset": None, "d_model": 64, "num_heads": 4, "d_ff": 128, "dropout": 0.0}
     stacks = {"encoder": {"num_layers": num_layers}, "decoder": {"num_layers": num_layers}}
-    model = EncoderDecoderConfig.model_validate({**sizes, **stacks, **settings}).build(VOCAB_SIZE, VOCAB_SIZE)
+    model = EncoderDecoderConfig.model_validate({**sizes, **stacks, **settings}).build(
+        tokens(VOCAB_SIZE), tokens(VOCAB_SIZE), next_token(VOCAB_SIZE)
+    )
     assert isinstance(model, EncoderDecoder)
     return model
 

@@ -16,7 +16,7 @@ from training_loop import read
 from regardant.data.vocabulary import EOS, SOS
 from regardant.generation.config import GenerationConfig
 from regardant.generation.search import generate
-from regardant.models import Model
+from regardant.models import Model, next_token, tokens
 
 SENTENCES, STEPS = 32, 24
 
@@ -40,7 +40,11 @@ def main() -> None:
     shape, batches = read(Path(sys.argv[1]))
     source = batches[len(batches) // 2][0][:SENTENCES]
     torch.manual_seed(1)
-    ours = model_config(shape).build(shape["vocab_size"], shape["vocab_size"]).eval()
+    ours = (
+        model_config(shape)
+        .build(tokens(shape["vocab_size"]), tokens(shape["vocab_size"]), next_token(shape["vocab_size"]))
+        .eval()
+    )
     with torch.no_grad():
         ours.get_parameter("head.weight")[EOS] = 0  # so its score is never the best
     theirs = Translator(shape).eval()

@@ -15,7 +15,7 @@ from training_loop import read
 
 from regardant import __version__
 from regardant.data.batching import PairBatch
-from regardant.models import EncoderDecoderConfig, Model
+from regardant.models import EncoderDecoderConfig, Model, next_token, tokens
 from regardant.models.heads import Loss
 from regardant.training.config import TrainingConfig
 from regardant.training.devices import keep_freed_memory, make_fabric, the_device
@@ -55,7 +55,9 @@ def trainer_of(path: Path, precision: str, run: Path, passes: Counts) -> tuple[T
     shape, batches = read(path)
     torch.manual_seed(1)
     keep_freed_memory()
-    model = model_config(shape).build(shape["vocab_size"], shape["vocab_size"])
+    model = model_config(shape).build(
+        tokens(shape["vocab_size"]), tokens(shape["vocab_size"]), next_token(shape["vocab_size"])
+    )
     config = TrainingConfig.model_validate(
         {
             "max_updates": 10**9,

@@ -3,6 +3,7 @@
 import pytest
 
 from regardant import config, run
+from regardant.models import next_token, tokens
 from regardant.tasks.translation.config import TranslationConfig
 
 RUNGS = {name for name in config.recipes() if name.startswith("ladder/")}
@@ -16,7 +17,7 @@ def loaded(name, *overrides):
 
 
 def num_parameters(name):
-    model = loaded(name).model.build(VOCAB_SIZE, VOCAB_SIZE)
+    model = loaded(name).model.build(tokens(VOCAB_SIZE), tokens(VOCAB_SIZE), next_token(VOCAB_SIZE))
     return sum(parameter.numel() for parameter in model.parameters())
 
 

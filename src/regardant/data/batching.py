@@ -98,6 +98,16 @@ class PairBatch:
         return type(self)(self.source[number::parts], self.target[number::parts])
 
     @property
+    def inputs(self) -> dict[str, Tensor]:
+        """The inputs of a model by name: the target without its last token, as teacher forcing reads it."""
+        return {"source": self.source, "target": self.target[:, :-1]}
+
+    @property
+    def targets(self) -> Tensor:
+        """The tokens to be predicted [B, T]: the target without SOS."""
+        return self.target[:, 1:]
+
+    @property
     def target_tokens(self) -> int:
         """How many tokens are to be predicted: EOS counts, SOS and PAD do not. Waits for an accelerator."""
         return int((self.target[:, 1:] != PAD).sum())

@@ -34,6 +34,16 @@ class WindowBatch:
         return type(self)(self.tokens[number::parts])
 
     @property
+    def inputs(self) -> dict[str, Tensor]:
+        """The inputs of a model by name: each window without its last token."""
+        return {"text": self.tokens[:, :-1]}
+
+    @property
+    def targets(self) -> Tensor:
+        """The tokens to be predicted [N, T]: each window without its first."""
+        return self.tokens[:, 1:]
+
+    @property
     def target_tokens(self) -> int:
         """How many tokens are predicted."""
         return len(self.tokens) * (self.tokens.shape[1] - 1)

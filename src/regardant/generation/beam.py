@@ -31,14 +31,14 @@ from regardant.generation.constraints import Constraints
 from regardant.generation.hypothesis import Hypothesis, impossible, penalised
 from regardant.generation.steps import likeliest, normalised, without
 from regardant.generation.together import Found
-from regardant.models.base import DecodingState, SequenceToSequence
+from regardant.models.base import DecodingState, SequenceToSequenceModel
 
 
 @dataclass
 class BeamSearch:
     """Implements `together.Search`: the N best hypotheses for each sentence."""
 
-    model: SequenceToSequence = field(metadata={"rows": None})
+    model: SequenceToSequenceModel = field(metadata={"rows": None})
     state: DecodingState
     constraints: Constraints
     sentences: Tensor
@@ -49,7 +49,7 @@ class BeamSearch:
     @classmethod
     def begin(
         cls,
-        model: SequenceToSequence,
+        model: SequenceToSequenceModel,
         source: Tensor,
         sentences: Tensor,
         limits: Tensor,

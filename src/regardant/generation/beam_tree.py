@@ -14,7 +14,7 @@ from regardant.data.vocabulary import EOS, SOS
 from regardant.generation.config import GenerationConfig
 from regardant.generation.constraints import NEVER_WRITTEN
 from regardant.generation.hypothesis import impossible, penalised
-from regardant.models.base import SequenceToSequence
+from regardant.models.base import SequenceToSequenceModel
 
 Fate = Literal["kept", "ended", "dropped"]
 
@@ -54,7 +54,7 @@ class BeamTree:
         return found[::-1]
 
 
-def beam_tree(model: SequenceToSequence, source: Tensor, limit: int, config: GenerationConfig) -> BeamTree:
+def beam_tree(model: SequenceToSequenceModel, source: Tensor, limit: int, config: GenerationConfig) -> BeamTree:
     """Search for the n best targets, of at most `limit` tokens with EOS, of one source [1, S] that ends with EOS.
 
     The model must be in evaluation mode. Raises RunError where the model's scores are NaN.
@@ -67,7 +67,7 @@ def beam_tree(model: SequenceToSequence, source: Tensor, limit: int, config: Gen
 
 
 class _Search:
-    def __init__(self, model: SequenceToSequence, source: Tensor, limit: int, config: GenerationConfig) -> None:
+    def __init__(self, model: SequenceToSequenceModel, source: Tensor, limit: int, config: GenerationConfig) -> None:
         self.model, self.limit, self.config, self.device = model, limit, config, source.device
         self.state = model.start(model.encode(source), config.beam_size, limit)
         self.candidates: list[Candidate] = []

@@ -15,14 +15,14 @@ from regardant.generation.constraints import Constraints
 from regardant.generation.hypothesis import Hypothesis
 from regardant.generation.steps import best_word, normalised, without
 from regardant.generation.together import Found
-from regardant.models.base import DecodingState, SequenceToSequence
+from regardant.models.base import DecodingState, SequenceToSequenceModel
 
 
 @dataclass
 class GreedySearch:
     """Implements `together.Search`: one hypothesis for each sentence."""
 
-    model: SequenceToSequence = field(metadata={"rows": None})
+    model: SequenceToSequenceModel = field(metadata={"rows": None})
     state: DecodingState
     constraints: Constraints
     sentences: Tensor
@@ -38,7 +38,7 @@ class GreedySearch:
     @classmethod
     def begin(
         cls,
-        model: SequenceToSequence,
+        model: SequenceToSequenceModel,
         source: Tensor,
         sentences: Tensor,
         limits: Tensor,

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from regardant.data.vocabulary import PAD
-from regardant.models.base import SequenceToSequence
+from regardant.models.base import SequenceToSequenceModel
 
 
-def score_tokens(model: SequenceToSequence, source: Tensor, target: Tensor) -> Tensor:
+def score_tokens(model: SequenceToSequenceModel, source: Tensor, target: Tensor) -> Tensor:
     """The log-probability of each target token after SOS, in nats: [B, T] float32, 0 at padding.
 
     source [B, S]; target [B, T + 1], SOS to EOS, PAD after. The model must be in evaluation mode.
@@ -22,6 +22,6 @@ def score_tokens(model: SequenceToSequence, source: Tensor, target: Tensor) -> T
         return given.masked_fill(expected == PAD, 0.0)
 
 
-def score_pairs(model: SequenceToSequence, source: Tensor, target: Tensor) -> Tensor:
+def score_pairs(model: SequenceToSequenceModel, source: Tensor, target: Tensor) -> Tensor:
     """The log-probability of each whole target, in nats: [B] float32. Arguments as for `score_tokens`."""
     return score_tokens(model, source, target).sum(1)

@@ -21,7 +21,7 @@ from regardant.generation.hypothesis import Hypothesis
 from regardant.generation.parallel import share_out
 from regardant.generation.together import Found, Search, search_together
 from regardant.layers.linear import Layouts
-from regardant.models.base import Model, SequenceToSequence
+from regardant.models.base import SequenceToSequenceModel
 
 BATCH_TOKENS = 5_120
 """Of a batch on a CPU: more no longer fit its caches, fewer leave a worker too little to do at a time."""
@@ -65,7 +65,7 @@ class Searcher(Protocol):
 class ModelSearcher:
     """A model in evaluation mode, and the device it is on."""
 
-    model: Model
+    model: SequenceToSequenceModel
     device: torch.device
     layouts: Layouts = field(default_factory=Layouts)
     """They say what matrices are multiplied in, if not in the weights' own precision. All else stays as the model has
@@ -92,7 +92,7 @@ class ModelSearcher:
 
 
 def generate(
-    model: SequenceToSequence,
+    model: SequenceToSequenceModel,
     source: Tensor,
     config: GenerationConfig,
     prefixes: list[list[int]] | None = None,
@@ -115,7 +115,7 @@ def generate(
 
 
 def generate_all(
-    model: SequenceToSequence,
+    model: SequenceToSequenceModel,
     sources: list[list[int]],
     config: GenerationConfig,
     device: torch.device,
@@ -159,7 +159,7 @@ def generate_all(
 
 
 def _begin(
-    model: SequenceToSequence,
+    model: SequenceToSequenceModel,
     source: Tensor,
     sentences: Sequence[int],
     limits: list[int],

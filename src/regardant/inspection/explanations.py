@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from regardant.inspection.ranks import kendall
-from regardant.models.base import Model
+from regardant.models.base import SequenceToSequenceModel
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Explanation:
     ablation: Tensor
 
 
-def explain(model: Model, embedding: nn.Module, source: Tensor, target: Tensor) -> Explanation:
+def explain(model: SequenceToSequenceModel, embedding: nn.Module, source: Tensor, target: Tensor) -> Explanation:
     """Of one pair without padding: source [S], target [T + 1] from SOS on. The model is to be in evaluation mode.
 
     embedding: the module that says the source tokens' vectors.
@@ -41,7 +41,9 @@ def explain(model: Model, embedding: nn.Module, source: Tensor, target: Tensor) 
     return Explanation(gradient_times_input(model, embedding, source, target), leave_one_out(model, source, target))
 
 
-def gradient_times_input(model: Model, embedding: nn.Module, source: Tensor, target: Tensor) -> Tensor:
+def gradient_times_input(
+    model: SequenceToSequenceModel, embedding: nn.Module, source: Tensor, target: Tensor
+) -> Tensor:
     """[T, S], not below zero."""
     read: list[Tensor] = []
 
@@ -64,7 +66,7 @@ def gradient_times_input(model: Model, embedding: nn.Module, source: Tensor, tar
     return (read[0] * gradient).sum(-1).abs().detach().cpu()
 
 
-def leave_one_out(model: Model, source: Tensor, target: Tensor) -> Tensor:
+def leave_one_out(model: SequenceToSequenceModel, source: Tensor, target: Tensor) -> Tensor:
     """[T, S], from 0 (it makes no difference) to 1."""
     size = len(source)
     others = ~torch.eye(size, dtype=torch.bool, device=source.device)

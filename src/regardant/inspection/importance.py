@@ -22,7 +22,7 @@ from regardant.inspection.ranks import spearman
 from regardant.models.heads import Loss
 
 Pass = Callable[[], Loss]
-"""Runs the model over a batch, as `partial(model, source, target)` does."""
+"""Runs the model over a batch, as `partial(model, **batch.inputs, targets=batch.targets)` does."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def head_importance(model: nn.Module, passes: Sequence[Pass], attentions: Sequen
 def mean_loss(passes: Sequence[Pass]) -> float:
     """Nats a token."""
     losses = [run() for run in passes]
-    return sum(float(loss.plain) for loss in losses) / sum(int(loss.tokens) for loss in losses)
+    return sum(float(loss.plain) for loss in losses) / sum(int(loss.count) for loss in losses)
 
 
 def by_gradient(model: nn.Module, passes: Sequence[Pass], attentions: Sequence[str]) -> Tensor:
@@ -90,5 +90,5 @@ def by_gradient(model: nn.Module, passes: Sequence[Pass], attentions: Sequence[s
                 for p in places
             ]
         )  # [L, B, H]
-        total, tokens = total + of_sentences.abs().sum(1), tokens + int(loss.tokens)
+        total, tokens = total + of_sentences.abs().sum(1), tokens + int(loss.count)
     return total / tokens

@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from regardant.data.vocabulary import PAD
 from regardant.layers.residual import Stream
 from regardant.models.decoder import Decoder
-from regardant.models.decoder_only import DecoderOnly
 from regardant.models.heads import NextToken
 
 
@@ -61,9 +60,9 @@ def _reading(logits: Tensor, final: Tensor, tokens: Tensor) -> tuple[Tensor, Ten
     return rank.cpu(), of_token[:, 0].exp().cpu(), divergence.cpu()
 
 
-def _stack(model: nn.Module) -> Decoder | DecoderOnly:
+def _stack(model: nn.Module) -> Decoder:
     for module in model.modules():
-        if isinstance(module, Decoder | DecoderOnly):
+        if isinstance(module, Decoder):
             return module
     raise ValueError(f"{type(model).__name__} has no stack of decoder layers to read a stream after")
 

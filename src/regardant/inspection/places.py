@@ -31,7 +31,7 @@ from regardant.inspection.calls import GATES, AttentionCall, Call, RecurrentCall
 from regardant.layers.norms import SigmaLayerNorm
 from regardant.layers.residual import Residual
 from regardant.models.heads import NextToken
-from regardant.models.representations.tokens import TokenEmbedding
+from regardant.models.representations import Representation
 
 INPUTS = {"query": 0, "key": 1, "value": 2, "before": 0}
 """Quantities that a module is given, and as which argument."""
@@ -153,8 +153,8 @@ def _site(name: str, module: nn.Module) -> Site | None:
         return Site(name.removesuffix(".mechanism"), module, quantities)
     if isinstance(module, Residual):  # whatever stream it writes to, what is written leaves its dropout
         return Site(name, module.dropout, ("written",))
-    if isinstance(module, TokenEmbedding):
-        return Site(name, module, ("written",))
+    if isinstance(module, Representation):
+        return Site(name, module.dropout, ("written",))
     if isinstance(module, NORMS):
         return Site(name, module, ("before", "after"))
     if isinstance(module, NextToken):

@@ -24,10 +24,12 @@ class AskedMemory:
 
     keys: Float[Tensor, "B 1 S D"]
     values: Float[Tensor, "B 1 S R"]
-    real: Bool[Tensor, "B S"]
+    real: Bool[Tensor, "B S"] | None
+    """None: no padding."""
 
     def keep(self, sentences: Int[Tensor, " B2"]) -> "AskedMemory":
-        return AskedMemory(self.keys[sentences], self.values[sentences], self.real[sentences])
+        real = None if self.real is None else self.real[sentences]
+        return AskedMemory(self.keys[sentences], self.values[sentences], real)
 
 
 class MemoryAttention(nn.Module):
@@ -49,7 +51,7 @@ class MemoryAttention(nn.Module):
         self.query = nn.Identity() if size is None else Linear(query_size, size, bias=False)
         self.key = nn.Identity() if size is None else Linear(key_size, size)
 
-    def read(self, memory: Float[Tensor, "B S R"], real: Bool[Tensor, "B S"]) -> AskedMemory:
+    def read(self, memory: Float[Tensor, "B S R"], real: Bool[Tensor, "B S"] | None) -> AskedMemory:
         """What may be asked."""
         return AskedMemory(_wide(self.key(memory))[:, None], _wide(memory)[:, None], real)
 

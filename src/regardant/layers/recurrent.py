@@ -117,16 +117,17 @@ class RecurrentEncoder(nn.Module):
         self.dropouts = nn.ModuleList(Dropout(dropout) for _ in range(num_layers - 1))
         self.parts = 2 if cell == "lstm" else 1
 
-    def forward(self, x: Float[Tensor, "B T I"], real: Bool[Tensor, "B T"]) -> tuple[Float[Tensor, "B T R"], State]:
-        """The states of all tokens, and the last ones of every layer, where padding was never read."""
-        lengths, last = real.sum(1).cpu(), []
+    def read(self, x: Float[Tensor, "B T I"], real: Bool[Tensor, "B T"] | None) -> tuple[Float[Tensor, "B T R"], State]:
+        """Return the states of all elements, and the last ones of every layer; padding is never read."""
+        lengths = torch.full((len(x),), x.shape[1]) if real is None else real.sum(1).cpu()
+        last = []
         for index, layer in enumerate(self.layers):
             if index:
                 x = self.dropouts[index - 1](x)
             packed = pack_padded_sequence(_widened(x, layer), lengths, batch_first=True, enforce_sorted=False)
             with torch.autocast("cpu", enabled=False):
                 read, after = layer(packed)
-            x = self._joined(pad_packed_sequence(read, batch_first=True, total_length=real.shape[1])[0])
+            x = self._joined(pad_packed_sequence(read, batch_first=True, total_length=x.shape[1])[0])
             last.append([self._last(part) for part in (after if self.parts == 2 else (after,))])
         return x, tuple(torch.stack(parts) for parts in zip(*last, strict=True))
 

@@ -1,18 +1,33 @@
-"""Sequence models, the representations they read and the heads that answer. A model is known by being imported."""
+"""Models: representations, sequence models and heads put together. A model is known by being imported."""
 
 from regardant.models import decoder_only, one_to_one, recurrent
-from regardant.models.base import CausalModel, CausalModelConfig, Model, ModelConfig
-from regardant.models.config import EncoderDecoderConfig
-from regardant.models.encoder_decoder import EncoderDecoder
+from regardant.models.base import (
+    AttentionKind,
+    CausalConfig,
+    CausalModel,
+    EncoderConfig,
+    Model,
+    SequenceToSequenceConfig,
+    SequenceToSequenceModel,
+)
+from regardant.models.encoder_decoder import EncoderDecoder, EncoderDecoderConfig
+from regardant.models.heads import Loss, next_token
+from regardant.models.representations import tokens
 
 __all__ = [
+    "AttentionKind",
+    "CausalConfig",
     "CausalModel",
-    "CausalModelConfig",
+    "EncoderConfig",
     "EncoderDecoder",
     "EncoderDecoderConfig",
+    "Loss",
     "Model",
-    "ModelConfig",
+    "SequenceToSequenceConfig",
+    "SequenceToSequenceModel",
     "decoder_only",
+    "next_token",
     "one_to_one",
     "recurrent",
+    "tokens",
 ]

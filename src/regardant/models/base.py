@@ -1,10 +1,13 @@
-"""What a model promises to the trainer, the decoder and the inspector.
+"""What a model promises to the trainer, the decoder, the inspector and every other tool.
 
-Shape legend: B sentences, W beams of a sentence, S source length, T target length or tokens of a text, N texts,
-V vocabulary, M d_model.
+A model is representations, a sequence model and a head. It names its inputs, and says of each kind of attention which
+input asks and which is asked, so that no tool guesses.
+
+Shape legend: B batch, W beams, S source length, T target length or elements of the one input, V vocabulary.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import torch
@@ -14,115 +17,64 @@ from torch import Tensor, nn
 from regardant.attention import Attention
 from regardant.config import Variants
 from regardant.layers.dropout import DropoutKey
+from regardant.models.heads import Head, HeadBuilder, Loss
+from regardant.models.representations import Representation, RepresentationBuilder
+from regardant.models.vectors import Vectors
 
 
 @dataclass(frozen=True)
-class Vectors:
-    """What travels between representation, sequence model and head."""
+class AttentionKind:
+    """One kind of attention of a model: the inputs its queries and keys come from."""
 
-    values: Tensor
-    """[B, S, M]"""
-    real: Tensor
-    """[B, S] bool: True where there is an item, False where there is padding."""
-    earlier: list[Tensor] = field(default_factory=list)
-    """What the layers before the last one say, where a decoder layer reads the encoder layer of its own height."""
-
-    def of_layers(self, num_layers: int) -> list[Tensor]:
-        """What each of the layers above reads."""
-        return [*self.earlier, self.values] if self.earlier else [self.values] * num_layers
+    queries: str
+    """The name of an input."""
+    keys: str
+    """The name of an input."""
+    causal: bool = False
+    """Whether a query attends to no later key."""
 
 
-class DecodingState(Protocol):
-    """Everything a model remembers between two decoding steps, for B sentences of W beams; before the first, of one."""
+class Model(nn.Module):
+    """Base of all models. Write `vectors`; `forward` gives the Loss of a batch, `scores` what the head says of it."""
 
-    def reorder(self, beams: Tensor) -> None:
-        """From now on beam w of sentence b continues what was beam `beams[b, w]`. [B, W] int64."""
+    inputs: ClassVar[tuple[str, ...]]
+    """The names of what it reads: arguments of `vectors`, `scores` and `forward`."""
 
-    def keep(self, sentences: Tensor) -> None:
-        """Go on with these sentences alone, in this order. [B'] int64 indices into the present B."""
-
-
-class Widening(DecodingState, Protocol):
-    """A state that knows how many beams a sentence has."""
-
-    @property
-    def beam_size(self) -> int:
-        """Of each sentence, so far."""
-
-
-def widen(state: Widening, tokens: Tensor) -> None:
-    """Before `tokens` [B, W] of more beams than one: all of them continue the one that was."""
-    if state.beam_size == 1 < tokens.shape[1]:
-        state.reorder(torch.zeros_like(tokens))
-
-
-class SequenceToSequence(Protocol):
-    """A model that reads a source and writes a target, one token at a time."""
-
-    def encode(self, source: Tensor) -> Any:
-        """Token ids [B, S], padded with PAD, to the memory that `start` takes."""
-
-    def start(self, memory: Any, beam_size: int, max_length: int) -> DecodingState:
-        """The state before the first target token, for at most `beam_size` beams and `max_length` steps."""
-
-    def step(self, tokens: Tensor, state: Any) -> Tensor:
-        """Feed the newest token of every beam, [B, W] int64 (SOS first) to a state of `start`; get scores [B, W, V].
-        At first one beam stands for all of them, W = 1; more are as many that continue it.
-
-        Scores of the next token, unnormalised (logits), which a search writes over. The state is changed in place.
-        """
-
-    def scores(self, source: Tensor, target: Tensor) -> Tensor:
-        """Teacher forcing: source [B, S], target [B, T] from SOS on; next-token logits [B, T, V]."""
-
-
-class ModelConfig(Variants):
-    """What the configuration of a model that translates is. A class derived from it, with a `kind`, adds a model."""
-
-    default_kind: ClassVar[str] = "encoder_decoder"
-
-    max_length: int = Field(256, gt=1)
-    """The longest source or target, in tokens."""
-
-    @property
-    def joint(self) -> bool:
-        """Whether source and target need one vocabulary."""
-        return False
-
-    def build(self, source_vocab_size: int, target_vocab_size: int) -> "Model":
-        """The model with fresh weights. Raises ValueError where the vocabularies do not fit."""
-        raise NotImplementedError
-
-
-class CausalModelConfig(Variants):
-    """What the configuration of a model that goes on with a text is; as ModelConfig."""
-
-    default_kind: ClassVar[str] = "decoder_only"
-
-    max_length: int = Field(256, gt=1)
-    """The context: how many tokens it sees at once, in training and after."""
-
-    def build(self, vocab_size: int) -> "CausalModel":
-        """The model with fresh weights. Raises ValueError where its parts do not fit."""
-        raise NotImplementedError
-
-
-class Trainable(nn.Module):
-    """Base of the package's models: the forward of each is the Loss of a batch."""
-
+    config: Any
+    head: Head
     dropout_key: DropoutKey
-    """What decides its dropout, for the trainer to move on."""
+    """The key of its dropout masks, moved on by the trainer."""
 
+    former_names: ClassVar[Mapping[str, str]] = {}
+    """Prefixes of parameter names in weights of earlier versions, and what they are called now."""
 
-class Model(Trainable):
-    """Base of models that translate: a SequenceToSequence whose forward is the Loss of a batch of pairs."""
+    @property
+    def attention_kinds(self) -> Mapping[str, AttentionKind]:
+        """The kinds of attention by name, as `encoder.self_attention`. Empty for a model without attention."""
+        return {}
 
-    config: ModelConfig
+    def representation(self, name: str) -> Representation:
+        """Return the representation of an input."""
+        module = self.get_submodule(name)
+        assert isinstance(module, Representation)
+        return module
+
+    def vectors(self, *args: Any, **inputs: Any) -> Vectors:
+        """Return what the head reads: [B, T, M]."""
+        raise NotImplementedError
+
+    def forward(self, *args: Any, targets: Tensor, **inputs: Any) -> Loss:
+        """Return the loss of targets given the inputs."""
+        return self.head.loss(self.vectors(*args, **inputs), targets)
+
+    def scores(self, *args: Any, **inputs: Any) -> Tensor:
+        """Return the head's scores: logits, or forecast values."""
+        return self.head.scores(self.vectors(*args, **inputs))
 
     def redraw(self) -> None:
-        """Draw anew what is random in its mechanisms: Performer's features, LSH's hashes. torch's seed decides what.
+        """Draw anew what is random in its mechanisms: Performer's features, LSH's hashes. torch's seed decides.
 
-        Training does not do so by itself: what was drawn first is trained on and kept with the weights.
+        Training does not do this by itself: the first draw is trained on and kept with the weights.
         """
         for module in self.modules():
             if isinstance(module, Attention):
@@ -141,40 +93,109 @@ class Model(Trainable):
                     f"{self.config.max_length}: raise its max_length or lower the model's"
                 )
 
-    def encode(self, source: Tensor) -> Any:
-        """See SequenceToSequence, here and below."""
+
+class DecodingState(Protocol):
+    """Everything a model keeps between two decoding steps, for B sentences of W beams; before the first, of one."""
+
+    def reorder(self, beams: Tensor) -> None:
+        """Let beam w of sentence b continue what was beam `beams[b, w]`. [B, W] int64."""
+
+    def keep(self, sentences: Tensor) -> None:
+        """Go on with these sentences alone, in this order. [B'] int64 indices into the present B."""
+
+
+class BeamState(DecodingState, Protocol):
+    """A state that knows how many beams a sentence has."""
+
+    @property
+    def beam_size(self) -> int:
+        """Beams of each sentence, so far."""
+
+
+def widen(state: BeamState, tokens: Tensor) -> None:
+    """Make room for `tokens` [B, W] of several beams: all of them continue the one there was."""
+    if state.beam_size == 1 < tokens.shape[1]:
+        state.reorder(torch.zeros_like(tokens))
+
+
+class SequenceToSequenceModel(Model):
+    """Base of models that read a source and write a target, one token at a time."""
+
+    inputs = ("source", "target")
+
+    def encode(self, source: Any) -> Any:
+        """Return the memory of a source that `start` takes."""
         raise NotImplementedError
 
     def start(self, memory: Any, beam_size: int, max_length: int) -> Any:
-        """The state before the first target token."""
+        """Return the state before the first target token, for at most `beam_size` beams and `max_length` steps."""
         raise NotImplementedError
 
     def step(self, tokens: Tensor, state: Any) -> Tensor:
-        """Scores of the next token; the state is changed in place."""
+        """Feed the newest token of every beam, [B, W] int64 (SOS first), to a state of `start`; return [B, W, V].
+
+        At first one beam stands for all of them, W = 1; several continue it. The scores are those of the next token,
+        unnormalised (logits), which a search may write over. The state is changed in place.
+        """
         raise NotImplementedError
 
-    def scores(self, source: Tensor, target: Tensor) -> Tensor:
-        """Scores of the token after each of `target`."""
-        raise NotImplementedError
 
+class CausalModel(Model):
+    """Base of models that continue a text. Texts of a batch are equally long: nothing is padded."""
 
-class CausalModel(Trainable):
-    """Base of models that go on with a text. Texts of a batch are equally long: nothing is padded."""
-
-    config: CausalModelConfig
-
-    def forward(self, tokens: Tensor, label_smoothing: float = 0.0, z_loss: float = 0.0) -> Any:
-        """The Loss of tokens [N, 1 + T]: of each after those before it."""
-        raise NotImplementedError
-
-    def scores(self, tokens: Tensor) -> Tensor:
-        """Logits [N, T, V] of the token after each of `tokens` [N, T]."""
-        raise NotImplementedError
+    inputs = ("text",)
 
     def start(self, beam_size: int, max_length: int) -> Any:
-        """The state before the first of at most `max_length` tokens: a DecodingState."""
+        """Return the state before the first of at most `max_length` tokens: a DecodingState."""
         raise NotImplementedError
 
     def step(self, tokens: Tensor, state: Any) -> Tensor:
-        """Feed the newest tokens [N, T] of every row; logits [N, V] of the next one. The state is changed in place."""
+        """Feed the newest tokens [B, T] of every text; return logits [B, V] of the next. The state changes in place."""
+        raise NotImplementedError
+
+
+class SequenceToSequenceConfig(Variants):
+    """Configuration of a model that writes a target for a source. A subclass with a `kind` adds a model."""
+
+    default_kind: ClassVar[str] = "encoder_decoder"
+
+    max_length: int = Field(256, gt=1)
+    """The longest source or target, in elements."""
+
+    @property
+    def joint(self) -> bool:
+        """Whether source and target need one vocabulary."""
+        return False
+
+    def build(
+        self, source: RepresentationBuilder, target: RepresentationBuilder, head: HeadBuilder
+    ) -> SequenceToSequenceModel:
+        """Return the model with fresh weights. Raises ValueError where its parts do not fit."""
+        raise NotImplementedError
+
+
+class CausalConfig(Variants):
+    """Configuration of a model that continues a text. A subclass with a `kind` adds a model."""
+
+    default_kind: ClassVar[str] = "decoder_only"
+
+    max_length: int = Field(256, gt=1)
+    """The context: how many tokens the model sees at once, in training and after."""
+
+    def build(self, text: RepresentationBuilder, head: HeadBuilder) -> CausalModel:
+        """Return the model with fresh weights. Raises ValueError where its parts do not fit."""
+        raise NotImplementedError
+
+
+class EncoderConfig(Variants):
+    """Configuration of a model that reads one input at once. A subclass with a `kind` adds a model."""
+
+    default_kind: ClassVar[str] = "encoder_only"
+
+    max_length: int = Field(256, gt=1)
+    """The longest input, in elements."""
+
+    def build(self, representation: RepresentationBuilder, head: HeadBuilder) -> Model:
+        """Return the model with fresh weights; its one input is named `input`. Raises ValueError where parts do not
+        fit."""
         raise NotImplementedError

@@ -1,109 +1,178 @@
-"""The encoder-decoder Transformer: reads a source, writes a target.
+"""Encoder-decoder models: one reads a source, the other writes a target; and the Transformer of this shape.
 
 Vaswani et al. 2017, "Attention is all you need", https://arxiv.org/abs/1706.03762.
 
 Shape legend: B sentences, W beams, S source length, T target length, V target vocabulary, M d_model.
 """
 
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from pydantic import model_validator
+from torch import Tensor
 
 from regardant.layers.dropout import share_key
-from regardant.models.base import Model, Vectors, widen
-from regardant.models.config import EncoderDecoderConfig
-from regardant.models.decoder import Decoder, DecoderState
+from regardant.models.base import AttentionKind, SequenceToSequenceConfig, SequenceToSequenceModel, widen
+from regardant.models.decoder import Decoder
 from regardant.models.encoder import Encoder
-from regardant.models.heads import Loss, NextToken
-from regardant.models.representations.tokens import TokenEmbedding, real_tokens
-from regardant.positions import Positions
+from regardant.models.heads import Head, HeadBuilder
+from regardant.models.representations import Representation, RepresentationBuilder
+from regardant.models.sequence import SequenceDecoder, SequenceEncoder
+from regardant.models.transformer import DecoderStackConfig, EncoderStackConfig, TransformerConfig, initialise
+from regardant.models.vectors import Vectors
+
+Preset = Literal["tiny", "small", "base", "big"]
+
+Tied = Literal["all", "target", "none"]
 
 
-class EncoderDecoder(Model):
-    """Reads all of the source at once and writes the target token by token."""
+class EncoderDecoder(SequenceToSequenceModel):
+    """Reads all of the source and writes the target token by token."""
 
-    def __init__(self, config: EncoderDecoderConfig, source_vocab_size: int, target_vocab_size: int) -> None:
-        super().__init__()
-        if config.tie_embeddings == "all" and source_vocab_size != target_vocab_size:
-            raise ValueError(
-                f"tie_embeddings 'all' needs one vocabulary, but the source has {source_vocab_size} words and the "
-                f"target {target_vocab_size}: choose 'target'"
-            )
-        self.config: EncoderDecoderConfig = config
-        of_source, of_target = self._positions(causal=False), self._positions(causal=True)
-        self.source = self._embedding(source_vocab_size, of_source)
-        self.target = self._embedding(target_vocab_size, of_target)
-        self.encoder = Encoder(config, of_source)
-        self.decoder = Decoder(config, of_target)
-        self.head = NextToken(config.d_model, target_vocab_size)
-        self._initialise()
-        self._tie()
-        self.check_lengths()
-        self.dropout_key = share_key(self)
-
-    def forward(
+    def __init__(
         self,
-        source: Int[Tensor, "B S"],
-        target: Int[Tensor, "B T1"],
-        label_smoothing: float = 0.0,
-        z_loss: float = 0.0,
-    ) -> Loss:
-        """Teacher forcing: the decoder reads target[:, :-1] (from SOS on) and has to say target[:, 1:] (to EOS)."""
-        return self.head.loss(self._decode(source, target[:, :-1]), target[:, 1:], label_smoothing, z_loss)
+        config: SequenceToSequenceConfig,
+        source: Representation,
+        target: Representation,
+        encoder: SequenceEncoder,
+        decoder: SequenceDecoder,
+        head: Head,
+    ) -> None:
+        super().__init__()
+        self.config = config
+        self.source, self.target = source, target
+        self.encoder, self.decoder = encoder, decoder
+        self.head = head
 
-    def scores(self, source: Int[Tensor, "B S"], target: Int[Tensor, "B T"]) -> Float[Tensor, "B T V"]:
-        """Logits of the token after each of `target`, which starts with SOS."""
-        return self.head.scores(self._decode(source, target))
+    @property
+    def attention_kinds(self) -> Mapping[str, AttentionKind]:
+        return {
+            "encoder.self_attention": AttentionKind("source", "source"),
+            "decoder.self_attention": AttentionKind("target", "target", causal=True),
+            "decoder.cross_attention": AttentionKind("target", "source"),
+        }
 
-    def encode(self, source: Int[Tensor, "B S"]) -> Vectors:
-        """The memory that the decoder looks at."""
-        real, x = real_tokens(source), self.source(source)
-        if self.config.memory == "final":
-            return Vectors(self.encoder(x, real), real)
-        *earlier, last = self.encoder.of_every_layer(x, real)
-        return Vectors(last, real, earlier)
+    def vectors(self, source: Any, target: Int[Tensor, "B T"]) -> Vectors:
+        """Return the vectors of the target, which starts with SOS, by teacher forcing."""
+        vectors: Vectors = self.decoder(self.target(target), self.encode(source))
+        return vectors
 
-    def start(self, memory: Vectors, beam_size: int, max_length: int) -> DecoderState:
-        """The state before the first target token."""
+    def encode(self, source: Any) -> Vectors:
+        """Return the memory that the decoder attends to."""
+        memory: Vectors = self.encoder(self.source(source))
+        return memory
+
+    def start(self, memory: Vectors, beam_size: int, max_length: int) -> Any:
         return self.decoder.start(memory, beam_size, max_length)
 
-    def step(self, tokens: Int[Tensor, "B W"], state: DecoderState) -> Float[Tensor, "B W V"]:
-        """Logits of the token after the newest one of every beam; `state` is changed in place."""
+    def step(self, tokens: Int[Tensor, "B W"], state: Any) -> Float[Tensor, "B W V"]:
         widen(state, tokens)
-        x = self.target(tokens.reshape(-1, 1), start=state.length)
-        return self.head.scores(self.decoder.step(x, state)).view(*tokens.shape, -1)
+        x = self.target(tokens.reshape(-1, 1), start=state.length).values
+        return self.head.scores(Vectors(self.decoder.step(x, state))).view(*tokens.shape, -1)
 
-    def _decode(self, source: Tensor, target: Tensor) -> Tensor:
-        return self.decoder(self.target(target), self.encode(source))
+    def tie(self, tied: Tied) -> None:
+        """Share one matrix between target and output, or source, target and output. Raises ValueError."""
+        if tied == "none":
+            return
+        weight = self.head.get_parameter("weight")
+        self.target.tie(weight)
+        if tied == "all":
+            self.source.tie(weight)
 
-    def _positions(self, *, causal: bool) -> Positions:
-        config = self.config
-        return config.positions.build(
-            d_model=config.d_model,
-            num_heads=config.num_heads,
-            head_size=config.heads.key_size,
-            max_length=config.max_length,
-            causal=causal,
+
+def _sizes(d_model: int, num_layers: int, num_heads: int, d_ff: int, dropout: float, norm: str) -> dict[str, Any]:
+    return {
+        "d_model": d_model,
+        "num_heads": num_heads,
+        "d_ff": d_ff,
+        "dropout": dropout,
+        "norm": norm,
+        "encoder": {"num_layers": num_layers},
+        "decoder": {"num_layers": num_layers},
+    }
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "tiny": _sizes(128, 4, 4, 256, 0.3, "pre"),
+    "small": _sizes(256, 3, 4, 1024, 0.1, "pre"),
+    "base": _sizes(512, 6, 8, 2048, 0.1, "post"),
+    "big": _sizes(1024, 6, 16, 4096, 0.3, "post"),
+}
+"""tiny: Wu et al. 2021 (https://arxiv.org/abs/2105.14462). base, big: Vaswani et al. 2017, table 3."""
+
+
+class EncoderDecoderConfig(TransformerConfig, SequenceToSequenceConfig):
+    """The encoder-decoder Transformer (Vaswani et al. 2017) and all its settings."""
+
+    kind: Literal["encoder_decoder"] = "encoder_decoder"
+
+    preset: Preset | Literal["auto"] | None = "tiny"
+    """Sizes to start from; any other setting goes before them. auto: chosen from the size of the corpus."""
+
+    memory: Literal["final", "per_layer"] = "final"
+    """The encoder layer that decoder layers read: the last, or each the one of its own height."""
+
+    tie_embeddings: Tied = "all"
+    """One matrix for source, target and output; for target and output; or three. `all` needs a joint vocabulary."""
+
+    encoder: EncoderStackConfig = EncoderStackConfig()
+    """The stack that reads."""
+
+    decoder: DecoderStackConfig = DecoderStackConfig()
+    """The stack that writes."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def fill_in_preset(cls, given: Any) -> Any:
+        """Take the preset's sizes where none is given."""
+        if not isinstance(given, dict):
+            return given
+        preset = given.get("preset", "tiny")
+        sizes = PRESETS.get(preset, {}) if isinstance(preset, str) else {}
+        filled = {**sizes, **given}
+        for stack in ("encoder", "decoder"):
+            if isinstance(given.get(stack), dict) and stack in sizes:
+                filled[stack] = {**sizes[stack], **given[stack]}
+        return filled
+
+    @model_validator(mode="after")
+    def layers_have_their_memory(self) -> Self:
+        """Refuse per-layer memory that is forgotten or missing."""
+        if self.memory == "per_layer" and self.residual == "reversible":
+            raise ValueError("memory 'per_layer' keeps what reversible residuals are there to forget: choose one")
+        if self.memory == "per_layer" and self.encoder.num_layers != self.decoder.num_layers:
+            raise ValueError(
+                f"memory 'per_layer' pairs layers, but the encoder has {self.encoder.num_layers} and the decoder "
+                f"{self.decoder.num_layers}: make them equal"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def positions_leave_room(self) -> Self:
+        """Refuse positions beside an embedding that leave it no numbers."""
+        self.require_room_beside_positions(self.max_length, tied=self.tie_embeddings != "none")
+        return self
+
+    @property
+    def joint(self) -> bool:
+        return self.tie_embeddings == "all"
+
+    def build(self, source: RepresentationBuilder, target: RepresentationBuilder, head: HeadBuilder) -> EncoderDecoder:
+        of_source, of_target = (self.build_positions(self.max_length, causal=causal) for causal in (False, True))
+        decoder = self.decoder
+        model = EncoderDecoder(
+            self,
+            source(self.input_shape(of_source)),
+            target(self.input_shape(of_target)),
+            Encoder(self, self.encoder, of_source, self.max_length, keeps_layers=self.memory == "per_layer"),
+            Decoder(
+                self, decoder.num_layers, decoder.self_attention, decoder.cross_attention, of_target, self.max_length
+            ),
+            head(self.d_model),
         )
-
-    def _embedding(self, vocab_size: int, positions: Positions) -> TokenEmbedding:
-        config = self.config
-        return TokenEmbedding(
-            vocab_size,
-            config.d_model,
-            positions=positions,
-            scale=config.scale_embeddings,
-            dropout=config.input_dropout,
-        )
-
-    def _initialise(self) -> None:
-        for module in self.modules():
-            if isinstance(module, nn.Linear | nn.Conv1d):
-                nn.init.xavier_uniform_(module.weight)
-                if module.bias is not None:
-                    nn.init.zeros_(module.bias)
-
-    def _tie(self) -> None:
-        if self.config.tie_embeddings != "none":
-            self.target.table.weight = self.head.weight
-        if self.config.tie_embeddings == "all":
-            self.source.table.weight = self.head.weight
+        initialise(model)
+        model.tie(self.tie_embeddings)
+        model.check_lengths()
+        model.dropout_key = share_key(model)
+        return model

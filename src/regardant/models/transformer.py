@@ -1,15 +1,42 @@
-"""What Transformers of every shape have in common: sizes, heads, norms, positions."""
+"""The part that Transformers of every shape share: sizes, heads, norms, positions, and how a stack is put together."""
 
 from typing import Self
 
 from pydantic import Field, model_validator
+from torch import Tensor, nn
 
+from regardant.attention import AttentionConfig, ScaledDotProductConfig
 from regardant.config import Config
 from regardant.layers import feed_forward as networks
+from regardant.layers.mixers import MixerConfig
 from regardant.layers.multi_head import HeadShape, Projections
-from regardant.layers.norms import Normalisation
-from regardant.layers.residual import NormPlace, ResidualKind
-from regardant.positions import PositionsConfig, SinusoidalConfig
+from regardant.layers.norms import Normalisation, build_norm
+from regardant.layers.residual import NormPlace, Residual, ResidualKind, Stream, open_stream
+from regardant.models.representations import InputShape
+from regardant.positions import Positions, PositionsConfig, SinusoidalConfig
+
+
+class EncoderStackConfig(Config):
+    """The stack that reads."""
+
+    num_layers: int = Field(4, gt=0)
+    """Number of layers."""
+
+    self_attention: MixerConfig = ScaledDotProductConfig()
+    """The attention among the elements; or a convolution, or a dense layer over positions."""
+
+
+class DecoderStackConfig(Config):
+    """The stack that writes."""
+
+    num_layers: int = Field(4, gt=0)
+    """Number of layers."""
+
+    self_attention: MixerConfig = ScaledDotProductConfig()
+    """The attention of a token to those before it; or a convolution, or a dense layer over positions."""
+
+    cross_attention: AttentionConfig = ScaledDotProductConfig()
+    """The attention of a target token to the source."""
 
 
 class TransformerConfig(Config):
@@ -129,9 +156,41 @@ class TransformerConfig(Config):
                 "output's: set tie_embeddings=none"
             )
 
+    def build_positions(self, max_length: int, *, causal: bool) -> Positions:
+        """Return the position scheme of a stack."""
+        return self.positions.build(
+            d_model=self.d_model,
+            num_heads=self.num_heads,
+            head_size=self.heads.key_size,
+            max_length=max_length,
+            causal=causal,
+        )
+
+    def input_shape(self, positions: Positions, *, class_token: bool = False) -> InputShape:
+        """Return what the representation of an input has to be like."""
+        return InputShape(self.d_model, positions, self.scale_embeddings, self.input_dropout, class_token)
+
+    def build_residual(self) -> Residual:
+        """Return what writes a sublayer's output to the residual stream."""
+        return Residual(
+            self.d_model,
+            self.norm,
+            self.dropout,
+            adds=self.residual != "none",
+            normalisation=self.normalisation,
+        )
+
+    def build_last_norm(self) -> nn.Module:
+        """Return the norm after the last layer: a pre-norm stream has not been normalised."""
+        return build_norm(self.normalisation, self.d_model) if self.norm == "pre" else nn.Identity()
+
+    def open_stream(self, x: Tensor, *, training: bool) -> Stream:
+        """Return the residual stream that the layers of a stack write to."""
+        return open_stream(self.residual, x, training=training, checkpointing=self.activation_checkpointing)
+
     @property
     def heads(self) -> HeadShape:
-        """How queries, keys and values are cut."""
+        """Sizes of queries, keys and values."""
         each = self.d_model // self.num_heads
         return HeadShape(self.d_model, self.num_heads, self.key_heads, self.key_size or each, self.value_size or each)
 
@@ -154,3 +213,12 @@ class TransformerConfig(Config):
     def input_dropout(self) -> float:
         """On embeddings."""
         return self.dropout if self.embedding_dropout is None else self.embedding_dropout
+
+
+def initialise(model: nn.Module) -> None:
+    """Give linear layers and convolutions Glorot-uniform weights, and biases of zero."""
+    for module in model.modules():
+        if isinstance(module, nn.Linear | nn.Conv1d):
+            nn.init.xavier_uniform_(module.weight)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)

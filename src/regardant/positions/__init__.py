@@ -13,10 +13,11 @@ from regardant.positions import (
     t5,
     two_dimensional,
 )
-from regardant.positions.base import Place, Positions, PositionsConfig
+from regardant.positions.base import BlockBias, Place, Positions, PositionsConfig
 from regardant.positions.sinusoidal import SinusoidalConfig
 
 __all__ = [
+    "BlockBias",
     "Place",
     "Positions",
     "PositionsConfig",

@@ -40,6 +40,9 @@ class Positions(nn.Module):
     concatenated: int = 0
     """input: how many numbers of a token's vector are its position's alone. 0: the two are added."""
 
+    dimensions: ClassVar[int] = 1
+    """input: how many numbers say where an element stands: 1 in a sequence, 2 on a grid."""
+
     longest: int | None = None
     """input: the length past which nothing is known."""
 

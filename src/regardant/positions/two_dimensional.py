@@ -31,6 +31,7 @@ class TwoDimensional(TabulatedPositions):
     """The code of the row, then the code of the column."""
 
     acts_on = "input"
+    dimensions = 2
 
     def __init__(self, config: TwoDimensionalConfig, d_model: int, max_length: int) -> None:
         super().__init__()
@@ -43,8 +44,13 @@ class TwoDimensional(TabulatedPositions):
         self.reach(max_length)
 
     def codes(self, positions: Int[Tensor, " T"]) -> Float[Tensor, "T P"]:
-        rows, columns = positions // self.columns, positions % self.columns
-        return torch.cat([sinusoids(at, self.size // 2) for at in (rows, columns)], 1)
+        return self._codes_of(positions // self.columns, positions % self.columns)
 
-    def embed(self, positions: Int[Tensor, " T"]) -> Float[Tensor, "T P"]:
+    def embed(self, positions: Int[Tensor, " T"] | Int[Tensor, "T 2"]) -> Float[Tensor, "T P"]:
+        """Look up places in reading order; compute rows and columns that are given."""
+        if positions.dim() == 2:
+            return self._codes_of(positions[:, 0], positions[:, 1]).to(self.table.dtype)
         return self.table[positions]
+
+    def _codes_of(self, rows: Tensor, columns: Tensor) -> Tensor:
+        return torch.cat([sinusoids(at, self.size // 2) for at in (rows, columns)], 1)

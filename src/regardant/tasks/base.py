@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from regardant.config import Config
 from regardant.errors import RunError
-from regardant.models.base import Trainable
+from regardant.models.base import Model
 from regardant.training.config import TrainingConfig
 from regardant.training.engine import Job
 
@@ -42,7 +42,7 @@ class TaskJob(Job, Protocol):
     """What the trainer asks for, and what is measured before it starts."""
 
     @property
-    def model(self) -> Trainable: ...
+    def model(self) -> Model: ...
 
     @property
     def batches(self) -> Batches: ...

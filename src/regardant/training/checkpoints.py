@@ -118,8 +118,11 @@ def load_weights(path: Path) -> dict[str, Tensor]:
 
 
 def load_into(model: nn.Module, path: Path) -> None:
-    """Give `model` the weights in `path`. RunError and an untouched model unless names and shapes agree."""
-    weights = load_weights(path)
+    """Give `model` the weights in `path`. RunError and an untouched model unless names and shapes agree.
+
+    A model may say what its parameters were called in earlier versions, by prefixes: `former_names`.
+    """
+    weights = _renamed(load_weights(path), model)
     own = model.state_dict()
     problems = {
         "missing": [name for name in own if name not in weights],
@@ -130,6 +133,21 @@ def load_into(model: nn.Module, path: Path) -> None:
         told = "; ".join(f"{what}: {_some(names)}" for what, names in problems.items() if names)
         raise RunError(f"{path} does not fit this model ({told}); use the configuration it was trained with")
     model.load_state_dict(weights)
+
+
+def _renamed(weights: dict[str, Tensor], model: nn.Module) -> dict[str, Tensor]:
+    former: Mapping[str, str] = getattr(model, "former_names", {})
+    own = model.state_dict().keys()
+    if not former or weights.keys() == own:
+        return weights
+
+    def name_now(name: str) -> str:
+        for prefix, now in former.items():
+            if name.startswith(prefix):
+                return now + name.removeprefix(prefix)
+        return name
+
+    return {name_now(name): tensor for name, tensor in weights.items()}
 
 
 @contextmanager

@@ -4,14 +4,16 @@ import pytest
 import torch
 from marian_names import in_marians_names
 
-from regardant.models import EncoderDecoderConfig
+from regardant.models import EncoderDecoderConfig, next_token, tokens
 
 
 @pytest.fixture
 def ours():
     layers = {"num_layers": 2}
     config = {"preset": None, "d_model": 8, "num_heads": 2, "d_ff": 12, "norm": "post"}
-    model = EncoderDecoderConfig.model_validate({**config, "encoder": layers, "decoder": layers}).build(20, 20)
+    model = EncoderDecoderConfig.model_validate({**config, "encoder": layers, "decoder": layers}).build(
+        tokens(20), tokens(20), next_token(20)
+    )
     return model.state_dict()
 
 

@@ -9,8 +9,9 @@ from regardant.attention.linformer import LinformerConfig
 from regardant.attention.location import LocationConfig
 from regardant.errors import ConfigError
 from regardant.layers.dense import DenseConfig
-from regardant.models import EncoderDecoderConfig
-from regardant.models.recurrent.config import LuongConfig, RecurrentConfig
+from regardant.models import EncoderDecoderConfig, next_token, tokens
+from regardant.models.recurrent import RecurrentConfig
+from regardant.models.recurrent.decoders import LuongConfig
 from regardant.positions.learned import LearnedConfig
 from regardant.positions.one_hot import OneHotConfig
 from regardant.positions.sinusoidal import SinusoidalConfig
@@ -85,7 +86,9 @@ def test_what_cannot_be_is_one_line(fields, line):
 
 
 def build(**fields):
-    return EncoderDecoderConfig(**SIZES | {"tie_embeddings": "none"} | fields).build(20, 20)
+    return EncoderDecoderConfig(**SIZES | {"tie_embeddings": "none"} | fields).build(
+        tokens(20), tokens(20), next_token(20)
+    )
 
 
 def test_heads_may_have_any_size_where_both_are_given():
@@ -99,7 +102,7 @@ SHORT = {
     "location that asks": lambda: build(decoder={"num_layers": 1, "cross_attention": LocationConfig(max_length=11)}),
     "location of a recurrent decoder": lambda: RecurrentConfig(
         decoder=LuongConfig(attention=LocationConfig(max_length=11)), max_length=12
-    ).build(20, 20),
+    ).build(tokens(20), tokens(20), next_token(20)),
 }
 
 
@@ -146,7 +149,7 @@ def test_one_vocabulary_for_two_is_refused():
     with pytest.raises(
         ValueError, match=r"^tie_embeddings 'all' needs one vocabulary, but the source has 20 words and"
     ):
-        EncoderDecoderConfig(**SIZES).build(20, 21)
+        EncoderDecoderConfig(**SIZES).build(tokens(20), tokens(21), next_token(21))
 
 
 def test_exact_attention_is_what_a_recipe_gets_that_names_none():

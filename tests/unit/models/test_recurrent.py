@@ -6,7 +6,8 @@ from torch.testing import assert_close
 
 from regardant.data.vocabulary import EOS, PAD, SOS
 from regardant.layers.dropout import Dropout
-from regardant.models.recurrent.config import (
+from regardant.models import next_token, tokens
+from regardant.models.recurrent.decoders import (
     BahdanauConfig,
     ChoConfig,
     LuongConfig,
@@ -35,7 +36,7 @@ every_asker = pytest.mark.parametrize(
 def build(decoder, **fields):
     torch.manual_seed(0)
     sizes = {"embedding_size": 16, "hidden_size": 12, "max_length": 16}
-    return RecurrentConfig(decoder=decoder, **sizes | fields).build(12, 12)
+    return RecurrentConfig(decoder=decoder, **sizes | fields).build(tokens(12), tokens(12), next_token(12))
 
 
 @pytest.mark.parametrize("bptt", [None, 2])

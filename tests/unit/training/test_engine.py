@@ -11,8 +11,8 @@ import torch
 
 from regardant.data.batching import collate
 from regardant.errors import RunError
-from regardant.models.config import EncoderDecoderConfig
-from regardant.models.encoder_decoder import EncoderDecoder
+from regardant.models import next_token, tokens
+from regardant.models.encoder_decoder import EncoderDecoderConfig
 from regardant.training import engine
 from regardant.training.checkpoints import load_weights
 from regardant.training.config import TrainingConfig
@@ -34,7 +34,9 @@ class TinyJob:
         torch.manual_seed(7)
         sizes = {"d_model": 16, "num_heads": 2, "d_ff": 16, "dropout": dropout, "max_length": 16}
         stacks = {"encoder": {"num_layers": 1}, "decoder": {"num_layers": 1}}
-        self.model = EncoderDecoder(EncoderDecoderConfig(preset=None, **sizes, **stacks), VOCAB_SIZE, VOCAB_SIZE)
+        self.model = EncoderDecoderConfig(preset=None, **sizes, **stacks).build(
+            tokens(VOCAB_SIZE), tokens(VOCAB_SIZE), next_token(VOCAB_SIZE)
+        )
         self.batches = [[self._pair(2 + 2 * number) for _ in range(4 - number % 3)] for number in range(batches)]
         self.found = {"loss": losses, "bleu": bleus}
         self.validate_every, self.label_smoothing = validate_every, 0.0

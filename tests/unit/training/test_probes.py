@@ -5,8 +5,8 @@ import torch
 
 from regardant.attention import KERNELS, ScaledDotProduct
 from regardant.errors import ConfigError
-from regardant.models.config import EncoderDecoderConfig
-from regardant.models.encoder_decoder import EncoderDecoder
+from regardant.models import next_token, tokens
+from regardant.models.encoder_decoder import EncoderDecoderConfig
 from regardant.training import probes
 from regardant.training.config import TrainingConfig
 from regardant.training.probes import HINDRANCE, SIMPLEST_KERNEL_FIRST, Decisions, decide, use_kernel
@@ -40,7 +40,7 @@ def a_machine_that_multiplies_bfloat16(monkeypatch):
 def model():
     sizes = {"d_model": 8, "num_heads": 2, "d_ff": 8}
     stacks = {"encoder": {"num_layers": 1}, "decoder": {"num_layers": 1}}
-    return EncoderDecoder(EncoderDecoderConfig(preset=None, **sizes, **stacks), 9, 9)
+    return EncoderDecoderConfig(preset=None, **sizes, **stacks).build(tokens(9), tokens(9), next_token(9))
 
 
 def kernels_of(model):

@@ -12,8 +12,9 @@ import torch
 from regardant.checks.verify.check import COURSE, MISSAOUI, WALKTHROUGH, Claim
 from regardant.checks.verify.counts import decoder_only
 from regardant.models import EncoderDecoderConfig
-from regardant.models.config import EncoderConfig
 from regardant.models.encoder import Encoder
+from regardant.models.transformer import EncoderStackConfig
+from regardant.models.vectors import Vectors
 from regardant.positions.none import NoPositions
 from regardant.training.schedules import NoamConfig
 
@@ -238,10 +239,8 @@ def depth() -> dict[str, float]:
 def _gradient_through(residual: Literal["add", "none"]) -> float:
     """The norm of d(u · output) / d(input) over that of u, a random direction."""
     config = EncoderDecoderConfig(preset=None, d_model=32, num_heads=4, d_ff=64, dropout=0.0, residual=residual)
-    config = config.model_copy(update={"encoder": EncoderConfig(num_layers=100)})
-    encoder = Encoder(config, NoPositions())
+    encoder = Encoder(config, EncoderStackConfig(num_layers=100), NoPositions(), max_length=8)
     x, direction = torch.randn(1, 8, 32, requires_grad=True), torch.randn(1, 8, 32)
     with torch.enable_grad():
-        said = encoder(x, torch.ones(1, 8, dtype=torch.bool))
-        (gradient,) = torch.autograd.grad((said * direction).sum(), x)
+        (gradient,) = torch.autograd.grad((encoder(Vectors(x)).values * direction).sum(), x)
     return float(gradient.norm() / direction.norm())

@@ -14,7 +14,7 @@ from regardant.attention import KERNELS, ScaledDotProduct
 from regardant.checks.verify.check import COURSE, MISSAOUI, PITIE, Claim
 from regardant.checks.verify.layers import feed_forward, matrices, parameters, self_attention
 from regardant.layers.multi_head import HeadShape
-from regardant.models import EncoderDecoder, EncoderDecoderConfig
+from regardant.models import EncoderDecoder, EncoderDecoderConfig, next_token, tokens
 from regardant.models.encoder import EncoderLayer
 from regardant.positions.none import NoPositions
 
@@ -23,14 +23,14 @@ def transformer(preset: str, vocab_size: int, tied: str = "all") -> EncoderDecod
     """An encoder-decoder of the project."""
     config = EncoderDecoderConfig.model_validate({"preset": preset, "tie_embeddings": tied})
     with torch.device("meta"):
-        return EncoderDecoder(config, vocab_size, vocab_size)
+        return config.build(tokens(vocab_size), tokens(vocab_size), next_token(vocab_size))
 
 
 def layer_parameters(d_model: int, d_ff: int) -> int:
     """Of an encoder layer, and so of a decoder layer without cross-attention."""
     config = EncoderDecoderConfig(preset=None, d_model=d_model, num_heads=1, d_ff=d_ff)
     with torch.device("meta"):
-        return parameters(EncoderLayer(config, NoPositions()))
+        return parameters(EncoderLayer(config, config.encoder, NoPositions(), config.max_length))
 
 
 def decoder_only(d_model: int, num_layers: int, vocab_size: int, length: int) -> int:
@@ -79,8 +79,8 @@ def base() -> dict[str, int]:
         "all embeddings tied": parameters(model),
         "target and output tied": parameters(transformer("base", 37_000, "target")),
         "none tied": parameters(transformer("base", 37_000, "none")),
-        "an encoder layer": parameters(model.encoder.layers[0]),
-        "a decoder layer": parameters(model.decoder.layers[0]),
+        "an encoder layer": parameters(model.get_submodule("encoder.layers.0")),
+        "a decoder layer": parameters(model.get_submodule("decoder.layers.0")),
         "both stacks": stacks,
         "an embedding": parameters(model) - stacks,
         "all tied, without biases": parameters(model) - biases,

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from regardant.data.tokenizers import Tokenizers
 from regardant.errors import ConfigError, RunError
 from regardant.interop.ctranslate2.specification import specify
-from regardant.models import Model
+from regardant.models import SequenceToSequenceModel
 
 QUANTIZATIONS = ("int8", "int16", "float16", "bfloat16", "float32")
 """How weights are stored. What a machine cannot compute with, CTranslate2 widens when it reads it."""
@@ -26,7 +26,7 @@ QUANTIZATIONS = ("int8", "int16", "float16", "bfloat16", "float32")
 ORIGIN = "origin.sha256"
 
 
-def export(model: Model, tokenizers: Tokenizers, folder: Path, quantization: str) -> None:
+def export(model: SequenceToSequenceModel, tokenizers: Tokenizers, folder: Path, quantization: str) -> None:
     """Make `folder`.
 
     Raises RunError where it holds something and for a model that CTranslate2 cannot compute, ConfigError for a
@@ -37,7 +37,7 @@ def export(model: Model, tokenizers: Tokenizers, folder: Path, quantization: str
     _write(model, tokenizers, folder, quantization)
 
 
-def exported(model: Model, tokenizers: Tokenizers, folder: Path, quantization: str) -> None:
+def exported(model: SequenceToSequenceModel, tokenizers: Tokenizers, folder: Path, quantization: str) -> None:
     """See to it that `folder` holds these very weights: exported before, or now. Raises as `export`."""
     with suppress(OSError):
         if (folder / ORIGIN).read_text(encoding="ascii") == _origin(model):
@@ -45,7 +45,7 @@ def exported(model: Model, tokenizers: Tokenizers, folder: Path, quantization: s
     _write(model, tokenizers, folder, quantization)
 
 
-def _write(model: Model, tokenizers: Tokenizers, folder: Path, quantization: str) -> None:
+def _write(model: SequenceToSequenceModel, tokenizers: Tokenizers, folder: Path, quantization: str) -> None:
     if quantization not in QUANTIZATIONS:
         raise ConfigError(f"there is no quantization {quantization}: take {', '.join(QUANTIZATIONS)}")
     spec = specify(model, tokenizers)
@@ -57,7 +57,7 @@ def _write(model: Model, tokenizers: Tokenizers, folder: Path, quantization: str
         (part / ORIGIN).write_text(_origin(model), encoding="ascii")
 
 
-def _origin(model: Model) -> str:
+def _origin(model: SequenceToSequenceModel) -> str:
     digest = hashlib.sha256(" ".join(version(package) for package in ("regardant", "ctranslate2")).encode())
     for name, tensor in model.state_dict().items():
         digest.update(name.encode())

@@ -20,8 +20,9 @@ from regardant.data.tokenizers import Tokenizers
 from regardant.data.vocabulary import EOS, SOS, SPECIAL_TOKENS, UNK
 from regardant.errors import RunError
 from regardant.layers.multi_head import SelfAttention
-from regardant.models import EncoderDecoder, EncoderDecoderConfig, Model, ModelConfig
-from regardant.models.representations.tokens import TokenEmbedding
+from regardant.models import EncoderDecoder, EncoderDecoderConfig, SequenceToSequenceConfig, SequenceToSequenceModel
+from regardant.models.encoder import Encoder
+from regardant.models.representations import Representation, TokenEmbedding
 from regardant.positions.rotary import RotaryConfig
 
 Numbers = NDArray[np.float32]
@@ -72,11 +73,12 @@ PADDED_TO = 16
 """On a GPU CTranslate2 pads lengths to a multiple of this, so that positions past the longest text need a row."""
 
 
-def specify(model: Model, tokenizers: Tokenizers) -> TransformerSpec:
+def specify(model: SequenceToSequenceModel, tokenizers: Tokenizers) -> TransformerSpec:
     """The model with its vocabularies, in numbers of its own. Raises RunError for what CTranslate2 cannot express."""
     require_expressible(model.config)
-    assert isinstance(model, EncoderDecoder)
+    assert isinstance(model, EncoderDecoder) and isinstance(model.encoder, Encoder)
     config = model.config
+    assert isinstance(config, EncoderDecoderConfig)
     shape = {
         "num_heads": config.num_heads,
         "num_heads_kv": config.key_heads,
@@ -97,24 +99,24 @@ def specify(model: Model, tokenizers: Tokenizers) -> TransformerSpec:
     _fill_stack(spec.decoder, model.decoder, DECODER_LAYER | gate)
     _fill_input(spec.encoder, spec.encoder.embeddings[0], model.source, config)
     _fill_input(spec.decoder, spec.decoder.embeddings, model.target, config)
-    spec.decoder.projection.weight = _numbers(model.head.weight)
+    spec.decoder.projection.weight = _numbers(model.head.get_parameter("weight"))
     spec.register_source_vocabulary(tokenizers.source.pieces)
     spec.register_target_vocabulary(tokenizers.target.pieces)
     spec.config.unk_token = SPECIAL_TOKENS[UNK]
     spec.config.bos_token = spec.config.decoder_start_token = SPECIAL_TOKENS[SOS]
     spec.config.eos_token = SPECIAL_TOKENS[EOS]
     spec.config.add_source_eos = True
-    spec.config.layer_norm_epsilon = model.encoder.layers[0].after_feed_forward.norm.eps
+    spec.config.layer_norm_epsilon = model.get_submodule("encoder.layers.0.after_feed_forward.norm").eps
     return spec
 
 
-def require_expressible(config: ModelConfig) -> None:
+def require_expressible(config: SequenceToSequenceConfig) -> None:
     """Raises RunError, with all that stands in the way, for a model that CTranslate2 cannot compute."""
     if unmet := list(_inexpressible(config)):
         raise RunError(f"CTranslate2 cannot compute {'; '.join(unmet)}: use --engine torch")
 
 
-def _inexpressible(config: ModelConfig) -> Iterator[str]:
+def _inexpressible(config: SequenceToSequenceConfig) -> Iterator[str]:
     for path, known in EXPRESSIBLE.items():
         value: Any = config
         for name in path.split("."):
@@ -156,7 +158,8 @@ def _all_three(projected: Numbers, attention: SelfAttention) -> Numbers:
     return np.concatenate([found.get(part, found["key"]) for part in ("query", "key", "value")])
 
 
-def _fill_input(spec: Any, table: Any, embedding: TokenEmbedding, config: EncoderDecoderConfig) -> None:
+def _fill_input(spec: Any, table: Any, embedding: Representation, config: EncoderDecoderConfig) -> None:
+    assert isinstance(embedding, TokenEmbedding)
     table.weight = _numbers(embedding.table.weight)
     spec.scale_embeddings = config.scale_embeddings
     if not hasattr(spec, "position_encodings"):  # a decoder that turns queries and keys

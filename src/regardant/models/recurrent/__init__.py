@@ -1,6 +1,5 @@
-"""Recurrent encoder-decoders: with one context for the whole target, or one for every step."""
+"""Recurrent models: with one context for the whole target, or one for every step."""
 
-from regardant.models.recurrent.config import RecurrentConfig
-from regardant.models.recurrent.model import RecurrentEncoderDecoder
+from regardant.models.recurrent.encoder_decoder import RecurrentConfig, RecurrentEncoderDecoder
 
 __all__ = ["RecurrentConfig", "RecurrentEncoderDecoder"]

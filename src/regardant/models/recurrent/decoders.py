@@ -1,50 +1,67 @@
-"""How a recurrent decoder knows the source while it writes: four ways, one interface.
+"""Recurrent decoders: four ways in which the source is known while the target is written, one interface.
 
-Each takes embedded tokens to vectors that the output reads. `run` teaches all steps of a target; `step` takes one,
-for every beam. A way that has to know its own last answer runs `step` over the target.
+Each takes embedded tokens to vectors that the head reads. `run` teaches all steps of a target; `advance` takes one, for
+every beam. A decoder that reads its own last answer runs `advance` over the target.
 
-Shape legend: B sentences, W beams, T target length, S source length, M size of an embedding, R size of a state.
+Shape legend: B sentences, W beams, N = B x W rows, T target length, S source length, M size of an embedding, R size of
+a state.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
+from regardant.attention import AttentionConfig, ScaledDotProductConfig
+from regardant.attention.additive import AdditiveConfig
+from regardant.config import Variants
+from regardant.layers.dropout import Dropout
 from regardant.layers.linear import Linear
 from regardant.layers.memory_attention import AskedMemory, MemoryAttention
-from regardant.layers.recurrent import RecurrentStack, State, mapped
-from regardant.models.recurrent.config import BahdanauConfig, ChoConfig, LuongConfig, RecurrentConfig, SutskeverConfig
+from regardant.layers.recurrent import Cell, RecurrentStack, State, mapped
+from regardant.models.sequence import SequenceDecoder
+from regardant.models.vectors import Vectors
 
 
 @dataclass(frozen=True)
-class ReadSource:
-    """What the encoder hands over."""
+class RecurrentShape:
+    """Sizes that encoder and decoder share."""
 
-    states: Float[Tensor, "B S R"]
-    real: Tensor
-    """[B, S] bool."""
-    last: State
-    """Of every layer."""
+    cell: Cell
+    embedding_size: int
+    hidden_size: int
+    num_layers: int
+    dropout: float
+    bptt: int | None
+    """Target tokens that a gradient goes back in time. None: all of them."""
+
+
+class RecurrentDecoderConfig(Variants):
+    """Configuration of a recurrent decoder. A subclass with a `kind` adds one."""
+
+    def build(self, shape: RecurrentShape) -> "RecurrentDecoder":
+        """Return the decoder with fresh weights."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class DecoderMemory:
-    """Everything a decoder remembers between two steps, a row a beam; what is asked, a row a sentence."""
+    """The memory of a decoder between two steps: one row a beam; of the source, one row a sentence."""
 
-    state: State = field(metadata={"rows": 1})
+    state: State
     """[L, B x W, R] each."""
     said: Float[Tensor, "N R"] | None = None
-    """What attention last said, where it is fed in again."""
+    """The last attentional vector, where it is fed in again."""
     asked: AskedMemory | None = None
     context: Float[Tensor, "N R"] | None = None
     """The one context of all steps."""
     length: int = 0
+    """Tokens taken in."""
 
     def take(self, rows: Int[Tensor, " N2"]) -> "DecoderMemory":
-        """Row i of the result continues what was row `rows[i]`."""
+        """Return the memory in which row i continues what was row `rows[i]`."""
         return replace(
             self,
             state=mapped(self.state, lambda part: part[:, rows]),
@@ -53,136 +70,219 @@ class DecoderMemory:
         )
 
 
-class RecurrentDecoder(nn.Module):
-    """Write `step`; override `run` where the steps need not wait for each other."""
+@dataclass
+class RecurrentState:
+    """Implements `models.base.DecodingState`."""
 
-    def __init__(self, config: RecurrentConfig, extra: int) -> None:
+    memory: DecoderMemory
+    beam_size: int = 1
+    """Beams of a sentence, so far."""
+
+    @property
+    def length(self) -> int:
+        """Tokens taken in."""
+        return self.memory.length
+
+    def reorder(self, beams: Int[Tensor, "B W"]) -> None:
+        if self.beam_size > 1 or beams.shape[1] > 1:
+            first = torch.arange(len(beams), device=beams.device)[:, None] * self.beam_size
+            self.memory = self.memory.take((first + beams).flatten())
+            self.beam_size = beams.shape[1]
+
+    def keep(self, sentences: Int[Tensor, " B2"]) -> None:
+        beams = torch.arange(self.beam_size, device=sentences.device)
+        memory = self.memory.take((sentences[:, None] * self.beam_size + beams).flatten())
+        self.memory = replace(memory, asked=None if memory.asked is None else memory.asked.keep(sentences))
+
+
+class RecurrentDecoder(SequenceDecoder):
+    """Base of recurrent decoders. Write `advance`; override `run` where the steps need not wait for each other."""
+
+    def __init__(self, shape: RecurrentShape, extra: int) -> None:
         super().__init__()
-        self.config = config
-        size = config.hidden_size
+        self.bptt = shape.bptt
+        size = shape.hidden_size
         self.bridge = Linear(size, size)
-        self.stack = RecurrentStack(config.cell, config.embedding_size + extra, size, config.num_layers, config.dropout)
+        self.stack = RecurrentStack(shape.cell, shape.embedding_size + extra, size, shape.num_layers, shape.dropout)
+        self.output_dropout = Dropout(shape.dropout)
+        self.narrow = Linear(size, shape.embedding_size)
 
-    def start(self, read: ReadSource) -> DecoderMemory:
-        """Before the first token of one target a sentence."""
-        return DecoderMemory(mapped(read.last, lambda part: torch.tanh(self.bridge(part))))
+    def forward(self, x: Vectors, memory: Vectors | None = None) -> Vectors:
+        """Return the vectors of a whole target [B, T, M] by teacher forcing."""
+        assert memory is not None
+        return x.with_values(self._narrowed(self.run(x.values, memory)))
 
-    def step(self, x: Float[Tensor, "N M"], memory: DecoderMemory) -> tuple[Float[Tensor, "N R"], DecoderMemory]:
-        """One token more of every row."""
+    def start(self, memory: Vectors | None, beam_size: int, max_length: int) -> RecurrentState:
+        """Return the state before the first target token."""
+        assert memory is not None
+        return RecurrentState(self.begin(memory))
+
+    def step(self, x: Float[Tensor, "N 1 M"], state: RecurrentState) -> Float[Tensor, "N 1 M"]:
+        """Return the vector of the newest token of every beam; `state` is changed in place."""
+        vectors, state.memory = self.advance(x[:, 0], state.memory)
+        return self._narrowed(vectors)[:, None]
+
+    def begin(self, read: Vectors) -> DecoderMemory:
+        """Return the memory before the first token of one target a sentence."""
+        assert read.state is not None
+        return DecoderMemory(mapped(read.state, lambda part: torch.tanh(self.bridge(part))))
+
+    def advance(self, x: Float[Tensor, "N M"], memory: DecoderMemory) -> tuple[Float[Tensor, "N R"], DecoderMemory]:
+        """Take in one token of every row; return its vector and the memory after it."""
         raise NotImplementedError
 
-    def run(self, x: Float[Tensor, "B T M"], read: ReadSource) -> Float[Tensor, "B T R"]:
-        """All tokens of a target, one after the other."""
-        memory, said = self.start(read), []
+    def run(self, x: Float[Tensor, "B T M"], read: Vectors) -> Float[Tensor, "B T R"]:
+        """Take in all tokens of a target, one after the other."""
+        memory, outputs = self.begin(read), []
         for index, token in enumerate(x.unbind(1)):
-            if self.config.bptt and index % self.config.bptt == 0 and index:
+            if self.bptt and index % self.bptt == 0 and index:
                 memory = _cut(memory)
-            vector, memory = self.step(token, memory)
-            said.append(vector)
-        return torch.stack(said, 1)
+            vector, memory = self.advance(token, memory)
+            outputs.append(vector)
+        return torch.stack(outputs, 1)
+
+    def _narrowed(self, vectors: Tensor) -> Tensor:
+        narrowed: Tensor = self.narrow(self.output_dropout(vectors))
+        return narrowed
 
     def _advance(self, x: Tensor, memory: DecoderMemory) -> tuple[Tensor, DecoderMemory]:
         vectors, state = self.stack(x[:, None], memory.state, call=memory.length)
         return vectors[:, 0], replace(memory, state=state, length=memory.length + 1)
 
 
+class SutskeverConfig(RecurrentDecoderConfig):
+    """The source is known by the first state alone (Sutskever et al. 2014)."""
+
+    kind: Literal["sutskever"] = "sutskever"
+
+    def build(self, shape: RecurrentShape) -> "SutskeverDecoder":
+        return SutskeverDecoder(shape)
+
+
 class SutskeverDecoder(RecurrentDecoder):
     """Sutskever et al. 2014, https://arxiv.org/abs/1409.3215: the first state is all it knows of the source."""
 
-    def __init__(self, config: RecurrentConfig) -> None:
-        super().__init__(config, extra=0)
+    def __init__(self, shape: RecurrentShape) -> None:
+        super().__init__(shape, extra=0)
 
-    def step(self, x: Tensor, memory: DecoderMemory) -> tuple[Tensor, DecoderMemory]:
+    def advance(self, x: Tensor, memory: DecoderMemory) -> tuple[Tensor, DecoderMemory]:
         return self._advance(x, memory)
 
-    def run(self, x: Tensor, read: ReadSource) -> Tensor:
-        vectors: Tensor = self.stack(x, self.start(read).state, self.config.bptt)[0]
+    def run(self, x: Tensor, read: Vectors) -> Tensor:
+        vectors: Tensor = self.stack(x, self.begin(read).state, self.bptt)[0]
         return vectors
+
+
+class ChoConfig(RecurrentDecoderConfig):
+    """One context, the encoder's last state, is read again at every step (Cho et al. 2014)."""
+
+    kind: Literal["cho"] = "cho"
+
+    def build(self, shape: RecurrentShape) -> "ChoDecoder":
+        return ChoDecoder(shape)
 
 
 class ChoDecoder(RecurrentDecoder):
     """Cho et al. 2014, https://arxiv.org/abs/1406.1078: the same context at every step, for state and output."""
 
-    def __init__(self, config: RecurrentConfig) -> None:
-        super().__init__(config, extra=config.hidden_size)
-        self.output = Linear(2 * config.hidden_size, config.hidden_size)
+    def __init__(self, shape: RecurrentShape) -> None:
+        super().__init__(shape, extra=shape.hidden_size)
+        self.output = Linear(2 * shape.hidden_size, shape.hidden_size)
 
-    def start(self, read: ReadSource) -> DecoderMemory:
-        return replace(super().start(read), context=read.last[0][-1])
+    def begin(self, read: Vectors) -> DecoderMemory:
+        return replace(super().begin(read), context=_state(read)[0][-1])
 
-    def step(self, x: Tensor, memory: DecoderMemory) -> tuple[Tensor, DecoderMemory]:
+    def advance(self, x: Tensor, memory: DecoderMemory) -> tuple[Tensor, DecoderMemory]:
         assert memory.context is not None
         vectors, after = self._advance(torch.cat([x, memory.context], -1), memory)
         return self._said(vectors, memory.context), after
 
-    def run(self, x: Tensor, read: ReadSource) -> Tensor:
-        memory = self.start(read)
+    def run(self, x: Tensor, read: Vectors) -> Tensor:
+        memory = self.begin(read)
         assert memory.context is not None
         context = memory.context[:, None].expand(-1, x.shape[1], -1)
-        vectors, _ = self.stack(torch.cat([x, context], -1), memory.state, self.config.bptt)
+        vectors, _ = self.stack(torch.cat([x, context], -1), memory.state, self.bptt)
         return self._said(vectors, context)
 
     def _said(self, vectors: Tensor, context: Tensor) -> Tensor:
         return torch.tanh(self.output(torch.cat([vectors, context], -1)))
 
 
+class BahdanauConfig(RecurrentDecoderConfig):
+    """The state before a step asks the source, and the step reads the answer (Bahdanau et al. 2015)."""
+
+    kind: Literal["bahdanau"] = "bahdanau"
+
+    attention: AttentionConfig = AdditiveConfig()
+    """The attention of a state to the source; both are projected for it."""
+
+    def build(self, shape: RecurrentShape) -> "BahdanauDecoder":
+        return BahdanauDecoder(shape, self)
+
+
 class BahdanauDecoder(RecurrentDecoder):
     """Bahdanau et al. 2015, https://arxiv.org/abs/1409.0473: s_t = f(s_(t-1), y_(t-1), c_t), c_t asked by s_(t-1)."""
 
-    def __init__(self, config: RecurrentConfig) -> None:
-        assert isinstance(config.decoder, BahdanauConfig)
-        size = config.hidden_size
-        super().__init__(config, extra=size)
-        self.cross_attention = MemoryAttention(size, size, config.decoder.attention, size=size)
+    def __init__(self, shape: RecurrentShape, config: BahdanauConfig) -> None:
+        size = shape.hidden_size
+        super().__init__(shape, extra=size)
+        self.cross_attention = MemoryAttention(size, size, config.attention, size=size)
         self.output = Linear(2 * size, size)
 
-    def start(self, read: ReadSource) -> DecoderMemory:
-        return replace(super().start(read), asked=self.cross_attention.read(read.states, read.real))
+    def begin(self, read: Vectors) -> DecoderMemory:
+        return replace(super().begin(read), asked=self.cross_attention.read(read.values, read.real))
 
-    def step(self, x: Tensor, memory: DecoderMemory) -> tuple[Tensor, DecoderMemory]:
+    def advance(self, x: Tensor, memory: DecoderMemory) -> tuple[Tensor, DecoderMemory]:
         context = _ask(self.cross_attention, memory.state[0][-1], memory)
         vectors, after = self._advance(torch.cat([x, context], -1), memory)
         return torch.tanh(self.output(torch.cat([vectors, context], -1))), after
 
 
+class LuongConfig(RecurrentDecoderConfig):
+    """The state after a step asks the source; both together give the next token (Luong et al. 2015)."""
+
+    kind: Literal["luong"] = "luong"
+
+    attention: AttentionConfig = ScaledDotProductConfig(scaled=False)
+    """The attention of a state to the source, both as they are: dot (this default), `general`, `location`, `window`
+    (local-m), `local_predictive` (local-p); or both projected: `additive` (concat)."""
+
+    input_feeding: bool = True
+    """Read the last attentional vector together with the next token."""
+
+    def build(self, shape: RecurrentShape) -> "LuongDecoder":
+        return LuongDecoder(shape, self)
+
+
 class LuongDecoder(RecurrentDecoder):
     """Luong et al. 2015, https://arxiv.org/abs/1508.04025: c_t asked by s_t, tanh(W [c_t; s_t]) fed in again."""
 
-    def __init__(self, config: RecurrentConfig) -> None:
-        assert isinstance(config.decoder, LuongConfig)
-        size = config.hidden_size
-        super().__init__(config, extra=size if config.decoder.input_feeding else 0)
-        self.feeds = config.decoder.input_feeding
-        self.cross_attention = MemoryAttention(size, size, config.decoder.attention, size=None)
+    def __init__(self, shape: RecurrentShape, config: LuongConfig) -> None:
+        size = shape.hidden_size
+        super().__init__(shape, extra=size if config.input_feeding else 0)
+        self.feeds = config.input_feeding
+        self.cross_attention = MemoryAttention(size, size, config.attention, size=None)
         self.output = Linear(2 * size, size, bias=False)
 
-    def start(self, read: ReadSource) -> DecoderMemory:
-        memory = replace(super().start(read), asked=self.cross_attention.read(read.states, read.real))
+    def begin(self, read: Vectors) -> DecoderMemory:
+        memory = replace(super().begin(read), asked=self.cross_attention.read(read.values, read.real))
         return replace(memory, said=torch.zeros_like(memory.state[0][-1])) if self.feeds else memory
 
-    def step(self, x: Tensor, memory: DecoderMemory) -> tuple[Tensor, DecoderMemory]:
+    def advance(self, x: Tensor, memory: DecoderMemory) -> tuple[Tensor, DecoderMemory]:
         vectors, after = self._advance(x if memory.said is None else torch.cat([x, memory.said], -1), memory)
         context = _ask(self.cross_attention, vectors, memory)
         said = torch.tanh(self.output(torch.cat([context, vectors], -1)))
         return said, replace(after, said=said if self.feeds else None)
 
-    def run(self, x: Tensor, read: ReadSource) -> Tensor:
+    def run(self, x: Tensor, read: Vectors) -> Tensor:
         return super().run(x, read) if self.feeds else self._run_at_once(x, read)
 
-    def _run_at_once(self, x: Tensor, read: ReadSource) -> Tensor:
-        memory = self.start(read)
+    def _run_at_once(self, x: Tensor, read: Vectors) -> Tensor:
+        memory = self.begin(read)
         assert memory.asked is not None
-        vectors, _ = self.stack(x, memory.state, self.config.bptt)
+        vectors, _ = self.stack(x, memory.state, self.bptt)
         context = self.cross_attention(vectors, memory.asked, torch.arange(x.shape[1], device=x.device))
         return torch.tanh(self.output(torch.cat([context, vectors], -1)))
-
-
-DECODERS: dict[type, Callable[[RecurrentConfig], RecurrentDecoder]] = {
-    SutskeverConfig: SutskeverDecoder,
-    ChoConfig: ChoDecoder,
-    BahdanauConfig: BahdanauDecoder,
-    LuongConfig: LuongDecoder,
-}
 
 
 def _ask(attention: MemoryAttention, states: Tensor, memory: DecoderMemory) -> Tensor:
@@ -193,7 +293,12 @@ def _ask(attention: MemoryAttention, states: Tensor, memory: DecoderMemory) -> T
     return attention(beams, memory.asked, at).reshape_as(states)
 
 
+def _state(read: Vectors) -> State:
+    assert read.state is not None
+    return read.state
+
+
 def _cut(memory: DecoderMemory) -> DecoderMemory:
-    """The same, known without a gradient."""
+    """The same memory, cut off from the gradient."""
     said = None if memory.said is None else memory.said.detach()
     return replace(memory, state=mapped(memory.state, Tensor.detach), said=said)

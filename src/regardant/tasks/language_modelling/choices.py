@@ -2,7 +2,7 @@
 
 import math
 
-from regardant.models import CausalModelConfig
+from regardant.models import CausalConfig
 from regardant.models.decoder_only import DecoderOnlyConfig
 from regardant.tasks.language_modelling.config import TextTrainingConfig
 
@@ -16,7 +16,7 @@ MOST_MINUTES = 50.0
 """What a first run may take; whoever wants more sets training.max_minutes."""
 
 
-def choose_schedule(training: TextTrainingConfig, model: CausalModelConfig) -> TextTrainingConfig:
+def choose_schedule(training: TextTrainingConfig, model: CausalConfig) -> TextTrainingConfig:
     """The learning rate that suits the model's width, where the recipe leaves the schedule open."""
     if "schedule" in training.model_fields_set or not isinstance(model, DecoderOnlyConfig):
         return training

@@ -9,7 +9,7 @@ from pydantic import Field
 from regardant.data.text import TextConfig
 from regardant.data.tokenizers import TokenizerConfig
 from regardant.generation.sampling import SamplingConfig
-from regardant.models import CausalModelConfig
+from regardant.models import CausalConfig
 from regardant.models.decoder_only import DecoderOnlyConfig
 from regardant.tasks.base import Prepared, Say, TaskConfig, Trained
 from regardant.training.config import TrainingConfig
@@ -49,7 +49,7 @@ class LanguageModellingConfig(TaskConfig):
     data: TextConfig
     """A text."""
 
-    model: CausalModelConfig = DecoderOnlyConfig()
+    model: CausalConfig = DecoderOnlyConfig()
     """What reads and goes on."""
 
     training: TextTrainingConfig

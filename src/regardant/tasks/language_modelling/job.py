@@ -51,8 +51,8 @@ class LanguageModellingJob:
         return self.batches.load(planned)
 
     def loss(self, model: nn.Module, batch: WindowBatch, device: torch.device) -> Loss:
-        training = self.config.training
-        loss: Loss = model(batch.to(device).tokens, training.label_smoothing, training.z_loss)
+        batch = batch.to(device)
+        loss: Loss = model(**batch.inputs, targets=batch.targets)
         return loss
 
     def rehearse_validation(self, device: torch.device) -> None:

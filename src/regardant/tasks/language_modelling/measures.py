@@ -40,7 +40,7 @@ def measure(model: CausalModel, tokenizer: Tokenizer, name: str, tokens: Tokens,
     context = model.config.max_length
     most = context * max(1, min(SENTENCES, MEASURED_TOKENS // context)) + 1
     windows = [batch.to(device).tokens for batch in consecutive_windows(tokens[:most], context, BATCH_TOKENS)]
-    passes = [partial(model, batch) for batch in windows]
+    passes = [partial(model, text=batch[:, :-1], targets=batch[:, 1:]) for batch in windows]
     look = partial(_attended, model, tokenizer, windows)
     found = Measures(
         name=name,

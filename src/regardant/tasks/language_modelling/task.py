@@ -9,7 +9,7 @@ import torch
 from regardant.data.text import MARKER, EncodedText, cut
 from regardant.data.tokenizers import Tokenizer, Tokenizers
 from regardant.errors import ConfigError
-from regardant.models import CausalModel
+from regardant.models import CausalModel, next_token, tokens
 from regardant.tasks.base import Say
 from regardant.tasks.language_modelling.choices import choose_minutes, choose_schedule
 from regardant.tasks.language_modelling.config import LanguageModellingConfig
@@ -59,7 +59,8 @@ def prepare_training(config: LanguageModellingConfig, run: Path, say: Say) -> Pr
 def build_model(config: LanguageModellingConfig, tokenizer: Tokenizer) -> CausalModel:
     """The model a configuration describes, with fresh weights. Raises ConfigError where its parts do not fit."""
     try:
-        return config.model.build(tokenizer.vocab_size)
+        size, training = tokenizer.vocab_size, config.training
+        return config.model.build(tokens(size), next_token(size, training.label_smoothing, training.z_loss))
     except ValueError as error:
         raise ConfigError(f"model: {error}") from error
 

@@ -8,7 +8,7 @@ from regardant import config as configuration
 from regardant.attention import AttentionConfig
 from regardant.data.parallel import Splits
 from regardant.data.tokenizers import TokenizerConfig, Tokenizers
-from regardant.models import EncoderDecoderConfig, ModelConfig
+from regardant.models import EncoderDecoderConfig, SequenceToSequenceConfig
 from regardant.training.config import TrainingConfig
 
 LEARNING_RATES = {"tiny": 4e-3, "small": 1.5e-3, "base": 7e-4, "big": 5e-4, "recurrent": 2e-3, "one_to_one": 2e-3}
@@ -49,7 +49,7 @@ def choose_vocab_size(config: TokenizerConfig, made: Tokenizers) -> TokenizerCon
     return config.model_copy(update={"vocab_size": max(made.source.vocab_size, made.target.vocab_size)})
 
 
-def choose_model(config: ModelConfig, num_pairs: int) -> ModelConfig:
+def choose_model(config: SequenceToSequenceConfig, num_pairs: int) -> SequenceToSequenceConfig:
     """Fill in preset `auto`: as large as the corpus feeds and, on a CPU, as the patience of its owner allows.
 
     Its networks are gated, and its positions turn queries and keys where all layers have them.
@@ -69,7 +69,7 @@ def choose_model(config: ModelConfig, num_pairs: int) -> ModelConfig:
     return configuration.load(EncoderDecoderConfig, chosen, origin=f"model of preset {preset}")
 
 
-def choose_schedule(training: TrainingConfig, model: ModelConfig, updates: int) -> TrainingConfig:
+def choose_schedule(training: TrainingConfig, model: SequenceToSequenceConfig, updates: int) -> TrainingConfig:
     """The learning rate that suits the model and the length of the run, where the recipe leaves the schedule open."""
     name = model.preset if isinstance(model, EncoderDecoderConfig) else model.kind
     if "schedule" in training.model_fields_set or name is None:

@@ -14,7 +14,7 @@ from regardant.data.tokenizers import TokenizerConfig
 from regardant.data.toys import CopyConfig, ReverseConfig
 from regardant.evaluation.translation import TranslationMetrics
 from regardant.generation.config import GenerationConfig
-from regardant.models import EncoderDecoderConfig, ModelConfig
+from regardant.models import EncoderDecoderConfig, SequenceToSequenceConfig
 from regardant.tasks.base import Prepared, Report, Say, TaskConfig, Trained
 
 
@@ -46,7 +46,7 @@ class TranslationConfig(TaskConfig):
     tokenizer: TokenizerConfig = TokenizerConfig()
     """How text becomes tokens."""
 
-    model: ModelConfig = EncoderDecoderConfig()
+    model: SequenceToSequenceConfig = EncoderDecoderConfig()
     """What reads and writes."""
 
     alignment_guidance: AlignmentGuidance | None = None

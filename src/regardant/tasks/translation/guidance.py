@@ -25,7 +25,7 @@ from regardant.errors import ConfigError
 from regardant.evaluation.alignment import Link
 from regardant.inspection import attention_kinds
 from regardant.inspection.places import choose
-from regardant.models import Model
+from regardant.models import SequenceToSequenceModel
 from regardant.models.heads import Loss
 from regardant.tasks.translation.alignment import words_of_tokens
 from regardant.tasks.translation.config import AlignmentGuidance
@@ -51,7 +51,7 @@ class GuidedBatch(PairBatch):
 class Guidance:
     """Adds the alignments' loss to that of the words. Raises ConfigError for a layer that the model does not have."""
 
-    def __init__(self, config: AlignmentGuidance, corpus: Corpus, model: Model) -> None:
+    def __init__(self, config: AlignmentGuidance, corpus: Corpus, model: SequenceToSequenceModel) -> None:
         self.config, self.corpus = config, corpus
         attentions = attention_kinds(model).get("decoder.cross_attention", [])
         if not -len(attentions) <= config.layer < len(attentions):

@@ -11,7 +11,7 @@ from regardant.data.batching import PairBatch
 from regardant.evaluation.translation import corpus_bleu
 from regardant.generation.config import GenerationConfig
 from regardant.generation.search import generate
-from regardant.models import Model
+from regardant.models import SequenceToSequenceModel
 from regardant.models.heads import Loss
 from regardant.tasks.translation.config import TranslationConfig
 from regardant.tasks.translation.corpus import Batches, Corpus
@@ -31,7 +31,7 @@ VALIDATION_TOKENS = 8192
 class TranslationJob:
     """Implements `tasks.base.TaskJob`."""
 
-    def __init__(self, config: TranslationConfig, corpus: Corpus, model: Model) -> None:
+    def __init__(self, config: TranslationConfig, corpus: Corpus, model: SequenceToSequenceModel) -> None:
         self.config, self.corpus, self.model = config, corpus, model
         max_length, seed, batch_tokens = config.model.max_length, config.seed, config.training.batch_tokens
         self.batches = Batches(corpus.train, batch_tokens=batch_tokens, max_length=max_length, seed=seed)
@@ -67,24 +67,23 @@ class TranslationJob:
 
     def loss(self, model: nn.Module, batch: PairBatch, device: torch.device) -> Loss:
         batch = batch.to(device)
-        training = self.config.training
 
         def run() -> Loss:
-            loss: Loss = model(batch.source, batch.target, training.label_smoothing, training.z_loss)
+            loss: Loss = model(**batch.inputs, targets=batch.targets)
             return loss
 
         return run() if self.guidance is None else self.guidance.loss(batch, run)
 
     def validate(self, model: nn.Module, device: torch.device) -> dict[str, float]:
         """Loss in nats a token without smoothing, perplexity, and BLEU of greedy translations."""
-        assert isinstance(model, Model)
+        assert isinstance(model, SequenceToSequenceModel)
         greedy = GenerationConfig(beam_size=1, length_penalty=0)
         target = self.corpus.tokenizers.target
         total, tokens, hypotheses, order = 0.0, 0, [], []
         for planned in self.validation.plan(0):
             batch = self.validation.load(planned).to(device)
-            loss = model(batch.source, batch.target)
-            total, tokens = total + float(loss.plain), tokens + int(loss.tokens)
+            loss = model(**batch.inputs, targets=batch.targets)
+            total, tokens = total + float(loss.plain), tokens + int(loss.count)
             found = generate(model, batch.source, greedy, max_length=self.config.model.max_length)
             hypotheses += [target.decode(best.tokens) for best, *_ in found]
             order += self.validation.kept[planned].tolist()
@@ -96,7 +95,7 @@ class TranslationJob:
 
     def observe(self, model: nn.Module, device: torch.device) -> dict[str, Any]:
         """The entropy of every head over a few validation pairs, and what the last validation wrote for some."""
-        assert isinstance(model, Model)
+        assert isinstance(model, SequenceToSequenceModel)
         batch = self.validation.pairs.batch(self.validation.kept[:PROBED]).to(device)
         return {"entropy": entropy_of_heads(model, batch), "samples": self.samples}
 
@@ -121,7 +120,7 @@ class TranslationJob:
         for planned in self.validation.largest():
             batch = self.validation.load(planned).to(device)
             with torch.inference_mode():
-                self.model(batch.source, batch.target)
+                self.model(**batch.inputs, targets=batch.targets)
                 state = self.model.start(self.model.encode(batch.source), 1, self.config.model.max_length)
                 self.model.step(batch.target[:, :1], state)
 

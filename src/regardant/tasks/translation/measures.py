@@ -149,18 +149,18 @@ def _batches(translator: Translator, pairs: Measured) -> Iterator[PairBatch]:
 
 
 def _importance(translator: Translator, pairs: Measured, kinds: dict[str, list[str]]) -> dict[str, HeadImportance]:
-    passes = [partial(translator.model, batch.source, batch.target) for batch in _batches(translator, pairs)]
+    passes = [partial(translator.model, **batch.inputs, targets=batch.targets) for batch in _batches(translator, pairs)]
     return {kind: head_importance(translator.model, passes, attentions) for kind, attentions in kinds.items()}
 
 
 def _readings(translator: Translator, pairs: Measured) -> Iterator[Reading]:
     for batch in _batches(translator, pairs):
-        yield partial(translator.model.scores, batch.source, batch.target[:, :-1]), batch.target[:, 1:]
+        yield partial(translator.model.scores, **batch.inputs), batch.targets
 
 
 def _explain(translator: Translator, pairs: Measured, found: TranslatorMeasures) -> None:
     model = translator.model
-    embedding = model.get_submodule("source")
+    embedding = model.representation("source").dropout
     taus: dict[tuple[int, int, bool], tuple[list[float], list[float]]] = {}
     between: list[float] = []
     crosses = _attended(translator, pairs, CROSS, EXPLAINED)

@@ -12,7 +12,7 @@ from regardant.data.batching import PairBatch
 from regardant.data.vocabulary import PAD
 from regardant.inspection import capture, place_names
 from regardant.inspection.places import kind_of
-from regardant.models import Model
+from regardant.models import SequenceToSequenceModel
 
 PROBED = 16
 """Sentences whose attention is looked at. Their pass costs a few thousandths of a validation's decoding."""
@@ -21,7 +21,7 @@ SAMPLES = 5
 """Sentences whose translations are kept."""
 
 
-def entropy_of_heads(model: Model, batch: PairBatch) -> dict[str, list[list[float | None]]]:
+def entropy_of_heads(model: SequenceToSequenceModel, batch: PairBatch) -> dict[str, list[list[float | None]]]:
     """Of every kind of attention, layer and head: the mean entropy of a real query's weights, in nats.
 
     0: it looks at one token; log K: at K alike. What is negative counts as nothing, and rows are divided by their sums.

@@ -7,7 +7,13 @@ import torch
 
 from regardant.data.tokenizers import TokenizerConfig, Tokenizers
 from regardant.errors import ConfigError
-from regardant.models import EncoderDecoderConfig, Model, ModelConfig
+from regardant.models import (
+    EncoderDecoderConfig,
+    SequenceToSequenceConfig,
+    SequenceToSequenceModel,
+    next_token,
+    tokens,
+)
 from regardant.tasks.base import Say, require_trained
 from regardant.tasks.translation.choices import choose_minutes, choose_model, choose_schedule, choose_vocab_size
 from regardant.tasks.translation.config import TranslationConfig
@@ -74,7 +80,7 @@ def told_of_corpus(corpus: Corpus, tokenizer: TokenizerConfig) -> str:
     )
 
 
-def told_of_model(config: ModelConfig) -> str:
+def told_of_model(config: SequenceToSequenceConfig) -> str:
     """One line for people."""
     if not isinstance(config, EncoderDecoderConfig):
         return f"model {config.kind}"
@@ -91,10 +97,12 @@ def told_of_schedule(training: TrainingConfig) -> str:
     return f"{training.schedule.kind} schedule ({', '.join(f'{name} {value:g}' for name, value in schedule.items())})"
 
 
-def build_model(config: TranslationConfig, tokenizers: Tokenizers) -> Model:
+def build_model(config: TranslationConfig, tokenizers: Tokenizers) -> SequenceToSequenceModel:
     """The model a configuration describes, with fresh weights. Raises ConfigError where the vocabularies do not fit."""
     try:
-        return config.model.build(tokenizers.source.vocab_size, tokenizers.target.vocab_size)
+        source, target = tokenizers.source.vocab_size, tokenizers.target.vocab_size
+        head = next_token(target, config.training.label_smoothing, config.training.z_loss)
+        return config.model.build(tokens(source), tokens(target), head)
     except ValueError as error:
         raise ConfigError(f"model: {error}") from error
 

@@ -17,7 +17,7 @@ from regardant.data.treebank import read_treebank
 from regardant.errors import ConfigError, RunError
 from regardant.evaluation.alignment import parse_links
 from regardant.generation.config import GenerationConfig
-from regardant.models import Model
+from regardant.models import SequenceToSequenceModel
 from regardant.tasks.base import PROBE_ROWS, PROBE_TOKENS, Probe, Say
 from regardant.tasks.translation.config import TranslationConfig
 from regardant.tasks.translation.engines import Engines
@@ -45,7 +45,7 @@ class TrainedTranslator:
         self.engines = Engines(self.translator, folder / "engines")
 
     @property
-    def model(self) -> Model:
+    def model(self) -> SequenceToSequenceModel:
         return self.translator.model
 
     def translate(

@@ -14,7 +14,7 @@ from regardant.generation.config import GenerationConfig
 from regardant.generation.hypothesis import Hypothesis
 from regardant.generation.scoring import score_pairs
 from regardant.generation.search import ModelSearcher, Searcher, batches_of_like_length
-from regardant.models import Model
+from regardant.models import SequenceToSequenceModel
 
 SENTENCE_END = re.compile(r"(?<=[.!?…。！？])(?=\s)")
 WORD_END = re.compile(r"(?<=\S)(?=\s)")
@@ -74,7 +74,11 @@ class Translator:
     """
 
     def __init__(
-        self, model: Model, tokenizers: Tokenizers, device: torch.device, searcher: Searcher | None = None
+        self,
+        model: SequenceToSequenceModel,
+        tokenizers: Tokenizers,
+        device: torch.device,
+        searcher: Searcher | None = None,
     ) -> None:
         self.model, self.tokenizers, self.device = model.eval().to(device), tokenizers, device
         self.searcher = searcher or ModelSearcher(model, device)

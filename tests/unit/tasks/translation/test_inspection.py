@@ -9,7 +9,8 @@ from regardant.data.words import words
 from regardant.errors import ConfigError, DataError, RunError
 from regardant.generation.config import GenerationConfig
 from regardant.inspection import capture
-from regardant.models.recurrent.config import RecurrentConfig
+from regardant.models import next_token, tokens
+from regardant.models.recurrent import RecurrentConfig
 from regardant.tasks.translation.inspection import inspect_pair
 from regardant.tasks.translation.translator import Translator
 
@@ -128,7 +129,9 @@ def one_layer(translator, **model):
     torch.manual_seed(0)
     size = translator.tokenizers.source.vocab_size
     config = RecurrentConfig(hidden_size=8, embedding_size=8, **model)
-    return Translator(config.build(size, size), translator.tokenizers, translator.device)
+    return Translator(
+        config.build(tokens(size), tokens(size), next_token(size)), translator.tokenizers, translator.device
+    )
 
 
 def test_a_recurrent_model_shows_its_alignment(translator):

@@ -9,9 +9,10 @@ from regardant.data.treebank import ROOT, ParsedSentence
 from regardant.errors import DataError, RunError
 from regardant.evaluation.alignment import alignment_error_rate, extract_links, parse_links
 from regardant.inspection import attention_kinds, measure_heads
-from regardant.models.config import EncoderDecoderConfig
+from regardant.models import next_token, tokens
+from regardant.models.encoder_decoder import EncoderDecoderConfig
 from regardant.models.one_to_one import OneToOneConfig
-from regardant.models.recurrent.config import RecurrentConfig
+from regardant.models.recurrent import RecurrentConfig
 from regardant.tasks.measures import is_causal
 from regardant.tasks.translation.alignment import error_rates, word_attention
 from regardant.tasks.translation.attended import attended, between_words
@@ -49,7 +50,9 @@ def translator():
     def make(kind):
         torch.manual_seed(0)
         size = tokenizers.source.vocab_size
-        return Translator(CONFIGS[kind].build(size, size), tokenizers, torch.device("cpu"))
+        return Translator(
+            CONFIGS[kind].build(tokens(size), tokens(size), next_token(size)), tokenizers, torch.device("cpu")
+        )
 
     return make
 

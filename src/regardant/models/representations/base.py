@@ -1,0 +1,110 @@
+"""The promise of a representation: a batch of items to vectors.
+
+Whatever the items are, positions, scale, class token and dropout are the same: a representation writes `embed`.
+
+Shape legend: B batch, T elements of an item, M d_model, P dimensions of a position.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from regardant.layers.dropout import Dropout
+from regardant.models.vectors import Vectors
+from regardant.positions import Positions
+
+
+@dataclass(frozen=True)
+class InputShape:
+    """What a model asks of the representation of an input."""
+
+    d_model: int
+    positions: Positions
+    """Shared with the stack that reads the input."""
+    scale: bool = False
+    """Whether elements are multiplied by sqrt(d_model) before positions are added."""
+    dropout: float = 0.0
+    class_token: bool = False
+    """Whether a learned vector stands before all elements, for the head to read."""
+
+    @property
+    def element_size(self) -> int:
+        """Numbers of an element's own vector: positions may stand beside it."""
+        return self.d_model - self.positions.concatenated
+
+
+class Representation(nn.Module):
+    """Base of all representations. Write `embed`.
+
+    Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, sections 3.4 (scale), 3.5 and 5.4 (dropout on the sum).
+    """
+
+    unit: ClassVar[str]
+    """What an element is called: token, patch, node, frame, step."""
+
+    def __init__(self, shape: InputShape) -> None:
+        super().__init__()
+        self.positions = shape.positions
+        self.scale = math.sqrt(shape.d_model) if shape.scale else 1.0
+        self.dropout = Dropout(shape.dropout)
+        if shape.class_token:
+            self.class_token = nn.Parameter(torch.randn(shape.d_model) * shape.d_model**-0.5)
+
+    def embed(self, inputs: Any) -> Vectors:
+        """Return the elements' own vectors [B, T, element_size], without positions."""
+        raise NotImplementedError
+
+    def forward(self, inputs: Any, start: int = 0) -> Vectors:
+        """Return the vectors of items whose elements stand at `start`, `start` + 1, ..., unless `embed` says where."""
+        embedded = self.embed(inputs)
+        values = embedded.values * self.scale
+        if self.positions.acts_on == "input":
+            at = self._positions(embedded, start)
+            if self.positions.concatenated:
+                values = torch.cat([values, at.expand(len(values), -1, -1)], -1)
+            else:
+                values = values + at
+        if hasattr(self, "class_token"):
+            embedded, values = self._with_class_token(embedded, values)
+        return embedded.with_values(self.dropout(values))
+
+    def tie(self, weight: nn.Parameter) -> None:
+        """Share one matrix with the head.
+
+        Raises:
+            ValueError: this representation has no matrix that could be shared, or one of another shape.
+        """
+        raise ValueError(f"{self.unit}s have no embedding matrix that the output could share: set tie_embeddings=none")
+
+    def _positions(self, embedded: Vectors, start: int) -> Tensor:
+        count = embedded.values.shape[1]
+        if embedded.positions is not None and embedded.positions.shape[1] == self.positions.dimensions:
+            return self.positions.embed(embedded.positions.squeeze(1))
+        end, longest = start + count, self.positions.longest
+        if longest is not None and end > longest:
+            raise ValueError(
+                f"these positions end at {longest} {self.unit}s and {end} were given: raise model.max_length and train "
+                "anew, or take positions that go on (sinusoidal, rotary, alibi)"
+            )
+        self.positions.reach(end)
+        return self.positions.embed(torch.arange(start, end, device=embedded.values.device))
+
+    def _with_class_token(self, embedded: Vectors, values: Tensor) -> tuple[Vectors, Tensor]:
+        rows = len(values)
+        values = torch.cat([self.class_token.to(values.dtype).expand(rows, 1, -1), values], 1)
+        real, pairs, edges = embedded.real, embedded.pairs, embedded.edges
+        return replace(
+            embedded,
+            real=None if real is None else torch.cat([real.new_ones(rows, 1), real], 1),
+            pairs=None if pairs is None else nn.functional.pad(pairs, (1, 0, 1, 0), value=True),
+            edges=None if edges is None else nn.functional.pad(edges, (1, 0, 1, 0)),
+            positions=None,
+        ), values
+
+
+RepresentationBuilder = Callable[[InputShape], Representation]
+"""A model's demands to a representation: vocabulary or patch size are known to whoever made it."""

@@ -51,7 +51,7 @@ def write_batches(path: Path, shape: dict[str, Any] = SHAPE, batch_tokens: int =
     blocks = [corpus.train.batch(batch) for batch in chosen]
     write(path, shape, [(block.source.tolist(), block.target.tolist()) for block in blocks])
     write_text(path.parent / "text", corpus)
-    targets = sum(block.target_tokens for block in blocks)
+    targets = sum(block.count for block in blocks)
     sources = sum(int((block.source != PAD).sum()) for block in blocks)
     pairs = [(source_lengths[index], target_lengths[index]) for batch in chosen for index in batch]
     return {

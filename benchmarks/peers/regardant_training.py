@@ -17,10 +17,13 @@ from regardant import __version__
 from regardant.data.batching import PairBatch
 from regardant.models import EncoderDecoderConfig, Model, next_token, tokens
 from regardant.models.heads import Loss
-from regardant.training.config import TrainingConfig
+from regardant.planning.decisions import Decisions
+from regardant.planning.dry_run import dry_run
+from regardant.planning.probes import decide
+from regardant.training.config import NextTokenTraining
 from regardant.training.devices import keep_freed_memory, make_fabric, the_device
-from regardant.training.engine import Trainer, dry_run
-from regardant.training.probes import Decisions, decide
+from regardant.training.engine import Trainer
+from regardant.training.job import Metric
 
 
 class Counts(Protocol):
@@ -30,8 +33,9 @@ class Counts(Protocol):
 
 
 class BatchesInTurn:
-    """The part of `training.engine.Job` that an endless run without validation needs."""
+    """The part of `training.job.Job` that an endless run without validation needs."""
 
+    unit, divisible, metrics = "target token", True, (Metric("loss", higher_is_better=False),)
     validate_every = sys.maxsize
 
     def __init__(self, model: Model, batches: list[PairBatch], passes: "Counts", label_smoothing: float) -> None:
@@ -41,7 +45,7 @@ class BatchesInTurn:
         return range(len(self.batches))
 
     def load(self, planned: int) -> PairBatch:
-        self.passes.trained_on(self.batches[planned].target_tokens)
+        self.passes.trained_on(self.batches[planned].count)
         return self.batches[planned]
 
     def loss(self, model: nn.Module, batch: PairBatch, device: torch.device) -> Loss:
@@ -58,7 +62,7 @@ def trainer_of(path: Path, precision: str, run: Path, passes: Counts) -> tuple[T
     model = model_config(shape).build(
         tokens(shape["vocab_size"]), tokens(shape["vocab_size"]), next_token(shape["vocab_size"])
     )
-    config = TrainingConfig.model_validate(
+    config = NextTokenTraining.model_validate(
         {
             "max_updates": 10**9,
             "precision": precision,

@@ -24,29 +24,28 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 import yaml
-from torch import nn
 
 from regardant import __version__
 from regardant import config as configuration
 from regardant.checks.doctor import Diagnosis, examine
 from regardant.checks.doctor.case import Case
-from regardant.checks.plan import Plan, plan_training, tokens_per_second
 from regardant.config import Config
 from regardant.config.differences import as_told, differences
 from regardant.config.documents import Dumper
 from regardant.config.plugins import import_plugins
 from regardant.config.problems import did_you_mean
 from regardant.errors import ConfigError, RunError
+from regardant.planning.compilation import compiled
+from regardant.planning.decisions import Decisions, use_kernel
+from regardant.planning.plan import Plan, plan_run
 from regardant.tasks import load_recipe
 from regardant.tasks.base import Prepared, Report, Say, TaskConfig, Trained
 from regardant.training.checkpoints import write_atomically
-from regardant.training.compilation import compiled, pays
 from regardant.training.config import TrainingConfig
 from regardant.training.devices import bound_kernel_cache, keep_freed_memory, make_fabric, memory_guard, the_device
-from regardant.training.engine import Outcome, Trainer, dry_run
-from regardant.training.probes import Decisions, decide, use_kernel
+from regardant.training.engine import Outcome, Trainer
 from regardant.training.processes import Group, join, lead
-from regardant.training.reporting import memory, read_events
+from regardant.training.reporting import read_events
 
 if TYPE_CHECKING:
     from regardant.tasks.measures import Measures
@@ -206,17 +205,8 @@ def plan(config: TaskConfig, folder: Path, say: Say) -> tuple[Prepared, Decision
 
 
 def _plan(config: TaskConfig, folder: Path, say: Say) -> tuple[Prepared, Decisions, Plan]:
-    prepared, device = _prepare(config, folder, say), the_device()
-    prepared.config.training.optimizer.build(prepared.job.model)  # the first one loads 70 MB of torch, in each process
-    resident = memory().current
-    with memory_guard("a batch", "take a smaller model, or lower training.batch_tokens and raise training.accumulate"):
-        decisions = _decide(prepared, device, say)
-        decisions.apply(prepared.job.model)  # what is timed and measured next is what will run
-        say(decisions.told())
-        speed = tokens_per_second(prepared.job, decisions, device)
-        resolved = prepared.with_speed(speed, say)
-        planned = plan_training(prepared.job, resolved.training, decisions, speed, device, resident)
-    return prepared, decisions, planned
+    prepared = _prepare(config, folder, say)
+    return prepared, *plan_run(prepared, the_device(), say)
 
 
 def _prepare(config: TaskConfig, folder: Path, say: Say) -> Prepared:
@@ -296,6 +286,9 @@ def _names_in(folder: Path) -> list[str]:
 
 def _resume(config: TaskConfig, folder: Path, say: Say) -> Outcome:
     record = Record.read(folder)
+    if config.training.best_by is None:  # earlier versions recorded the metric that was the default
+        training = config.training.replaced(best_by=record.asked["training"]["best_by"])
+        config = config.model_copy(update={"training": training})
     asked = config.model_dump(mode="json", by_alias=True)
     if changed := differences(record.asked, asked, but={f"training.{name}" for name in BUDGET}):
         raise ConfigError(f"{folder} was begun with other settings ({'; '.join(changed)}): give another --out")
@@ -303,7 +296,7 @@ def _resume(config: TaskConfig, folder: Path, say: Say) -> Outcome:
     prepared = _prepare(resolved, folder, say)
     if prepared.fingerprints != record.fingerprints:
         raise RunError(f"the text is not what {folder} was begun with: restore it, or give another --out")
-    say(f"as decided at the start: {record.decided.told()}")
+    say(f"as decided at the start: {record.decided.summary()}")
     resolved = prepared.with_speed(record.plan["tokens_per_second"], say)
     if (asked, resolved) != (record.asked, record.config):
         replace(record, asked=asked, config=resolved).write(folder)
@@ -355,19 +348,6 @@ def _modules_of(config: Config) -> list[str]:
     parts = [value for _, value in config if isinstance(value, Config)]
     own = [] if type(config).__module__.startswith("regardant.") else [type(config).__module__]
     return sorted({*own, *(module for part in parts for module in _modules_of(part))})
-
-
-def _decide(prepared: Prepared, device: torch.device, say: Say) -> Decisions:
-    job, training = prepared.job, prepared.config.training
-    planned = job.batches.middling()
-
-    def train_step(processes: int, through: nn.Module | None = None) -> float:
-        return dry_run(job, planned, device, processes, through)
-
-    decisions = decide(job.model, train_step, training, job.updates_per_epoch, device)
-    if training.compile:
-        decisions = replace(decisions, compiled=pays(job.model, train_step, decisions, device, say))
-    return decisions
 
 
 def compare(folders: Sequence[Path], page: Path | None = None) -> Report:

@@ -8,7 +8,7 @@ import regardant
 from regardant import config, run
 from regardant.attention import KERNELS, ScaledDotProduct
 from regardant.errors import ConfigError, RunError
-from regardant.training.probes import Decisions
+from regardant.planning.decisions import Decisions
 
 
 def silent(_: str) -> None:
@@ -169,6 +169,17 @@ def test_a_run_of_an_older_version_goes_on_though_it_lacks_the_newest_fields(own
         run.train(configure("training.z_loss=0.001"), own_run, silent)
     assert run.train(configure(), own_run, silent).finished
     assert run.Record.read(own_run).asked["training"]["z_loss"] == 0
+
+
+def test_a_run_whose_record_names_its_metric_goes_on_where_none_is_asked_for(own_run, configure):
+    def name_metric(content):
+        for recipe in (content["asked"], content["config"]):
+            recipe["training"]["best_by"] = "bleu"
+
+    change_record(own_run, name_metric)
+    assert run.train(configure("training.max_updates=21"), own_run, silent).metric.name == "bleu"
+    with pytest.raises(ConfigError, match=r"training\.best_by was 'bleu', is 'loss'"):
+        run.train(configure("training.best_by=loss"), own_run, silent)
 
 
 @pytest.mark.parametrize("part", ["asked", "config"])
@@ -340,4 +351,4 @@ def test_a_plan_of_a_text_has_no_padding(tiny_text_config, tmp_path):
     prepared, _, planned = run.plan(tiny_text_config(), tmp_path, silent)
     assert planned.padding == {} and not any(line.startswith("padding") for line in planned.lines())
     assert planned.as_dict().keys() >= {"parameters", "seconds"} and "padding" not in planned.as_dict()
-    assert planned.tokens_per_epoch == sum(prepared.job.load(batch).target_tokens for batch in prepared.job.plan(0))
+    assert planned.tokens_per_epoch == sum(prepared.job.load(batch).count for batch in prepared.job.plan(0))

@@ -3,7 +3,7 @@
 `sdpa` is PyTorch's own (flash attention where it has it). `matmul` multiplies batched matrices and keeps the
 weights for the backward pass: on sentences of some twenty tokens it trains faster on a CPU, where
 the flash kernel's bfloat16 backward is slow; where none follows it leaves all to `sdpa`. Which one runs is measured on
-the machine, see `training.probes`.
+the machine, see `planning.probes`.
 `online_softmax` is flash attention to read, and is never chosen.
 
 Shape legend: as in `attention.base`.

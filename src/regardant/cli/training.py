@@ -106,5 +106,5 @@ def _train(config: "TaskConfig", folder: Path) -> None:
     share = cursor.validation_seconds / cursor.seconds if cursor.seconds else 0.0
     say(
         f"{folder}: {cursor.update:,} updates in {cursor.seconds / 60:.1f} minutes ({share:.0%} of it validation), "
-        f"best {config.training.best_by} {abs(cursor.best):.4g} at update {cursor.best_update:,}"
+        f"best {outcome.metric.name} {outcome.best:.4g} at update {cursor.best_update:,}"
     )

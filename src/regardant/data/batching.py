@@ -94,7 +94,7 @@ class PairBatch:
         return type(self)(sent(self.source, device), sent(self.target, device))
 
     def part(self, number: int, parts: int) -> Self:
-        """Every so manieth pair, from this number on; none where there are fewer pairs."""
+        """Return pairs `number::parts`, the shard of one rank. Empty if there are fewer pairs."""
         return type(self)(self.source[number::parts], self.target[number::parts])
 
     @property
@@ -108,8 +108,8 @@ class PairBatch:
         return self.target[:, 1:]
 
     @property
-    def target_tokens(self) -> int:
-        """How many tokens are to be predicted: EOS counts, SOS and PAD do not. Waits for an accelerator."""
+    def count(self) -> int:
+        """Number of target tokens with EOS, without SOS and PAD. On an accelerator it waits for the device."""
         return int((self.target[:, 1:] != PAD).sum())
 
 

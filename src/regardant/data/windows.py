@@ -30,7 +30,7 @@ class WindowBatch:
         return type(self)(sent(self.tokens, device))
 
     def part(self, number: int, parts: int) -> Self:
-        """Every so manieth window, from this number on; none where there are fewer windows."""
+        """Return windows `number::parts`, the shard of one rank. Empty if there are fewer windows."""
         return type(self)(self.tokens[number::parts])
 
     @property
@@ -44,8 +44,8 @@ class WindowBatch:
         return self.tokens[:, 1:]
 
     @property
-    def target_tokens(self) -> int:
-        """How many tokens are predicted."""
+    def count(self) -> int:
+        """Number of predicted tokens."""
         return len(self.tokens) * (self.tokens.shape[1] - 1)
 
 
@@ -65,8 +65,8 @@ class TrainingWindows:
             )
         self.tokens, self.context, self.seed = tokens, context, seed
         self.windows_per_batch = max(1, batch_tokens // context)
-        self.target_tokens = context * sum(map(len, self.plan(0)))
-        """Of an epoch."""
+        self.targets_per_epoch = context * sum(map(len, self.plan(0)))
+        """Number of predicted tokens in an epoch."""
 
     def plan(self, epoch: int) -> list[NDArray[np.int64]]:
         """Where the windows of each batch begin."""
@@ -79,17 +79,17 @@ class TrainingWindows:
         """One planned batch as tensors."""
         return _windows(self.tokens, planned, self.context)
 
-    def largest(self) -> list[NDArray[np.int64]]:
-        """The planned batches of which one takes most memory: all but the last are alike."""
+    def largest_batches(self) -> list[NDArray[np.int64]]:
+        """Return the planned batches one of which takes most memory. All but the last have the same size."""
         return self.plan(0)[:1]
 
-    def middling(self) -> NDArray[np.int64]:
-        """A batch of typical length, to time. All are of one."""
+    def median_batch(self) -> NDArray[np.int64]:
+        """Return a planned batch of median length. All windows have the same length."""
         return self.plan(0)[0]
 
-    def typical(self) -> list[NDArray[np.int64]]:
-        """Batches to time, of the lengths there are."""
-        return [self.middling()]
+    def sample_batches(self) -> list[NDArray[np.int64]]:
+        """Return planned batches that represent all lengths."""
+        return [self.median_batch()]
 
     def padding(self) -> dict[str, float]:
         """Windows have none."""

@@ -62,5 +62,5 @@ def score_text(model: CausalModel, tokens: Tokens, characters: int, device: torc
     with torch.inference_mode():
         for batch in consecutive_windows(tokens, model.config.max_length, BATCH_TOKENS):
             nats += float(model(batch.to(device).tokens).plain)
-            count += batch.target_tokens
+            count += batch.count
     return TextScore(nats, count, characters - 1)

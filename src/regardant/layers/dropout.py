@@ -9,6 +9,7 @@ A place called several times under one key says which call it is, or drops the s
 """
 
 import dataclasses
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -42,6 +43,10 @@ class DropoutKey:
         return mixed >> 1  # a signed 64-bit number to torch
 
 
+Draw = Callable[[Tensor, float, DropoutKey, int, int], Tensor]
+"""(x, rate, key, place, call) to x with dropped elements."""
+
+
 class Dropout(nn.Module):
     """Zeroes elements with chance `rate` while training and scales the others by 1 / (1 - rate)."""
 
@@ -51,6 +56,8 @@ class Dropout(nn.Module):
         self.place = 0
         self.key: DropoutKey | None = None
         """Given by `share_key`; without one torch's generator is drawn from."""
+        self.draw: Draw = draw
+        """The masking under a key. `regardant.planning.compilation` keeps it out of compiled code."""
 
     def forward(self, x: Tensor, call: int = 0) -> Tensor:
         """`call` counts from 0 where one key serves several."""
@@ -58,11 +65,16 @@ class Dropout(nn.Module):
             return x
         if self.key is None or x.device.type != "cpu":  # accelerators draw bits in parallel
             return nn.functional.dropout(x, self.rate)
-        dropped: Tensor = _Dropout.apply(x, self.rate, self.key.at(self.place, call))  # type: ignore[no-untyped-call]
-        return dropped
+        return self.draw(x, self.rate, self.key, self.place, call)
 
     def extra_repr(self) -> str:
         return f"rate={self.rate}"
+
+
+def draw(x: Tensor, rate: float, key: DropoutKey, place: int, call: int) -> Tensor:
+    """Drop elements of `x` by the mask of the key, place and call."""
+    dropped: Tensor = _Dropout.apply(x, rate, key.at(place, call))  # type: ignore[no-untyped-call]
+    return dropped
 
 
 def share_key(model: nn.Module) -> DropoutKey:

@@ -52,7 +52,7 @@ def summary(name: str, folder: Path) -> dict[str, Any]:
         "task": record.config.task,
         "verbs": record.config.verbs,
         "parameters": record.plan.get("parameters"),
-        "best_by": record.config.training.best_by,
+        "best_by": record.config.metric.name,
         "best": next((value for key, value in validated.items() if key.startswith("best_")), None),
         "update": max((event["update"] for event in events.values()), default=0),
         "seconds": max((event["time"] for event in events.values()), default=0.0),

@@ -3,43 +3,43 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from regardant.config import Config
-from regardant.errors import RunError
+from regardant.errors import ConfigError, RunError
 from regardant.models.base import Model
 from regardant.training.config import TrainingConfig
-from regardant.training.engine import Job
+from regardant.training.job import Job, Metric, selecting_metric
 
 Say = Callable[[str], None]
 
 
 class Batches(Protocol):
-    """The training batches of a job, as they are measured before training."""
+    """The training batches of a job, as planning measures them."""
 
     @property
-    def target_tokens(self) -> int:
-        """Of an epoch."""
+    def targets_per_epoch(self) -> int:
+        """Number of targets in an epoch."""
 
-    def largest(self) -> Sequence[Any]:
-        """The planned batches of which one takes most memory."""
+    def largest_batches(self) -> Sequence[Any]:
+        """Return the planned batches one of which takes most memory."""
 
-    def middling(self) -> Any:
-        """A batch of typical length, to time."""
+    def median_batch(self) -> Any:
+        """Return a planned batch of median length."""
 
-    def typical(self) -> Sequence[Any]:
-        """Batches to time, of the lengths there are."""
+    def sample_batches(self) -> Sequence[Any]:
+        """Return planned batches that represent all lengths."""
 
     def padding(self) -> dict[str, float]:
-        """The share of padding in the blocks of each side; empty where there is none."""
+        """Return the share of padding by side ("source", "target"). Empty if no batch is padded."""
 
 
 class TaskJob(Job, Protocol):
-    """What the trainer asks for, and what is measured before it starts."""
+    """A `Job` that can be planned: measured before training starts."""
 
     @property
     def model(self) -> Model: ...
@@ -48,15 +48,15 @@ class TaskJob(Job, Protocol):
     def batches(self) -> Batches: ...
 
     @property
-    def target_tokens(self) -> int:
-        """Of an epoch."""
+    def targets_per_epoch(self) -> int:
+        """Number of targets in an epoch."""
 
     @property
     def updates_per_epoch(self) -> int:
-        """The last one has what is left."""
+        """Number of updates in an epoch; the last one may have fewer batches."""
 
-    def rehearse_validation(self, device: torch.device) -> None:
-        """Do once what takes most memory in a validation."""
+    def warm_up_validation(self, device: torch.device) -> None:
+        """Run the part of a validation that takes most memory."""
 
 
 class Prepared(Protocol):
@@ -142,6 +142,9 @@ class TaskConfig(Config):
     verbs: ClassVar[tuple[str, ...]]
     """What its runs can be asked for, beside training and a plan; the first is what they are for."""
 
+    metrics: ClassVar[tuple[Metric, ...]]
+    """Numbers that validation gives. The first one selects the best weights, unless `training.best_by` names one."""
+
     task: str
     """What is learned."""
 
@@ -156,6 +159,20 @@ class TaskConfig(Config):
 
     training: TrainingConfig
     """How it learns."""
+
+    @model_validator(mode="after")
+    def best_by_is_a_metric(self) -> Self:
+        """Check `training.best_by` against the task's metrics."""
+        try:
+            _ = self.metric
+        except ConfigError as error:
+            raise ValueError(str(error)) from error
+        return self
+
+    @property
+    def metric(self) -> Metric:
+        """The metric that selects the best weights."""
+        return selecting_metric(self.metrics, self.training.best_by)
 
     def prepare(self, run: Path, say: Say) -> Prepared:
         """Read the data into the run folder, choose what is left open, build the model from the seed."""

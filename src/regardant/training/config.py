@@ -36,17 +36,10 @@ class TrainingConfig(Config):
     """Stop after so many passes over the data."""
 
     batch_tokens: int = Field(4096, gt=0)
-    """Most tokens of a batch, padding counted, on its longer side."""
+    """Most elements (tokens, patches, frames) of a batch, with padding, on its longer side."""
 
     accumulate: int = Field(1, gt=0)
-    """Batches of one update. Their loss is a mean over all their target tokens."""
-
-    label_smoothing: float = Field(0.1, ge=0, lt=1)
-    """Share of the target distribution spread over the whole vocabulary."""
-
-    z_loss: float = Field(0.0, ge=0, allow_inf_nan=False)
-    """How much log^2 Z of the softmax over the vocabulary costs a target, so that logits do not drift: PaLM took
-    0.0001. Validation has none of it."""
+    """Batches of one update. Their loss is a mean over all their targets."""
 
     schedule: ScheduleConfig = LinearConfig()
     """The learning rate over time."""
@@ -77,8 +70,8 @@ class TrainingConfig(Config):
     validate_every: int | None = Field(None, gt=0)
     """Updates from one validation to the next. Empty: so that validation takes under a tenth of the time."""
 
-    best_by: Literal["loss", "bleu"] = "bleu"
-    """Which validation number decides what is kept."""
+    best_by: str | None = None
+    """Metric of the validation that selects the weights to keep. null: the first metric of the task."""
 
     patience: int | None = Field(None, gt=0)
     """Stop after so many validations without a better one."""
@@ -111,3 +104,14 @@ class TrainingConfig(Config):
         if isinstance(self.max_minutes, float):
             bounds.append(int(TRAINING_SHARE * 60 * self.max_minutes / seconds_per_update))
         return max(1, min(bounds))
+
+
+class NextTokenTraining(TrainingConfig):
+    """Training of a model that predicts the next token of a vocabulary."""
+
+    label_smoothing: float = Field(0.1, ge=0, lt=1)
+    """Share of the target distribution spread over the whole vocabulary."""
+
+    z_loss: float = Field(0.0, ge=0, allow_inf_nan=False)
+    """Weight of log^2 Z of the softmax over the vocabulary in the loss of a target (PaLM: 0.0001). It keeps logits from
+    drifting. Validation does not include it."""

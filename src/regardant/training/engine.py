@@ -1,8 +1,9 @@
 """The training loop. It knows no task: a job brings the model, its batches and its validation.
 
-An update takes `accumulate` batches of an epoch, normalised by all their real targets together. Everything that
+An update takes `accumulate` batches of an epoch, normalised by the number of all their targets. Everything that
 decides the next update is a pure function of the configuration, the cursor (epoch, batches taken) and the weights, or
-is in the checkpoint: a run that was interrupted ends bit-equal to one that was not (equal machine, threads, precision).
+is in the checkpoint: an interrupted and resumed run ends bit-equal to an uninterrupted one (equal machine, threads,
+precision).
 """
 
 import contextlib
@@ -14,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +25,7 @@ from regardant.errors import RunError
 from regardant.layers.dropout import DropoutKey
 from regardant.training.checkpoints import latest_checkpoint, load_checkpoint, save_checkpoint, save_weights
 from regardant.training.config import TrainingConfig
+from regardant.training.job import Batch, Job, Metric, require_divisible, selecting_metric
 from regardant.training.processes import ALONE, Group
 from regardant.training.reporting import Reporter
 
@@ -33,72 +35,23 @@ if TYPE_CHECKING:
 LOG_EVERY = 10
 """Updates between two lines of metrics: numbers wait on the device until then, so that no step waits for them."""
 
-
 STATE = {"model", "optimizers", "average", "cursor", "generator", "waiting"}
-"""What a checkpoint holds."""
-
-
-class Loss(Protocol):
-    """Sums over targets."""
-
-    @property
-    def total(self) -> Tensor:
-        """What is minimised, summed over the targets."""
-
-    @property
-    def plain(self) -> Tensor:
-        """Their plain cross-entropy, without label smoothing and z-loss."""
-
-
-class Batch(Protocol):
-    """What the model's forward takes."""
-
-    @property
-    def target_tokens(self) -> int:
-        """Real targets in it, known before any computing."""
-
-    def part(self, number: int, parts: int) -> Self:
-        """Every so manieth of its rows, from this number on; none where there are fewer rows."""
-
-
-class Job(Protocol):
-    """What a task hands to the trainer."""
-
-    @property
-    def model(self) -> nn.Module:
-        """Its forward gives the Loss of a batch."""
-
-    def plan(self, epoch: int) -> Sequence[Any]:
-        """What the batches of an epoch are made of: a pure function of seed and epoch."""
-
-    def load(self, planned: Any) -> Any:
-        """One of them: a Batch, on the CPU."""
-
-    def loss(self, model: nn.Module, batch: Any, device: torch.device) -> Loss:
-        """The loss of a batch through `model`, which may be wrapped for precision and devices."""
-
-    def validate(self, model: nn.Module, device: torch.device) -> dict[str, float]:
-        """Numbers on the validation set, `loss` among them; those to be maximised are all others."""
-
-    def observe(self, model: nn.Module, device: torch.device) -> dict[str, Any]:
-        """What else is to be seen of the model after a validation, as JSON has it; empty for nothing."""
-
-    validate_every: int
-    """Updates between validations."""
+"""Keys of a checkpoint."""
 
 
 @dataclass
 class Cursor:
-    """Where a run stands."""
+    """Position of a run."""
 
     update: int = 0
     epoch: int = 0
     batch: int = 0
     """Batches of this epoch that are consumed."""
     seconds: float = 0.0
-    """Of training and validation, over all resumes."""
+    """Training and validation time, over all resumes."""
     validation_seconds: float = 0.0
     best: float = -math.inf
+    """Score of the best validation (`Metric.score`: higher is better)."""
     best_update: int = 0
     without_better: int = 0
     """Validations since the best one."""
@@ -108,18 +61,37 @@ class Cursor:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended."""
+    """Result of a training."""
 
     cursor: Cursor
     finished: bool
     """False: interrupted, and can be resumed."""
     targets: int
-    """Real target tokens trained on since the start or resume."""
+    """Targets trained on since the start or resume."""
+    metric: Metric
+    """The metric that selected the best weights."""
+
+    @property
+    def best(self) -> float:
+        """Value of that metric for the best weights."""
+        return self.metric.score(self.cursor.best)
+
+
+class Update(NamedTuple):
+    """Numbers of one update, on the device."""
+
+    plain: Tensor
+    """Loss without regularisation, summed over the targets."""
+    targets: int
+    norm: Tensor
+    """Norm of the gradient before clipping."""
 
 
 class Trainer:
-    """Trains a job in a run folder, from its start or its last checkpoint. Use `fit` once: `follow` in all processes
-    but the first."""
+    """Updates the model of a job, from the start or the last checkpoint of a run folder.
+
+    Call `fit` in the first process and `follow` in the others, once.
+    """
 
     def __init__(
         self,
@@ -133,55 +105,46 @@ class Trainer:
         group: Group = ALONE,
     ) -> None:
         self.job, self.config, self.run, self.fabric, self.group = job, config, run, fabric, group
+        require_divisible(job, accumulate=config.accumulate, processes=group.size)
+        self.metric = selecting_metric(job.metrics, config.best_by)
         self.dropout_key = dropout_key
         dropout_key.seed, dropout_key.rank = seed, group.rank
         self.model: nn.Module
         self.model, *self.optimizers = fabric.setup(job.model, *config.optimizer.build(job.model))
-        self.average = config.averaging.build(job.model)  # where the model now is
+        self.average = config.averaging.build(job.model)  # on the device that the model is on by now
         self.cursor = Cursor()
-        self.targets = 0
         self.stop_asked = False
         self.planned: Sequence[Any] = []
-        self.waiting: list[tuple[Tensor, int, Tensor]] = []
+        self.waiting: list[Update] = []
+        """Updates whose numbers are not reported yet."""
         self._resume()
 
     def fit(self) -> Outcome:
-        """Train until the budget is spent, patience is lost or somebody interrupts."""
+        """Train until the budget is spent, patience runs out or a signal interrupts."""
         cursor = self.cursor
-        reporter = Reporter(self.run, update=cursor.update, seconds=cursor.seconds, others=self.group.others)
-        with reporter as self.reporter, self._interruptible():
-            if cursor.update:
-                self.reporter.say(f"going on from update {cursor.update:,} of {self.run}")
-            self.started = time.perf_counter() - cursor.seconds
-            self.saved = cursor.seconds
-            while self._goes_on():
-                self._take_stock(*self._update())
-                if cursor.update % self.job.validate_every == 0:
-                    self._validate()
-                self._checkpoint_if_due()
-            finished = not self.stop_asked
-            if finished and cursor.validated_at != cursor.update:
-                self._validate()
-            self._checkpoint()
-        return Outcome(cursor, finished, self.targets)
+        reporter = Reporter(
+            self.run, update=cursor.update, seconds=cursor.seconds, unit=self.job.unit, others=self.group.others
+        )
+        with reporter, self._interruptible():
+            return Fit(self, reporter).complete()
 
     def follow(self) -> None:
-        """Share the updates of a training that the first process leads, as long as that one goes on."""
-        while self._goes_on():
-            self._update()
+        """Share the updates of a training that the first process leads, until that one stops."""
+        while self.goes_on():
+            self.update()
 
-    def _goes_on(self) -> bool:
-        """The first process decides for all, and its clock is everybody's."""
+    def goes_on(self) -> bool:
+        """Return whether to make another update. All processes get the answer and the clock of the first one."""
         go, self.cursor.seconds = self.group.agree(not self.stop_asked and not self._is_over(), self.cursor.seconds)
         return bool(go)
 
-    def _update(self) -> tuple[Tensor, int, Tensor]:
-        """The loss summed over its targets, how many these are, and the norm of the gradient."""
+    def update(self) -> Update:
+        """Make one update of the weights."""
         cursor, config = self.cursor, self.config
         batches: list[Batch] = [self.job.load(planned) for planned in self._take()]
-        targets = sum(batch.target_tokens for batch in batches)
+        targets = sum(batch.count for batch in batches)
         cursor.update += 1
-        rate = config.schedule.rate(cursor.update, self._progress())
+        rate = config.schedule.rate(cursor.update, self.progress())
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
                 group["lr"] = rate
@@ -190,7 +153,7 @@ class Trainer:
         for number, batch in enumerate(batches):
             self.dropout_key.update, self.dropout_key.micro_batch = cursor.update, number
             part = batch.part(self.group.rank, self.group.size)
-            if not part.target_tokens:
+            if not part.count:
                 continue
             loss = self.job.loss(self.model, part, self.fabric.device)
             self.fabric.backward(loss.total / targets)
@@ -200,19 +163,34 @@ class Trainer:
         for optimizer in self.optimizers:
             optimizer.step()
             optimizer.zero_grad()
-        return plain, targets, norm
+        return Update(plain, targets, norm)
 
-    def _take_stock(self, plain: Tensor, targets: int, norm: Tensor) -> None:
-        """What the first process keeps of an update."""
-        self.average.update(self.job.model)
-        self.targets += targets
-        self.waiting.append((plain, targets, norm))
-        self.cursor.seconds = time.perf_counter() - self.started
-        if self.cursor.update % LOG_EVERY == 0:
-            self._report()
+    def progress(self) -> float:
+        """Return the spent share of the budget that ends first."""
+        cursor, config = self.cursor, self.config
+        shares = [0.0]
+        if isinstance(config.max_minutes, float):
+            shares.append(cursor.seconds / (60 * config.max_minutes))
+        if config.max_updates:
+            shares.append(cursor.update / config.max_updates)
+        if config.max_epochs and self.planned:
+            shares.append((cursor.epoch + cursor.batch / len(self.planned)) / config.max_epochs)
+        return max(shares)
+
+    def state(self) -> dict[str, Any]:
+        """Return everything that resuming needs, as plain containers and tensors."""
+        return {
+            "model": self.job.model.state_dict(),
+            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+            "average": self.average.state_dict(),
+            "cursor": asdict(self.cursor),
+            "generator": torch.cuda.get_rng_state() if self.fabric.device.type == "cuda" else None,
+            # Reported as late as without a checkpoint, so that metrics.jsonl does not depend on checkpoints.
+            "waiting": [tuple(update) for update in self.waiting],
+        }
 
     def _take(self) -> Sequence[Any]:
-        """The next update's share of the epoch; a new epoch begins where one is used up."""
+        """Return the next update's batches. An update stays within one epoch."""
         cursor = self.cursor
         if not self.planned or cursor.batch >= len(self.planned):
             if self.planned:
@@ -229,94 +207,9 @@ class Trainer:
             clip_grads_with_norm_(parameters, self.config.clip_norm, norm)
         return norm
 
-    def _progress(self) -> float:
-        """The share of the budget that is spent: of the one that is nearest its end."""
-        cursor, config = self.cursor, self.config
-        shares = [0.0]
-        if isinstance(config.max_minutes, float):
-            shares.append(cursor.seconds / (60 * config.max_minutes))
-        if config.max_updates:
-            shares.append(cursor.update / config.max_updates)
-        if config.max_epochs and self.planned:
-            shares.append((cursor.epoch + cursor.batch / len(self.planned)) / config.max_epochs)
-        return max(shares)
-
     def _is_over(self) -> bool:
         patience = self.config.patience
-        return self._progress() >= 1 or (patience is not None and self.cursor.without_better >= patience)
-
-    def _validate(self) -> None:
-        self._report()
-        cursor, start = self.cursor, time.perf_counter()
-        self.average.snapshot(self.job.model)
-        self.model.eval()
-        averaged = self.average.averaged(self.job.model)
-        with self.group.undivided(), averaged, torch.inference_mode(), self.fabric.autocast():
-            numbers = self.job.validate(self.job.model, self.fabric.device)
-            seen = self.job.observe(self.job.model, self.fabric.device)
-            score = -numbers["loss"] if self.config.best_by == "loss" else numbers[self.config.best_by]
-            cursor.without_better += 1
-            if score > cursor.best or not cursor.best_update:
-                cursor.best, cursor.best_update, cursor.without_better = score, cursor.update, 0
-                self._save_weights(numbers)
-        took = time.perf_counter() - start
-        cursor.validated_at = cursor.update
-        cursor.validation_seconds += took
-        cursor.seconds = time.perf_counter() - self.started
-        best = {f"best_{self.config.best_by}": abs(cursor.best)}
-        self.reporter.validation(update=cursor.update, seconds=cursor.seconds, took=took, **numbers, **best)
-        if seen:
-            self.reporter.observation(update=cursor.update, seen=seen)
-
-    def _report(self) -> None:
-        if not self.waiting:
-            return
-        targets = sum(count for _, count, _ in self.waiting)
-        loss = float(torch.stack([plain for plain, _, _ in self.waiting]).sum()) / targets
-        self.reporter.train(
-            update=self.cursor.update,
-            epoch=self.cursor.epoch,
-            progress=min(1.0, self._progress()),
-            seconds=self.cursor.seconds,
-            tokens=targets,
-            loss=loss,
-            learning_rate=self.optimizers[0].param_groups[0]["lr"],
-            gradient_norm=float(self.waiting[-1][2]),
-        )
-        self._refuse_infinite_gradients()  # told before, so that whoever looks for the cause finds it
-        self.waiting.clear()
-
-    def _refuse_infinite_gradients(self) -> None:
-        if self.waiting and not torch.stack([norm for *_, norm in self.waiting]).isfinite().all():
-            raise RunError(
-                f"a gradient was not finite, at update {self.cursor.update:,} or shortly before: train anew with a "
-                "lower training.schedule.learning_rate"
-            )
-
-    def _save_weights(self, numbers: dict[str, float]) -> None:
-        told = {name: f"{value:.6g}" for name, value in numbers.items()}
-        save_weights(
-            self.run / "model.safetensors",
-            self.job.model.state_dict(),
-            {"update": str(self.cursor.update), **told},
-        )
-
-    def _checkpoint_if_due(self) -> None:
-        if self.cursor.seconds - self.saved >= 60 * self.config.checkpoint_minutes:
-            self._checkpoint()
-
-    def _checkpoint(self) -> None:
-        self._refuse_infinite_gradients()
-        state = {
-            "model": self.job.model.state_dict(),
-            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
-            "average": self.average.state_dict(),
-            "cursor": asdict(self.cursor),
-            "generator": torch.cuda.get_rng_state() if self.fabric.device.type == "cuda" else None,
-            "waiting": self.waiting,  # told when it would have been, so that metrics.jsonl shows no checkpoints
-        }
-        save_checkpoint(self.run, state, self.cursor.update, self.config.keep_checkpoints)
-        self.saved = self.cursor.seconds
+        return self.progress() >= 1 or (patience is not None and self.cursor.without_better >= patience)
 
     def _resume(self) -> None:
         path = latest_checkpoint(self.run)
@@ -333,14 +226,14 @@ class Trainer:
         self.average.load_state_dict(state["average"])
         self.cursor = Cursor(**state["cursor"])
         device = self.fabric.device
-        if device.type == "cuda" and state["generator"] is not None:  # a CPU's dropout draws from the update's number
+        if device.type == "cuda" and state["generator"] is not None:  # on a CPU dropout depends on the update's number
             torch.cuda.set_rng_state(state["generator"])
-        self.waiting = [(plain.to(device), targets, norm.to(device)) for plain, targets, norm in state["waiting"]]
+        self.waiting = [Update(plain.to(device), targets, norm.to(device)) for plain, targets, norm in state["waiting"]]
         self.planned = self.job.plan(self.cursor.epoch)
 
     @contextlib.contextmanager
     def _interruptible(self) -> Iterator[None]:
-        """The first Ctrl-C ends the update at hand and saves; a second one is the usual interrupt."""
+        """Let the first Ctrl-C end the current update and save; a second one is the usual interrupt."""
 
         def ask_to_stop(number: int, frame: FrameType | None) -> None:
             self.stop_asked = True
@@ -359,21 +252,104 @@ class Trainer:
                 signal.signal(stopper, handler)
 
 
-def dry_run(
-    job: Job, planned: Any, device: torch.device, processes: int = 1, through: nn.Module | None = None
-) -> float:
-    """Forward and backward of one process's part of a batch, without an update; how many seconds it took.
-    `through` is the job's model compiled, if it is."""
-    start = _finished_at(device)
-    batch: Batch = job.load(planned)
-    loss = job.loss(job.model if through is None else through, batch.part(0, processes), device)
-    loss.total.backward()
-    job.model.zero_grad(set_to_none=True)
-    return _finished_at(device) - start
+class Fit:
+    """The part of a training that only the first process does: reports, validations and checkpoints."""
 
+    def __init__(self, trainer: Trainer, reporter: Reporter) -> None:
+        self.trainer, self.reporter = trainer, reporter
+        self.started = time.perf_counter() - trainer.cursor.seconds
+        """Reading of the clock at which an uninterrupted run would have started."""
+        self.saved = trainer.cursor.seconds
+        """The run's seconds at the last checkpoint."""
+        self.targets = 0
+        """Targets trained on since the start or resume."""
 
-def _finished_at(device: torch.device) -> float:
-    """The clock once all that was asked of the device is done."""
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-    return time.perf_counter()
+    def complete(self) -> Outcome:
+        """Train to the end."""
+        trainer, cursor = self.trainer, self.trainer.cursor
+        if cursor.update:
+            self.reporter.log(f"going on from update {cursor.update:,} of {trainer.run}")
+        while trainer.goes_on():
+            self._record(trainer.update())
+            if cursor.update % trainer.job.validate_every == 0:
+                self._validate()
+            if cursor.seconds - self.saved >= 60 * trainer.config.checkpoint_minutes:
+                self._checkpoint()
+        finished = not trainer.stop_asked
+        if finished and cursor.validated_at != cursor.update:
+            self._validate()
+        self._checkpoint()
+        return Outcome(cursor, finished, self.targets, trainer.metric)
+
+    def _record(self, update: Update) -> None:
+        trainer = self.trainer
+        trainer.average.update(trainer.job.model)
+        self.targets += update.targets
+        trainer.waiting.append(update)
+        trainer.cursor.seconds = time.perf_counter() - self.started
+        if trainer.cursor.update % LOG_EVERY == 0:
+            self._report()
+
+    def _validate(self) -> None:
+        self._report()
+        trainer, cursor, start = self.trainer, self.trainer.cursor, time.perf_counter()
+        job, metric, device = trainer.job, trainer.metric, trainer.fabric.device
+        trainer.average.snapshot(job.model)
+        trainer.model.eval()
+        averaged = trainer.average.averaged(job.model)
+        with trainer.group.undivided(), averaged, torch.inference_mode(), trainer.fabric.autocast():
+            numbers = job.validate(job.model, device)
+            observed = job.observe(job.model, device)
+            score = metric.score(numbers[metric.name])
+            cursor.without_better += 1
+            if score > cursor.best or not cursor.best_update:
+                cursor.best, cursor.best_update, cursor.without_better = score, cursor.update, 0
+                self._save_weights(numbers)
+        took = time.perf_counter() - start
+        cursor.validated_at = cursor.update
+        cursor.validation_seconds += took
+        cursor.seconds = time.perf_counter() - self.started
+        best = {f"best_{metric.name}": metric.score(cursor.best)}
+        self.reporter.validation(update=cursor.update, seconds=cursor.seconds, took=took, **numbers, **best)
+        if observed:
+            self.reporter.observation(update=cursor.update, seen=observed)
+
+    def _report(self) -> None:
+        trainer, cursor, waiting = self.trainer, self.trainer.cursor, self.trainer.waiting
+        if not waiting:
+            return
+        targets = sum(update.targets for update in waiting)
+        self.reporter.train(
+            update=cursor.update,
+            epoch=cursor.epoch,
+            progress=min(1.0, trainer.progress()),
+            seconds=cursor.seconds,
+            targets=targets,
+            loss=float(torch.stack([update.plain for update in waiting]).sum()) / targets,
+            learning_rate=trainer.optimizers[0].param_groups[0]["lr"],
+            gradient_norm=float(waiting[-1].norm),
+        )
+        self._refuse_infinite_gradients()  # after the report, in which the cause can be looked for
+        waiting.clear()
+
+    def _refuse_infinite_gradients(self) -> None:
+        waiting = self.trainer.waiting
+        if waiting and not torch.stack([update.norm for update in waiting]).isfinite().all():
+            raise RunError(
+                f"a gradient was not finite, at update {self.trainer.cursor.update:,} or shortly before: train anew "
+                "with a lower training.schedule.learning_rate"
+            )
+
+    def _save_weights(self, numbers: dict[str, float]) -> None:
+        metadata = {name: f"{value:.6g}" for name, value in numbers.items()}
+        save_weights(
+            self.trainer.run / "model.safetensors",
+            self.trainer.job.model.state_dict(),
+            {"update": str(self.trainer.cursor.update), **metadata},
+        )
+
+    def _checkpoint(self) -> None:
+        self._refuse_infinite_gradients()
+        trainer = self.trainer
+        save_checkpoint(trainer.run, trainer.state(), trainer.cursor.update, trainer.config.keep_checkpoints)
+        self.saved = trainer.cursor.seconds

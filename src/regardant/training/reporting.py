@@ -1,11 +1,11 @@
-"""What training shows while it works, and what it leaves behind to be drawn.
+"""Progress of a training: lines on stderr, and a record of every number.
 
     stderr               a live line on a terminal; elsewhere a plain line now and then, for readable logs
     RUN/metrics.jsonl    one JSON object an event, in the order of updates
     RUN/tensorboard/     the same numbers, where `tensorboard` is installed
 
-Nothing goes to stdout. The reporter reads no clock: it reckons tokens per second and the time left from the
-seconds it is told.
+Nothing goes to stdout. The reporter reads no clock: it computes targets per second and the time left from the
+seconds it is given.
 """
 
 import json
@@ -26,15 +26,16 @@ from rich.table import Column
 
 from regardant.training.checkpoints import write_atomically
 
-_WINDOW = 10.0  # seconds over which tokens per second are measured
+_WINDOW = 10.0  # seconds over which targets per second are measured
 
 
 class Reporter:
-    """Tells a run's numbers to whoever watches, and writes them to its folder. Use as a context manager.
+    """Shows a run's numbers on stderr and writes them to its folder. Use as a context manager.
 
-    `update` and `seconds` are where the run stands: 0 for a fresh one, the checkpoint's on resuming, when the
-    events after that update are dropped, so that metrics.jsonl comes out as if nothing had been interrupted.
-    Where stderr is no terminal, a line is written every `every` seconds. `others` are processes that train along.
+    `update` and `seconds` are the position of the run: 0 for a fresh one, the checkpoint's on resuming. Resuming drops
+    the events after that update, so that metrics.jsonl is the same with and without an interruption. `unit` is the
+    name of a target. If stderr is no terminal, a line is written every `every` seconds. `others` are the process
+    numbers of the followers, whose memory is added.
     """
 
     def __init__(
@@ -43,11 +44,13 @@ class Reporter:
         *,
         update: int = 0,
         seconds: float = 0.0,
+        unit: str = "target",
         every: float = 10.0,
         console: Console | None = None,
         others: Sequence[int] = (),
     ) -> None:
         self.run = run
+        self.unit = unit
         self.others = others
         self.resumed_at = update
         self.seconds = seconds
@@ -63,8 +66,8 @@ class Reporter:
             transient=True,
         )
         self.task = self.bar.add_task("starting", total=1.0)
-        self.tokens = deque([(seconds, 0)])  # (when, tokens since the start), over the window
-        self.first: tuple[float, float] | None = None  # (seconds, progress) at the first update told
+        self.targets = deque([(seconds, 0)])  # (seconds, targets since the start), over the window
+        self.first: tuple[float, float] | None = None  # (seconds, progress) at the first report
         self.best: dict[str, float] = {}
         self.line = ""
         self.line_written_at = -math.inf
@@ -87,47 +90,49 @@ class Reporter:
     ) -> None:
         self.bar.stop()
         if self.line:
-            self.say(self.line)
+            self.log(self.line)
         self.events.close()
         if self.tensorboard is not None:
             self.tensorboard.close()
 
-    def train(self, *, update: int, epoch: int, progress: float, seconds: float, tokens: int, **numbers: float) -> None:
-        """Tell of training up to `update`.
+    def train(
+        self, *, update: int, epoch: int, progress: float, seconds: float, targets: int, **numbers: float
+    ) -> None:
+        """Report training up to `update`.
 
-        `progress` is the share of the budget that is spent, `seconds` the run's time so far, over all resumes
-        and with its validations, and `tokens` how many were trained on since the last call. `numbers` (loss,
-        learning_rate, gradient_norm, ...) go to people, the file and TensorBoard alike.
+        `progress` is the spent share of the budget, `seconds` the run's time so far, over all resumes and with its
+        validations, and `targets` the number trained on since the last call. `numbers` (loss, learning_rate,
+        gradient_norm, ...) go to stderr, the file and TensorBoard alike.
         """
         self.seconds = seconds
-        speed, held = self._tokens_per_second(tokens), memory(self.others)
+        speed, held = self._targets_per_second(targets), memory(self.others)
         where = {"epoch": epoch, "progress": progress}
         self._write("train", update, where | numbers | {"tokens_per_second": speed, "memory_bytes": held.current})
-        shown = _told(numbers | {"tokens/s": speed} | self.best)
+        shown = _format(numbers | {f"{self.unit}s/s": speed} | self.best)
         status = f"update {update:,} · epoch {epoch} · {shown} · memory {held}{self._left(progress)}"
         self.bar.update(self.task, completed=progress, description=status)
         self.line = f"{progress:.1%} · {status}"
         if not self.console.is_terminal and seconds - self.line_written_at >= self.every:
-            self.say(self.line)
+            self.log(self.line)
             self.line, self.line_written_at = "", seconds
 
     def validation(self, *, update: int, seconds: float, took: float, **numbers: float) -> None:
-        """Tell of a validation after `update`, over at `seconds`, which took that many of them.
+        """Report a validation after `update` that ended at `seconds` and took `took` of them.
 
-        Numbers named best_... stay in view until the next one.
+        Numbers named best_... are shown until the next validation.
         """
         self.seconds = seconds
-        self.tokens = deque((when + took, count) for when, count in self.tokens)  # no part of training's speed
+        self.targets = deque((when + took, count) for when, count in self.targets)  # no part of training's speed
         self._write("validation", update, {"took": round(took, 3)} | numbers)
         self._remember_best(numbers)
-        self.say(f"validation at update {update:,} · {_told(numbers)}")
+        self.log(f"validation at update {update:,} · {_format(numbers)}")
 
     def observation(self, *, update: int, seen: dict[str, Any]) -> None:
-        """Keep what was seen of the model in metrics.jsonl, for those who look: it is no number to tell people."""
+        """Write observations of the model to metrics.jsonl. They are not shown on stderr."""
         event = {"event": "observation", "update": update, "time": round(self.seconds, 3)}
         self.events.write(json.dumps(event | seen, allow_nan=False) + "\n")
 
-    def say(self, text: str) -> None:
+    def log(self, text: str) -> None:
         """Print a line of text above the live one."""
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
@@ -140,11 +145,11 @@ class Reporter:
             for key, value in numbers.items():
                 self.tensorboard.add_scalar(f"{name}/{key}", value, update)
 
-    def _tokens_per_second(self, tokens: int) -> float:
-        self.tokens.append((self.seconds, self.tokens[-1][1] + tokens))
-        while len(self.tokens) > 2 and self.tokens[1][0] <= self.seconds - _WINDOW:
-            self.tokens.popleft()
-        (start, before), (end, after) = self.tokens[0], self.tokens[-1]
+    def _targets_per_second(self, targets: int) -> float:
+        self.targets.append((self.seconds, self.targets[-1][1] + targets))
+        while len(self.targets) > 2 and self.targets[1][0] <= self.seconds - _WINDOW:
+            self.targets.popleft()
+        (start, before), (end, after) = self.targets[0], self.targets[-1]
         return round((after - before) / (end - start), 1) if end > start else 0.0
 
     def _left(self, progress: float) -> str:
@@ -202,7 +207,7 @@ def read_events(path: Path) -> list[dict[str, Any]]:
     return events
 
 
-def _told(numbers: dict[str, float]) -> str:
+def _format(numbers: dict[str, float]) -> str:
     return " · ".join(f"{name.replace('_', ' ')} {_short(value)}" for name, value in numbers.items())
 
 

@@ -121,15 +121,15 @@ def test_parts_of_a_batch_are_its_rows_and_there_may_be_none_left() -> None:
     parts = [batch.part(number, 2) for number in range(2)]
     assert [part.source.tolist() for part in parts] == [batch.source[::2].tolist(), batch.source[1:2].tolist()]
     assert [part.target.tolist() for part in parts] == [batch.target[::2].tolist(), batch.target[1:2].tolist()]
-    assert sum(part.target_tokens for part in parts) == batch.target_tokens
-    assert batch.part(3, 4).target_tokens == 0
+    assert sum(part.count for part in parts) == batch.count
+    assert batch.part(3, 4).count == 0
 
 
 def test_a_batch_is_padded_ended_and_begun() -> None:
     batch = collate([[7, 8], [], np.array([9], dtype=np.uint16)], [[5], [6, 7, 8], []])
     assert batch.source.tolist() == [[7, 8, EOS], [EOS, PAD, PAD], [9, EOS, PAD]]
     assert batch.target.tolist() == [[SOS, 5, EOS, PAD, PAD], [SOS, 6, 7, 8, EOS], [SOS, EOS, PAD, PAD, PAD]]
-    assert batch.target_tokens == 2 + 4 + 1
+    assert batch.count == 2 + 4 + 1
     assert pad([[7]]).tolist() == [[7, EOS]]
 
 
@@ -175,7 +175,7 @@ def test_stored_lengths_are_what_a_sentence_takes_of_a_batch(tokenizers: Tokeniz
     for i in range(len(pairs)):
         batch = pairs.batch([i])
         assert batch.source.shape[1] == pairs.source_lengths[i]
-        assert batch.target.shape[1] - 1 == pairs.target_lengths[i] == batch.target_tokens
+        assert batch.target.shape[1] - 1 == pairs.target_lengths[i] == batch.count
 
 
 def test_pairs_of_empty_texts_can_be_stored(tokenizers: Tokenizers, tmp_path: Path) -> None:

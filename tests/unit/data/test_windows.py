@@ -18,7 +18,7 @@ def test_a_window_is_a_piece_of_the_text_with_one_token_more_than_it_predicts():
     batch = windows().load(windows().plan(0)[0])
     assert batch.tokens.shape == (5, 9) and batch.tokens.dtype == torch.int64
     assert (batch.tokens.diff(dim=1) == 1).all()
-    assert batch.target_tokens == 5 * 8
+    assert batch.count == 5 * 8
 
 
 @pytest.mark.parametrize("length", [9, 10, 16, 17, 100, 1000])
@@ -50,7 +50,7 @@ def test_a_batch_holds_as_many_windows_as_its_tokens_allow_and_at_least_one():
 
 def test_the_tokens_of_an_epoch_are_counted():
     made = windows()
-    assert made.target_tokens == sum(made.load(planned).target_tokens for planned in made.plan(0))
+    assert made.targets_per_epoch == sum(made.load(planned).count for planned in made.plan(0))
 
 
 @pytest.mark.parametrize("length", [7, 8])
@@ -66,4 +66,4 @@ def test_consecutive_windows_predict_every_token_but_the_first_once(length, batc
     targets = [token for batch in batches for token in batch.tokens[:, 1:].flatten().tolist()]
     assert targets == list(range(1, length))
     assert all(batch.tokens[0, 0] % 8 == 0 for batch in batches)
-    assert all(batch.target_tokens <= max(8, batch_tokens) for batch in batches)
+    assert all(batch.count <= max(8, batch_tokens) for batch in batches)

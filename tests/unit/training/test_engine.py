@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from regardant.data.batching import collate
-from regardant.errors import RunError
+from regardant.errors import ConfigError, RunError
 from regardant.models import next_token, tokens
 from regardant.models.encoder_decoder import EncoderDecoderConfig
 from regardant.training import engine
@@ -18,6 +18,8 @@ from regardant.training.checkpoints import load_weights
 from regardant.training.config import TrainingConfig
 from regardant.training.devices import make_fabric
 from regardant.training.engine import Trainer
+from regardant.training.job import Metric
+from regardant.training.processes import ALONE, Group
 
 VOCAB_SIZE = 12
 BATCH_SECONDS, VALIDATION_SECONDS = 0.5, 2.0
@@ -27,8 +29,11 @@ STANDSTILL = {"kind": "constant", "learning_rate": 1e-30}
 class TinyJob:
     """Six batches an epoch, their sentences of one length in a batch and another in the next.
 
-    `losses` and `bleus` are what the validations find, in order, the last again and again.
+    `losses` and `bleus` are the results of the validations in order, the last one repeated.
     """
+
+    unit = "target token"
+    metrics = (Metric("loss", higher_is_better=False), Metric("bleu", higher_is_better=True))
 
     def __init__(self, *, batches=6, losses=(1.0,), bleus=(50.0,), validate_every=1000, dropout=0.0):
         torch.manual_seed(7)
@@ -40,6 +45,7 @@ class TinyJob:
         self.batches = [[self._pair(2 + 2 * number) for _ in range(4 - number % 3)] for number in range(batches)]
         self.found = {"loss": losses, "bleu": bleus}
         self.validate_every, self.label_smoothing = validate_every, 0.0
+        self.divisible = True
         self.seconds = 100.0
         self.seen, self.weights_at_batches, self.losses, self.validated = [], [], [], []
 
@@ -78,12 +84,13 @@ def weights_of(model):
 def trainer(tmp_path, monkeypatch):
     """Builds the trainer of a job in the folder `run`; fields of TrainingConfig by name."""
 
-    def build(job, run="run", seed=1, **fields):
+    def build(job, run="run", seed=1, group=ALONE, **fields):
         monkeypatch.setattr(engine, "time", SimpleNamespace(perf_counter=lambda: job.seconds))
-        fields = {"averaging": {"kind": "none"}, "best_by": "loss", "schedule": {"kind": "constant"}} | fields
+        fields = {"averaging": {"kind": "none"}, "schedule": {"kind": "constant"}} | fields
         config = TrainingConfig.model_validate(fields)
         key = job.model.dropout_key
-        return Trainer(job, config, tmp_path / run, fabric=make_fabric("float32"), dropout_key=key, seed=seed)
+        fabric = make_fabric("float32")
+        return Trainer(job, config, tmp_path / run, fabric=fabric, dropout_key=key, seed=seed, group=group)
 
     return build
 
@@ -180,7 +187,7 @@ def test_patience_ends_a_run_that_gets_no_better(trainer):
     job = TinyJob(losses=[3.0, 2.0, 2.5, 1.9, 1.9, 2.1, 5.0], validate_every=2)
     outcome = trainer(job, max_updates=100, patience=3).fit()
     assert outcome.finished and outcome.cursor.update == 14
-    assert (outcome.cursor.best, outcome.cursor.best_update) == (-1.9, 8)
+    assert (outcome.best, outcome.cursor.best_update) == (1.9, 8)
 
 
 def test_the_weights_kept_are_those_of_the_best_validation(trainer):
@@ -194,8 +201,61 @@ def test_the_weights_kept_are_those_of_the_best_validation(trainer):
 
 def test_the_highest_bleu_is_best_where_bleu_decides(trainer):
     job = TinyJob(losses=[3.0, 2.0, 1.0], bleus=[10.0, 30.0, 20.0], validate_every=2)
-    outcome = trainer(job, max_updates=6, best_by="bleu").fit()
-    assert (outcome.cursor.best, outcome.cursor.best_update) == (30.0, 4)
+    made = trainer(job, max_updates=6, best_by="bleu")
+    outcome = made.fit()
+    assert (outcome.metric.name, outcome.best, outcome.cursor.best_update) == ("bleu", 30.0, 4)
+    assert [event["best_bleu"] for event in events(made, "validation")] == [10.0, 30.0, 30.0]
+
+
+@pytest.mark.parametrize(("higher_is_better", "best"), [(True, -1.0), (False, -4.0)])
+def test_a_metric_s_direction_selects_and_its_sign_is_kept(trainer, higher_is_better, best):
+    job = TinyJob(losses=[-4.0, -1.0, -2.0], validate_every=2)
+    job.metrics = (Metric("loss", higher_is_better),)
+    outcome = trainer(job, max_updates=6).fit()
+    assert outcome.best == best
+
+
+def test_an_unknown_metric_is_one_line_with_the_allowed_ones(trainer):
+    with pytest.raises(ConfigError) as refusal:
+        trainer(TinyJob(), max_updates=1, best_by="blue")
+    assert str(refusal.value) == "training.best_by: given 'blue'; allowed: loss, bleu; did you mean bleu?"
+
+
+def test_a_batch_of_an_indivisible_loss_is_not_divided_into_micro_batches(trainer):
+    job = TinyJob()
+    job.divisible = False
+    with pytest.raises(ConfigError, match=r"^training\.accumulate: given 2; .* set training\.accumulate=1"):
+        trainer(job, max_updates=1, accumulate=2)
+    assert trainer(job, max_updates=1).fit().finished
+
+
+def test_a_batch_of_an_indivisible_loss_is_not_divided_among_processes(trainer):
+    job = TinyJob()
+    job.divisible = False
+    with pytest.raises(ConfigError, match=r"^training\.processes: given 2; .* set training\.processes=1"):
+        trainer(job, max_updates=1, group=Group(0, 2))
+
+
+def test_validation_is_without_dropout(trainer):
+    """Two forward passes under different keys give equal losses, as they do not while training."""
+    job = TinyJob(dropout=0.5)
+    found = []
+
+    def validate(model, device):
+        batch = collate(*zip(*job.batches[0], strict=True))
+        for update in (0, 1):
+            model.dropout_key.update = update
+            found.append(float(model(batch.source, batch.target).plain))
+        return {"loss": found[0], "bleu": 0.0}
+
+    job.validate = validate
+    made = trainer(job, max_updates=1)
+    made.fit()
+    job.model.train()
+    validate(job.model, None)
+    assert found[0] == found[1]
+    assert found[2] != found[3], "else dropout would not show"
+    assert [event["loss"] for event in events(made, "validation")] == [found[0]]
 
 
 def test_the_last_weights_are_validated_too_but_once(trainer):
@@ -258,7 +318,7 @@ def test_numbers_are_told_every_tenth_update_over_all_targets_since(trainer):
     told = events(made, "train")
     assert [event["update"] for event in told] == [10, 20]
     for event, losses in zip(told, (job.losses[:10], job.losses[10:]), strict=True):
-        mean = sum(float(loss.plain) for loss in losses) / sum(int(loss.tokens) for loss in losses)
+        mean = sum(float(loss.plain) for loss in losses) / sum(int(loss.count) for loss in losses)
         assert event["loss"] == pytest.approx(mean, rel=1e-5)
 
 

@@ -25,7 +25,7 @@ def tell(reporter, updates, seconds=0.0):
             epoch=1,
             progress=update / 10,
             seconds=seconds,
-            tokens=100,
+            targets=100,
             loss=1 / update,
             learning_rate=1e-3,
         )
@@ -82,7 +82,7 @@ def test_a_fresh_run_starts_a_fresh_file(tmp_path):
 
 def test_what_is_not_a_number_is_null_in_the_file(tmp_path):
     with Reporter(tmp_path, console=plain()) as reporter:
-        reporter.train(update=1, epoch=1, progress=0.1, seconds=1.0, tokens=1, loss=float("nan"), gap=float("inf"))
+        reporter.train(update=1, epoch=1, progress=0.1, seconds=1.0, targets=1, loss=float("nan"), gap=float("inf"))
         reporter.validation(update=1, seconds=1.0, took=0.0, best_bleu=float("nan"))
     event = events_of(tmp_path)[0]
     assert (event["loss"], event["gap"]) == (None, None)
@@ -95,10 +95,10 @@ def test_tokens_per_second_is_that_of_the_last_window_without_validations(tmp_pa
     with Reporter(tmp_path, console=plain()) as reporter:
         for second in range(1, 41):  # ten tokens a second, then a hundred
             tokens = 10 if second <= 20 else 100
-            reporter.train(update=second, epoch=1, progress=second / 100, seconds=second, tokens=tokens)
+            reporter.train(update=second, epoch=1, progress=second / 100, seconds=second, targets=tokens)
         reporter.validation(update=40, seconds=1000.0, took=960.0)
-        reporter.train(update=41, epoch=1, progress=0.41, seconds=1001.0, tokens=100)
-        reporter.train(update=42, epoch=1, progress=0.42, seconds=1101.0, tokens=100)
+        reporter.train(update=41, epoch=1, progress=0.41, seconds=1001.0, targets=100)
+        reporter.train(update=42, epoch=1, progress=0.42, seconds=1101.0, targets=100)
     speeds = {event["update"]: event["tokens_per_second"] for event in events_of(tmp_path) if event["event"] == "train"}
     assert [speeds[update] for update in (1, 20, 25, 40, 41)] == [10, 10, 55, 100, 100]
     assert speeds[42] == 1.0  # an update longer than the window is measured by itself
@@ -118,11 +118,11 @@ def test_off_a_terminal_a_plain_line_comes_now_and_then(tmp_path):
 
 
 def test_a_line_says_what_matters_and_how_long_it_still_takes(tmp_path):
-    with Reporter(tmp_path, console=plain(), every=0.0) as reporter:
+    with Reporter(tmp_path, unit="label", console=plain(), every=0.0) as reporter:
         tell(reporter, range(1, 7))
     first, last = reporter.console.file.getvalue().splitlines()[0], reporter.console.file.getvalue().splitlines()[-1]
     assert "left" not in first  # one point makes no speed
-    assert "epoch 1 · loss 0.1667 · learning rate 0.001 · tokens/s 50 · best bleu 5 · memory " in last
+    assert "epoch 1 · loss 0.1667 · learning rate 0.001 · labels/s 50 · best bleu 5 · memory " in last
     assert "GiB" in last
     # From update 1 at 2 seconds to update 6 at 13, validation included: 2.2 seconds an update, four to go.
     assert last.endswith("0:00:09 left")
@@ -130,8 +130,8 @@ def test_a_line_says_what_matters_and_how_long_it_still_takes(tmp_path):
 
 def test_a_resumed_run_reckons_the_time_left_from_its_own_speed(tmp_path):
     with Reporter(tmp_path, update=100, seconds=9000.0, console=plain(), every=0.0) as reporter:
-        reporter.train(update=101, epoch=1, progress=0.50, seconds=9001.0, tokens=1)
-        reporter.train(update=102, epoch=1, progress=0.60, seconds=9011.0, tokens=1)
+        reporter.train(update=101, epoch=1, progress=0.50, seconds=9001.0, targets=1)
+        reporter.train(update=102, epoch=1, progress=0.60, seconds=9011.0, targets=1)
     assert reporter.console.file.getvalue().splitlines()[-1].endswith("0:00:40 left")
 
 
@@ -140,7 +140,7 @@ def test_on_a_terminal_one_line_lives_and_the_last_stays(tmp_path):
     with Reporter(tmp_path, console=console, every=0.0) as reporter:
         tell(reporter, range(1, 4))
         reporter.bar.refresh()
-        reporter.say("a word [between]")
+        reporter.log("a word [between]")
     told = console.file.getvalue()
     assert "━" in told and "30%" in told and "update 3" in told
     assert "a word [between]" in told
@@ -150,7 +150,7 @@ def test_on_a_terminal_one_line_lives_and_the_last_stays(tmp_path):
 def test_stdout_stays_clean(tmp_path, capsys):
     with Reporter(tmp_path) as reporter:
         tell(reporter, range(1, 6))
-        reporter.say("said")
+        reporter.log("said")
     out, err = capsys.readouterr()
     assert out == ""
     assert "10.0% · update 1" in err and "said" in err

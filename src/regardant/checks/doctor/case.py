@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from regardant.errors import RunError
+from regardant.planning.decisions import Decisions
 from regardant.tasks.base import Probe, TaskConfig, Trained
-from regardant.training.probes import Decisions
 
 LEAST_EVENTS = 20
 """Lines of metrics that make a curve, ten updates each."""
@@ -89,8 +89,8 @@ class Case:
         """The validation whose weights were kept. Raises LeftOut before the first."""
         if not self.validations:
             raise LeftOut("nothing has been validated yet")
-        best_by = self.config.training.best_by
-        return min(self.validations, key=lambda event: event["loss"] if best_by == "loss" else -event[best_by])
+        metric = self.config.metric
+        return max(self.validations, key=lambda event: metric.score(event[metric.name]))
 
     def curve(self, name: str) -> list[tuple[int, float]]:
         """(update, number) of a number of training, where it is finite. Raises LeftOut where there are too few."""

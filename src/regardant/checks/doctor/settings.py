@@ -108,7 +108,7 @@ def memory(case: Case) -> Seen:
 
 def precision(case: Case) -> Seen:
     """What was decided about computing: told, never a finding, since it was the fastest that was measured."""
-    return Seen(case.decided.told())
+    return Seen(case.decided.summary())
 
 
 SETTINGS = (

@@ -12,7 +12,8 @@ from regardant.generation.sampling import SamplingConfig
 from regardant.models import CausalConfig
 from regardant.models.decoder_only import DecoderOnlyConfig
 from regardant.tasks.base import Prepared, Say, TaskConfig, Trained
-from regardant.training.config import TrainingConfig
+from regardant.training.config import NextTokenTraining
+from regardant.training.job import Metric
 
 
 class TextTokenizerConfig(TokenizerConfig):
@@ -25,7 +26,7 @@ class TextTokenizerConfig(TokenizerConfig):
     """There is one text, and so one vocabulary."""
 
 
-class TextTrainingConfig(TrainingConfig):
+class TextTrainingConfig(NextTokenTraining):
     """Budget, batches, optimizer, schedule and what is kept."""
 
     batch_tokens: int = Field(4096, gt=0)
@@ -34,14 +35,17 @@ class TextTrainingConfig(TrainingConfig):
     label_smoothing: float = Field(0.0, ge=0, lt=1)
     """Share of the target distribution spread over the whole vocabulary."""
 
-    best_by: Literal["loss"] = "loss"
-    """Which validation number decides what is kept."""
-
 
 class LanguageModellingConfig(TaskConfig):
     """From a text to a model that goes on with it."""
 
     verbs: ClassVar[tuple[str, ...]] = ("generate", "score", "evaluate", "measure")
+
+    metrics: ClassVar[tuple[Metric, ...]] = (
+        Metric("loss", higher_is_better=False, unit="nats per token"),
+        Metric("perplexity", higher_is_better=False),
+        Metric("bits_per_character", higher_is_better=False, unit="bits"),
+    )
 
     task: Literal["language_modelling"] = "language_modelling"
     """What is learned."""

@@ -24,6 +24,9 @@ VALIDATION_SHARE = 0.1
 class LanguageModellingJob:
     """Implements `tasks.base.TaskJob`."""
 
+    unit = "target token"
+    divisible = True
+
     def __init__(self, config: LanguageModellingConfig, text: EncodedText, model: CausalModel) -> None:
         self.config, self.text, self.model = config, text, model
         batch_tokens = config.training.batch_tokens
@@ -31,13 +34,14 @@ class LanguageModellingJob:
             text.tokens["train"], context=config.model.max_length, batch_tokens=batch_tokens, seed=config.seed
         )
         cost = READING_COST * len(text.tokens["validation"])
-        interval = max(10, math.ceil(cost / VALIDATION_SHARE / (self.target_tokens / self.updates_per_epoch)))
+        interval = max(10, math.ceil(cost / VALIDATION_SHARE / (self.targets_per_epoch / self.updates_per_epoch)))
         self.validate_every = config.training.validate_every or interval
+        self.metrics = config.metrics
 
     @property
-    def target_tokens(self) -> int:
-        """Of an epoch."""
-        return self.batches.target_tokens
+    def targets_per_epoch(self) -> int:
+        """Number of predicted tokens in an epoch."""
+        return self.batches.targets_per_epoch
 
     @property
     def updates_per_epoch(self) -> int:
@@ -55,8 +59,8 @@ class LanguageModellingJob:
         loss: Loss = model(**batch.inputs, targets=batch.targets)
         return loss
 
-    def rehearse_validation(self, device: torch.device) -> None:
-        """Its first batch, which may be larger than those of training."""
+    def warm_up_validation(self, device: torch.device) -> None:
+        """Run the first batch of a validation, which may be larger than those of training."""
         score_text(self.model, self.text.tokens["validation"][: BATCH_TOKENS + 1], 2, device)
 
     def validate(self, model: nn.Module, device: torch.device) -> dict[str, float]:

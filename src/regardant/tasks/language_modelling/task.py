@@ -35,7 +35,7 @@ class Prepared:
 
     def with_speed(self, tokens_per_second: float, say: Say) -> LanguageModellingConfig:
         """The configuration with its budget chosen too, from the tokens this machine trains a second."""
-        training = choose_minutes(self.config.training, self.job.target_tokens, tokens_per_second)
+        training = choose_minutes(self.config.training, self.job.targets_per_epoch, tokens_per_second)
         training = training.replaced(validate_every=self.job.validate_every)
         say(f"validation every {self.job.validate_every:,} updates")
         self.config = self.config.model_copy(update={"training": training})

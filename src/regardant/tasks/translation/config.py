@@ -16,6 +16,8 @@ from regardant.evaluation.translation import TranslationMetrics
 from regardant.generation.config import GenerationConfig
 from regardant.models import EncoderDecoderConfig, SequenceToSequenceConfig
 from regardant.tasks.base import Prepared, Report, Say, TaskConfig, Trained
+from regardant.training.config import NextTokenTraining
+from regardant.training.job import Metric
 
 
 class AlignmentGuidance(Config):
@@ -37,6 +39,12 @@ class TranslationConfig(TaskConfig):
 
     verbs: ClassVar[tuple[str, ...]] = ("translate", "score", "evaluate", "compare", "export", "inspect", "measure")
 
+    metrics: ClassVar[tuple[Metric, ...]] = (
+        Metric("bleu", higher_is_better=True),
+        Metric("loss", higher_is_better=False, unit="nats per token"),
+        Metric("perplexity", higher_is_better=False),
+    )
+
     task: Literal["translation"] = "translation"
     """What is learned."""
 
@@ -48,6 +56,9 @@ class TranslationConfig(TaskConfig):
 
     model: SequenceToSequenceConfig = EncoderDecoderConfig()
     """What reads and writes."""
+
+    training: NextTokenTraining
+    """How it learns."""
 
     alignment_guidance: AlignmentGuidance | None = None
     """Whether a head is taught the alignments that data.links gives. By default none is, and none are read."""

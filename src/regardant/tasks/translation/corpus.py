@@ -66,8 +66,8 @@ class Batches:
         self.source_lengths, self.target_lengths = pairs.source_lengths[fits], pairs.target_lengths[fits]
 
     @property
-    def target_tokens(self) -> int:
-        """Of an epoch, with EOS."""
+    def targets_per_epoch(self) -> int:
+        """Number of target tokens in an epoch, with EOS."""
         return int(self.target_lengths.sum())
 
     def thin(self, target_tokens: int) -> None:
@@ -93,9 +93,9 @@ class Batches:
         shares = padding_share(self.plan(0), self.source_lengths, self.target_lengths)
         return dict(zip(("source", "target"), shares, strict=True))
 
-    def largest(self) -> list[Any]:
-        """The planned batches of which one takes most memory: with most places in the source, in the target, on both
-        sides, and with most pairs of places, for each of which there is a weight."""
+    def largest_batches(self) -> list[Any]:
+        """Return the planned batches one of which takes most memory: those with most elements in the source, in the
+        target, on both sides, and with most pairs of elements, each of which has an attention weight."""
         planned = self.plan(0)
         rows = np.array([len(batch) for batch in planned])
         source, target = (
@@ -106,13 +106,13 @@ class Batches:
         sizes = (rows * source, rows * target, rows * both, rows * both**2)
         return [planned[number] for number in sorted({int(size.argmax()) for size in sizes})]
 
-    def typical(self) -> list[Any]:
-        """Three batches to time: of short, of middling and of long pairs."""
+    def sample_batches(self) -> list[Any]:
+        """Return three planned batches: of short, of median and of long pairs."""
         planned = sorted(self.plan(0), key=lambda b: int(self.target_lengths[b].max()))
         return [planned[len(planned) * quarter // 4] for quarter in (1, 2, 3)]
 
-    def middling(self) -> Any:
-        """A batch of typical length, to time."""
+    def median_batch(self) -> Any:
+        """Return a planned batch of median length."""
         planned = sorted(self.plan(0), key=lambda b: int(self.target_lengths[b].max()))
         return planned[len(planned) // 2]
 

@@ -31,6 +31,9 @@ VALIDATION_TOKENS = 8192
 class TranslationJob:
     """Implements `tasks.base.TaskJob`."""
 
+    unit = "target token"
+    divisible = True
+
     def __init__(self, config: TranslationConfig, corpus: Corpus, model: SequenceToSequenceModel) -> None:
         self.config, self.corpus, self.model = config, corpus, model
         max_length, seed, batch_tokens = config.model.max_length, config.seed, config.training.batch_tokens
@@ -42,11 +45,12 @@ class TranslationJob:
         if config.alignment_guidance is not None:
             self.guidance = Guidance(config.alignment_guidance, corpus, model)
         self.samples: list[dict[str, str]] = []
+        self.metrics = config.metrics
 
     @property
-    def target_tokens(self) -> int:
-        """Of an epoch, with EOS."""
-        return self.batches.target_tokens
+    def targets_per_epoch(self) -> int:
+        """Number of target tokens in an epoch, with EOS."""
+        return self.batches.targets_per_epoch
 
     @property
     def updates_per_epoch(self) -> int:
@@ -56,7 +60,7 @@ class TranslationJob:
     @property
     def tokens_per_update(self) -> float:
         """Target tokens, in the mean."""
-        return self.target_tokens / self.updates_per_epoch
+        return self.targets_per_epoch / self.updates_per_epoch
 
     def plan(self, epoch: int) -> Sequence[Any]:
         return self.batches.plan(epoch)
@@ -109,15 +113,16 @@ class TranslationJob:
     def bound_validation(self, updates: int) -> int | None:
         """Leave pairs out where one validation takes more than its share of so many updates; says how many are left."""
         most = VALIDATION_SHARE * updates * self.tokens_per_update / DECODING_COST
-        if self.validation.target_tokens <= most:
+        if self.validation.targets_per_epoch <= most:
             return None
         self.validation.thin(int(most))
         self.validate_every = self.config.training.validate_every or self._interval()
         return len(self.validation.kept)
 
-    def rehearse_validation(self, device: torch.device) -> None:
-        """What takes most memory in a validation: the largest batches, their loss, room for all their keys, a token."""
-        for planned in self.validation.largest():
+    def warm_up_validation(self, device: torch.device) -> None:
+        """Run the part of a validation that takes most memory: the loss of the largest batches and one decoding step
+        with a full cache."""
+        for planned in self.validation.largest_batches():
             batch = self.validation.load(planned).to(device)
             with torch.inference_mode():
                 self.model(**batch.inputs, targets=batch.targets)
@@ -126,5 +131,5 @@ class TranslationJob:
 
     def _interval(self) -> int:
         """Updates between validations: by counting tokens and not by the clock, so that a run can be repeated."""
-        cost = DECODING_COST * self.validation.target_tokens
+        cost = DECODING_COST * self.validation.targets_per_epoch
         return max(10, math.ceil(cost / VALIDATION_SHARE / self.tokens_per_update))

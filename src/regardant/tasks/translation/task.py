@@ -40,7 +40,7 @@ class Prepared:
     def with_speed(self, tokens_per_second: float, say: Say) -> TranslationConfig:
         """With budget, schedule and validation chosen too, from the target tokens this machine trains a second."""
         job = self.job
-        training = choose_minutes(self.config.training, job.target_tokens, tokens_per_second)
+        training = choose_minutes(self.config.training, job.targets_per_epoch, tokens_per_second)
         updates = training.updates(job.updates_per_epoch, job.tokens_per_update / tokens_per_second)
         training = choose_schedule(training, self.config.model, updates)
         if isinstance(training.max_minutes, float) and (left := job.bound_validation(updates)):

@@ -44,7 +44,7 @@ def load(*overrides):
     [
         ("tokenizer.kind=bpe", "tokenizer.kind: given 'bpe'; allowed: character, byte"),
         ("tokenizer.joint=false", "tokenizer.joint"),
-        ("training.best_by=bleu", "training.best_by"),
+        ("training.best_by=bleu", r"training\.best_by: given 'bleu'; allowed: loss, perplexity, bits_per_character"),
         ("model.kind=encoder_decoder", "model.kind: .*allowed: decoder_only"),
         ("model.num_heads=3", r"d_model \(128\) must be a multiple of num_heads \(3\)"),
         ("model={positions: {kind: learned, combine: concatenate}}", "set tie_embeddings=none"),

@@ -67,7 +67,7 @@ def test_the_loss_has_the_cross_entropy_of_the_head_s_attention_beside_it(job, o
     for b, t, s in batch.alignment.nonzero().tolist():
         nats -= float(batch.alignment[b, t, s]) * float(weights[b, t, s].log())
     assert float(loss.total.detach()) == pytest.approx(float(plain.total) + 0.25 * nats, rel=1e-5)
-    assert (float(loss.plain), loss.tokens) == (pytest.approx(float(plain.plain)), plain.tokens)
+    assert (float(loss.plain), loss.count) == (pytest.approx(float(plain.plain)), plain.count)
     assert not any(module._forward_hooks for module in made.model.modules())
 
 

@@ -27,9 +27,9 @@ def job(folder, tiny_config):
 def test_validation_left_open_takes_at_most_a_tenth_of_the_tokens(tiny_config, tmp_path, accumulate):
     overrides = ["training.validate_every=null", f"training.accumulate={accumulate}", "data.validation_size=600"]
     made = prepare_training(tiny_config(*overrides), tmp_path, lambda line: None).job
-    batches = [made.load(planned).target_tokens for planned in made.plan(0)]
+    batches = [made.load(planned).count for planned in made.plan(0)]
     updates = [sum(batches[start : start + accumulate]) for start in range(0, len(batches), accumulate)]
-    validation = sum(made.validation.load(planned).target_tokens for planned in made.validation.plan(0))
+    validation = sum(made.validation.load(planned).count for planned in made.validation.plan(0))
     trained_on = made.validate_every * sum(updates) / len(updates)
     assert 0.09 < DECODING_COST * validation / trained_on <= VALIDATION_SHARE == 0.1
 
@@ -76,7 +76,7 @@ def test_validation_is_of_all_pairs_whatever_their_batches(job, trained):
         for number in range(len(pairs)):
             batch = made.corpus.validation.batch([number])
             loss = made.model(batch.source, batch.target)
-            total, tokens = total + float(loss.total), tokens + int(loss.tokens)
+            total, tokens = total + float(loss.total), tokens + int(loss.count)
             found = generate(made.model, batch.source, GenerationConfig(beam_size=1), max_length=48)
             hypotheses.append(tokenizer.decode(found[0][0].tokens))
     references = [tokenizer.normalise(text) for text in pairs["target"]]
@@ -94,7 +94,7 @@ def test_the_largest_batches_have_most_places_and_most_pairs_of_them(job):
         rows, source, target = len(batch.source), batch.source.shape[1], batch.target.shape[1] - 1
         return rows * source, rows * target, rows * (source + target), rows * (source + target) ** 2
 
-    largest = made.batches.largest()
+    largest = made.batches.largest_batches()
     assert 1 < len(largest) <= 4
     assert [max(of_one) for of_one in zip(*map(sizes, largest), strict=True)] == [
         max(of_one) for of_one in zip(*map(sizes, made.plan(0)), strict=True)

@@ -51,7 +51,7 @@ def test_what_was_read_and_tokenised_is_not_read_again(prepared, tmp_path):
     again = prepared()
     assert kept and not set(kept) & set(prepared.said)
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*") if path.is_file()} == before
-    assert again.job.target_tokens == first.job.target_tokens
+    assert again.job.targets_per_epoch == first.job.targets_per_epoch
 
 
 def test_a_run_that_starts_from_another_has_its_weights_and_its_vocabulary(prepared, trained, tmp_path):
@@ -120,7 +120,7 @@ def test_validation_that_would_eat_the_time_is_of_fewer_pairs_which_is_said(prep
     left = len(made.job.validation.kept)
     assert 1 < left < 600
     assert prepared.said[0] == f"validation on {left} of 600 pairs, to stay within a tenth of the time"
-    assert DECODING_COST * made.job.validation.target_tokens <= 0.1 * 0.93 * 6 * 5000
+    assert DECODING_COST * made.job.validation.targets_per_epoch <= 0.1 * 0.93 * 6 * 5000
 
 
 @pytest.mark.parametrize("missing", ["tokenizer.json", "model.safetensors"])

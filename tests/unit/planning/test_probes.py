@@ -7,9 +7,10 @@ from regardant.attention import KERNELS, ScaledDotProduct
 from regardant.errors import ConfigError
 from regardant.models import next_token, tokens
 from regardant.models.encoder_decoder import EncoderDecoderConfig
-from regardant.training import probes
+from regardant.planning import probes
+from regardant.planning.decisions import Decisions, use_kernel
+from regardant.planning.probes import HINDRANCE, SIMPLEST_KERNEL_FIRST, decide
 from regardant.training.config import TrainingConfig
-from regardant.training.probes import HINDRANCE, SIMPLEST_KERNEL_FIRST, Decisions, decide, use_kernel
 
 CPU = torch.device("cpu")
 ALL = {f"{precision}/{kernel}" for precision in ("float32", "bfloat16") for kernel in SIMPLEST_KERNEL_FIRST}
@@ -154,7 +155,7 @@ def test_a_batch_is_divided_among_processes_where_that_is_faster(model):
     decided = decided_where(model, part_takes(0.01), **ONE)
     assert decided.processes == 2
     assert decided.seconds["float32/matmul in 2 processes"] == pytest.approx(0.01 * HINDRANCE)
-    assert "2 threads in 2 processes" in decided.told()
+    assert "2 threads in 2 processes" in decided.summary()
 
 
 def test_a_precision_that_gains_by_dividing_is_found_though_the_other_is_faster_alone(model):
@@ -208,7 +209,7 @@ def test_decisions_are_applied_and_come_back_from_run_yaml(model):
 
 
 def test_decisions_are_told_in_a_line():
-    told = Decisions("float32", "matmul", 2, {"float32/sdpa": 0.02, "float32/matmul": 0.0124}).told()
+    told = Decisions("float32", "matmul", 2, {"float32/sdpa": 0.02, "float32/matmul": 0.0124}).summary()
     assert "float32" in told and "matmul" in told and "2 threads" in told and "12 ms" in told
     assert "\n" not in told
-    assert "measured" not in Decisions("bfloat16", "sdpa", 1).told()
+    assert "measured" not in Decisions("bfloat16", "sdpa", 1).summary()

@@ -4,8 +4,8 @@ import torch
 from regardant import run
 from regardant.models import next_token, tokens
 from regardant.models.encoder_decoder import EncoderDecoderConfig
-from regardant.training.compilation import compiled, pays
-from regardant.training.probes import Decisions
+from regardant.planning.compilation import compiled, compiling_pays
+from regardant.planning.decisions import Decisions
 
 CPU = torch.device("cpu")
 
@@ -28,7 +28,9 @@ def decisions():
 )
 def test_what_is_compiled_is_trained_through_where_it_is_faster(model, decisions, fused, word):
     said, seconds = [], iter([9.0, 0.2, *[fused, 0.2] * 3])
-    assert pays(model, lambda processes, through=None: next(seconds), decisions, CPU, said.append) is (fused < 0.2)
+    assert compiling_pays(model, lambda processes, through=None: next(seconds), decisions, CPU, said.append) is (
+        fused < 0.2
+    )
     assert said[-1] == f"torch.compile: {1000 * fused:.0f} ms a step for 200 without it, {word}"
 
 
@@ -39,7 +41,7 @@ def test_what_cannot_be_compiled_is_told_in_one_line_and_trained_without(model, 
         return 0.1
 
     said = []
-    assert not pays(model, train_step, decisions, CPU, said.append)
+    assert not compiling_pays(model, train_step, decisions, CPU, said.append)
     assert said[-1] == "torch.compile failed (RuntimeError: no compiler): training goes on without it"
 
 

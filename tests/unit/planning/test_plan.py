@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from regardant import run
-from regardant.checks.plan import _as_in_training, plan_training
+from regardant.planning.decisions import Decisions
+from regardant.planning.plan import _as_in_training, plan_training
 from regardant.tasks.translation.task import prepare_training
-from regardant.training.probes import Decisions
 from regardant.training.reporting import memory
 
 CPU = torch.device("cpu")
@@ -22,6 +22,7 @@ JSON_KEYS = {
     "seconds",
     "updates",
     "epochs",
+    "unit",
     "source_padding",
     "target_padding",
 }
@@ -72,7 +73,7 @@ def test_untied_embeddings_and_learned_positions_count_too(tiny_plan, plan):
 def test_tokens_and_padding_are_those_of_an_epoch(tiny_plan):
     prepared, planned = tiny_plan
     batches = [prepared.job.load(planned_batch) for planned_batch in prepared.job.plan(0)]
-    assert planned.tokens_per_epoch == sum(batch.target_tokens for batch in batches)
+    assert planned.tokens_per_epoch == sum(batch.count for batch in batches)
     places = sum(batch.source.numel() for batch in batches)
     assert planned.padding["source"] == pytest.approx(sum(int((b.source == 0).sum()) for b in batches) / places)
     places = sum(batch.target[:, 1:].numel() for batch in batches)
@@ -82,12 +83,12 @@ def test_tokens_and_padding_are_those_of_an_epoch(tiny_plan):
 def test_the_computing_is_six_flops_a_weight_and_token(tiny_plan):
     """Two forward and four backward, embeddings not multiplied; attention itself adds little at these lengths."""
     prepared, planned = tiny_plan
-    batch = prepared.job.load(prepared.job.batches.middling())
+    batch = prepared.job.load(prepared.job.batches.median_batch())
     vocab_size, d, f = prepared.job.corpus.tokenizers.target.vocab_size, 32, 64
     a_source_token = 4 * d * d + 2 * d * f + 2 * d * d  # the encoder, and its keys and values for the decoder
     a_target_token = 4 * d * d + 2 * d * d + 2 * d * f + d * vocab_size
     weights = batch.source.numel() * a_source_token + batch.target[:, 1:].numel() * a_target_token
-    assert planned.flops_per_token == pytest.approx(6 * weights / batch.target_tokens, rel=0.15)
+    assert planned.flops_per_token == pytest.approx(6 * weights / batch.count, rel=0.15)
 
 
 def test_what_is_computed_again_is_counted_again(tiny_plan, plan):

@@ -1,0 +1,176 @@
+"""The cost of a training before it starts. Everything but the wall time is exact or measured on the largest batch."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from regardant.planning.compilation import compiling_pays
+from regardant.planning.decisions import Decisions
+from regardant.planning.dry_run import dry_run, threads_of_one
+from regardant.planning.probes import HINDRANCE, decide
+from regardant.tasks.base import Prepared, TaskJob
+from regardant.training.config import TRAINING_SHARE, TrainingConfig
+from regardant.training.devices import memory_guard
+from regardant.training.job import Log, require_divisible
+from regardant.training.reporting import memory
+
+OVERHEAD = 1.05
+"""Time of an update over that of forward and backward (optimizer, average, reading); 1.04 measured on `tiny`."""
+
+HOLES = 1.35
+"""Size of a CPU's heap over the memory in use by a batch: blocks of other sizes leave holes. 1.1 to 1.6 after 200
+updates of five recipes; twice as much after thousands of updates of `translation`."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The cost of a training."""
+
+    parameters: int
+    memory_bytes: int
+    """Peak of all processes together."""
+    flops_per_token: float
+    """Floating-point operations of one target with its share of the input, forward and backward."""
+    tokens_per_epoch: int
+    """Targets in an epoch, counted in `unit`."""
+    tokens_per_second: float
+    """Targets trained on per second."""
+    seconds: float
+    """Expected time of training and validation."""
+    updates: int
+    epochs: float
+    padding: dict[str, float]
+    """Share of padding by side. Empty if no batch is padded."""
+    unit: str
+    """Singular name of a target, as "target token"."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the content of --json, with the padding of a side as SIDE_padding."""
+        numbers = asdict(self)
+        return numbers | {f"{side}_padding": share for side, share in numbers.pop("padding").items()}
+
+    def lines(self) -> list[str]:
+        """Return the lines for people."""
+        padding = ", ".join(f"{share:.1%} of the {side} blocks" for side, share in self.padding.items())
+        return [
+            f"parameters      {self.parameters:,}",
+            f"memory          {self.memory_bytes / 2**30:.2f} GiB at the peak",
+            f"computing       {self.flops_per_token / 1e6:,.1f} MFLOP per {self.unit}, "
+            f"{self.tokens_per_second:,.0f} {self.unit}s per second",
+            *([f"padding         {padding}"] if padding else []),
+            f"training        {self.updates:,} updates, {self.epochs:.1f} passes over {self.tokens_per_epoch:,} "
+            f"{self.unit}s",
+            f"expected time   {_format_seconds(self.seconds)}",
+        ]
+
+
+def plan_run(prepared: Prepared, device: torch.device, log: Log) -> tuple[Decisions, Plan]:
+    """Choose the settings that are measured, then measure what training will cost.
+
+    Raises OutOfMemory with advice if the largest batch does not fit, and ConfigError if the batch of an indivisible
+    loss would be divided.
+    """
+    job, training = prepared.job, prepared.config.training
+    training.optimizer.build(job.model)  # the first one loads 70 MB of torch, in each process
+    resident = memory().current
+    with memory_guard("a batch", "take a smaller model, or lower training.batch_tokens and raise training.accumulate"):
+        decisions = _decide(job, training, device, log)
+        decisions.apply(job.model)  # time and measure the settings that training will use
+        log(decisions.summary())
+        speed = targets_per_second(job, decisions, device)
+        resolved = prepared.with_speed(speed, log)
+        return decisions, plan_training(job, resolved.training, decisions, speed, device, resident)
+
+
+def _decide(job: TaskJob, training: TrainingConfig, device: torch.device, log: Log) -> Decisions:
+    if not job.divisible:
+        processes = 1 if training.processes == "auto" else training.processes
+        require_divisible(job, accumulate=training.accumulate, processes=processes)
+        training = training.replaced(processes=processes)
+    train_step = partial(dry_run, job, job.batches.median_batch(), device)
+    decisions = decide(job.model, train_step, training, job.updates_per_epoch, device)
+    if training.compile:
+        decisions = replace(decisions, compiled=compiling_pays(job.model, train_step, decisions, device, log))
+    return decisions
+
+
+def targets_per_second(job: TaskJob, decisions: Decisions, device: torch.device) -> float:
+    """Return the targets of training per second, measured on batches of all lengths."""
+    planned = job.batches.sample_batches()
+    processes = decisions.processes
+    with decisions.autocast(device), threads_of_one(processes):
+        seconds = sum(min(dry_run(job, batch, device, processes) for _ in range(3)) for batch in planned)
+    overhead = OVERHEAD if processes == 1 else OVERHEAD * HINDRANCE
+    return sum(job.load(batch).count for batch in planned) / (overhead * seconds)
+
+
+def plan_training(
+    job: TaskJob, training: TrainingConfig, decisions: Decisions, speed: float, device: torch.device, resident: int
+) -> Plan:
+    """Run the largest batches once, with the optimizer's state in place, and compute the rest.
+
+    `resident` is the memory of the process in bytes before the first batch. Raises OutOfMemory with advice.
+    """
+    advice = (
+        f"lower training.batch_tokens ({training.batch_tokens}) and raise training.accumulate, or take a smaller model"
+    )
+    with (
+        memory_guard("the largest batch", advice),
+        decisions.autocast(device),
+        _as_in_training(job.model, training) as held,
+    ):
+        for batch in job.batches.largest_batches():
+            dry_run(job, batch, device)
+        job.warm_up_validation(device)
+    parameters = sum(parameter.numel() for parameter in job.model.parameters())
+    peak = torch.cuda.max_memory_allocated() if device.type == "cuda" else memory().peak
+    activations = max(0, peak - resident - held) * (1 if device.type == "cuda" else HOLES)
+    of_each = int(resident + held + activations / decisions.processes)
+    targets, updates_per_epoch = job.targets_per_epoch, job.updates_per_epoch
+    updates = training.updates(updates_per_epoch, targets / updates_per_epoch / speed)
+    return Plan(
+        parameters=parameters,
+        memory_bytes=max(peak, of_each) + (decisions.processes - 1) * of_each,
+        flops_per_token=_flops_per_target(job, device),
+        tokens_per_epoch=targets,
+        tokens_per_second=speed,
+        seconds=updates * targets / updates_per_epoch / speed / TRAINING_SHARE,
+        updates=updates,
+        epochs=updates / updates_per_epoch,
+        padding=job.batches.padding(),
+        unit=job.unit,
+    )
+
+
+@contextmanager
+def _as_in_training(model: nn.Module, training: TrainingConfig) -> Iterator[int]:
+    """Put the optimizer's state and the average in place, and give the bytes of these and of the gradients."""
+    learned = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    for parameter in learned:
+        parameter.grad = torch.zeros_like(parameter)
+    optimizers = training.optimizer.build(model)
+    for optimizer in optimizers:
+        optimizer.step()  # along gradients of zero, at rate zero: no weight changes
+    model.zero_grad(set_to_none=True)
+    average = training.averaging.build(model)
+    average.fill(model)
+    states = [state for optimizer in optimizers for state in optimizer.state.values()]
+    held = [*learned, *average.held(), *(tensor for state in states for tensor in state.values())]
+    yield sum(tensor.nbytes for tensor in held)
+
+
+def _flops_per_target(job: TaskJob, device: torch.device) -> float:
+    planned = job.batches.median_batch()
+    with FlopCounterMode(display=False) as counter:
+        dry_run(job, planned, device)
+    return counter.get_total_flops() / job.load(planned).count
+
+
+def _format_seconds(seconds: float) -> str:
+    return f"{seconds:.0f} seconds" if seconds < 120 else f"{seconds / 60:.0f} minutes"

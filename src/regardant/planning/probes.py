@@ -1,0 +1,123 @@
+"""Timed training steps that choose precision, attention kernel and number of processes. See docs/decisions/0004."""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from regardant.errors import ConfigError
+from regardant.planning.decisions import Decisions, autocast, use_kernel
+from regardant.planning.dry_run import threads_of_one
+from regardant.training.config import Kernel, Precision, TrainingConfig
+from regardant.training.devices import multiplies_bfloat16
+
+SIMPLEST_PRECISION_FIRST: tuple[Precision, ...] = ("float32", "bfloat16")
+SIMPLEST_KERNEL_FIRST: tuple[Kernel, ...] = ("matmul", "sdpa")
+
+ROUNDS = 3
+"""Timed steps of each candidate."""
+
+NEAR_TIE = 1.05
+"""Factor within which a candidate counts as equally fast, so that the same machine decides alike under other load."""
+
+HINDRANCE = 1.2
+"""Factor by which a step is slower in one of several processes than measured alone: processes sum gradients, share the
+memory's bandwidth, and each runs the optimizer."""
+
+LONG = 60.0
+"""Seconds of training from which more processes pay off; each has to read the corpus first."""
+
+
+class Way(NamedTuple):
+    """A candidate: precision, kernel and number of processes."""
+
+    precision: Precision
+    kernel: Kernel
+    processes: int
+
+    @property
+    def name(self) -> str:
+        """The name in run.yaml and in the summary."""
+        several = f" in {self.processes} processes" if self.processes > 1 else ""
+        return f"{self.precision}/{self.kernel}{several}"
+
+
+def decide(
+    model: nn.Module,
+    train_step: Callable[[int], object],
+    config: TrainingConfig,
+    updates_per_epoch: int,
+    device: torch.device,
+) -> Decisions:
+    """Time a training step in every allowed precision with every kernel and, if training is long enough, with its batch
+    divided among processes. The fastest candidate wins, in a near tie the simplest.
+
+    `train_step(processes)` runs forward and backward on one process's part of a batch and leaves no gradients behind.
+    Other processes are not started for this; their cost to each other is estimated by HINDRANCE.
+
+    Raises ConfigError if several processes are asked for on an accelerator.
+    """
+    precisions, threads = _precisions(config, device), torch.get_num_threads()
+    kernels = SIMPLEST_KERNEL_FIRST if config.attention_kernel == "auto" else (config.attention_kernel,)
+    if device.type == "cuda":  # flash attention and bfloat16 are what such a machine is built for
+        if config.processes not in ("auto", 1):
+            raise ConfigError("training.processes divides the cores of a CPU, and here is an accelerator: leave it out")
+        return Decisions(precisions[-1], kernels[-1], threads)
+    processes, more = (1, _divisors(threads)) if config.processes == "auto" else (config.processes, [])
+    ways = [Way(precision, kernel, processes) for precision in precisions for kernel in kernels]
+    if len(ways) == 1 and not more:
+        return Decisions(*ways[0][:2], threads, processes=processes)
+    seconds = _fastest_steps(ways, model, train_step, device)
+    if more and _is_long(config, updates_per_epoch, min(seconds.values())):
+        best = [min((way for way in ways if way.precision == one), key=seconds.__getitem__) for one in precisions]
+        divided = [way._replace(processes=count) for count in more for way in best]
+        took = _fastest_steps(divided, model, train_step, device)
+        seconds |= {way: HINDRANCE * value for way, value in took.items()}
+    fastest = min(seconds.values())
+    chosen = next(way for way, value in seconds.items() if value <= NEAR_TIE * fastest)
+    measured = {way.name: round(value, 4) for way, value in seconds.items()}
+    return Decisions(chosen.precision, chosen.kernel, threads, measured, chosen.processes)
+
+
+def _precisions(config: TrainingConfig, device: torch.device) -> tuple[Precision, ...]:
+    narrow = multiplies_bfloat16(device)
+    if config.precision == "auto":  # products that are converted to float32 first are never faster
+        return SIMPLEST_PRECISION_FIRST if narrow else ("float32",)
+    return (config.precision,)
+
+
+def _divisors(threads: int) -> list[int]:
+    """Return the numbers of processes that can share the threads."""
+    return [count for count in (2, 4, 8) if threads % count == 0] if dist.is_gloo_available() else []
+
+
+def _is_long(config: TrainingConfig, updates_per_epoch: int, seconds: float) -> bool:
+    """Return whether training takes longer than LONG."""
+    if config.max_minutes == "auto" and not (config.max_updates or config.max_epochs):
+        return True
+    per_update = config.accumulate * seconds
+    return per_update * config.updates(updates_per_epoch, per_update) > LONG
+
+
+def _fastest_steps(
+    ways: Sequence[Way], model: nn.Module, train_step: Callable[[int], object], device: torch.device
+) -> dict[Way, float]:
+    """Return the seconds of the fastest step of each candidate: other load of the machine can only add to it.
+
+    Candidates take turns, so that a period of other load falls on all of them.
+    """
+    seconds = dict.fromkeys(ways, math.inf)
+    for number in range(ROUNDS + 1):
+        for way in ways:
+            use_kernel(model, way.kernel)
+            with autocast(way.precision, device), threads_of_one(way.processes):
+                start = time.perf_counter()
+                train_step(way.processes)
+                took = time.perf_counter() - start
+            if number:  # the first round warms up
+                seconds[way] = min(seconds[way], took)
+    return seconds

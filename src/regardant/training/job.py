@@ -1,0 +1,123 @@
+"""The protocols of training: the parts that a task hands to the trainer. The trainer knows no task."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+import torch
+from torch import Tensor, nn
+
+from regardant.config.problems import did_you_mean
+from regardant.errors import ConfigError
+
+Log = Callable[[str], None]
+"""Prints one line for people."""
+
+
+class Loss(Protocol):
+    """The loss of a batch, summed over its targets."""
+
+    @property
+    def total(self) -> Tensor:
+        """The sum to minimise."""
+
+    @property
+    def plain(self) -> Tensor:
+        """The sum without regularisation such as label smoothing, to report."""
+
+    @property
+    def count(self) -> Tensor:
+        """Number of targets in the sums."""
+
+
+class Batch(Protocol):
+    """The input of the model's forward pass."""
+
+    @property
+    def count(self) -> int:
+        """Number of real targets, known without any computation on the device."""
+
+    def part(self, number: int, parts: int) -> Self:
+        """Rows `number::parts`, the shard of one rank. Empty if there are fewer rows."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A number that validation gives."""
+
+    name: str
+    higher_is_better: bool
+    unit: str = ""
+
+    def score(self, value: float) -> float:
+        """The value on a scale where higher is better, and back."""
+        return value if self.higher_is_better else -value
+
+
+class Job(Protocol):
+    """A model with its batches, loss and validation."""
+
+    @property
+    def model(self) -> nn.Module:
+        """The module whose parameters are trained."""
+
+    @property
+    def metrics(self) -> Sequence[Metric]:
+        """The numbers of `validate`. The first one selects the best weights, unless the recipe names another."""
+
+    @property
+    def unit(self) -> str:
+        """Singular name of a target in progress lines ("target token", "label"); the plural takes an s."""
+
+    @property
+    def divisible(self) -> bool:
+        """Whether the loss of a batch is the sum of the losses of its rows. False for a contrastive loss, which
+        compares rows: such a batch is not divided among processes or micro-batches."""
+
+    def plan(self, epoch: int) -> Sequence[Any]:
+        """Return the batches of an epoch in a form that `load` takes: a pure function of seed and epoch."""
+
+    def load(self, planned: Any) -> Any:
+        """Return one planned batch as a `Batch` on the CPU."""
+
+    def loss(self, model: nn.Module, batch: Any, device: torch.device) -> Loss:
+        """Return the loss of a batch through `model`, which may be wrapped for precision and devices."""
+
+    def validate(self, model: nn.Module, device: torch.device) -> dict[str, float]:
+        """Return the value of every metric on the validation set. `model` is in evaluation mode."""
+
+    def observe(self, model: nn.Module, device: torch.device) -> dict[str, Any]:
+        """Return JSON-serialisable observations of the model to store after a validation, or an empty dict."""
+
+    validate_every: int
+    """Updates between validations."""
+
+
+def selecting_metric(metrics: Sequence[Metric], best_by: str | None) -> Metric:
+    """Return the metric that selects the best weights: the one named `best_by`, or the first if that is None.
+
+    Raises ConfigError if no metric has that name.
+    """
+    by_name = {metric.name: metric for metric in metrics}
+    if best_by is None:
+        return metrics[0]
+    if best_by not in by_name:
+        allowed = f"allowed: {', '.join(by_name)}{did_you_mean(best_by, by_name)}"
+        raise ConfigError(f"training.best_by: given {best_by!r}; {allowed}")
+    return by_name[best_by]
+
+
+def require_divisible(job: Job, *, accumulate: int, processes: int) -> None:
+    """Raise ConfigError if the loss of a job is indivisible and its batches would be divided."""
+    if job.divisible:
+        return
+    if accumulate > 1:
+        raise ConfigError(
+            f"training.accumulate: given {accumulate}; this task compares the rows of a batch with each other, so a "
+            "batch cannot be divided: set training.accumulate=1 and raise training.batch_tokens"
+        )
+    if processes > 1:
+        raise ConfigError(
+            f"training.processes: given {processes}; this task compares the rows of a batch with each other, so a "
+            "batch cannot be divided: set training.processes=1"
+        )

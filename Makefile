@@ -1,5 +1,7 @@
-# Every target works on a fresh clone with Python 3.11 and make alone.
-PYTHON ?= python3.11
+# Every target works on a fresh clone with Python 3.11 or newer and make alone.
+PYTHON ?= $(shell for python in python3.14 python3.13 python3.12 python3.11 python3; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+NO_PYTHON = no Python 3.11 or newer: install one (Debian: apt install python3 python3-venv) or give PYTHON=/path/to/python
 BIN := .venv/bin
 
 PEERS := benchmarks/.peers
@@ -11,6 +13,7 @@ PEERS := benchmarks/.peers
 setup: .venv/ready
 
 .venv/ready: pyproject.toml constraints.txt
+	$(if $(PYTHON),,$(error $(NO_PYTHON)))
 	$(PYTHON) -m venv .venv
 	PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@
@@ -73,7 +76,7 @@ bench-memory: setup
 
 # Other libraries, each in an environment of its own. JoeyNMT asks for older versions than it needs.
 $(PEERS)/%/ready: benchmarks/peers/%.txt
-	$(PYTHON) -m venv $(@D)
+	$(BIN)/python -m venv $(@D)
 	$(@D)/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	$(if $(filter joeynmt,$*),$(@D)/bin/pip install --quiet --disable-pip-version-check --no-deps joeynmt==2.3.0)
 	touch $@

@@ -23,7 +23,7 @@ SENTENCES = ["the cat sat on a mat .", "a dog ran .", "the old man saw the red h
 @contextmanager
 def program(*arguments: object, **options: object) -> Iterator[subprocess.Popen[bytes]]:
     """The program as a process of its own."""
-    command = [sys.executable, "-c", "from regardant.cli import main; main()", *map(str, arguments)]
+    command = [sys.executable, "-m", "regardant", *map(str, arguments)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "", **options.pop("env", {})}
     with subprocess.Popen(command, env=environment, **options) as process:
         try:
@@ -34,6 +34,8 @@ def program(*arguments: object, **options: object) -> Iterator[subprocess.Popen[
 
 def test_version_is_the_package_s(regardant):
     assert regardant("--version").out == f"regardant {package.__version__}\n"
+    with program("--version", stdout=subprocess.PIPE) as process:
+        assert process.communicate()[0].decode() == f"regardant {package.__version__}\n"
 
 
 def test_no_command_shows_the_help(regardant):

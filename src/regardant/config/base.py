@@ -1,6 +1,7 @@
 """The classes every configuration derives from."""
 
 import inspect
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Self, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
@@ -9,11 +10,18 @@ from pydantic_core import CoreSchema, core_schema
 KIND = "kind"
 """The key by which a section names its variant."""
 
+PRESET = "preset"
+"""The key by which a section names values to start from."""
+
 
 class Config(BaseModel):
     """Base of every configuration: frozen, unknown keys refused, the docstring under a field is its help."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    """Values of a section by the name of a preset, nested as in a document. An override of `preset` goes before the
+    document's values of the same keys."""
 
     made: ClassVar[list[type["Config"]]] = []
     """Every configuration class, the parts of a section before the section."""

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 from yaml import YAMLError
 
-from regardant.config.base import KIND, Config
+from regardant.config.base import KIND, PRESET, Config
 from regardant.config.documents import parse
 from regardant.config.problems import Problem, explain, report
-from regardant.config.schema import default_kind, default_of, inside, variants
+from regardant.config.schema import default_kind, default_of, inside, is_config, variants
 from regardant.errors import ConfigError
 
 T = TypeVar("T", bound=Config)
@@ -27,7 +27,8 @@ def load(
 
     Values of overrides are YAML. The more specific override wins, then the later one. Items of a list go by
     number: `layers.0.size=3`. An override that changes a section's `kind` drops the section's other keys, as
-    they belong to the old kind. Raises one ConfigError, headed by `origin`, with every problem of the
+    they belong to the old kind; an override of a section's `preset` drops the document's values of the keys that
+    presets define. Raises one ConfigError, headed by `origin`, with every problem of the
     document and the overrides.
     """
     changed = copy.deepcopy(dict(document))
@@ -55,8 +56,8 @@ def _override(document: dict[str, Any], schema: type[Config], overrides: Sequenc
             assignments.append((keys, parse(text)))
         except YAMLError:
             problems.append(Problem(path, f"given {text!r}; must be a YAML value"))
-    # A section goes before its keys, and its kind, which may empty it, before its other keys.
-    assignments.sort(key=lambda assignment: (len(assignment[0]), assignment[0][-1] != KIND))
+    # A section goes before its keys; its kind and its preset, which drop keys, before its other keys.
+    assignments.sort(key=lambda one: (len(one[0]), one[0][-1] != KIND, one[0][-1] != PRESET))
     for keys, value in assignments:
         try:
             _assign(document, schema, keys, value)
@@ -79,7 +80,19 @@ def _assign(node: Any, holder: Any, keys: Sequence[str], value: Any) -> None:
         return
     if slot == KIND and node.get(KIND, value) != value:
         node.clear()
+    if slot == PRESET and value is not None and is_config(holder):
+        for preset in holder.presets.values():
+            _drop(node, preset)
     node[slot] = value
+
+
+def _drop(node: dict[str, Any], keys: Mapping[str, Any]) -> None:
+    """Remove the keys of a nested mapping from a document."""
+    for key, below in keys.items():
+        if isinstance(below, Mapping) and isinstance(node.get(key), dict):
+            _drop(node[key], below)
+        else:
+            node.pop(key, None)
 
 
 def _variant(section: Any, choices: list[Any], default: str | None) -> Any:

@@ -6,7 +6,7 @@ Shape legend: B sentences, W beams, S source length, T target length, V target v
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from jaxtyping import Float, Int
 from pydantic import model_validator
@@ -105,10 +105,13 @@ PRESETS: dict[str, dict[str, Any]] = {
 class EncoderDecoderConfig(TransformerConfig, SequenceToSequenceConfig):
     """The encoder-decoder Transformer (Vaswani et al. 2017) and all its settings."""
 
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = PRESETS
+
     kind: Literal["encoder_decoder"] = "encoder_decoder"
 
     preset: Preset | Literal["auto"] | None = "tiny"
-    """Sizes to start from; any other setting goes before them. auto: chosen from the size of the corpus."""
+    """Sizes to start from. Sizes of the recipe go before them, unless an override names the preset. auto: chosen from
+    the size of the corpus."""
 
     memory: Literal["final", "per_layer"] = "final"
     """The encoder layer that decoder layers read: the last, or each the one of its own height."""

@@ -1,4 +1,5 @@
-from typing import Annotated, Any, Literal, Self
+import copy
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import pytest
 from pydantic import Field, model_validator
@@ -203,3 +204,50 @@ def test_a_changed_kind_drops_the_default_of_a_section_left_out():
 def test_a_changed_kind_with_a_key_of_the_old_kind_overridden_is_refused():
     [line] = lines_of({"schedule": {"kind": "cosine"}}, "schedule.kind=noam", "schedule.floor=1")
     assert line == "demo: schedule.floor: unknown key (allowed: kind, warmup_steps)"
+
+
+class Stack(Config):
+    num_layers: int = 1
+    norm: str = "pre"
+
+
+class Sized(Config):
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "small": {"d_model": 8, "encoder": {"num_layers": 2}},
+        "large": {"d_model": 64, "encoder": {"num_layers": 6}},
+    }
+
+    preset: Literal["small", "large", "auto"] | None = None
+    d_model: int = 1
+    dropout: float = 0.1
+    encoder: Stack = Stack()
+
+
+class SizedRecipe(Config):
+    model: Sized = Sized()
+
+
+OWN_SIZES = {"model": {"d_model": 5, "dropout": 0.3, "encoder": {"num_layers": 3, "norm": "post"}}}
+
+
+@pytest.mark.parametrize(
+    ("overrides", "left"),
+    [
+        (["model.preset=large"], {"preset": "large", "dropout": 0.3, "encoder": {"norm": "post"}}),
+        (["model.preset=auto"], {"preset": "auto", "dropout": 0.3, "encoder": {"norm": "post"}}),
+        (["model.preset=null"], {"preset": None, **OWN_SIZES["model"]}),
+        (
+            ["model.encoder.num_layers=4", "model.d_model=7", "model.preset=large"],
+            {"preset": "large", "d_model": 7, "dropout": 0.3, "encoder": {"num_layers": 4, "norm": "post"}},
+        ),
+    ],
+)
+def test_an_override_of_a_preset_goes_before_the_sizes_of_the_document_but_not_of_overrides(overrides, left):
+    document = copy.deepcopy(OWN_SIZES)
+    assert load(SizedRecipe, document, overrides).model_dump(exclude_unset=True) == {"model": left}
+    assert document == OWN_SIZES
+
+
+def test_sizes_of_a_document_stay_beside_its_own_preset():
+    document = {"model": {"preset": "large", **OWN_SIZES["model"]}}
+    assert load(SizedRecipe, document).model.d_model == 5

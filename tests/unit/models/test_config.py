@@ -15,6 +15,7 @@ from regardant.models.recurrent.decoders import LuongConfig
 from regardant.positions.learned import LearnedConfig
 from regardant.positions.one_hot import OneHotConfig
 from regardant.positions.sinusoidal import SinusoidalConfig
+from regardant.tasks import load_recipe
 
 SIZES = {"preset": None, "d_model": 16, "num_heads": 4, "d_ff": 32, "max_length": 12}
 ONE_LAYER = {"num_layers": 1}
@@ -154,3 +155,22 @@ def test_one_vocabulary_for_two_is_refused():
 
 def test_exact_attention_is_what_a_recipe_gets_that_names_none():
     assert EncoderDecoderConfig().encoder.self_attention == ScaledDotProductConfig()
+
+
+def test_an_override_of_the_preset_goes_before_the_sizes_of_a_recipe():
+    demo = config.recipe("demo")
+    base = load_recipe(demo, ["model.preset=base"]).model
+    assert (base.d_model, base.d_ff, base.num_heads, base.dropout) == (512, 2048, 8, 0.1)
+    assert (base.encoder.num_layers, base.decoder.num_layers) == (6, 6)
+    assert base.max_length == demo["model"]["max_length"]  # no preset has one
+    narrower = load_recipe(demo, ["model.d_model=64", "model.preset=base"]).model
+    assert (narrower.d_model, narrower.d_ff) == (64, 2048)
+
+
+@pytest.mark.parametrize("given", ["{}", "[]", "huge", "3"])
+def test_a_preset_that_there_is_not_is_one_line(given):
+    with pytest.raises(
+        ConfigError, match=r"^demo: model\.preset: given .*; allowed: tiny, small, base, big"
+    ) as refusal:
+        load_recipe(config.recipe("demo"), [f"model.preset={given}"], origin="demo")
+    assert "\n" not in str(refusal.value)

@@ -61,6 +61,7 @@ def score_text(model: CausalModel, tokens: Tokens, characters: int, device: torc
     nats, count = 0.0, 0
     with torch.inference_mode():
         for batch in consecutive_windows(tokens, model.config.max_length, BATCH_TOKENS):
-            nats += float(model(batch.to(device).tokens).plain)
+            windows = batch.to(device)
+            nats += float(model(**windows.inputs, targets=windows.targets).plain)
             count += batch.count
     return TextScore(nats, count, characters - 1)

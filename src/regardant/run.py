@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 import yaml
@@ -38,8 +38,8 @@ from regardant.errors import ConfigError, RunError
 from regardant.planning.compilation import compiled
 from regardant.planning.decisions import Decisions, use_kernel
 from regardant.planning.plan import Plan, plan_run
-from regardant.tasks import load_recipe
-from regardant.tasks.base import Prepared, Report, Say, TaskConfig, Trained
+from regardant.tasks import load_recipe, task_named
+from regardant.tasks.base import Log, Prediction, Prepared, Report, TaskConfig, Trained
 from regardant.training.checkpoints import write_atomically
 from regardant.training.config import TrainingConfig
 from regardant.training.devices import bound_kernel_cache, keep_freed_memory, make_fabric, memory_guard, the_device
@@ -48,8 +48,10 @@ from regardant.training.processes import Group, join, lead
 from regardant.training.reporting import read_events
 
 if TYPE_CHECKING:
+    from regardant.tasks.language_modelling.language_model import LanguageModel
     from regardant.tasks.measures import Measures
     from regardant.tasks.translation.inspection import Inspection
+    from regardant.tasks.translation.trained import TrainedTranslator
     from regardant.tasks.translation.translator import Translation, Translator
 
 BUDGET = ("max_minutes", "max_updates", "max_epochs", "patience", "keep_checkpoints", "checkpoint_minutes")
@@ -135,7 +137,7 @@ class Run:
     def trained(self) -> Trained:
         """What the run has become, by its task: a `TrainedTranslator`, a `LanguageModel`, ..."""
         keep_freed_memory()
-        trained = self.config.open(self.folder, the_device())
+        trained = task_named(self.config.task).open(self.config, self.folder, the_device())
         use_kernel(trained.model, self.record.decided.kernel)
         return trained
 
@@ -143,32 +145,35 @@ class Run:
         self, lines: Sequence[str], *, prefixes: Sequence[str] | None = None, engine: str = "torch", **generation: Any
     ) -> "list[Translation]":
         """A translation a line; `generation` of the recipe says what may be given, as beam_size=5, nbest=3."""
-        return self._verb("translate")(lines, prefixes=prefixes, engine=engine, **generation)
+        return self.translation.translate(lines, prefixes=prefixes, engine=engine, **generation)
 
     def export(self, to: str, folder: Path, quantization: str = "int8") -> None:
         """Write the model to a new folder in another program's format: `ctranslate2`."""
-        self._verb("export")(to, folder, quantization)
+        self.translation.export(to, folder, quantization)
 
     def generate(self, prompt: str, *, samples: int = 1, seed: int = 0, **generation: Any) -> list[str]:
         """Texts that go on from the prompt, without it; more may be given as for `translate`: temperature=0.8, ..."""
-        return self._verb("generate")(prompt, samples=samples, seed=seed, **generation)
+        return self.language_model.generate(prompt, samples=samples, seed=seed, **generation)
 
     def inspect(self, text: str, target: str | None = None, **generation: Any) -> "Inspection":
         """What the model does with a sentence and its translation: its own one, if none is given."""
-        return self._verb("inspect")(text, target, **generation)
+        return self.translation.inspect(text, target, **generation)
 
     def measure(self, *, data: Sequence[Path] = (), treebank: Path | None = None) -> "Measures":
         """Its attention in numbers, over validation data or that in files. All is kept in RUN/measures."""
-        return self._verb("measure")(data, treebank)
+        return self.trained.measure(data, treebank)
 
     def stream(self, prompt: str, *, sample: int = 0, seed: int = 0, **generation: Any) -> Iterator[str]:
         """The prompt and the text that `generate` goes on with as that sample, piece by piece as it is drawn."""
-        return self._verb("generate", "stream")(prompt, sample=sample, seed=seed, **generation)
+        return self.language_model.stream(prompt, sample=sample, seed=seed, **generation)
 
     def score(self, *texts: Any) -> Any:
         """How probable given texts are. Of a translator (sources, targets): log-probabilities in nats. Of a language
         model (text): its TextScore."""
-        return self._verb("score")(*texts)
+        self._require("score")
+        return (
+            self.translation.score(*texts) if self.config.task == "translation" else self.language_model.score(*texts)
+        )
 
     def evaluate(self, *, data: Sequence[Path] = (), **options: Any) -> dict[str, dict[str, Any]]:
         """Scores by name of the test set: the run's own ones, or that in files. All is kept in RUN/evaluation."""
@@ -181,16 +186,35 @@ class Run:
 
     def generation(self, **fields: Any) -> Config:
         """The recipe's way to write, with those fields replaced that are not None."""
-        return self.trained.generation(**fields)
+        return (
+            self.translation.generation(**fields)
+            if "translate" in self.config.verbs
+            else self.language_model.generation(**fields)
+        )
+
+    @property
+    def translation(self) -> "TrainedTranslator":
+        """The trained translator. Raises RunError for a run of another task."""
+        self._require("translate")
+        return cast("TrainedTranslator", self.trained)
+
+    @property
+    def language_model(self) -> "LanguageModel":
+        """The trained language model. Raises RunError for a run of another task."""
+        self._require("generate")
+        return cast("LanguageModel", self.trained)
 
     @property
     def translator(self) -> "Translator":
         """The model of a translation run, ready to translate."""
-        return self._verb("translate", "translator")
+        return self.translation.translator
 
-    def _verb(self, verb: str, attribute: str | None = None) -> Any:
+    def predict(self, items: Sequence[str], **options: Any) -> list[Prediction]:
+        """Return the answers to items: texts, or paths of files where items are no text."""
+        return self.trained.predict(items, **options)
+
+    def _require(self, verb: str) -> None:
         _require_verb(self.folder, self.config, verb)
-        return getattr(self.trained, attribute or verb)
 
 
 def load(folder: str | Path, plugins: Sequence[str] = ()) -> Run:
@@ -199,35 +223,35 @@ def load(folder: str | Path, plugins: Sequence[str] = ()) -> Run:
     return Run(Path(folder))
 
 
-def plan(config: TaskConfig, folder: Path, say: Say) -> tuple[Prepared, Decisions, Plan]:
+def plan(config: TaskConfig, folder: Path, log: Log) -> tuple[Prepared, Decisions, Plan]:
     """Prepare a run and measure what it will cost, up to and with a dry run of the largest batch."""
-    return _plan(_taken_over(config), folder, say)
+    return _plan(_taken_over(config), folder, log)
 
 
-def _plan(config: TaskConfig, folder: Path, say: Say) -> tuple[Prepared, Decisions, Plan]:
-    prepared = _prepare(config, folder, say)
-    return prepared, *plan_run(prepared, the_device(), say)
+def _plan(config: TaskConfig, folder: Path, log: Log) -> tuple[Prepared, Decisions, Plan]:
+    prepared = _prepare(config, folder, log)
+    return prepared, *plan_run(prepared, the_device(), log)
 
 
-def _prepare(config: TaskConfig, folder: Path, say: Say) -> Prepared:
+def _prepare(config: TaskConfig, folder: Path, log: Log) -> Prepared:
     keep_freed_memory()
     bound_kernel_cache()
     with memory_guard("the corpus with its model", "set data.cleaning.drop_duplicates=false, or take a smaller model"):
-        prepared = config.prepare(folder, say)
+        prepared = task_named(config.task).prepare(config, folder, log)
         prepared.job.model.to(the_device())
     return prepared
 
 
-def train(config: TaskConfig, folder: str | Path, say: Say = print) -> Outcome:
+def train(config: TaskConfig, folder: str | Path, log: Log = print) -> Outcome:
     """Train into a folder, or go on with what is there. Ends bit-equal to a run that was never interrupted."""
     folder = Path(folder)
     if (folder / "run.yaml").is_file():
-        return _resume(config, folder, say)
+        return _resume(config, folder, log)
     continued = _taken_over(config)
     _claim(folder)
-    prepared, decisions, planned = _plan(continued, folder, say)
+    prepared, decisions, planned = _plan(continued, folder, log)
     for line in planned.lines():
-        say(line)
+        log(line)
     record = Record(
         asked=config.model_dump(mode="json", by_alias=True),
         config=prepared.config,
@@ -284,7 +308,7 @@ def _names_in(folder: Path) -> list[str]:
     return [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
 
 
-def _resume(config: TaskConfig, folder: Path, say: Say) -> Outcome:
+def _resume(config: TaskConfig, folder: Path, log: Log) -> Outcome:
     record = Record.read(folder)
     if config.training.best_by is None:  # earlier versions recorded the metric that was the default
         training = config.training.replaced(best_by=record.asked["training"]["best_by"])
@@ -293,11 +317,11 @@ def _resume(config: TaskConfig, folder: Path, say: Say) -> Outcome:
     if changed := differences(record.asked, asked, but={f"training.{name}" for name in BUDGET}):
         raise ConfigError(f"{folder} was begun with other settings ({'; '.join(changed)}): give another --out")
     resolved = record.config.model_copy(update={"training": _with_budget(record.config.training, config.training)})
-    prepared = _prepare(resolved, folder, say)
+    prepared = _prepare(resolved, folder, log)
     if prepared.fingerprints != record.fingerprints:
         raise RunError(f"the text is not what {folder} was begun with: restore it, or give another --out")
-    say(f"as decided at the start: {record.decided.summary()}")
-    resolved = prepared.with_speed(record.plan["tokens_per_second"], say)
+    log(f"as decided at the start: {record.decided.summary()}")
+    resolved = prepared.with_speed(record.plan["tokens_per_second"], log)
     if (asked, resolved) != (record.asked, record.config):
         replace(record, asked=asked, config=resolved).write(folder)
     return _fit(prepared, record.decided, folder)
@@ -369,7 +393,7 @@ def compare(folders: Sequence[Path], page: Path | None = None) -> Report:
             raise ConfigError(
                 f"{folders[0]} is a run of {first.task}, {folder} of {record.config.task}: give runs of one"
             )
-    report = first.compare({folder: record.plan for folder, record in records.items()})
+    report = task_named(first.task).compare({folder: (one.config, one.plan) for folder, one in records.items()})
     if page is not None:
         write_atomically(page, report.page())
     return report

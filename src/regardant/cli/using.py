@@ -43,7 +43,7 @@ def evaluate(
         print_json({**scores[first], **{name: scores[name] for name in others}})
         return
     for name, numbers in scores.items():
-        print("\n".join(loaded.trained.told(name, numbers)))
+        print("\n".join(loaded.trained.summary(name, numbers)))
     print(f"kept in {run / 'evaluation'}")
 
 

@@ -14,9 +14,8 @@ import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
@@ -24,6 +23,7 @@ from jaxtyping import Int
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from regardant.data.arrays import Arrays, ArraysWriter
 from regardant.data.tokenizers import Tokenizers
 from regardant.data.vocabulary import EOS, PAD, SOS
 from regardant.errors import DataError
@@ -136,10 +136,15 @@ def pad(sequences: Sequence[ArrayLike], *, sos: bool = False) -> Int[Tensor, "B 
     return torch.from_numpy(block)
 
 
+def id_dtype(vocab_size: int) -> np.dtype[Any]:
+    """Return the narrowest type that holds the ids of a vocabulary."""
+    return np.dtype(np.uint16 if vocab_size <= 2**16 else np.int32)
+
+
 class EncodedPairs:
     """Tokenised sentence pairs in a folder, read from disk as needed, so they may be larger than memory."""
 
-    def __init__(self, source: "_Sentences", target: "_Sentences") -> None:
+    def __init__(self, source: Arrays, target: Arrays) -> None:
         self._source = source
         self._target = target
         self.source_lengths = source.lengths + 1
@@ -157,8 +162,8 @@ class EncodedPairs:
         partial.mkdir(parents=True)
         try:
             with (
-                _Writer(partial / "source", tokenizers.source.vocab_size) as source,
-                _Writer(partial / "target", tokenizers.target.vocab_size) as target,
+                ArraysWriter(partial / "source", id_dtype(tokenizers.source.vocab_size)) as source,
+                ArraysWriter(partial / "target", id_dtype(tokenizers.target.vocab_size)) as target,
             ):
                 for chunk in dataset.iter(batch_size=CHUNK):
                     source.append(tokenizers.source.encode_batch(chunk["source"]))
@@ -174,7 +179,7 @@ class EncodedPairs:
     def load(cls, folder: Path) -> Self:
         """Open what `build` wrote. Raises DataError."""
         try:
-            return cls(_Sentences(folder / "source"), _Sentences(folder / "target"))
+            return cls(Arrays(folder / "source"), Arrays(folder / "target"))
         except (OSError, EOFError, ValueError) as error:
             raise DataError(
                 f"{folder} holds no tokenised sentence pairs ({error}): delete it, it is made anew"
@@ -187,50 +192,6 @@ class EncodedPairs:
         """These sentence pairs, in this order."""
         chosen = list(indices)
         return collate([self._source[i] for i in chosen], [self._target[i] for i in chosen])
-
-
-class _Sentences:
-    """One column: all ids end to end in PATH.ids.npy, and where each sentence begins in PATH.starts.npy."""
-
-    def __init__(self, path: Path) -> None:
-        self._ids = np.load(path.with_suffix(".ids.npy"), mmap_mode="r")
-        self._starts = np.load(path.with_suffix(".starts.npy"), mmap_mode="r")
-        self.lengths = np.diff(self._starts)
-
-    def __getitem__(self, index: int) -> NDArray[np.integer]:
-        ids: NDArray[np.integer] = self._ids[self._starts[index] : self._starts[index + 1]]
-        return ids
-
-
-class _Writer:
-    """Writes what `_Sentences` reads, a chunk at a time."""
-
-    def __init__(self, path: Path, vocab_size: int) -> None:
-        self._path = path
-        self._dtype = np.dtype(np.uint16 if vocab_size <= 2**16 else np.int32)
-        self._lengths = [np.zeros(1, dtype=np.int64)]
-
-    def __enter__(self) -> Self:
-        self._file = self._path.with_suffix(".ids.npy").open("wb")
-        self._write_header(0)
-        return self
-
-    def append(self, sentences: list[list[int]]) -> None:
-        lengths = np.array([len(ids) for ids in sentences], dtype=np.int64)
-        self._lengths.append(lengths)
-        np.fromiter(chain.from_iterable(sentences), self._dtype, count=lengths.sum()).tofile(self._file)
-
-    def __exit__(self, *exception: object) -> None:
-        starts = np.concatenate(self._lengths).cumsum()
-        np.save(self._path.with_suffix(".starts.npy"), starts)
-        self._write_header(int(starts[-1]))
-        self._file.close()
-
-    def _write_header(self, length: int) -> None:
-        # numpy leaves room in the header for any length, so the true one fits over the first.
-        self._file.seek(0)
-        header = {"descr": self._dtype.str, "fortran_order": False, "shape": (length,)}
-        np.lib.format.write_array_header_1_0(self._file, header)
 
 
 def _by_length(widths: Lengths, differences: Lengths, generator: np.random.Generator) -> NDArray[np.int64]:

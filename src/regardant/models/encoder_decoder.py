@@ -6,7 +6,7 @@ Shape legend: B sentences, W beams, S source length, T target length, V target v
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 from jaxtyping import Float, Int
 from pydantic import model_validator
@@ -140,7 +140,7 @@ class EncoderDecoderConfig(TransformerConfig, SequenceToSequenceConfig):
         return filled
 
     @model_validator(mode="after")
-    def layers_have_their_memory(self) -> Self:
+    def layers_have_their_memory(self) -> "EncoderDecoderConfig":
         """Refuse per-layer memory that is forgotten or missing."""
         if self.memory == "per_layer" and self.residual == "reversible":
             raise ValueError("memory 'per_layer' keeps what reversible residuals are there to forget: choose one")
@@ -152,7 +152,7 @@ class EncoderDecoderConfig(TransformerConfig, SequenceToSequenceConfig):
         return self
 
     @model_validator(mode="after")
-    def positions_leave_room(self) -> Self:
+    def positions_leave_room(self) -> "EncoderDecoderConfig":
         """Refuse positions beside an embedding that leave it no numbers."""
         self.require_room_beside_positions(self.max_length, tied=self.tie_embeddings != "none")
         return self

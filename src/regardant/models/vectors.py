@@ -5,7 +5,6 @@ Shape legend: B batch, T elements of a sequence, M size of a vector, P dimension
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
 
 import torch
 from torch import Tensor
@@ -33,7 +32,7 @@ class Vectors:
     state: tuple[Tensor, ...] | None = None
     """The last state of a recurrent encoder, [layers, B, M] each."""
 
-    def with_values(self, values: Tensor) -> Self:
+    def with_values(self, values: Tensor) -> "Vectors":
         """Return the same sequences with other values."""
         return replace(self, values=values)
 

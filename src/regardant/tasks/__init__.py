@@ -1,4 +1,4 @@
-"""What can be learned. A task is known by the name that recipes call it."""
+"""The tasks, by the name that recipes call them. A plugin registers its own by deriving from `Task`."""
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -7,26 +7,29 @@ from typing import Any
 from regardant import config as configuration
 from regardant.config.problems import did_you_mean
 from regardant.errors import ConfigError
-from regardant.tasks.base import TaskConfig
+from regardant.tasks.base import Task, TaskConfig
 
-TASKS = {
-    "translation": "regardant.tasks.translation.config:TranslationConfig",
-    "language_modelling": "regardant.tasks.language_modelling.config:LanguageModellingConfig",
+MODULES = {
+    "classification": "regardant.tasks.classification.task",
+    "language_modelling": "regardant.tasks.language_modelling.task",
+    "translation": "regardant.tasks.translation.task",
 }
-"""Where the configuration of each is: a module and a class. It is imported when a recipe asks for it, so that no task
-waits for the libraries of another."""
+"""The package's own tasks. A module is imported when a recipe asks for its task: no task waits for another's
+libraries."""
+
+
+def task_named(name: object, origin: str = "recipe") -> Task:
+    """Return a task. Raises ConfigError if there is none of that name."""
+    if isinstance(name, str) and name not in Task.registered and name in MODULES:
+        import_module(MODULES[name])
+    if not isinstance(name, str) or name not in Task.registered:
+        names = sorted(MODULES.keys() | Task.registered.keys())
+        raise ConfigError(f"{origin}: task: given {name!r}; allowed: {', '.join(names)}{did_you_mean(name, names)}")
+    return Task.registered[name]
 
 
 def load_recipe(document: Mapping[str, Any], overrides: Sequence[str] = (), origin: str = "recipe") -> TaskConfig:
-    """The configuration that a recipe describes, checked by its task. Raises ConfigError with every problem of it."""
+    """Return the configuration that a recipe describes, checked. Raises ConfigError with every problem of it."""
     document = dict(document)
-    return configuration.load(schema_of(document.get("task", "translation"), origin), document, overrides, origin)
-
-
-def schema_of(task: object, origin: str = "recipe") -> type[TaskConfig]:
-    """The configuration class of a task. Raises ConfigError where there is none of that name."""
-    if not isinstance(task, str) or task not in TASKS:
-        raise ConfigError(f"{origin}: task: given {task!r}; allowed: {', '.join(TASKS)}{did_you_mean(task, TASKS)}")
-    module, name = TASKS[task].split(":")
-    schema: type[TaskConfig] = getattr(import_module(module), name)
-    return schema
+    task = task_named(document.get("task", "translation"), origin)
+    return configuration.load(task.config, document, overrides, origin)

@@ -1,21 +1,25 @@
-"""What a task promises to the run and to the plan: a recipe, something to train, something trained."""
+"""The promise of a task: a recipe, something to train, something trained. Nothing else knows a task by name."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import torch
 from pydantic import Field, model_validator
-from torch import Tensor, nn
+from torch import Tensor
 
 from regardant.config import Config
+from regardant.data.vocabulary import PAD
 from regardant.errors import ConfigError, RunError
 from regardant.models.base import Model
 from regardant.training.config import TrainingConfig
 from regardant.training.job import Job, Metric, selecting_metric
 
-Say = Callable[[str], None]
+if TYPE_CHECKING:
+    from regardant.tasks.measures import Measures
+
+Log = Callable[[str], None]
 
 
 class Batches(Protocol):
@@ -64,101 +68,119 @@ class Prepared(Protocol):
 
     @property
     def config(self) -> "TaskConfig":
-        """With everything chosen that can be chosen so far."""
+        """The configuration with everything chosen that can be chosen so far."""
 
     @property
     def job(self) -> TaskJob: ...
 
     @property
     def fingerprints(self) -> dict[str, str]:
-        """Of the data, by split."""
+        """Fingerprints of the data, by split."""
 
-    def with_speed(self, tokens_per_second: float, say: Say) -> "TaskConfig":
-        """With all that depends on the target tokens this machine trains a second chosen too."""
+    def with_speed(self, tokens_per_second: float, log: Log) -> "TaskConfig":
+        """Resolve the settings that depend on the measured training speed."""
 
 
-PROBE_TOKENS, PROBE_ROWS = 1024, 32
-"""What a probe has at most, but for a few rows that it has at least."""
+PROBE_ELEMENTS, PROBE_ROWS = 1024, 32
+"""What a probe holds at most, but for the few rows that it holds at least."""
 
 
 @dataclass(frozen=True)
 class Probe:
-    """Some of the data that a run was validated on, as its model takes it. N rows, padded with PAD."""
+    """A few rows of the data that a run was validated on, as its model takes them: N rows."""
 
-    read: Tensor | None
-    """[N, S] the source. None: the model goes on with a text."""
+    inputs: Mapping[str, Tensor]
+    """By name. Token ids are padded with PAD."""
 
-    written: Tensor
-    """[N, T] what it has written so far at every position."""
+    targets: Tensor
+    """The answers that the head is asked for."""
 
-    asked: Tensor
-    """[N, T] what comes next."""
+    def replaced(self, name: str, value: Tensor) -> dict[str, Tensor]:
+        """Return the inputs with another one in the place of `name`."""
+        return {**self.inputs, name: value}
 
-    @property
-    def inputs(self) -> tuple[Tensor, ...]:
-        """Of the model's `scores`."""
-        return (self.written,) if self.read is None else (self.read, self.written)
+    def real(self, name: str) -> Tensor | None:
+        """Return which elements of an input are no padding [N, T]; None for an input that is never padded."""
+        given = self.inputs[name]
+        return given != PAD if given.dim() == 2 and not given.is_floating_point() else None
 
-    def with_written(self, written: Tensor) -> tuple[Tensor, ...]:
-        """The inputs, had it written something else."""
-        return replace(self, written=written).inputs
+
+@dataclass(frozen=True)
+class Prediction:
+    """The answer to one item."""
+
+    item: str
+    """The item as it was given."""
+    answer: str
+    """One line for people."""
+    details: Mapping[str, Any]
+    """All else for --json: probabilities by label, candidates, scores."""
+    notes: Sequence[str] = ()
+    """What the user should know: an item that was cut, words that were never seen."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values for --json."""
+        return {"item": self.item, "answer": self.answer, **self.details, "notes": list(self.notes)}
 
 
 class Trained(Protocol):
-    """What a finished run has become. The verbs of its task are methods of it."""
+    """A finished run. The verbs of its task are methods of it."""
 
     @property
-    def model(self) -> nn.Module: ...
+    def model(self) -> Model: ...
 
-    def generation(self, **fields: Any) -> Config:
-        """The recipe's way to write, with those fields replaced that are not None."""
+    def predict(self, items: Sequence[str], **options: Any) -> list[Prediction]:
+        """Return the answers to items as a command line gives them: texts, or paths of files."""
+
+    def measure(self, data: Sequence[Path] = (), treebank: Path | None = None) -> "Measures":
+        """Return its attention in numbers, over validation data or that in files. All is kept in RUN/measures."""
 
     def probe(self) -> Probe:
-        """A few rows of the run's own validation data, the same ones always. Raises RunError where it is gone."""
+        """Return rows of the run's own validation data, always the same. Raises RunError if the data is gone."""
 
     def evaluate(self, data: Sequence[Path] = (), **options: Any) -> dict[str, dict[str, Any]]:
-        """Scores by name of the test set: the run's own ones, or those in files."""
+        """Return scores by name of the test set: the run's own ones, or those in files. All is kept in the run."""
 
-    def told(self, name: str, scores: dict[str, Any]) -> Sequence[str]:
-        """The scores of a test set, as lines for people."""
+    def summary(self, name: str, scores: dict[str, Any]) -> Sequence[str]:
+        """Return the scores of a test set as lines for people."""
 
 
 class Report(Protocol):
-    """Runs compared."""
+    """Runs compared with each other."""
 
     def lines(self) -> list[str]:
-        """For people."""
+        """Return lines for people."""
 
     def page(self) -> str:
-        """An offline page."""
+        """Return an offline page."""
 
     def as_dict(self) -> dict[str, Any]:
-        """For --json."""
+        """Return plain values for --json."""
 
 
 class TaskConfig(Config):
-    """What every task's recipe says, and the way from it to what the task does."""
+    """The recipe of a task: data, and nothing that imports what reads it."""
 
-    verbs: ClassVar[tuple[str, ...]]
-    """What its runs can be asked for, beside training and a plan; the first is what they are for."""
+    verbs: ClassVar[tuple[str, ...]] = ()
+    """Verbs of its runs beside those that every run has; the first is the natural word for `predict`."""
 
     metrics: ClassVar[tuple[Metric, ...]]
     """Numbers that validation gives. The first one selects the best weights, unless `training.best_by` names one."""
 
     task: str
-    """What is learned."""
+    """The name of the task."""
 
     seed: int = Field(1, ge=0, lt=2**63)
     """Decides the first weights, the order of batches, all dropout, and what is drawn or split off at random."""
 
     data: Config
-    """What it is learned from."""
+    """The data to learn from."""
 
     model: Config
-    """What learns."""
+    """The model."""
 
     training: TrainingConfig
-    """How it learns."""
+    """The training."""
 
     @model_validator(mode="after")
     def best_by_is_a_metric(self) -> Self:
@@ -174,21 +196,41 @@ class TaskConfig(Config):
         """The metric that selects the best weights."""
         return selecting_metric(self.metrics, self.training.best_by)
 
-    def prepare(self, run: Path, say: Say) -> Prepared:
+
+class Task:
+    """What belongs together: a recipe, the way to something trained, and what that can do.
+
+    A subclass with a `name` is registered when its module is imported, in the package or in a plugin.
+    """
+
+    name: ClassVar[str]
+    config: ClassVar[type[TaskConfig]]
+    files: ClassVar[Sequence[str]] = ()
+    """Files of a trained run beside its weights, by name."""
+
+    registered: ClassVar[dict[str, "Task"]] = {}
+
+    def __init_subclass__(cls) -> None:
+        if "name" in vars(cls):
+            known = Task.registered.get(cls.name)
+            if known is not None and type(known).__qualname__ != cls.__qualname__:
+                raise TypeError(f"task {cls.name!r} is taken by {type(known).__qualname__}: choose another name")
+            Task.registered[cls.name] = cls()
+
+    def prepare(self, config: Any, run: Path, log: Log) -> Prepared:
         """Read the data into the run folder, choose what is left open, build the model from the seed."""
         raise NotImplementedError
 
-    def open(self, run: Path, device: torch.device) -> Trained:
-        """What training has made of a run folder. Raises RunError where it is not whole."""
+    def open(self, config: Any, run: Path, device: torch.device) -> Trained:
+        """Return what training has made of a run folder. Raises RunError if it is not whole."""
         raise NotImplementedError
 
-    def compare(self, plans: Mapping[Path, Mapping[str, Any]]) -> Report:
-        """Runs of this task, each with the plan it was begun with, against the first; where `compare` is a verb."""
+    def compare(self, runs: Mapping[Path, tuple[Any, Mapping[str, Any]]]) -> Report:
+        """Compare runs with the first of them, given the configuration and the plan of each."""
         raise NotImplementedError
 
-
-def require_trained(run: Path) -> None:
-    """Raises RunError where a run folder holds no model yet."""
-    for name in ("tokenizer.json", "model.safetensors"):
-        if not (run / name).is_file():
-            raise RunError(f"{run} has no {name}: train it first, or go on with the command that began it")
+    def require_trained(self, run: Path) -> None:
+        """Raise RunError if a run folder holds no model yet."""
+        for name in (*self.files, "model.safetensors"):
+            if not (run / name).is_file():
+                raise RunError(f"{run} has no {name}: train it first, or run the command that started it again")

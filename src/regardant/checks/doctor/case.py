@@ -124,7 +124,7 @@ class Case:
     @cached_property
     def logits(self) -> Tensor:
         """[N, T, V] of the probe."""
-        return self.scores(*self.probe.inputs)
+        return self.scores(*self.probe.inputs.values())
 
     def scores(self, *inputs: Tensor) -> Tensor:
         """What the trained model says of the next token, in float32."""

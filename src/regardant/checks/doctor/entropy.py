@@ -112,7 +112,7 @@ def _layers(case: Case) -> Iterator[tuple[str, Sequence[Head]]]:
     by_design = {name.removesuffix(".mechanism") for name, part in model.named_modules() if isinstance(part, Hard)}
     try:
         with torch.inference_mode(), capture(model, "*.weights") as records:
-            case.model.scores(*probe.inputs)
+            case.model.scores(*probe.inputs.values())
     except ValueError as error:  # no place of that name
         raise LeftOut("this model has no attention") from error
     for place in records:
@@ -127,8 +127,8 @@ def _layers(case: Case) -> Iterator[tuple[str, Sequence[Head]]]:
 
 def _sides(name: str, probe: Probe, weights: Tensor) -> tuple[Tensor, Tensor] | None:
     """Which queries [N, Q] and keys [N, K] are real. None: it is between other things than tokens."""
-    written = (probe.written != PAD).cpu()
-    read = written if probe.read is None else (probe.read != PAD).cpu()
+    written = (list(probe.inputs.values())[-1] != PAD).cpu()
+    read = written if "source" not in probe.inputs else (probe.inputs["source"] != PAD).cpu()
     queries = read if name.startswith("encoder") else written
     keys = read if name.startswith("encoder") or "cross" in name else written
     fits = weights.shape[0] == len(written) and weights.shape[2:] == (queries.shape[1], keys.shape[1])

@@ -3,12 +3,15 @@
 Shape legend: N rows, T target tokens or tokens of a text, S source tokens, V vocabulary.
 """
 
+from collections.abc import Sequence
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from regardant.checks.doctor.case import Case, Check, Finding, LeftOut, Seen, lower_rate
 from regardant.data.vocabulary import PAD
+from regardant.tasks.base import Probe
 
 NOTHING = 1e-3
 """A change of logits that rounding explains, in standard deviations of the logits."""
@@ -32,16 +35,18 @@ REPEATS = 0.5
 def padding_mask(case: Case) -> Seen:
     """The padding of a batch never changes a real position."""
     probe = case.probe
-    if probe.read is None:
+    if "source" not in probe.inputs:
         raise LeftOut("the batches of this task have no padding")
-    lengths = (probe.read != PAD).sum(1)
-    shortest = [row for row in lengths.argsort()[:FEW_ROWS].tolist() if lengths[row] < probe.read.shape[1]]
+    lengths = (probe.inputs["source"] != PAD).sum(1)
+    shortest = [row for row in lengths.argsort()[:FEW_ROWS].tolist() if lengths[row] < probe.inputs["source"].shape[1]]
     if not shortest:
         raise LeftOut("all validation sentences that were tried are equally long")
     changes = {}
     for row in shortest:
-        words = int((probe.written[row] != PAD).sum())
-        alone = case.scores(probe.read[row : row + 1, : lengths[row]], probe.written[row : row + 1, :words])
+        words = int((written_of(probe)[row] != PAD).sum())
+        alone = case.scores(
+            probe.inputs["source"][row : row + 1, : lengths[row]], written_of(probe)[row : row + 1, :words]
+        )
         changes[row] = _change(case, case.logits[row, :words], alone[0])
     worst = max(changes, key=changes.__getitem__)
     measured = (
@@ -51,8 +56,8 @@ def padding_mask(case: Case) -> Seen:
         return Seen(measured)
     finding = Finding(
         "padding changes what the model says: a padding mask is missing",
-        f"a sentence of {int(lengths[worst])} tokens, padded to {probe.read.shape[1]}: its logits change by "
-        f"{changes[worst]:.2g} of their spread when it stands alone; rounding would be under {NOTHING:g}",
+        f"a sentence of {int(lengths[worst])} tokens, padded to {probe.inputs['source'].shape[1]}: its logits change by "
+        f"by {changes[worst]:.2g} of their spread when it stands alone; rounding would be under {NOTHING:g}",
         "hide padding as keys: View(keys=tokens != PAD) for every attention on the source, in the encoder and across, "
         "and zero it before what mixes positions otherwise",
     )
@@ -61,7 +66,7 @@ def padding_mask(case: Case) -> Seen:
 
 def future_mask(case: Case) -> Seen:
     """What comes later never changes what was said before."""
-    written = case.probe.written
+    written = written_of(case.probe)
     cut = int((written != PAD).sum(1).max()) // 2
     if cut < 1 or len(written) < 2:
         raise LeftOut("the validation data is too short to be cut")
@@ -69,7 +74,7 @@ def future_mask(case: Case) -> Seen:
     changed[:, cut:] = written.roll(1, 0)[:, cut:]
     before = (written != PAD)[:, :cut]
     change = _change(
-        case, case.logits[:, :cut][before], case.scores(*case.probe.with_written(changed))[:, :cut][before]
+        case, case.logits[:, :cut][before], case.scores(*with_written(case.probe, changed))[:, :cut][before]
     )
     measured = f"logits of the first {cut} positions change by {change:.1g} of their spread when later tokens change"
     if change <= NOTHING:
@@ -87,10 +92,10 @@ def future_mask(case: Case) -> Seen:
 def shift(case: Case) -> Seen:
     """The loss that was trained is that of the next token."""
     probe, told = case.probe, case.kept
-    real = probe.asked != PAD
+    real = probe.targets != PAD
     said = case.logits[real]
-    loss = float(F.cross_entropy(said, probe.asked[real]))
-    repeated = float((said.argmax(-1) == probe.written[real]).float().mean())
+    loss = float(F.cross_entropy(said, probe.targets[real]))
+    repeated = float((said.argmax(-1) == written_of(probe)[real]).float().mean())
     measured = f"{loss:.2f} nats to say the next token, {told['loss']:.2f} in validation"
     if loss <= told["loss"] + NATS_OFF or loss <= 2 * told["loss"]:
         return Seen(measured)
@@ -109,7 +114,7 @@ def shift(case: Case) -> Seen:
 def frequencies(case: Case) -> Seen:
     """The model knows more of the next token than how frequent each is."""
     case.curve("loss")  # a few updates teach no more
-    asked = case.probe.asked[case.probe.asked != PAD]
+    asked = case.probe.targets[case.probe.targets != PAD]
     shares = asked.bincount() / len(asked)
     entropy, told = float(torch.special.entr(shares).sum()), case.kept
     measured = f"{told['loss']:.2f} nats a token in validation, {entropy:.2f} from the frequencies of tokens alone"
@@ -127,27 +132,27 @@ def frequencies(case: Case) -> Seen:
 def order(case: Case) -> Seen:
     """The order of tokens matters wherever the tokens do."""
     probe, findings, told = case.probe, [], []
-    last = (probe.written != PAD).sum(1) - 1
-    if probe.read is not None:
+    last = (written_of(probe) != PAD).sum(1) - 1
+    if "source" in probe.inputs:
         effects = [
-            _change(case, case.logits, case.scores(other, probe.written), where=probe.written != PAD)
-            for other in (probe.read.roll(1, 0), reversed_between(probe.read, first=0))
+            _change(case, case.logits, case.scores(other, written_of(probe)), where=written_of(probe) != PAD)
+            for other in (probe.inputs["source"].roll(1, 0), reversed_between(probe.inputs["source"], first=0))
         ]
         told.append(_told("source", *effects))
         findings += _of_order("the source", *effects)
         if effects[0] <= NOTHING:
             findings.append(_ignored(case, effects[0]))
-    at_last = torch.arange(probe.written.shape[1], device=last.device) == last[:, None]
-    own_last = probe.written.gather(1, last[:, None])
-    others = probe.written.roll(1, 0)
+    at_last = torch.arange(written_of(probe).shape[1], device=last.device) == last[:, None]
+    own_last = written_of(probe).gather(1, last[:, None])
+    others = written_of(probe).roll(1, 0)
     effects = [
-        _change(case, case.logits, case.scores(*probe.with_written(other)), where=at_last)
+        _change(case, case.logits, case.scores(*with_written(probe, other)), where=at_last)
         for other in (
             torch.where(at_last, own_last, _without_padding(others)),
-            reversed_between(probe.written, first=1),
+            reversed_between(written_of(probe), first=1),
         )
     ]
-    name = "text" if probe.read is None else "target"
+    name = "text" if "source" not in probe.inputs else "target"
     told.append(_told(name, *effects))
     findings += _of_order(f"the {name} so far", *effects)
     return Seen("; ".join(told), findings)
@@ -169,6 +174,16 @@ def reversed_between(tokens: Tensor, *, first: int) -> Tensor:
     mirrored = first + lengths - 2 - at
     inside = (at >= first) & (at < lengths - 1)
     return tokens.gather(1, torch.where(inside, mirrored, at))
+
+
+def written_of(probe: Probe) -> Tensor:
+    """Return the tokens that the model reads as written so far."""
+    return probe.inputs["target"] if "target" in probe.inputs else probe.inputs["text"]
+
+
+def with_written(probe: Probe, written: Tensor) -> Sequence[Tensor]:
+    """Return the inputs with other tokens written."""
+    return list(probe.replaced("target" if "target" in probe.inputs else "text", written).values())
 
 
 def _without_padding(tokens: Tensor) -> Tensor:

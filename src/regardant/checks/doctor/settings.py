@@ -70,14 +70,18 @@ def padding_share(case: Case) -> Seen:
 def unknown_tokens(case: Case) -> Seen:
     """The vocabulary can spell the text."""
     probe = case.probe
-    sides = {"text": probe.asked} if probe.read is None else {"source": probe.read, "target": probe.asked}
+    sides = (
+        {"text": probe.targets}
+        if "source" not in probe.inputs
+        else {"source": probe.inputs["source"], "target": probe.targets}
+    )
     shares = {side: float((tokens == UNK).sum() / (tokens != PAD).sum()) for side, tokens in sides.items()}
     measured = ", ".join(f"{share:.1%} of the {side}" for side, share in shares.items())
     if max(shares.values()) <= MOST_UNKNOWN:
         return Seen(measured)
     tokenizer = getattr(case.config, "tokenizer", None)
     kind, size = getattr(tokenizer, "kind", ""), getattr(tokenizer, "vocab_size", None)
-    other = "tokenizer.kind=byte" if probe.read is None else "tokenizer.kind=bpe"
+    other = "tokenizer.kind=byte" if "source" not in probe.inputs else "tokenizer.kind=bpe"
     finding = Finding(
         "many tokens are unknown to the vocabulary",
         f"{measured} in validation, with {kind} tokens",

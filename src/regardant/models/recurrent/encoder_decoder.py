@@ -4,7 +4,7 @@ Shape legend: B sentences, S source length, R size of a state.
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -79,7 +79,7 @@ class RecurrentConfig(SequenceToSequenceConfig):
     """One matrix for source, target and output; for target and output; or three. `all` needs a joint vocabulary."""
 
     @model_validator(mode="after")
-    def directions_share(self) -> Self:
+    def directions_share(self) -> "RecurrentConfig":
         """Refuse an odd hidden_size for two concatenated directions."""
         if self.bidirectional and self.combine == "concatenate" and self.hidden_size % 2:
             raise ValueError(f"hidden_size ({self.hidden_size}) is shared by two directions: make it even")

@@ -1,9 +1,7 @@
 """What a language modelling recipe says."""
 
-from pathlib import Path
 from typing import ClassVar, Literal
 
-import torch
 from pydantic import Field
 
 from regardant.data.text import TextConfig
@@ -11,7 +9,7 @@ from regardant.data.tokenizers import TokenizerConfig
 from regardant.generation.sampling import SamplingConfig
 from regardant.models import CausalConfig
 from regardant.models.decoder_only import DecoderOnlyConfig
-from regardant.tasks.base import Prepared, Say, TaskConfig, Trained
+from regardant.tasks.base import TaskConfig
 from regardant.training.config import NextTokenTraining
 from regardant.training.job import Metric
 
@@ -64,13 +62,3 @@ class LanguageModellingConfig(TaskConfig):
 
     generation: SamplingConfig = SamplingConfig()
     """How it goes on with a text."""
-
-    def prepare(self, run: Path, say: Say) -> Prepared:
-        from regardant.tasks.language_modelling.task import prepare_training  # which reads this, as the next one
-
-        return prepare_training(self, run, say)
-
-    def open(self, run: Path, device: torch.device) -> Trained:
-        from regardant.tasks.language_modelling.language_model import LanguageModel
-
-        return LanguageModel(self, run, device)

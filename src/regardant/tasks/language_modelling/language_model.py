@@ -18,10 +18,10 @@ from regardant.data.windows import consecutive_windows
 from regardant.errors import ConfigError, DataError, RunError
 from regardant.evaluation.language import TextScore, score_text
 from regardant.generation.sampling import SamplingConfig, sample
-from regardant.tasks.base import PROBE_ROWS, PROBE_TOKENS, Probe, require_trained
+from regardant.tasks.base import PROBE_ELEMENTS, PROBE_ROWS, Prediction, Probe
 from regardant.tasks.language_modelling.config import LanguageModellingConfig
 from regardant.tasks.language_modelling.measures import measure
-from regardant.tasks.language_modelling.task import build_model
+from regardant.tasks.language_modelling.prepare import build_model
 from regardant.tasks.measures import Measures
 from regardant.training.checkpoints import load_into, write_atomically
 
@@ -30,7 +30,6 @@ class LanguageModel:
     """A model with its tokenizer and the folder it was trained in. Implements `tasks.base.Trained`."""
 
     def __init__(self, config: LanguageModellingConfig, folder: Path, device: torch.device) -> None:
-        require_trained(folder)
         self.config, self.folder, self.device = config, folder, device
         self.tokenizer = Tokenizers.load(folder / "tokenizer.json").target
         model = build_model(config, self.tokenizer)
@@ -41,6 +40,13 @@ class LanguageModel:
         """Texts that go on from the prompt, without it; see SamplingConfig for what may be given."""
         rows = torch.stack(list(self._tokens(prompt, range(samples), seed, generation)), 1)
         return [self.tokenizer.decode(row) for row in rows.tolist()]
+
+    def predict(self, items: Sequence[str], **options: Any) -> list[Prediction]:
+        """Return a continuation of each text."""
+        continued = [self.generate(text, **options) for text in items]
+        return [
+            Prediction(text, samples[0], {"samples": samples}) for text, samples in zip(items, continued, strict=True)
+        ]
 
     def stream(self, prompt: str, *, sample: int = 0, seed: int = 0, **generation: Any) -> Iterator[str]:
         """The prompt and what `generate` goes on with as that sample, piece by piece as it is drawn."""
@@ -57,9 +63,9 @@ class LanguageModel:
     def probe(self) -> Probe:
         """Windows of the validation text."""
         tokens, context = self._validation(), self.config.model.max_length
-        rows = max(4, min(PROBE_ROWS, PROBE_TOKENS // context))
+        rows = max(4, min(PROBE_ROWS, PROBE_ELEMENTS // context))
         windows = next(consecutive_windows(tokens, context, rows * context)).tokens.to(self.device)
-        return Probe(None, windows[:, :-1], windows[:, 1:])
+        return Probe({"text": windows[:, :-1]}, windows[:, 1:])
 
     def score(self, text: str) -> TextScore:
         """How probable a text is. Its first token is given. Raises DataError for a text of less than two."""
@@ -90,7 +96,7 @@ class LanguageModel:
             write_atomically(self.folder / "evaluation" / f"{name}.json", json.dumps(numbers, indent=2) + "\n")
         return scores
 
-    def told(self, name: str, scores: dict[str, Any]) -> Sequence[str]:
+    def summary(self, name: str, scores: dict[str, Any]) -> Sequence[str]:
         """Lines for people."""
         unknown = f", {scores['unknown']:,} of them unknown" if scores["unknown"] else ""
         return [

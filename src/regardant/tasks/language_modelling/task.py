@@ -1,80 +1,25 @@
-"""Language modelling as a task: what it prepares for the trainer."""
+"""Language modelling as a task."""
 
-from dataclasses import dataclass
-from itertools import takewhile
 from pathlib import Path
 
 import torch
 
-from regardant.data.text import MARKER, EncodedText, cut
-from regardant.data.tokenizers import Tokenizer, Tokenizers
-from regardant.errors import ConfigError
-from regardant.models import CausalModel, next_token, tokens
-from regardant.tasks.base import Say
-from regardant.tasks.language_modelling.choices import choose_minutes, choose_schedule
+from regardant.tasks.base import Log, Prepared, Task
 from regardant.tasks.language_modelling.config import LanguageModellingConfig
-from regardant.tasks.language_modelling.job import LanguageModellingJob
-from regardant.training.checkpoints import latest_checkpoint, load_into
-
-MOST_CHARACTERS = 2**16
-"""Of a vocabulary whose size is left open; rarer ones are unknown."""
+from regardant.tasks.language_modelling.language_model import LanguageModel
+from regardant.tasks.language_modelling.prepare import prepare_training
 
 
-@dataclass
-class Prepared:
-    """All that training needs."""
+class LanguageModelling(Task):
+    """From a text to a model that continues it."""
 
-    config: LanguageModellingConfig
-    """With everything chosen but the budget."""
-    job: LanguageModellingJob
+    name = "language_modelling"
+    config = LanguageModellingConfig
+    files = ("tokenizer.json",)
 
-    @property
-    def fingerprints(self) -> dict[str, str]:
-        """Of the text, by split."""
-        return self.job.text.fingerprints
+    def prepare(self, config: LanguageModellingConfig, run: Path, log: Log) -> Prepared:
+        return prepare_training(config, run, log)
 
-    def with_speed(self, tokens_per_second: float, say: Say) -> LanguageModellingConfig:
-        """The configuration with its budget chosen too, from the tokens this machine trains a second."""
-        training = choose_minutes(self.config.training, self.job.targets_per_epoch, tokens_per_second)
-        training = training.replaced(validate_every=self.job.validate_every)
-        say(f"validation every {self.job.validate_every:,} updates")
-        self.config = self.config.model_copy(update={"training": training})
-        return self.config
-
-
-def prepare_training(config: LanguageModellingConfig, run: Path, say: Say) -> Prepared:
-    """Read the text into the run folder, choose what is left open, build the model from the seed."""
-    if not (run / "data" / MARKER).is_file():
-        _tokenise(config, run, say)
-    text, tokenizer = EncodedText.load(run / "data"), Tokenizers.load(run / "tokenizer.json").target
-    training = choose_schedule(config.training, config.model)
-    config = config.model_copy(update={"training": training})
-    torch.manual_seed(config.seed)
-    model = build_model(config, tokenizer)
-    if training.start_from is not None and latest_checkpoint(run) is None:  # which holds what became of them
-        load_into(model, Path(training.start_from) / "model.safetensors")
-    return Prepared(config, LanguageModellingJob(config, text, model))
-
-
-def build_model(config: LanguageModellingConfig, tokenizer: Tokenizer) -> CausalModel:
-    """The model a configuration describes, with fresh weights. Raises ConfigError where its parts do not fit."""
-    try:
-        size, training = tokenizer.vocab_size, config.training
-        return config.model.build(tokens(size), next_token(size, training.label_smoothing, training.z_loss))
-    except ValueError as error:
-        raise ConfigError(f"model: {error}") from error
-
-
-def _tokenise(config: LanguageModellingConfig, run: Path, say: Say) -> None:
-    sizes = config.data.sizes()
-    if config.training.start_from is not None:
-        say(f"vocabulary of {config.training.start_from}")
-        tokenizer = Tokenizers.load(Path(config.training.start_from) / "tokenizer.json").target
-    else:  # from the text that is trained on alone, which comes first
-        train = (piece for _, piece in takewhile(lambda part: part[0] == "train", cut(config.data.pieces(), sizes)))
-        tokenizer = Tokenizer.train(config.tokenizer, train, MOST_CHARACTERS)
-    run.mkdir(parents=True, exist_ok=True)
-    Tokenizers(tokenizer, tokenizer).save(run / "tokenizer.json")
-    text = EncodedText.build(config.data, sizes, tokenizer, run / "data")
-    told = ", ".join(f"{size:,} {'to train on' if name == 'train' else name}" for name, size in text.characters.items())
-    say(f"{sum(sizes.values()):,} characters ({told}), vocabulary of {tokenizer.vocab_size:,}")
+    def open(self, config: LanguageModellingConfig, run: Path, device: torch.device) -> LanguageModel:
+        self.require_trained(run)
+        return LanguageModel(config, run, device)

@@ -1,10 +1,7 @@
 """What a translation recipe says."""
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
-import torch
 from pydantic import Field, model_validator
 
 from regardant.config import Config
@@ -15,7 +12,7 @@ from regardant.data.toys import CopyConfig, ReverseConfig
 from regardant.evaluation.translation import TranslationMetrics
 from regardant.generation.config import GenerationConfig
 from regardant.models import EncoderDecoderConfig, SequenceToSequenceConfig
-from regardant.tasks.base import Prepared, Report, Say, TaskConfig, Trained
+from regardant.tasks.base import TaskConfig
 from regardant.training.config import NextTokenTraining
 from regardant.training.job import Metric
 
@@ -102,19 +99,3 @@ class TranslationConfig(TaskConfig):
         if self.training.compile:
             raise ValueError("alignment_guidance looks into the model, where training.compile fuses it: choose one")
         return self
-
-    def prepare(self, run: Path, say: Say) -> Prepared:
-        from regardant.tasks.translation.task import prepare_training  # which reads this configuration, as those below
-
-        return prepare_training(self, run, say)
-
-    def open(self, run: Path, device: torch.device) -> Trained:
-        from regardant.tasks.translation.trained import TrainedTranslator
-
-        return TrainedTranslator(self, run, device)
-
-    def compare(self, plans: Mapping[Path, Mapping[str, Any]]) -> Report:
-        from regardant.tasks.translation.comparison import compare_runs
-        from regardant.tasks.translation.comparison_page import ComparisonReport
-
-        return ComparisonReport(compare_runs(plans, self.evaluation))

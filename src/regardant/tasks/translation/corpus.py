@@ -28,7 +28,7 @@ class Corpus:
     """Word alignments of the training pairs, where a head is taught them."""
 
 
-def prepare(config: TranslationConfig, run: Path, say: Callable[[str], None]) -> Corpus:
+def prepare(config: TranslationConfig, run: Path, log: Callable[[str], None]) -> Corpus:
     """Read, clean, split and tokenise into RUN/data, or open what an earlier start left there."""
     folder = run / "data"
     text, vocabulary = folder / "text", run / "tokenizer.json"
@@ -37,9 +37,9 @@ def prepare(config: TranslationConfig, run: Path, say: Callable[[str], None]) ->
     else:
         splits = config.data.read(text, config.seed)
         for line in splits.report.lines():
-            say(line)
+            log(line)
     if not vocabulary.is_file():
-        _tokenizers(config, splits, say).save(vocabulary)
+        _tokenizers(config, splits, log).save(vocabulary)
     tokenizers = Tokenizers.load(vocabulary)
     encoded = []
     for name, dataset in (("train", splits.train), ("validation", splits.validation)):
@@ -117,9 +117,9 @@ class Batches:
         return planned[len(planned) // 2]
 
 
-def _tokenizers(config: TranslationConfig, splits: Splits, say: Callable[[str], None]) -> Tokenizers:
+def _tokenizers(config: TranslationConfig, splits: Splits, log: Callable[[str], None]) -> Tokenizers:
     if config.training.start_from is not None:
-        say(f"vocabulary of {config.training.start_from}")
+        log(f"vocabulary of {config.training.start_from}")
         return Tokenizers.load(Path(config.training.start_from) / "tokenizer.json")
     asked = config.tokenizer.vocab_size or vocab_size_for(count_words(splits))
 

@@ -195,8 +195,8 @@ def _perplexity(translator: Translator, tested: TestSet) -> float | None:
     return math.exp(min(50.0, -total / sum(lengths)))
 
 
-def told(name: str, scores: dict[str, Any]) -> Sequence[str]:
-    """Lines for people."""
+def summary(name: str, scores: dict[str, Any]) -> Sequence[str]:
+    """Return the scores as lines for people."""
     low, high = scores["bleu_interval"]
     lines = [
         f"{name}: BLEU {scores['bleu']:.2f} (95 % within {low:.2f} to {high:.2f}), chrF {scores['chrf']:.2f}, "

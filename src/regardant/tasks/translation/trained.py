@@ -18,20 +18,20 @@ from regardant.errors import ConfigError, RunError
 from regardant.evaluation.alignment import parse_links
 from regardant.generation.config import GenerationConfig
 from regardant.models import SequenceToSequenceModel
-from regardant.tasks.base import PROBE_ROWS, PROBE_TOKENS, Probe, Say
+from regardant.tasks.base import PROBE_ELEMENTS, PROBE_ROWS, Log, Prediction, Probe
 from regardant.tasks.translation.config import TranslationConfig
 from regardant.tasks.translation.engines import Engines
 from regardant.tasks.translation.evaluation import (
     choose_on_validation,
     evaluate_translator,
     read_test_set,
+    summary,
     test_sets,
-    told,
 )
 from regardant.tasks.translation.inspection import Inspection, inspect_pair
 from regardant.tasks.translation.measures import Measured, TranslatorMeasures, measure
 from regardant.tasks.translation.pictures import lecture_drawing, lecture_page, lecture_pictures
-from regardant.tasks.translation.task import load_translator
+from regardant.tasks.translation.prepare import load_translator
 from regardant.tasks.translation.translator import Translation
 from regardant.training.checkpoints import write_atomically
 
@@ -53,6 +53,18 @@ class TrainedTranslator:
     ) -> list[Translation]:
         """A translation a line; see `generation` for what may be given, as beam_size=5, nbest=3."""
         return self.engines.on(engine).translate(lines, self.generation(**generation), prefixes)
+
+    def predict(self, items: Sequence[str], **options: Any) -> list[Prediction]:
+        """Return a translation of each line."""
+        return [
+            Prediction(
+                one.source,
+                one.text,
+                {"score": one.score, "candidates": [{"text": c.text, "score": c.score} for c in one.candidates]},
+                one.notes,
+            )
+            for one in self.translate(items, **options)
+        ]
 
     def inspect(self, text: str, target: str | None = None, **generation: Any) -> Inspection:
         """What the model does with a sentence and its translation: its own one, if none is given."""
@@ -101,9 +113,9 @@ class TrainedTranslator:
         pairs = EncodedPairs.load(path)
         widths = np.maximum(pairs.source_lengths, pairs.target_lengths)
         order = np.random.default_rng(0).permutation(np.flatnonzero(widths <= self.config.model.max_length))
-        rows = max(4, min(PROBE_ROWS, PROBE_TOKENS // int(widths[order].max())))
+        rows = max(4, min(PROBE_ROWS, PROBE_ELEMENTS // int(widths[order].max())))
         batch = pairs.batch(order[:rows]).to(self.translator.device)
-        return Probe(batch.source, batch.target[:, :-1], batch.target[:, 1:])
+        return Probe(batch.inputs, batch.targets)
 
     def evaluate(
         self, data: Sequence[Path] = (), *, engine: str | None = None, **options: Any
@@ -134,11 +146,11 @@ class TrainedTranslator:
         of_engine = kept / asked_for.searcher.name
         return {one.name: measure(asked_for, one, of_engine, on_torch=scores[one.name]) for one in tested}
 
-    def told(self, name: str, scores: dict[str, Any]) -> Sequence[str]:
-        """Lines for people."""
-        return told(name, scores)
+    def summary(self, name: str, scores: dict[str, Any]) -> Sequence[str]:
+        """Return lines for people."""
+        return summary(name, scores)
 
-    def show_lecture_sentences(self, say: Say) -> Path:
+    def show_lecture_sentences(self, log: Log) -> Path:
         """Translate the lectures' two sentences and draw the cross-attention, with the gold links over it."""
         kept = self.folder / "evaluation" / "test.json"
         if not kept.is_file():
@@ -146,7 +158,7 @@ class TrainedTranslator:
         scores = json.loads(kept.read_text(encoding="utf-8"))
         pictures = lecture_pictures(self.translator, self.generation(), scores)
         for picture, translation in zip(pictures, self.translate([one.title for one in pictures]), strict=True):
-            say(f"{picture.title}\n  {translation.text}")
+            log(f"{picture.title}\n  {translation.text}")
         write_atomically(self.folder / "attention.svg", lecture_drawing(pictures[-1]))
         path = self.folder / "report.html"
         write_atomically(path, lecture_page(pictures, scores))

@@ -70,7 +70,7 @@ class Variants(Config):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **options: Any) -> None:
-        bases = [base for base in cls.__mro__[1:] if issubclass(base, Variants)]
+        bases = [base for base in cls.__mro__[1:] if issubclass(base, Variants) and base is not Variants]
         taken = {name: other for base in bases for name, other in base.kinds().items()}
         if again := sorted(set(_literals(cls)) & set(taken)):
             raise TypeError(f"kind {again[0]!r} is taken by {taken[again[0]].__qualname__}: name it otherwise")

@@ -56,7 +56,7 @@ def padding_mask(case: Case) -> Seen:
         return Seen(measured)
     finding = Finding(
         "padding changes what the model says: a padding mask is missing",
-        f"a sentence of {int(lengths[worst])} tokens, padded to {probe.inputs['source'].shape[1]}: its logits change by "
+        f"a sentence of {int(lengths[worst])} tokens, padded to {probe.inputs['source'].shape[1]}: its logits change "
         f"by {changes[worst]:.2g} of their spread when it stands alone; rounding would be under {NOTHING:g}",
         "hide padding as keys: View(keys=tokens != PAD) for every attention on the source, in the encoder and across, "
         "and zero it before what mixes positions otherwise",

@@ -2,5 +2,16 @@
 
 from regardant.models.heads.base import Head, HeadBuilder, HeadConfig, Loss
 from regardant.models.heads.next_token import NextToken, NextTokenConfig, next_token
+from regardant.models.heads.sequence_class import SequenceClass, SequenceClassConfig
 
-__all__ = ["Head", "HeadBuilder", "HeadConfig", "Loss", "NextToken", "NextTokenConfig", "next_token"]
+__all__ = [
+    "Head",
+    "HeadBuilder",
+    "HeadConfig",
+    "Loss",
+    "NextToken",
+    "NextTokenConfig",
+    "SequenceClass",
+    "SequenceClassConfig",
+    "next_token",
+]

@@ -1,0 +1,77 @@
+"""The promise of a modality: everything the package knows about one kind of item.
+
+A modality is named in a recipe (`input: {kind: text}`). From training data it fits a codec, which turns items into
+arrays and arrays into what the model's representation reads, names the elements of an item, and is kept in the run.
+
+Shape legend: T elements of an item, N items.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regardant.config import Variants
+from regardant.models.representations import RepresentationBuilder
+
+
+class Codec:
+    """Items to arrays, to a model's inputs, and to names for people."""
+
+    unit: ClassVar[str]
+    """The name of an element: token, patch, node, frame, step."""
+
+    def encode(self, items: Sequence[Any]) -> list[NDArray[Any]]:
+        """Return an array for each item. Raises DataError for an item that cannot be read, with the cure."""
+        raise NotImplementedError
+
+    def parse(self, argument: str) -> Any:
+        """Return the item that a command line gives: a text, or the path of a file. Raises DataError."""
+        raise NotImplementedError
+
+    def cut(self, encoded: NDArray[Any], length: int) -> NDArray[Any]:
+        """Return the item with its first `length` elements at most. Raises DataError where an item cannot be cut."""
+        raise NotImplementedError
+
+    def lengths(self, rows: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Return the elements of items whose arrays have so many rows."""
+        return rows.astype(np.int64)
+
+    def collate(self, encoded: Sequence[NDArray[Any]]) -> Any:
+        """Return the inputs of a batch: what `representation` reads."""
+        raise NotImplementedError
+
+    def representation(self) -> RepresentationBuilder:
+        """Return the builder of the representation of these items."""
+        raise NotImplementedError
+
+    def labels(self, encoded: NDArray[Any]) -> list[str]:
+        """Return the name of every element, for pictures and tables."""
+        raise NotImplementedError
+
+    def describe(self) -> str:
+        """Return one line for people: a vocabulary and its size, or the size of an image."""
+        raise NotImplementedError
+
+    def save(self, run: Path) -> None:
+        """Keep it in a run folder."""
+        raise NotImplementedError
+
+
+class ModalityConfig(Variants):
+    """Configuration of a kind of item. A subclass with a `kind` adds one."""
+
+    default_kind: ClassVar[str] = "text"
+
+    files: ClassVar[Sequence[str]] = ()
+    """Files that the codec keeps in a run folder."""
+
+    def fit(self, items: Iterable[Any]) -> Codec:
+        """Return a codec fitted to training items: a vocabulary learned, a mean measured."""
+        raise NotImplementedError
+
+    def load(self, run: Path) -> Codec:
+        """Return the codec that a run folder keeps. Raises DataError."""
+        raise NotImplementedError

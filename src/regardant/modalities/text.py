@@ -1,0 +1,84 @@
+"""Text: an item is a string, an element a token."""
+
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from regardant.data.batching import id_dtype
+from regardant.data.tokenizers import Tokenizer, TokenizerConfig, Tokenizers
+from regardant.data.vocabulary import PAD, UNK
+from regardant.errors import DataError
+from regardant.modalities.base import Codec, ModalityConfig
+from regardant.models.representations import RepresentationBuilder, tokens
+
+TOKENIZER = "tokenizer.json"
+
+
+class TextModalityConfig(ModalityConfig):
+    """Text as tokens."""
+
+    kind: Literal["text"] = "text"
+
+    files = (TOKENIZER,)
+
+    tokenizer: TokenizerConfig = TokenizerConfig()
+    """How text becomes tokens."""
+
+    def fit(self, items: Iterable[str]) -> "TextCodec":
+        texts = list(items)
+        words = sum(len(text.split()) for text in texts)
+        size = int(min(16_000, max(400, 24 * math.sqrt(words))) // 100 * 100)
+        return TextCodec(Tokenizer.train(self.tokenizer, texts, self.tokenizer.vocab_size or size))
+
+    def load(self, run: Path) -> "TextCodec":
+        return TextCodec(Tokenizers.load(run / TOKENIZER).source)
+
+
+class TextCodec(Codec):
+    """Texts to token ids and back."""
+
+    unit = "token"
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer = tokenizer
+        self.dtype = id_dtype(tokenizer.vocab_size)
+
+    def encode(self, items: Sequence[str]) -> list[NDArray[Any]]:
+        encoded = [np.array(ids, self.dtype) for ids in self.tokenizer.encode_batch(list(items))]
+        if (blank := next((number for number, ids in enumerate(encoded, 1) if not len(ids)), None)) is not None:
+            raise DataError(f"item {blank} is blank: give a text")
+        return encoded
+
+    def parse(self, argument: str) -> str:
+        return argument
+
+    def cut(self, encoded: NDArray[Any], length: int) -> NDArray[Any]:
+        return encoded[:length]
+
+    def collate(self, encoded: Sequence[NDArray[Any]]) -> Tensor:
+        """Return token ids [N, T], padded with PAD."""
+        rows = [torch.from_numpy(ids.astype(np.int64)) for ids in encoded]
+        return pad_sequence(rows, batch_first=True, padding_value=PAD)
+
+    def representation(self) -> RepresentationBuilder:
+        return tokens(self.tokenizer.vocab_size)
+
+    def labels(self, encoded: NDArray[Any]) -> list[str]:
+        return self.tokenizer.tokens(encoded.tolist())
+
+    def unknown(self, encoded: NDArray[Any]) -> int:
+        """Return how many tokens stand for what the vocabulary cannot spell."""
+        return int((encoded == UNK).sum())
+
+    def describe(self) -> str:
+        return f"{self.tokenizer.config.kind} vocabulary of {self.tokenizer.vocab_size:,}"
+
+    def save(self, run: Path) -> None:
+        Tokenizers(self.tokenizer, self.tokenizer).save(run / TOKENIZER)

@@ -1,0 +1,120 @@
+"""Models that read one input at once: the Transformer encoder, and the bag of vectors that it is compared with.
+
+Devlin et al. 2019, "BERT", https://arxiv.org/abs/1810.04805; Dosovitskiy et al. 2021, "ViT",
+https://arxiv.org/abs/2010.11929.
+
+Shape legend: B batch, T elements, M d_model.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from regardant.attention import ScaledDotProductConfig
+from regardant.layers.dropout import share_key
+from regardant.layers.mixers import MixerConfig
+from regardant.models.base import AttentionKind, EncoderConfig, Model
+from regardant.models.encoder import Encoder
+from regardant.models.heads import Head, HeadBuilder
+from regardant.models.representations import InputShape, Representation, RepresentationBuilder
+from regardant.models.sequence import SequenceEncoder
+from regardant.models.transformer import EncoderStackConfig, TransformerConfig, initialise
+from regardant.models.vectors import Vectors
+from regardant.positions.none import NoPositions
+
+
+class EncoderOnly(Model):
+    """Reads an input and answers: one class, or an answer for each element, as the head has it."""
+
+    inputs = ("input",)
+
+    def __init__(self, config: EncoderConfig, input: Representation, encoder: SequenceEncoder, head: Head) -> None:
+        super().__init__()
+        self.config = config
+        self.input = input
+        self.encoder = encoder
+        self.head = head
+
+    @property
+    def attention_kinds(self) -> Mapping[str, AttentionKind]:
+        return {"encoder.self_attention": AttentionKind("input", "input")}
+
+    def vectors(self, input: Any) -> Vectors:
+        """Return the vectors of all elements after the last layer."""
+        vectors: Vectors = self.encoder(self.input(input))
+        return vectors
+
+
+class EncoderOnlyConfig(TransformerConfig, EncoderConfig):
+    """The Transformer encoder and all its settings."""
+
+    kind: Literal["encoder_only"] = "encoder_only"
+
+    num_layers: int = Field(4, gt=0)
+    """Number of layers."""
+
+    self_attention: MixerConfig = ScaledDotProductConfig()
+    """The attention among the elements; or a convolution, or a dense layer over positions."""
+
+    tie_embeddings: bool = False
+    """One matrix for input and output, where the head scores the words of the input's vocabulary."""
+
+    @model_validator(mode="after")
+    def positions_leave_room(self) -> Self:
+        """Refuse positions beside an embedding that leave it no numbers."""
+        self.require_room_beside_positions(self.max_length, tied=self.tie_embeddings)
+        return self
+
+    def build(self, representation: RepresentationBuilder, head: HeadBuilder) -> EncoderOnly:
+        positions = self.build_positions(self.max_length, causal=False)
+        answers = head(self.d_model)
+        stack = EncoderStackConfig(num_layers=self.num_layers, self_attention=self.self_attention)
+        model = EncoderOnly(
+            self,
+            representation(self.input_shape(positions, class_token=answers.reads_class_token)),
+            Encoder(self, stack, positions, self.max_length),
+            answers,
+        )
+        initialise(model)
+        if self.tie_embeddings:
+            model.input.tie(model.head.get_parameter("weight"))
+        model.check_lengths()
+        model.dropout_key = share_key(model)
+        return model
+
+
+class NoMixing(SequenceEncoder):
+    """Leaves every vector as it is."""
+
+    def forward(self, x: Vectors) -> Vectors:
+        return x
+
+
+class BagOfVectorsConfig(EncoderConfig):
+    """No sequence model: the head reads the elements as they are, in no order. The baseline of every encoder."""
+
+    kind: Literal["bag"] = "bag"
+
+    d_model: int = Field(128, gt=0)
+    """Size of an element's vector."""
+
+    dropout: float = Field(0.3, ge=0, lt=1)
+    """Chance that a value is zeroed."""
+
+    def build(self, representation: RepresentationBuilder, head: HeadBuilder) -> EncoderOnly:
+        answers = head(self.d_model)
+        if answers.reads_class_token:
+            raise ValueError("a bag of vectors mixes nothing into a class token: set head.pooling=mean")
+        inputs = InputShape(self.d_model, NoPositions(), dropout=self.dropout)
+        model = Bag(self, representation(inputs), NoMixing(), answers)
+        model.dropout_key = share_key(model)
+        return model
+
+
+class Bag(EncoderOnly):
+    """Reads elements in no order."""
+
+    @property
+    def attention_kinds(self) -> Mapping[str, AttentionKind]:
+        return {}

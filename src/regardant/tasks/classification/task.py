@@ -1,0 +1,134 @@
+"""Classification as a task: an item in, one of several classes out."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from regardant.data.labelled import LabelledConfig, TableConfig
+from regardant.errors import DataError, RunError
+from regardant.evaluation.classification import score_classes
+from regardant.modalities import ModalityConfig, TextModalityConfig
+from regardant.models import EncoderConfig
+from regardant.models.encoder_only import EncoderOnlyConfig
+from regardant.models.heads import HeadConfig, SequenceClassConfig
+from regardant.tasks.base import Log, Prediction, Task, TaskConfig
+from regardant.tasks.items.data import MARKER, EncodedItems
+from regardant.tasks.items.job import Answers, ItemsJob
+from regardant.tasks.items.prepare import PreparedItems, build, keep_items, seeded
+from regardant.tasks.items.trained import TrainedItems
+from regardant.training.checkpoints import write_atomically
+from regardant.training.job import Metric
+
+LABELS = "labels.json"
+
+
+class ClassificationConfig(TaskConfig):
+    """From labelled items to a classifier."""
+
+    metrics: ClassVar[tuple[Metric, ...]] = (
+        Metric("accuracy", higher_is_better=True),
+        Metric("loss", higher_is_better=False, unit="nats per label"),
+        Metric("macro_f1", higher_is_better=True),
+    )
+
+    task: Literal["classification"] = "classification"
+    """The name of the task."""
+
+    data: LabelledConfig
+    """Items with a label each."""
+
+    input: ModalityConfig = TextModalityConfig()
+    """The kind of item."""
+
+    model: EncoderConfig = EncoderOnlyConfig()
+    """The model that reads an item."""
+
+    head: HeadConfig = SequenceClassConfig()
+    """The head that answers."""
+
+
+class Classification(Task):
+    """From labelled items to a classifier."""
+
+    name = "classification"
+    config = ClassificationConfig
+    files = (LABELS,)
+
+    def prepare(self, config: ClassificationConfig, run: Path, log: Log) -> PreparedItems:
+        sets = {}
+        if not (run / "data" / MARKER).is_file():
+            read = config.data.read(config.seed)
+            labels = sorted({label for _, label in read["train"]})
+            numbers = {label: number for number, label in enumerate(labels)}
+            sets = {name: [(item, _known(numbers, label)) for item, label in items] for name, items in read.items()}
+            log(f"{len(labels)} labels: {', '.join(labels[:10])}{', ...' if len(labels) > 10 else ''}")
+            write_atomically(run / LABELS, json.dumps(labels, ensure_ascii=False) + "\n")
+        codec, splits, fingerprints = keep_items(run, config.input, sets, log)
+        model = seeded(config, codec, len(read_labels(run)))
+        job = ItemsJob(config, codec, splits, model, _metrics, unit="label")
+        if job.batches.too_long:
+            log(f"{job.batches.too_long:,} items are cut to the model's {job.batches.max_length} {codec.unit}s")
+        return PreparedItems(config, job, fingerprints)
+
+    def open(self, config: ClassificationConfig, run: Path, device: torch.device) -> "Classifier":
+        self.require_trained(run)
+        labels, codec = read_labels(run), config.input.load(run)
+        return Classifier(config, run, codec, build(config, codec, len(labels)), device)
+
+
+class Classifier(TrainedItems):
+    """A model with its labels."""
+
+    @property
+    def labels(self) -> list[str]:
+        """Classes by number."""
+        return read_labels(self.folder)
+
+    def answer(self, item: str, scores: Tensor) -> Prediction:
+        shares = dict(zip(self.labels, scores.softmax(-1).tolist(), strict=True))
+        best = max(shares, key=shares.__getitem__)
+        return Prediction(item, best, {"label": best, "probability": shares[best], "probabilities": shares})
+
+    def scored(self, split: EncodedItems) -> dict[str, Any]:
+        return score_classes(self.answers(split)).as_dict()
+
+    def read(self, data: Path) -> EncodedItems:
+        table = self.config.data.model_copy(update={"source": str(data.resolve()), "root": ""})
+        if not isinstance(table, TableConfig):
+            raise DataError(f"--data {data}: this run's items come from {table.kind}: leave --data out")
+        numbers = {label: number for number, label in enumerate(self.labels)}
+        items = list(table.items(table.source))
+        encoded = self.codec.encode([item for item, _ in items])
+        return EncodedItems.of(encoded, [_known(numbers, label) for _, label in items])
+
+    def summary(self, name: str, scores: dict[str, Any]) -> Sequence[str]:
+        """Return the scores of a test set as lines for people."""
+        low, high = scores["interval"]
+        return [
+            f"{name}: accuracy {scores['accuracy']:.2%} (95 % within {low:.2%} to {high:.2%}), macro F1 "
+            f"{scores['macro_f1']:.3f}, loss {scores['loss']:.3f} nats per label, {scores['items']:,} items"
+        ]
+
+
+def read_labels(run: Path) -> list[str]:
+    """Return the classes of a run by number. Raises RunError for a damaged file."""
+    try:
+        labels: list[str] = json.loads((run / LABELS).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RunError(f"{run / LABELS} is damaged ({error}): restore it or train again") from error
+    return labels
+
+
+def _metrics(answers: Answers) -> dict[str, float]:
+    scores = score_classes(answers)
+    return {"accuracy": scores.accuracy, "macro_f1": scores.macro_f1}
+
+
+def _known(numbers: dict[str, int], label: str) -> int:
+    if label not in numbers:
+        raise DataError(f"label {label!r} is in no training item (there are: {', '.join(numbers)}): correct the label")
+    return numbers[label]

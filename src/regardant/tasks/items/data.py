@@ -1,0 +1,160 @@
+"""Items and targets of a run: encoded once, kept in RUN/data, batched by length.
+
+Shape legend: N items.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from regardant.data.arrays import Arrays, write_arrays
+from regardant.data.batching import padding_share, plan_batches, sent
+from regardant.errors import RunError
+from regardant.modalities import Codec
+from regardant.training.checkpoints import write_atomically
+
+MARKER = "splits.json"
+"""Written last: a folder that has it is whole."""
+
+
+@dataclass(frozen=True)
+class ItemBatch:
+    """Inputs of a model by name, and the answers that its head is asked for. A row is an item."""
+
+    inputs: Mapping[str, Tensor]
+    targets: Tensor
+    count: int
+    """Targets that count."""
+
+    def to(self, device: torch.device) -> Self:
+        """Return the batch on a device."""
+        inputs = {name: sent(block, device) for name, block in self.inputs.items()}
+        return type(self)(inputs, sent(self.targets, device), self.count)
+
+    def part(self, number: int, parts: int) -> Self:
+        """Rows `number::parts`, the shard of one rank. Empty if there are fewer rows."""
+        rows = slice(number, None, parts)
+        targets = self.targets[rows]
+        share = self.count if parts == 1 else int((targets >= 0).sum())
+        return type(self)({name: block[rows] for name, block in self.inputs.items()}, targets, share)
+
+
+class Planned(NamedTuple):
+    """One batch of an epoch."""
+
+    epoch: int
+    number: int
+    """Of the batches of the epoch."""
+    indices: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class EncodedItems:
+    """One split: encoded items and their targets."""
+
+    items: Sequence[NDArray[Any]]
+    rows: NDArray[np.int64]
+    """[N] rows of each item's array."""
+    targets: NDArray[np.int64]
+    """[N]; a task without targets of its own has zeros."""
+
+    @classmethod
+    def of(cls, items: Sequence[NDArray[Any]], targets: Sequence[int]) -> Self:
+        """Return a split of items in memory."""
+        rows = np.array([len(one) for one in items], dtype=np.int64)
+        return cls(items, rows, np.asarray(targets, dtype=np.int64))
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+def write_splits(folder: Path, sets: Mapping[str, tuple[Sequence[NDArray[Any]], Sequence[int]]]) -> None:
+    """Keep encoded splits in a folder, with their fingerprints."""
+    fingerprints = {}
+    for name, (items, targets) in sets.items():
+        write_arrays(folder / name, items)
+        np.save(folder / f"{name}.targets.npy", np.asarray(targets, dtype=np.int64))
+        digest = hashlib.sha256(np.asarray(targets, dtype=np.int64).tobytes())
+        for one in items:
+            digest.update(np.ascontiguousarray(one).tobytes())
+        fingerprints[name] = digest.hexdigest()
+    write_atomically(folder / MARKER, json.dumps({"fingerprints": fingerprints}, indent=1) + "\n")
+
+
+def read_splits(folder: Path) -> tuple[dict[str, EncodedItems], dict[str, str]]:
+    """Return the splits that `write_splits` kept, and their fingerprints. Raises RunError for a damaged folder."""
+    try:
+        fingerprints = json.loads((folder / MARKER).read_text(encoding="utf-8"))["fingerprints"]
+        splits = {}
+        for name in fingerprints:
+            items = Arrays(folder / name)
+            splits[name] = EncodedItems(items, items.lengths, np.load(folder / f"{name}.targets.npy"))
+    except (OSError, ValueError, KeyError) as error:
+        raise RunError(f"{folder} is damaged ({error}): train into another folder") from error
+    return splits, fingerprints
+
+
+class ItemBatches:
+    """The batches of a split: items of like length together, as many as fit a budget of elements."""
+
+    def __init__(self, split: EncodedItems, codec: Codec, *, batch_tokens: int, max_length: int, seed: int) -> None:
+        self.split, self.codec, self.seed = split, codec, seed
+        self.max_length = min(max_length, batch_tokens)
+        self.batch_tokens = batch_tokens
+        self.lengths = np.minimum(codec.lengths(split.rows), self.max_length)
+
+    @property
+    def too_long(self) -> int:
+        """How many items are longer than the model and are cut."""
+        return int((self.codec.lengths(self.split.rows) > self.max_length).sum())
+
+    @property
+    def targets_per_epoch(self) -> int:
+        """Targets of an epoch: one an item."""
+        return len(self.split)
+
+    def plan(self, epoch: int) -> list[Planned]:
+        """Return the batches of an epoch."""
+        batches = plan_batches(self.lengths, self.lengths, batch_tokens=self.batch_tokens, seed=self.seed, epoch=epoch)
+        return [Planned(epoch, number, indices) for number, indices in enumerate(batches)]
+
+    def arrays(self, planned: Planned) -> list[NDArray[Any]]:
+        """Return the items of a batch, cut to the model's length."""
+        items = (self.split.items[int(index)] for index in planned.indices)
+        return [self.codec.cut(one, self.max_length) for one in items]
+
+    def load(self, planned: Planned) -> ItemBatch:
+        """Return one planned batch as tensors."""
+        targets = torch.from_numpy(self.split.targets[planned.indices])
+        return ItemBatch({"input": self.codec.collate(self.arrays(planned))}, targets, len(targets))
+
+    def padding(self) -> dict[str, float]:
+        """Return the share of padding in the first epoch; empty where all items are of one length."""
+        if len(self.lengths) and self.lengths.min() == self.lengths.max():
+            return {}
+        batches = [planned.indices for planned in self.plan(0)]
+        return {"input": padding_share(batches, self.lengths, self.lengths)[0]}
+
+    def largest_batches(self) -> list[Planned]:
+        """Return the planned batches of which one takes most memory: of most elements, and of most pairs of them."""
+        planned = self.plan(0)
+        rows = np.array([len(one.indices) for one in planned])
+        longest = np.array([int(self.lengths[one.indices].max()) for one in planned])
+        return [planned[number] for number in sorted({int((rows * longest**power).argmax()) for power in (1, 2)})]
+
+    def sample_batches(self) -> list[Planned]:
+        """Return three batches to time: of short, of median and of long items."""
+        planned = sorted(self.plan(0), key=lambda one: int(self.lengths[one.indices].max()))
+        return [planned[len(planned) * quarter // 4] for quarter in (1, 2, 3)]
+
+    def median_batch(self) -> Planned:
+        """Return a batch of median length, to time."""
+        return self.sample_batches()[1]

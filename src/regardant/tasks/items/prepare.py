@@ -1,0 +1,92 @@
+"""From a recipe to a job, for every task that is items in, answers out."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+
+from regardant.errors import ConfigError
+from regardant.modalities import Codec, ModalityConfig
+from regardant.models import Model
+from regardant.tasks.base import Log
+from regardant.tasks.items.data import MARKER, EncodedItems, read_splits, write_splits
+from regardant.tasks.items.job import ItemsJob
+from regardant.training.config import TrainingConfig
+
+EPOCHS = 10
+"""Passes over the items that a small model bears before it learns them by heart."""
+
+MOST_MINUTES = 30.0
+"""The most that a first run takes unless training.max_minutes is set."""
+
+
+@dataclass
+class PreparedItems:
+    """Implements `tasks.base.Prepared`."""
+
+    config: Any
+    """The configuration with everything chosen but the budget."""
+    job: ItemsJob
+    fingerprints: dict[str, str]
+    """Fingerprints of the items, by split."""
+
+    def with_speed(self, tokens_per_second: float, log: Log) -> Any:
+        """Resolve the budget from the measured training speed."""
+        training = choose_minutes(self.config.training, self.job.targets_per_epoch, tokens_per_second)
+        training = training.replaced(validate_every=self.job.validate_every)
+        log(f"validation every {self.job.validate_every:,} updates")
+        self.config = self.config.model_copy(update={"training": training})
+        return self.config
+
+
+def keep_items(
+    run: Path, modality: ModalityConfig, sets: Mapping[str, Sequence[tuple[Any, int]]], log: Log
+) -> tuple[Codec, dict[str, EncodedItems], dict[str, str]]:
+    """Fit the codec to the training items and keep all splits encoded, or open what an earlier start left."""
+    folder = run / "data"
+    if not (folder / MARKER).is_file():
+        codec = modality.fit([item for item, _ in sets["train"]])
+        run.mkdir(parents=True, exist_ok=True)
+        codec.save(run)
+        write_splits(
+            folder,
+            {
+                name: (codec.encode([item for item, _ in items]), [target for _, target in items])
+                for name, items in sets.items()
+            },
+        )
+        sizes = ", ".join(f"{len(items):,} to {VERBS.get(name, name)}" for name, items in sets.items())
+        log(f"{sizes}; {codec.describe()}")
+    codec = modality.load(run)
+    return codec, *read_splits(folder)
+
+
+VERBS = {"train": "train on", "validation": "validate on", "test": "test on"}
+
+
+def build(config: Any, codec: Codec, num_outputs: int) -> Model:
+    """Return the model of a recipe with fresh weights. Raises ConfigError where its parts do not fit."""
+    try:
+        model = config.model.build(codec.representation(), lambda d_model: config.head.build(d_model, num_outputs))
+    except ValueError as error:
+        raise ConfigError(f"model: {error}") from error
+    return cast(Model, model)
+
+
+def seeded(config: Any, codec: Codec, num_outputs: int) -> Model:
+    """Return the model with the first weights of a run."""
+    torch.manual_seed(config.seed)
+    return build(config, codec, num_outputs)
+
+
+def choose_minutes(training: TrainingConfig, targets_per_epoch: int, targets_per_second: float) -> TrainingConfig:
+    """Fill in max_minutes `auto`."""
+    if training.max_minutes != "auto":
+        return training
+    if training.max_updates or training.max_epochs:
+        return training.replaced(max_minutes=None)
+    minutes = 1.1 * EPOCHS * targets_per_epoch / targets_per_second / 60  # a tenth for validation
+    return training.replaced(max_minutes=round(min(MOST_MINUTES, max(0.5, math.ceil(10 * minutes) / 10)), 1))

@@ -1,0 +1,101 @@
+"""A finished run of a task that is items in, answers out."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regardant.errors import RunError
+from regardant.modalities import Codec
+from regardant.models import Model
+from regardant.tasks.base import PROBE_ELEMENTS, PROBE_ROWS, Prediction, Probe
+from regardant.tasks.items.data import MARKER, EncodedItems, ItemBatch, ItemBatches, read_splits
+from regardant.training.checkpoints import load_into, write_atomically
+
+BATCH_ELEMENTS = 8192
+"""Elements of a batch that is read at once."""
+
+
+class TrainedItems:
+    """Base of trained runs over items. Write `answer` and `scored`. Implements `tasks.base.Trained`."""
+
+    def __init__(self, config: Any, folder: Path, codec: Codec, model: Model, device: torch.device) -> None:
+        load_into(model, folder / "model.safetensors")
+        self.config, self.folder, self.codec, self.device = config, folder, codec, device
+        self.model = model.eval().to(device)
+        self.max_length = model.config.max_length
+
+    def answer(self, item: str, scores: Tensor) -> Prediction:
+        """Return the answer to an item from the head's scores of it."""
+        raise NotImplementedError
+
+    def scored(self, split: EncodedItems) -> dict[str, Any]:
+        """Return the scores of a set of items with targets."""
+        raise NotImplementedError
+
+    def read(self, data: Path) -> EncodedItems:
+        """Return the items and targets of a file. Raises DataError."""
+        raise NotImplementedError
+
+    def predict(self, items: Sequence[str], **options: Any) -> list[Prediction]:
+        """Return the answers to items as a command line gives them. Raises DataError."""
+        encoded = self.codec.encode([self.codec.parse(item) for item in items])
+        answers: list[Prediction] = []
+        for start in range(0, len(encoded), PROBE_ROWS):
+            some = encoded[start : start + PROBE_ROWS]
+            inputs = self.codec.collate([self.codec.cut(one, self.max_length) for one in some])
+            scores = self.scores({"input": inputs})
+            rows = zip(items[start:], some, scores, strict=False)
+            for item, one, row in rows:
+                found = self.answer(item, row)
+                answers.append(found if len(one) <= self.max_length else _with_note(found, self))
+        return answers
+
+    def scores(self, inputs: dict[str, Tensor]) -> Tensor:
+        """Return the head's scores in float32 on the CPU."""
+        with torch.inference_mode():
+            sent = {name: block.to(self.device) for name, block in inputs.items()}
+            return self.model.scores(**sent).float().cpu()
+
+    def evaluate(self, data: Sequence[Path] = (), **options: Any) -> dict[str, dict[str, Any]]:
+        """Return scores by name of the test set: the run's own ones, or those in files. All is kept in the run."""
+        sets = {file.name: self.read(file) for file in data} if data else self._own_sets()
+        scores = {name: self.scored(split) for name, split in sets.items()}
+        for name, numbers in scores.items():
+            write_atomically(self.folder / "evaluation" / f"{name}.json", json.dumps(numbers, indent=2) + "\n")
+        return scores
+
+    def probe(self) -> Probe:
+        """Return rows of the validation set."""
+        batches = self.batches(self._splits()["validation"])
+        first = batches.plan(0)[0]
+        rows = max(4, min(PROBE_ROWS, PROBE_ELEMENTS // int(batches.lengths[first.indices].max())))
+        batch = batches.load(first._replace(indices=first.indices[:rows])).to(self.device)
+        return Probe(batch.inputs, batch.targets)
+
+    def batches(self, split: EncodedItems) -> ItemBatches:
+        """Return the batches by which a split is read."""
+        return ItemBatches(split, self.codec, batch_tokens=BATCH_ELEMENTS, max_length=self.max_length, seed=0)
+
+    def answers(self, split: EncodedItems) -> list[tuple[Tensor, Tensor]]:
+        """Return scores and targets of a split, batch by batch."""
+        batches = self.batches(split)
+        loaded: list[ItemBatch] = [batches.load(planned) for planned in batches.plan(0)]
+        return [(self.scores(dict(batch.inputs)), batch.targets) for batch in loaded]
+
+    def _own_sets(self) -> dict[str, EncodedItems]:
+        splits = self._splits()
+        return {name: splits[name] for name in ("test", "validation") if name in splits}
+
+    def _splits(self) -> dict[str, EncodedItems]:
+        if not (self.folder / "data" / MARKER).is_file():
+            raise RunError(f"{self.folder} holds no data: give some with --data")
+        return read_splits(self.folder / "data")[0]
+
+
+def _with_note(found: Prediction, trained: TrainedItems) -> Prediction:
+    note = f"longer than the model's {trained.max_length} {trained.codec.unit}s: the rest was not read"
+    return Prediction(found.item, found.answer, found.details, [*found.notes, note])

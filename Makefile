@@ -41,8 +41,7 @@ experiments: setup
 	$(BIN)/python -m benchmarks.experiments $(EXPERIMENT)
 
 bench: setup
-	$(BIN)/python -m benchmarks.recipes $(BENCH)
-	$(if $(NANOGPT),$(BIN)/python -m benchmarks.shakespeare $(NANOGPT))
+	$(BIN)/python -m $(if $(NANOGPT),benchmarks.shakespeare $(NANOGPT),benchmarks.recipes) $(BENCH)
 
 ladder: setup
 	$(BIN)/python -m benchmarks.ladder $(RUNG)
@@ -60,13 +59,13 @@ bench-accelerator: setup $(PEERS)/transformers/ready
 	$(BIN)/python -m benchmarks.accelerator $(BENCH)
 
 bench-processes: setup
-	$(BIN)/python -m benchmarks.processes
+	$(BIN)/python -m benchmarks.processes $(BENCH)
 
 bench-profile: setup
-	$(BIN)/python -m benchmarks.profile_training
+	$(BIN)/python -m benchmarks.profile_training $(BENCH)
 
 bench-startup: setup
-	$(BIN)/python -m benchmarks.startup
+	$(BIN)/python -m benchmarks.startup $(BENCH)
 
 bench-smoke: setup
 	$(BIN)/python -m benchmarks.smoke

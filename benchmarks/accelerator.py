@@ -1,11 +1,11 @@
-"""What an accelerator gets done: training `base` and `big`, and translating, beside transformers on the same one.
+"""Training of `base` and `big` and translation on an accelerator, beside transformers on the same one.
 
     make bench-accelerator                          reads Multi30k under REGARDANT_DATA
-    make bench-accelerator BENCH="--passes 1"       a quick try, kept in runs/bench-accelerator.json
+    make bench-accelerator BENCH="--passes 1"       a quick try, written to runs/scratch
 
-Says so and ends where there is none. Training in bfloat16 on batches of 25,000 target tokens (Vaswani et al. 2017),
-held to the rate of the accelerator's own products in the same run; translating with the weights and the sentences of
-bench-decoding. Passes are taken in turn. Lands in benchmarks/results/accelerator_speed.json.
+Prints a line and ends if there is no accelerator. Training is in bfloat16 on batches of 25,000 target tokens (Vaswani
+et al. 2017), compared with the accelerator's own matmul rate in the same run; translation has the weights and the
+sentences of bench-decoding. Passes are taken in turn. Written to benchmarks/results/accelerator_speed.json.
 """
 
 from collections.abc import Iterator
@@ -19,9 +19,10 @@ from regardant.data.tokenizers import Tokenizers
 
 from . import decoding, multi30k
 from .bars import bar, rounded, shown
+from .decoding import label
 from .records import ROOT
 from .shared_batches import BATCHES, SHAPE
-from .side_by_side import Measurement, ending
+from .side_by_side import SideBySide, ending
 from .training import MARIAN, OURS
 from .workers import Peer, Row, interleave, one_torch, progress, versions_of
 
@@ -35,17 +36,17 @@ SHAPES = {
     "base": SHAPE | {"d_model": 512, "num_layers": 6, "num_heads": 8, "d_ff": 2048, "vocab_size": 32_000},
     "big": SHAPE | {"d_model": 1024, "num_layers": 6, "num_heads": 16, "d_ff": 4096, "vocab_size": 32_000},
 }
-"""Of the paper. The text has 8,000 words of them."""
+"""Shapes of the paper. The text uses 8,000 words of the vocabulary."""
 
 
 def peer(stack: ExitStack, program: str, *arguments: str, library: str | None = None) -> Peer:
-    """One that sees the accelerator, until the stack closes."""
+    """Start a peer that sees the accelerator; it ends when the stack closes."""
     progress(f"starting {program}")
     return stack.enter_context(Peer(program, arguments, folder=FOLDER, library=library, accelerator=True))
 
 
 def train(shape: dict[str, Any], passes: int) -> dict[str, Any]:
-    """Both in turn on the same batches, and the accelerator's products."""
+    """Time both trainers in turn on the same batches, and the accelerator's matmul rate."""
     path = FOLDER / "batches.json"
     data = multi30k.write_batches(path, shape, BATCH_TOKENS)
     with ExitStack() as stack:
@@ -70,7 +71,8 @@ def train(shape: dict[str, Any], passes: int) -> dict[str, Any]:
                     "tokens_per_second": rounded(row.tokens_per_second),
                     "readings": [rounded(one["tokens"] / one["seconds"]) for one in row.readings],
                     "share_of_peak": rounded(row.tokens_per_second * needed / gigaflops),
-                    "ours_is_times_as_fast": rounded(ours.tokens_per_second / row.tokens_per_second),
+                    "precision": "bfloat16",
+                    "regardant_is_times_as_fast": rounded(ours.tokens_per_second / row.tokens_per_second),
                 }
                 for row in rows
             ],
@@ -79,57 +81,59 @@ def train(shape: dict[str, Any], passes: int) -> dict[str, Any]:
 
 
 def translate(passes: int) -> list[dict[str, Any]]:
-    """All cases of bench-decoding by ours, in both precisions, and by `generate`."""
+    """Time all cases of bench-decoding: Regardant and `generate` of transformers, each in float32 and bfloat16."""
     decoding.train()
     sentences, lengths = decoding.write_sentences(Tokenizers.load(decoding.RUN / "tokenizer.json"))
     given = [str(decoding.RUN), str(sentences)]
     with ExitStack() as stack:
         peers = {
-            decoding.OURS: peer(stack, "regardant_decoding", *given),
-            decoding.OURS_ROUNDED: peer(stack, "regardant_decoding", *given, "bfloat16"),
-            decoding.TRANSFORMERS: peer(stack, "marian_decoding", *given, library="transformers"),
+            label(engine, precision): peer(stack, program, *given, precision, library=library)
+            for engine, program, library in (
+                (decoding.REGARDANT, "regardant_decoding", None),
+                (decoding.TRANSFORMERS, "marian_decoding", "transformers"),
+            )
+            for precision in decoding.PRECISIONS
         }
         found = [decoding.measure(case, peers, lengths, passes) for case in decoding.CASES]
-    return [
-        {"case": one["case"], "rows": [decoding.as_dict(row, one["rows"][0]) for row in one["rows"]]} for one in found
-    ]
+    return [{"case": one["case"], "rows": decoding.as_dicts(one["rows"])} for one in found]
 
 
 def bars(trained: dict[str, dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """What was hoped for."""
+    """Yield the goals."""
     for name, measured in trained.items():
         share = next(row["share_of_peak"] for row in measured["rows"] if row["name"] == OURS)
-        yield bar(f"{name}: of the matmul peak", share, 0.5, at_least=True, goal=True)
+        yield bar(f"{name}, bfloat16: share of the matmul peak", share, 0.5, at_least=True, goal=True)
 
 
 def table(result: dict[str, Any]) -> Iterator[str]:
-    """For people."""
+    """Format a result for the terminal."""
     for name, measured in result["training"].items():
-        yield f"{'training ' + name:40}{'tokens/s':>12}{'ours / it':>11}{'of peak':>9}"
+        yield f"{'training ' + name:40}{'tokens/s':>12}{'regardant / it':>16}{'of peak':>9}"
         for row in measured["rows"]:
-            times = shown(row["ours_is_times_as_fast"])
-            yield f"{row['name']:40}{row['tokens_per_second']:>12,.0f}{times:>11}{row['share_of_peak']:>9.0%}"
+            times, entry = shown(row["regardant_is_times_as_fast"]), label(row["name"], row["precision"])
+            yield f"{entry:40}{row['tokens_per_second']:>12,.0f}{times:>16}{row['share_of_peak']:>9.0%}"
         yield ""
     for measured in result["translating"]:
-        yield f"{measured['case']:40}{'sentences/s':>12}{'tokens/s':>11}{'ours / it':>11}"
+        yield f"{measured['case']:40}{'sentences/s':>12}{'tokens/s':>11}{'regardant / it':>16}"
         for row in measured["rows"]:
             numbers = f"{shown(row['sentences_per_second']):>12}{row['tokens_per_second']:>11,.0f}"
-            yield f"{row['engine']:40}{numbers}{shown(row['ours_is_times_as_fast']):>11}"
+            entry = label(row["engine"], row["precision"])
+            yield f"{entry:40}{numbers}{shown(row['regardant_is_times_as_fast']):>16}"
         yield ""
     yield from ending(result)
 
 
 def main() -> None:
-    measurement = Measurement("accelerator", __doc__, PASSES)
     if not torch.cuda.is_available():
         print("no accelerator here: nothing is measured")
         return
+    measurement = SideBySide("accelerator", __doc__, PASSES)
     trained = {name: train(shape, measurement.passes) for name, shape in SHAPES.items()}
     versions: dict[str, str] = {}
     for measured in trained.values():
         versions |= measured.pop("versions")
     result = {"training": trained, "translating": translate(measurement.passes), "versions": versions}
-    measurement.keep(result | {"bars": list(bars(trained))}, table)
+    measurement.finish(result | {"bars": list(bars(trained))}, table)
 
 
 if __name__ == "__main__":

@@ -1,17 +1,17 @@
-"""Bars: what was promised beside what was measured, and numbers as people read them."""
+"""Bars: the limits that measurements are held to. This module alone decides which of them are met.
 
+A bar is a promise, and a benchmark whose bar is missed fails. A goal is reported in the same words and fails nothing.
+"""
+
+import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-WORDS = {
-    False: {True: "pass", False: "FAIL", None: "not measured"},
-    True: {True: "met", False: "not met", None: "not measured"},
-}
-"""By whether it is a goal, which nobody promised, and by whether it holds."""
+PASS, MISSED, NOT_MEASURED = "pass", "MISSED", "not measured"
 
 
 def bar(name: str, value: float | None, limit: float, *, at_least: bool = False, goal: bool = False) -> dict[str, Any]:
-    """One promise. A value of None was not measured."""
+    """Return a bar as result files hold it. A value of None was not measured."""
     kept = None if value is None else value >= limit if at_least else value <= limit
     return {
         "bar": name,
@@ -23,17 +23,54 @@ def bar(name: str, value: float | None, limit: float, *, at_least: bool = False,
     }
 
 
-def told(bars: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """A line a bar."""
+def verdict(one: dict[str, Any]) -> str:
+    """Return PASS, MISSED or NOT_MEASURED, of a bar or a goal."""
+    return {True: PASS, False: MISSED, None: NOT_MEASURED}[one["pass"]]
+
+
+def missed(bars: Iterable[dict[str, Any]]) -> list[str]:
+    """Return the names of the bars that are missed, without goals."""
+    return [one["bar"] for one in bars if verdict(one) == MISSED and not one.get("goal")]
+
+
+def passed(bars: Iterable[dict[str, Any]]) -> bool | None:
+    """Return False if any bar is missed, None if all others are met but some not measured. Goals do not count."""
+    verdicts = {verdict(one) for one in bars if not one.get("goal")}
+    return False if MISSED in verdicts else None if NOT_MEASURED in verdicts else True
+
+
+def conclude(bars: list[dict[str, Any]]) -> None:
+    """Exit with code 1 and the names of the bars that are missed, if any."""
+    if names := missed(bars):
+        sys.exit(f"{MISSED}: {len(names)} of {sum(not one.get('goal') for one in bars)} bars: {'; '.join(names)}")
+
+
+def lines(bars: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """Format one line for each bar, for the terminal."""
     for one in bars:
-        sign = ">=" if one["at_least"] else "<="
-        word = WORDS[one.get("goal", False)][one["pass"]]
-        yield f"{word:12}  {shown(one['value']):>7} {sign} {one['limit']:<5} {one['bar']}"
+        goal = " (goal)" if one.get("goal") else ""
+        yield f"{verdict(one):12}  {shown(one['value']):>7} {_sign(one)} {one['limit']:<5} {one['bar']}{goal}"
+
+
+def markdown(bars: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """Format the table of bars that pages show."""
+    yield "| bar | measured | limit | |"
+    yield "|---|---|---|---|"
+    for one in bars:
+        word = f"**{MISSED}**" if verdict(one) == MISSED else verdict(one)
+        goal = "goal: " if one.get("goal") else ""
+        yield f"| {goal}{one['bar']} | {shown(one['value'])} | {_sign(one)} {one['limit']} | {word} |"
 
 
 def rounded(value: float | None) -> float | None:
+    """Return a number with four significant digits, as result files hold it."""
     return None if value is None else float(f"{value:.4g}")
 
 
 def shown(value: float | None) -> str:
+    """Return a number with three significant digits, as people read it."""
     return "-" if value is None else f"{value:.3g}" if value < 100 else f"{value:,.0f}"
+
+
+def _sign(one: dict[str, Any]) -> str:
+    return ">=" if one["at_least"] else "<="

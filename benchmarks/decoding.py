@@ -1,13 +1,14 @@
-"""How fast the same weights translate test2016 of Multi30k: ours, `generate` of transformers, and CTranslate2.
+"""Translation speed of the same weights, test2016 of Multi30k: Regardant, transformers' `generate` and CTranslate2.
 
     make bench-decoding                          under half an hour on two cores; reads Multi30k under REGARDANT_DATA
-    make bench-decoding BENCH="--passes 1"       a quick try, kept in runs/bench-decoding.json
+    make bench-decoding BENCH="--passes 1"       a quick try, written to runs/scratch
 
-The model is ours, trained for some minutes in Marian's layout (post-norm, sines before cosines) and kept in
-runs/bench-decoding; the peers read its weights under their own names. JoeyNMT is left out: it has no such layout.
-All take the same sentences in batches of like length and write at most 60 tokens. Passes are taken in turn. Ours and
-CTranslate2, used directly and as an engine of the run, take several batches at a time; CTranslate2's threads are those
-that were fastest in a short probe of the case. Lands in benchmarks/results/decoding_speed.json.
+Every row names its precision, and ratios are between rows of equal precision. The model is trained here for some
+minutes in Marian's layout (post-norm, sines before cosines) and kept in runs/bench-decoding; peers read its weights
+under their own names. JoeyNMT is left out: it has no such layout. All engines get the same sentences, sorted by
+length, and write at most 60 tokens. Passes are taken in turn. Regardant and CTranslate2, used directly and as an
+exported engine of the run, decode several batches at once; CTranslate2 gets the threads that are fastest in a short
+probe of the case. Written to benchmarks/results/decoding_speed.json.
 """
 
 import gzip
@@ -30,19 +31,17 @@ from . import multi30k
 from .bars import bar, rounded, shown
 from .records import ROOT
 from .shared_batches import SHAPE
-from .side_by_side import Measurement, ending
+from .side_by_side import SideBySide, ending
 from .workers import Peer, Row, interleave, one_torch, progress, versions_of
 
 RUN = ROOT / "runs" / "bench-decoding"
 LOGS = ROOT / "runs" / "bench-decoding-logs"
-REGARDANT = ROOT / ".venv" / "bin" / "regardant"
+COMMAND = ROOT / ".venv" / "bin" / "regardant"
 PASSES = 7
 
-OURS, TRANSFORMERS, CTRANSLATE2 = "regardant", "transformers generate", "CTranslate2"
-OURS_ROUNDED = "regardant torch-bfloat16"
-"""Where the CPU has instructions for it."""
-EXPORTED = "regardant ctranslate2"
-"""Through `--engine ctranslate2`."""
+REGARDANT, EXPORTED = "regardant", "regardant exported"
+TRANSFORMERS, AUTOCAST, CTRANSLATE2 = "transformers", "transformers autocast", "CTranslate2"
+"""Engines. EXPORTED is `--engine ctranslate2`; TRANSFORMERS in bfloat16 has weights in it, AUTOCAST float32 weights."""
 
 MODEL = [
     "model.preset=small",
@@ -57,30 +56,36 @@ MODEL = [
     "training.validate_every=300",
 ]
 
+PRECISIONS = ("float32", "bfloat16")
+"""Of Regardant and transformers. bfloat16 is measured on CPUs with instructions for it."""
 COMPUTE_TYPES = ("float32", "int8")
+"""Precisions of CTranslate2."""
 THREADS = ((1, 1), (1, 2), (2, 1))
-"""CTranslate2's batches at once, and threads of each."""
+"""CTranslate2's settings: batches at once, and threads of each."""
 PROBED = 8
-"""One in so many sentences is translated to choose its threads."""
+"""One batch in PROBED chooses the setting of a case."""
 
 LIKE_LENGTH = 0.02
-"""How far the numbers of output tokens may be apart for speeds in sentences to be compared."""
+"""Largest difference in output tokens between engines whose sentences a second are compared."""
 LIKE_BLEU = 0.1
-ANEW = "read anew"
-"""What BLEU is held to."""
+UNCACHED = "uncached"
+"""The reference for BLEU: a search that recomputes the whole prefix at each step."""
 
 AS_DIRECTLY = 0.9
-"""The share of CTranslate2's own speed that it has as an engine of a run."""
+"""Least share of CTranslate2's own speed that an exported engine reaches."""
+
+Rows = dict[tuple[str, str], dict[str, Any]]
+"""Result rows of a case by engine and precision."""
 
 
 class Case(NamedTuple):
-    """How sentences are translated."""
+    """Search and batch size of a comparison."""
 
     name: str
     beam_size: int
     batch_size: int
     every: int
-    """One sentence in so many."""
+    """One sentence in `every` is translated."""
 
 
 BEAM, GREEDY = Case("beam 5, batch 32", 5, 32, 1), Case("greedy, batch 32", 1, 32, 1)
@@ -89,30 +94,35 @@ CASES = (BEAM, GREEDY, ALONE, Case("greedy, batch 1", 1, 1, 4))
 
 
 def train() -> None:
-    """The model, unless it is there."""
+    """Train the model, unless an earlier run has."""
     if (RUN / "model.safetensors").is_file():
-        progress(f"{RUN.relative_to(ROOT)} is there, and is used")
+        progress(f"{RUN.relative_to(ROOT)} exists and is used")
         return
     overrides = [argument for one in (*multi30k.settings(), *MODEL) for argument in ("--set", one)]
-    subprocess.run([REGARDANT, "train", "translation", "--out", RUN, *overrides], check=True)
+    subprocess.run([COMMAND, "train", "translation", "--out", RUN, *overrides], check=True)
 
 
 def batches(lengths: list[int], case: Case) -> list[list[int]]:
-    """Indices of the sentences of a case, those of like length together, the longest first."""
+    """Return the batches of a case as indices of sentences, sorted by length, longest first."""
     taken = range(0, len(lengths), case.every)
     order = sorted(taken, key=lambda index: -lengths[index])
     return [order[start : start + case.batch_size] for start in range(0, len(order), case.batch_size)]
 
 
 def request(case: Case, planned: list[list[int]], *, at_once: bool = False) -> dict[str, Any]:
-    """What a peer is asked. at_once: it may take batches at the same time, if they are more than one sentence."""
+    """Return the request for a pass. at_once: the engine gets all batches of several sentences in one call."""
     if at_once and case.batch_size > 1:
         planned = [[index for batch in planned for index in batch]]
     return {"batches": planned, "beam_size": case.beam_size, "batch_size": case.batch_size}
 
 
+def label(*parts: str) -> str:
+    """Return the name of a row: engine, precision and, of CTranslate2, threads."""
+    return ", ".join(parts)
+
+
 def fastest(settings: dict[str, Peer], case: Case, planned: list[list[int]]) -> tuple[str, dict[str, float]]:
-    """Which of CTranslate2's settings is the fastest for a case, and sentences a second of all."""
+    """Return the fastest of CTranslate2's settings for a case, and the sentences a second of all."""
     few = request(case, planned[::PROBED], at_once=True)
     speeds = {}
     for name, peer in settings.items():
@@ -123,20 +133,23 @@ def fastest(settings: dict[str, Peer], case: Case, planned: list[list[int]]) -> 
 
 
 def measure(case: Case, peers: dict[str, Peer], lengths: list[int], passes: int) -> dict[str, Any]:
-    """All engines in turn on one case."""
+    """Time all engines in turn on one case. Its first row is Regardant in float32."""
     planned = batches(lengths, case)
     rows, probed = [], {}
-    rows.append(Row(OURS, peers[OURS], request(case, planned, at_once=True)))
-    rows.append(Row(TRANSFORMERS, peers[TRANSFORMERS], request(case, planned)))
-    if OURS_ROUNDED in peers:
-        rows.append(Row(OURS_ROUNDED, peers[OURS_ROUNDED], request(case, planned, at_once=True)))
+    for precision in PRECISIONS:
+        names = {engine: label(engine, precision) for engine in (REGARDANT, TRANSFORMERS, AUTOCAST)}
+        rows += [
+            Row(name, peers[name], request(case, planned, at_once=engine == REGARDANT))
+            for engine, name in names.items()
+            if name in peers
+        ]
     for compute_type in COMPUTE_TYPES:
-        exported = f"{EXPORTED}-{compute_type}"
+        exported = label(EXPORTED, compute_type)
         if exported not in peers:
             continue
         rows.append(Row(exported, peers[exported], request(case, planned, at_once=True)))
-        settings = {name: peer for name, peer in peers.items() if name.startswith(f"{CTRANSLATE2} {compute_type}")}
-        best, speeds = fastest(settings, case, planned)
+        prefix = label(CTRANSLATE2, compute_type)
+        best, speeds = fastest({name: peer for name, peer in peers.items() if name.startswith(prefix)}, case, planned)
         probed |= {name: rounded(value) for name, value in speeds.items()}
         rows.append(Row(best, peers[best], request(case, planned, at_once=True)))
     for row in rows:
@@ -146,82 +159,108 @@ def measure(case: Case, peers: dict[str, Peer], lengths: list[int], passes: int)
     return {"case": case.name, "rows": rows, "ctranslate2_probe_sentences_per_second": probed}
 
 
-def as_dict(row: Row, ours: Row) -> dict[str, Any]:
-    return {
-        "engine": row.name,
-        "sentences_per_second": rounded(speed(row)),
-        "tokens_per_second": rounded(row.tokens_per_second),
-        "ours_is_times_as_fast": rounded(speed(ours) / speed(row)),
-        "output_tokens": row.readings[-1]["tokens"],
-        "same_as_ours": rounded(agreement(row, ours)),
-        "readings": [rounded(one["sentences"] / one["seconds"]) for one in row.readings],
-    }
+def as_dicts(rows: list[Row]) -> list[dict[str, Any]]:
+    """Return the rows of a case as result files hold them."""
+    own = {precision: row for row in rows for engine, precision in [row.name.split(", ")[:2]] if engine == REGARDANT}
+    found = []
+    for row in rows:
+        engine, precision, *threads = row.name.split(", ")
+        equal = own.get(precision)
+        found.append(
+            {
+                "engine": engine,
+                "precision": precision,
+                **({"threads": threads[0]} if threads else {}),
+                "sentences_per_second": rounded(speed(row)),
+                "tokens_per_second": rounded(row.tokens_per_second),
+                "regardant_is_times_as_fast": rounded(speed(equal) / speed(row)) if equal else None,
+                "output_tokens": row.readings[-1]["tokens"],
+                "same_as_regardant_float32": rounded(agreement(row, rows[0])),
+                "readings": [rounded(one["sentences"] / one["seconds"]) for one in row.readings],
+            }
+        )
+    return found
 
 
 def speed(row: Row) -> float:
-    """Sentences a second, the median of the passes."""
+    """Return sentences a second, the median of the passes."""
     return median(one["sentences"] / one["seconds"] for one in row.readings)
 
 
-def agreement(row: Row, ours: Row) -> float:
-    """The share of sentences that are translated alike, word for word."""
-    theirs, mine = row.readings[-1]["targets"], ours.readings[-1]["targets"]
+def agreement(row: Row, other: Row) -> float:
+    """Return the share of sentences with identical translations."""
+    theirs, mine = row.readings[-1]["targets"], other.readings[-1]["targets"]
     return sum(theirs[index] == mine[index] for index in mine) / len(mine)
 
 
-def bars(rows: dict[str, dict[str, dict[str, Any]]], bleu: dict[str, float]) -> Iterator[dict[str, Any]]:
-    """What was promised: rows by case and by engine, CTranslate2's without its threads; BLEU with beam 5."""
+def by_engine(case: dict[str, Any]) -> Rows:
+    """Return the rows of one case of a result by engine and precision."""
+    return {(row["engine"], row["precision"]): row for row in case["rows"]}
 
-    def times(case: Case, engine: str) -> float:
-        """How many times as fast ours is, in whichever precision it is faster."""
-        of_case = rows[case.name]
-        faster = min(1.0, of_case[OURS_ROUNDED]["ours_is_times_as_fast"]) if OURS_ROUNDED in of_case else 1.0
-        found: float = of_case[engine]["ours_is_times_as_fast"] / faster
-        return found
 
-    for case, limit in ((BEAM, 3.5), (GREEDY, 4.0), (ALONE, 2.0)):
-        yield bar(f"{case.name}: times transformers", times(case, TRANSFORMERS), limit, at_least=True)
-    yield bar(f"{ALONE.name}: times transformers", times(ALONE, TRANSFORMERS), 3.0, at_least=True, goal=True)
-    name = f"{CTRANSLATE2} float32"
-    yield bar(f"{BEAM.name}: times {name} at its best threads", times(BEAM, name), 1.0, at_least=True)
-    for compute_type in COMPUTE_TYPES:
+def times(rows: Rows, ours: str, theirs: tuple[str, ...], precision: str) -> float | None:
+    """Return the speed of our engine over the fastest of theirs in the same precision; None if either was not run."""
+    speeds = {engine: row["sentences_per_second"] for (engine, used), row in rows.items() if used == precision}
+    measured = [speeds[engine] for engine in theirs if engine in speeds]
+    return speeds[ours] / max(measured) if ours in speeds and measured else None
+
+
+def bars(cases: dict[str, Rows], bleu: dict[str, float]) -> Iterator[dict[str, Any]]:
+    """Yield the bars, each of equal precision. `bleu` is that of five beams by row."""
+    for case, limit, goal in ((BEAM, 3.5, None), (GREEDY, 4.0, None), (ALONE, 2.0, 3.0)):
+        for precision in PRECISIONS:
+            value = times(cases[case.name], REGARDANT, (TRANSFORMERS, AUTOCAST), precision)
+            name = f"{case.name}, {precision}: times transformers"
+            yield bar(name, value, limit, at_least=True)
+            if goal:
+                yield bar(name, value, goal, at_least=True, goal=True)
+    value = times(cases[BEAM.name], REGARDANT, (CTRANSLATE2,), "float32")
+    yield bar(f"{BEAM.name}, float32: times CTranslate2 at its best threads", value, 1.0, at_least=True)
+    for precision in COMPUTE_TYPES:
         for case in CASES:
-            share = times(case, f"{CTRANSLATE2} {compute_type}") / times(case, f"{EXPORTED}-{compute_type}")
-            yield bar(f"{case.name}: exported, times {CTRANSLATE2} {compute_type}", share, AS_DIRECTLY, at_least=True)
-    for engine in {OURS, OURS_ROUNDED} & bleu.keys():
-        yield bar(f"BLEU of {engine} off from reading every prefix anew", abs(bleu[engine] - bleu[ANEW]), LIKE_BLEU)
+            value = times(cases[case.name], EXPORTED, (CTRANSLATE2,), precision)
+            yield bar(f"{case.name}, {precision}: exported, times CTranslate2", value, AS_DIRECTLY, at_least=True)
+    for precision in PRECISIONS:
+        measured = bleu.get(label(REGARDANT, precision))
+        apart = None if measured is None else abs(measured - bleu[UNCACHED])
+        yield bar(f"{precision}: difference in BLEU from uncached search", apart, LIKE_BLEU)
     for case in CASES:
-        tokens = {engine: row["output_tokens"] for engine, row in rows[case.name].items()}
-        apart = max(tokens.values()) / min(tokens.values()) - 1
-        yield bar(f"{case.name}: output tokens apart", apart, LIKE_LENGTH)
+        tokens = [row["output_tokens"] for row in cases[case.name].values()]
+        yield bar(f"{case.name}: difference in output tokens", max(tokens) / min(tokens) - 1, LIKE_LENGTH)
 
 
-def start(stack: ExitStack, sentences: str) -> dict[str, Peer]:
-    """All engines by name."""
-    given = [str(RUN), sentences]
+def start(stack: ExitStack, sentences: str) -> tuple[dict[str, Peer], dict[str, str]]:
+    """Start all engines: those that run by label, and why others do not."""
+    peers: dict[str, Peer] = {}
+    left_out: dict[str, str] = {}
 
-    def peer(program: str, *arguments: str, library: str | None = None) -> Peer:
-        progress(f"starting {program} {' '.join(arguments)}")
-        return stack.enter_context(Peer(program, [*given, *arguments], folder=LOGS, library=library))
+    def peer(name: str, program: str, *options: str, library: str | None = None) -> None:
+        progress(f"starting {name}")
+        started = Peer(program, [str(RUN), sentences, *options], folder=LOGS, library=library)
+        peers[name] = stack.enter_context(started)
 
-    engines = {
-        OURS: peer("regardant_decoding"),
-        TRANSFORMERS: peer("marian_decoding", library="transformers"),
-    }
+    peer(label(REGARDANT, "float32"), "regardant_decoding", "float32")
+    peer(label(TRANSFORMERS, "float32"), "marian_decoding", "float32", library="transformers")
     if multiplies_bfloat16(torch.device("cpu")):
-        engines[OURS_ROUNDED] = peer("regardant_decoding", "bfloat16")
+        peer(label(REGARDANT, "bfloat16"), "regardant_decoding", "bfloat16")
+        for engine, option in ((TRANSFORMERS, "bfloat16"), (AUTOCAST, "autocast")):
+            name = label(engine, "bfloat16")
+            try:
+                peer(name, "marian_decoding", option, library="transformers")
+            except SystemExit as reason:  # a version of transformers that cannot translate in it
+                left_out[name] = str(reason).strip().splitlines()[-1]
+                progress(f"{name} is left out: {left_out[name]}")
     for compute_type in COMPUTE_TYPES:
-        engines[f"{EXPORTED}-{compute_type}"] = peer("regardant_engine_decoding", compute_type)
+        peer(label(EXPORTED, compute_type), "regardant_engine_decoding", compute_type)
         for at_once, threads in THREADS:
-            name = f"{CTRANSLATE2} {compute_type}, {at_once} x {threads} threads"
-            engines[name] = peer(
-                "ctranslate2_decoding", compute_type, str(at_once), str(threads), library="ctranslate2"
-            )
-    return engines
+            name = label(CTRANSLATE2, compute_type, f"{at_once} x {threads} threads")
+            options = (compute_type, str(at_once), str(threads))
+            peer(name, "ctranslate2_decoding", *options, library="ctranslate2")
+    return peers, left_out
 
 
 def write_sentences(tokenizers: Tokenizers) -> tuple[Path, list[int]]:
-    """The sources as all engines read them, with the shape of the model; the file and their lengths."""
+    """Write the tokenised sources and the shape of the model for all engines. Return the file and the lengths."""
     sources = [[*ids, EOS] for ids in tokenizers.source.encode_batch(texts("en"))]
     LOGS.mkdir(parents=True, exist_ok=True)
     path = LOGS / "sentences.json"
@@ -230,35 +269,39 @@ def write_sentences(tokenizers: Tokenizers) -> tuple[Path, list[int]]:
 
 
 def texts(language: str) -> list[str]:
-    with gzip.open(multi30k.folder() / f"test2016.{language}.gz", "rt", encoding="utf-8") as lines:
-        return lines.read().splitlines()
+    """Return one side of test2016."""
+    with gzip.open(multi30k.folder() / f"test2016.{language}.gz", "rt", encoding="utf-8") as text:
+        return text.read().splitlines()
 
 
 def table(result: dict[str, Any]) -> Iterator[str]:
-    """For people."""
+    """Format a result for the terminal."""
     for measured in result["cases"]:
-        yield f"{measured['case']:40}{'sentences/s':>12}{'tokens/s':>10}{'ours / it':>11}{'same as ours':>14}"
+        yield f"{measured['case']:40}{'sentences/s':>12}{'tokens/s':>10}{'regardant':>11}{'same as':>12}"
+        yield f"{'':40}{'':12}{'':10}{'/ it':>11}{'float32':>12}"
         for row in measured["rows"]:
+            name = label(*(row[part] for part in ("engine", "precision", "threads") if part in row))
             numbers = f"{shown(row['sentences_per_second']):>12}{row['tokens_per_second']:>10,.0f}"
-            numbers += f"{shown(row['ours_is_times_as_fast']):>11}{row['same_as_ours']:>14.1%}"
-            yield f"{row['engine']:40}{numbers}"
+            numbers += f"{shown(row['regardant_is_times_as_fast']):>11}{row['same_as_regardant_float32']:>12.1%}"
+            yield f"{name:40}{numbers}"
         yield ""
-    yield "BLEU, beam 5: " + ", ".join(f"{engine} {value:.2f}" for engine, value in result["bleu"].items())
+    yield "BLEU, beam 5: " + ", ".join(f"{name} {value:.2f}" for name, value in result["bleu"].items())
+    yield from (f"left out: {name} ({reason})" for name, reason in result["left_out"].items())
     yield from ending(result)
 
 
 def main() -> None:
-    measurement = Measurement("decoding", __doc__, PASSES)
+    measurement = SideBySide("decoding", __doc__, PASSES)
     train()
     tokenizers = Tokenizers.load(RUN / "tokenizer.json")
     sentences, lengths = write_sentences(tokenizers)
     references = texts("de")
     with ExitStack() as stack:
-        peers = start(stack, str(sentences))
+        peers, left_out = start(stack, str(sentences))
         one_torch(peers.values())
         measured = {case: measure(case, peers, lengths, measurement.passes) for case in CASES}
-        progress("reading every prefix anew")
-        anew = peers[OURS].ask(**request(BEAM, batches(lengths, BEAM)), anew=True)
+        progress("search without a cache")
+        uncached = peers[label(REGARDANT, "float32")].ask(**request(BEAM, batches(lengths, BEAM)), uncached=True)
         versions = versions_of(peers.values())
 
     def bleu_of(targets: dict[str, list[int]]) -> float:
@@ -266,21 +309,21 @@ def main() -> None:
         return corpus_bleu(written, references, TranslationMetrics())
 
     beams: list[Row] = measured[BEAM]["rows"]
-    bleu = {row.name.partition(",")[0]: bleu_of(row.readings[-1]["targets"]) for row in beams}
-    bleu[ANEW] = bleu_of(anew["targets"])
-    cases = [{**one, "rows": [as_dict(row, one["rows"][0]) for row in one["rows"]]} for one in measured.values()]
-    by_engine = {one["case"]: {row["engine"].partition(",")[0]: row for row in one["rows"]} for one in cases}
+    bleu = {label(*row.name.split(", ")[:2]): bleu_of(row.readings[-1]["targets"]) for row in beams}
+    bleu[UNCACHED] = bleu_of(uncached["targets"])
+    cases = [{**one, "rows": as_dicts(one["rows"])} for one in measured.values()]
     result = {
         "model": MODEL,
         "shape": SHAPE,
         "sentences": len(lengths),
         "cases": cases,
-        "bleu": {engine: round(value, 2) for engine, value in bleu.items()},
-        "read_anew_sentences_per_second": rounded(anew["sentences"] / anew["seconds"]),
-        "bars": list(bars(by_engine, bleu)),
+        "left_out": left_out,
+        "bleu": {name: round(value, 2) for name, value in bleu.items()},
+        "uncached_sentences_per_second": rounded(uncached["sentences"] / uncached["seconds"]),
+        "bars": list(bars({case["case"]: by_engine(case) for case in cases}, bleu)),
         "versions": versions,
     }
-    measurement.keep(result, table)
+    measurement.finish(result, table)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""What `plan` says a training will hold, against what it is seen to hold.
+"""Memory of a training as `plan` predicts it, against what is measured.
 
     make bench-memory
     make bench-memory BENCH="demo multi30k-en-de"
 
 Two hundred updates of each recipe with their validations, as `regardant train` runs them: resident memory of all its
-processes, libraries counted in each. Recipes on Multi30k and Tiny Shakespeare read REGARDANT_DATA. Lands in
+processes, libraries counted in each. Recipes on Multi30k and Tiny Shakespeare read REGARDANT_DATA. Written to
 benchmarks/results/memory.json.
 """
 
@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,40 +20,44 @@ import yaml
 
 from regardant.training.reporting import read_events
 
-from .bars import bar, rounded, told
+from .bars import bar, conclude, lines, rounded
 from .recipes import DATA, REGARDANT
-from .records import RESULTS, ROOT, commit, keep, machine
+from .records import ROOT, Measurement, arguments
 
 RECIPES = ["demo", "reverse", "multi30k-en-de", "ladder/gru-bahdanau", "shakespeare"]
 """Small and large vocabularies, a recurrent model, a decoder alone."""
 
 FOLDERS = DATA | {"ladder/gru-bahdanau": "multi30k", "shakespeare": "tinyshakespeare"}
-"""Under REGARDANT_DATA."""
+"""Folders under REGARDANT_DATA by recipe."""
 
 SHORT = {"max_minutes": "null", "max_updates": 200, "validate_every": 60}
-"""Of training, in place of the recipe's. Thousands of updates come to hold up to a third more."""
+"""Training fields in place of the recipe's. Memory grows by up to a third over thousands of updates."""
 
 OFF_BY = 0.2
-"""The most that a plan may differ from what is measured."""
+"""Largest relative difference between a plan and the measurement."""
 
 
-def main(named: list[str]) -> None:
-    start, found = commit(), {recipe: measured(recipe) for recipe in named or RECIPES}
+def main(given: Sequence[str] | None = None) -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("recipes", nargs="*", help=f"default: {' '.join(RECIPES)}")
+    asked = parser.parse_args(given)
+    measurement = Measurement(scratch=asked.scratch)
+    found = {recipe: measured(recipe) for recipe in asked.recipes or RECIPES}
     bars = [
-        bar(f"share by which the plan of {recipe} is off", abs(one["planned"] / one["measured"] - 1), OFF_BY)
+        bar(f"relative error of the plan of {recipe}", abs(one["planned"] / one["measured"] - 1), OFF_BY)
         for recipe, one in found.items()
     ]
     print(
         *(f"{name:22}{one['planned']:7.2f} GiB planned, {one['measured']:.2f} measured" for name, one in found.items()),
-        *told(bars),
+        *lines(bars),
         sep="\n",
     )
-    result = {"command": "make bench-memory", "recipes": found, "bars": bars, "machine": machine(), "commit": start}
-    keep(RESULTS / "memory.json", result)
+    measurement.keep("memory", {"command": "make bench-memory", "recipes": found, "bars": bars})
+    conclude(bars)
 
 
 def measured(recipe: str) -> dict[str, Any]:
-    """GiB of a short training, as planned and as seen."""
+    """Return the GiB of a short training, as planned and as measured."""
     run = ROOT / "runs" / "bench-memory" / recipe
     shutil.rmtree(run, ignore_errors=True)
     overrides = [f"training.{name}={value}" for name, value in SHORT.items()]
@@ -75,4 +80,4 @@ def measured(recipe: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -1,8 +1,8 @@
-"""What dividing batches among processes gains, by the width of the model: whole trainings, in turn.
+"""Updates a second of one process and of several, by the width of the model: whole trainings, in turn.
 
     make bench-processes
 
-On the embedded grammar, so that it needs no data. Lands in benchmarks/results/processes.json.
+On the embedded grammar, so no data is needed. Written to benchmarks/results/processes.json.
 """
 
 import json
@@ -11,12 +11,12 @@ import shutil
 import subprocess
 from statistics import median
 
-from .records import RESULTS, ROOT, commit, keep, machine
+from .records import ROOT, Measurement, arguments
 
 REGARDANT = ROOT / ".venv" / "bin" / "regardant"
 FOLDER = ROOT / "runs" / "bench-processes"
 WIDTHS = {128: 150, 256: 60, 512: 30}
-"""d_model, with the updates to make: some ten seconds each."""
+"""Updates by d_model: some ten seconds each."""
 PASSES = 3
 
 SAME = [
@@ -30,7 +30,7 @@ SAME = [
 
 
 def updates_per_second(width: int, processes: int) -> float:
-    """Of one training, without its first ten updates, for which the others have to come."""
+    """Return the speed of one training after its first ten updates, in which the other processes start."""
     run = FOLDER / f"{width}-{processes}"
     shutil.rmtree(run, ignore_errors=True)
     fields = [f"model.d_model={width}", f"model.d_ff={4 * width}", f"training.max_updates={WIDTHS[width]}"]
@@ -42,7 +42,8 @@ def updates_per_second(width: int, processes: int) -> float:
 
 
 def main() -> None:
-    start, processes = commit(), os.cpu_count() or 1
+    measurement = Measurement(scratch=arguments(__doc__).parse_args().scratch)
+    processes = os.cpu_count() or 1
     readings: dict[int, dict[int, list[float]]] = {width: {1: [], processes: []} for width in WIDTHS}
     for _ in range(PASSES):
         for width, taken in readings.items():
@@ -55,10 +56,8 @@ def main() -> None:
         "command": "make bench-processes",
         "updates_per_second": readings,
         "gain": {width: round(gain, 3) for width, gain in gains.items()},
-        "machine": machine(),
-        "commit": start,
     }
-    keep(RESULTS / "processes.json", result)
+    measurement.keep("processes", result)
 
 
 if __name__ == "__main__":

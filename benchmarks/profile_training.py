@@ -1,15 +1,15 @@
-"""Where a training step of ours spends its time, on the shape and the batches of `make bench-training`.
+"""Time of the parts of a training step, on the shape and the batches of `make bench-training`.
 
     make bench-profile
 
-By torch.profiler over the product's own trainer. Lands in benchmarks/results/training_profile.json.
+torch.profiler over Regardant's own trainer. Written to benchmarks/results/training_profile.json.
 """
 
 from typing import Any
 
 from . import multi30k
 from .bars import rounded
-from .records import RESULTS, ROOT, commit, keep, machine
+from .records import ROOT, Measurement, arguments
 from .shared_batches import SHAPE
 from .workers import Peer
 
@@ -17,24 +17,25 @@ FOLDER = ROOT / "runs" / "bench-training"
 PRECISIONS = ("bfloat16", "float32")
 
 
-def shares(told: dict[str, Any]) -> dict[str, Any]:
-    """What a peer said of its profile, as shares of the time and numbers of a step."""
-    steps, total = told["updates"], told["profiled_seconds"]
+def shares(profiled: dict[str, Any]) -> dict[str, Any]:
+    """Return a peer's profile as shares of the time and numbers of a step."""
+    steps, total = profiled["updates"], profiled["profiled_seconds"]
     return {
-        "seconds_a_step": rounded(told["seconds"] / steps),
+        "seconds_a_step": rounded(profiled["seconds"] / steps),
         "seconds_a_step_profiled": rounded(total / steps),
-        "shares": {part: rounded(seconds / total) for part, seconds in told["parts"].items()},
-        "page_faults_a_step": round(told["page_faults"] / steps),
-        "kernel_share": rounded(told["system_seconds"] / told["seconds"]),
-        "decided": told["decided"],
+        "shares": {part: rounded(seconds / total) for part, seconds in profiled["parts"].items()},
+        "page_faults_a_step": round(profiled["page_faults"] / steps),
+        "kernel_share": rounded(profiled["system_seconds"] / profiled["seconds"]),
+        "decided": profiled["decided"],
         "slowest_operators": [
             {"operator": name, "calls_a_step": calls / steps, "share": rounded(seconds / total)}
-            for name, calls, seconds in told["slowest"]
+            for name, calls, seconds in profiled["slowest"]
         ],
     }
 
 
 def main() -> None:
+    measurement = Measurement(scratch=arguments(__doc__).parse_args().scratch)
     batches = FOLDER / "batches.json"
     data = multi30k.write_batches(batches)
     profiles = {}
@@ -46,10 +47,8 @@ def main() -> None:
         "shape": SHAPE,
         "data": data,
         "profiles": profiles,
-        "machine": machine(),
-        "commit": commit(),
     }
-    keep(RESULTS / "training_profile.json", result)
+    measurement.keep("training_profile", result)
     for precision, profile in profiles.items():
         print(f"{precision}: {profile['seconds_a_step']} s a step, attention by {profile['decided']['kernel']}")
         for part, share in profile["shares"].items():

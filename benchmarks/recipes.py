@@ -1,12 +1,12 @@
-"""Train recipes as a user would, evaluate them, and keep what came out.
+"""Train recipes as a user would, evaluate them, and keep the scores.
 
     make bench                                   demo and reverse
     make bench BENCH="multi30k-en-de"            a recipe on data of yours, under REGARDANT_DATA
     make bench BENCH="multi30k-en-de:2"          the same from seed 2
-    make bench BENCH="ladder/linear@2000"        for that many updates, however long they take
+    make bench BENCH="ladder/linear@2000"        for 2,000 updates, however long they take
 
-Runs stay in runs/bench/NAME, results in benchmarks/results/NAME.json, with commands, machine, versions and commit; the
-recipe's header says the same.
+Runs stay in runs/bench/NAME. Results, with commands, machine, versions and commit, are written to
+benchmarks/results/NAME.json and to the recipe's header. Since headers are tracked files, commit before measuring more.
 """
 
 import json
@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -22,7 +23,7 @@ from typing import Any, Self
 from regardant.run import load
 
 from . import headers
-from .records import RESULTS, ROOT, commit, keep, machine
+from .records import ROOT, Measurement, arguments, machine
 
 REGARDANT = ROOT / ".venv" / "bin" / "regardant"
 
@@ -34,10 +35,10 @@ DATA = {
     "shakespeare": "tinyshakespeare",
     "shakespeare-nanogpt": "tinyshakespeare",
 }
-"""The folder under REGARDANT_DATA that a recipe reads."""
+"""Folders under REGARDANT_DATA by recipe."""
 
 OWN_FILES = ["data.source=train.en.gz", "data.target=train.de.gz"]
-"""What `translation` is given: two raw files and nothing else."""
+"""The fields given to `translation`: two raw files and nothing else."""
 
 
 @dataclass(frozen=True)
@@ -47,32 +48,29 @@ class Asked:
     recipe: str
     seed: int = 1
     updates: int | None = None
-    """In place of the recipe's budget."""
+    """Budget in place of the recipe's."""
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """RECIPE, with @UPDATES and :SEED where they are not the recipe's own."""
+        """Return what RECIPE, RECIPE@UPDATES or RECIPE:SEED names."""
         named, _, seed = text.partition(":")
         recipe, _, updates = named.partition("@")
         return cls(recipe, int(seed or 1), int(updates) if updates else None)
 
     @property
     def name(self) -> str:
-        """Of the run and of the result."""
+        """Name of the run and of the result."""
         updates = f"-{self.updates}-updates" if self.updates else ""
         seed = f"-seed-{self.seed}" if self.seed != 1 else ""
         return f"{self.recipe}{updates}{seed}"
 
     @property
     def run(self) -> Path:
+        """The run folder."""
         return ROOT / "runs" / "bench" / self.name
 
-    @property
-    def result(self) -> Path:
-        return RESULTS / f"{self.name}.json"
-
     def commands(self) -> tuple[list[str], list[str]]:
-        """What trains and what evaluates."""
+        """Return the arguments that train and those that evaluate."""
         train = ["train", self.recipe, "--out", str(self.run), "--set", f"seed={self.seed}"]
         evaluate = ["evaluate", str(self.run), "--json"]
         if self.updates:
@@ -90,15 +88,19 @@ class Asked:
         return train, evaluate
 
 
-def main(named: list[str]) -> None:
-    for name in named or ["demo", "reverse"]:
-        measure(Asked.parse(name))
+def main(given: Sequence[str] | None = None) -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("recipes", nargs="*", default=["demo", "reverse"], help="RECIPE[@UPDATES][:SEED]")
+    asked = parser.parse_args(given)
+    measurement = Measurement(scratch=asked.scratch)
+    for name in asked.recipes:
+        measure(Asked.parse(name), measurement)
 
 
-def measure(asked: Asked) -> None:
+def measure(asked: Asked, measurement: Measurement) -> None:
     """Train, evaluate and write the result of one recipe."""
     shutil.rmtree(asked.run, ignore_errors=True)
-    start, (train, evaluate) = commit(), asked.commands()
+    train, evaluate = asked.commands()
     seconds = timed(train)
     scores = json.loads(subprocess.run([REGARDANT, *evaluate], check=True, capture_output=True, text=True).stdout)
     record = load(asked.run).record
@@ -112,23 +114,22 @@ def measure(asked: Asked) -> None:
         "parameters": record.plan["parameters"],
         "decided": record.decided.as_dict(),
         "scores": scores,
-        "machine": machine(),
-        "commit": start,
     }
     print(f"{asked.name}: {headers.score_of(result)}, {seconds / 60:.1f} minutes")
-    keep(asked.result, result)
-    if asked == Asked(asked.recipe):
-        headers.write(result)
+    measurement.keep(asked.name, result)
+    if asked == Asked(asked.recipe) and not measurement.scratch:
+        headers.write(result | {"machine": machine(), "commit": measurement.commit})
 
 
-def timed(arguments: list[str]) -> float:
+def timed(command: list[str]) -> float:
+    """Run a command of `regardant` and return its wall time."""
     start = time.perf_counter()
-    subprocess.run([REGARDANT, *arguments], check=True)
+    subprocess.run([REGARDANT, *command], check=True)
     return time.perf_counter() - start
 
 
 def training_numbers(run: Path) -> dict[str, Any]:
-    """What metrics.jsonl says of the training."""
+    """Return the numbers of metrics.jsonl that results hold."""
     events = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     updates = [event for event in events if event["event"] == "train"]
     validations = [event for event in events if event["event"] == "validation"]
@@ -149,11 +150,11 @@ def training_numbers(run: Path) -> dict[str, Any]:
     }
 
 
-def shown(arguments: list[str]) -> str:
-    """The command as a reader would type it."""
-    told = " ".join(["regardant", *arguments]).replace(f"{ROOT}/", "")
-    return told.replace(os.environ.get("REGARDANT_DATA", "\0"), "$REGARDANT_DATA")
+def shown(command: list[str]) -> str:
+    """Return a command as a reader would type it."""
+    typed = " ".join(["regardant", *command]).replace(f"{ROOT}/", "")
+    return typed.replace(os.environ.get("REGARDANT_DATA", "\0"), "$REGARDANT_DATA")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

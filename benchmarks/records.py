@@ -1,39 +1,97 @@
-"""What every measurement leaves: its numbers, with the machine and the commit they come from, and its figures."""
+"""Results of benchmarks: numbers with the machine and the commit they come from, and figures.
 
+A kept result names a commit that holds the code it was measured with, so measuring needs a clean tree.
+"""
+
+import argparse
 import json
 import os
 import platform
 import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
+from .bars import passed
+
 ROOT = Path(__file__).parent.parent
-RESULTS = Path(__file__).parent / "results"
+RESULTS = ROOT / "benchmarks" / "results"
+FIGURES = ROOT / "docs" / "experiments"
+SCRATCH = ROOT / "runs" / "scratch"
+"""Results and figures of quick tries and of uncommitted code."""
+
+WRITTEN = ("benchmarks/results", "docs/experiments")
+"""Folders that benchmarks write to. Changes there leave the code as it is, so several can be measured in a row."""
 
 
-def keep(path: Path, result: dict[str, Any]) -> None:
-    """Write numbers where readers find them, and say where."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-    print(path.relative_to(ROOT))
+class Measurement:
+    """One run of a benchmark: the commit it measures, and the folders for its results.
+
+    Without `scratch` it exits, before anything is measured, if the tree has uncommitted changes.
+    """
+
+    def __init__(self, *, scratch: bool) -> None:
+        changed = uncommitted()
+        if changed and not scratch:
+            sys.exit(
+                f"uncommitted changes in {changed[0]}{f' and {len(changed) - 1} more' * (len(changed) > 1)}: a result "
+                f"names the commit it is measured at, so commit or stash them, or use --scratch, which writes to "
+                f"{_relative(SCRATCH)}"
+            )
+        self.scratch = scratch
+        self.commit = commit() + "-dirty" * bool(changed)
+        self.begun = time.perf_counter()
+
+    def path(self, name: str) -> Path:
+        """Return the file of a result."""
+        return (SCRATCH if self.scratch else RESULTS) / f"{name}.json"
+
+    def keep(self, name: str, result: dict[str, Any]) -> None:
+        """Write a result with its machine and commit and, if it has bars, whether all are met. Print its path."""
+        judged = {"pass": passed(result["bars"])} if "bars" in result else {}
+        _write(
+            self.path(name),
+            json.dumps({**result, **judged, "machine": machine(), "commit": self.commit}, indent=2) + "\n",
+        )
+
+    def draw(self, name: str, chart: str) -> None:
+        """Write a chart as NAME.svg and print its path."""
+        from regardant.pictures import alone
+
+        _write((SCRATCH if self.scratch else FIGURES) / f"{name}.svg", alone(chart))
 
 
-def draw(name: str, chart: str) -> None:
-    """Keep a chart as docs/experiments/NAME.svg."""
-    from regardant.pictures import alone
+def arguments(doc: str | None) -> argparse.ArgumentParser:
+    """Return a parser with the options that all benchmarks have. `doc` is the module's docstring."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--scratch",
+        action="store_true",
+        help=f"measure uncommitted code, too, and write to {_relative(SCRATCH)} in place of {WRITTEN[0]}",
+    )
+    return parser
 
-    path = ROOT / "docs" / "experiments" / f"{name}.svg"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(alone(chart), encoding="utf-8")
-    print(path.relative_to(ROOT))
+
+def uncommitted() -> list[str]:
+    """Return the changed files that may change a measurement: tracked ones, and new ones in src and benchmarks."""
+    kept_out = [f":(exclude){folder}" for folder in WRITTEN]
+    status = _git("status", "--porcelain", "--untracked-files=all", "--", ".", *kept_out).splitlines()
+    changes = [(line[:2], line[3:]) for line in status]
+    return [path for state, path in changes if state != "??" or path.startswith(("src/", "benchmarks/"))]
+
+
+def commit() -> str:
+    """Return the abbreviated hash of the commit that is checked out."""
+    return _git("rev-parse", "--short", "HEAD").strip()
 
 
 def machine() -> dict[str, Any]:
-    """What computed."""
+    """Return the CPU, the accelerator and the versions that results depend on."""
     import torch
 
-    said = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    core = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in said)}
+    listed = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    core = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in listed)}
     return {
         "cpu": core.get("model name", platform.processor()),
         "cores": os.cpu_count(),
@@ -45,8 +103,18 @@ def machine() -> dict[str, Any]:
     }
 
 
-def commit() -> str:
-    """What was computed. Ask before work begins: it may move on meanwhile."""
-    return subprocess.run(
-        ["git", "describe", "--always", "--dirty"], cwd=ROOT, check=True, capture_output=True, text=True
-    ).stdout.strip()
+def _git(*words: str) -> str:
+    try:
+        return subprocess.run(["git", *words], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        sys.exit(f"{ROOT} is not a git checkout: results name the commit they are measured at, so clone the repository")
+
+
+def _write(path: Path, content: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content, encoding="utf-8")
+    print(_relative(path))
+
+
+def _relative(path: Path) -> Path:
+    return path.relative_to(ROOT) if path.is_relative_to(ROOT) else path

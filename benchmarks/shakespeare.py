@@ -1,10 +1,10 @@
-"""Tiny Shakespeare, letter by letter: nanoGPT's documented run on a CPU and ours, timed in turn, start-up included.
+"""Tiny Shakespeare by characters: nanoGPT's documented run on a CPU and Regardant, timed in turn, start-up included.
 
     make bench NANOGPT=/path/to/nanoGPT
 
-nanoGPT is run from the checkout that is given, with that command and on data of ours in its format; nothing is written
-there. Its seed is fixed. The loss is over the whole validation split, windows of 64 without overlap. Lands in
-benchmarks/results/nanogpt.json.
+nanoGPT is run from the given checkout, with its documented command, on data that is written here in its format;
+nothing is written to the checkout. Its seed is fixed. The loss of every run is over the whole validation split, in
+windows of 64 without overlap. Written to benchmarks/results/nanogpt.json.
 """
 
 import json
@@ -15,22 +15,26 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
 import numpy as np
+import torch
 import yaml
 
-from .bars import bar, rounded, told
-from .records import RESULTS, ROOT, commit, keep, machine
+from regardant.training.devices import multiplies_bfloat16
+
+from .bars import bar, conclude, lines, rounded
+from .records import ROOT, Measurement, arguments
 from .workers import PROGRAMS, Peer
 
 REGARDANT = ROOT / ".venv" / "bin" / "regardant"
 FOLDER = ROOT / "runs" / "bench-shakespeare"
 SEEDS = (1, 2, 3)
 WITHOUT_TRACES = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
-"""For what runs in somebody's checkout."""
+"""The environment of programs that run in the checkout: they leave no compiled files there."""
 
 SETTINGS = {
     "eval_iters": 20,
@@ -44,24 +48,26 @@ SETTINGS = {
     "lr_decay_iters": 2000,
     "dropout": 0.0,
 }
-"""Of nanoGPT's README, for a CPU."""
+"""The options of nanoGPT's README for a CPU."""
 
 RECIPE, WITH_ITS_SETTINGS = "shakespeare", "shakespeare-nanogpt"
-PRECISIONS = {"probed precision": [], "float32": ["training.precision=float32"]}
-"""Of the runs with nanoGPT's settings, to compare the speed of a step: what the probe takes, and nanoGPT's own on a
-CPU."""
+"""Recipes: the fastest way to nanoGPT's loss; nanoGPT's shape, optimizer, schedule and number of updates. The second
+differs from nanoGPT in initial weights, biases, which weights decay, and the order of its windows."""
+
+ALIKE = "regardant, nanoGPT's settings"
 
 TIME_BAR, SPEED_BAR = 1 / 3, 1.5
 
 
 def text() -> Path:
+    """Return the file of the text."""
     if "REGARDANT_DATA" not in os.environ:
         sys.exit("this benchmark reads Tiny Shakespeare: set REGARDANT_DATA to the folder that holds tinyshakespeare")
     return Path(os.environ["REGARDANT_DATA"]) / "tinyshakespeare" / "input.txt"
 
 
 def write_for_nanogpt(written: str, folder: Path) -> None:
-    """The text as its prepare.py leaves it: letters in order, nine tenths to train on."""
+    """Write the text as nanoGPT's prepare.py does: characters in order, nine tenths to train on."""
     folder.mkdir(parents=True, exist_ok=True)
     letters = sorted(set(written))
     ids = {letter: number for number, letter in enumerate(letters)}
@@ -72,15 +78,15 @@ def write_for_nanogpt(written: str, folder: Path) -> None:
     (folder / "meta.pkl").write_bytes(pickle.dumps(meta))
 
 
-def nanogpt(checkout: Path) -> dict[str, float]:
-    """Its run: seconds, loss, and tokens a second of its median iteration."""
+def nanogpt(checkout: Path, *program: str | Path) -> dict[str, float]:
+    """Run train.py, or `program`. Return seconds, loss, and tokens a second of the median iteration."""
     out = FOLDER / "nanogpt"
     shutil.rmtree(out, ignore_errors=True)
     settings = {"device": "cpu", "compile": False, **SETTINGS, "dataset": FOLDER / "data", "out_dir": out}
     given = [f"--{name}={value}" for name, value in settings.items()]
     start = time.perf_counter()
     printed = subprocess.run(
-        [sys.executable, "train.py", "config/train_shakespeare_char.py", *given],
+        [sys.executable, *(program or ("train.py",)), "config/train_shakespeare_char.py", *given],
         check=True,
         cwd=checkout,
         env=WITHOUT_TRACES,
@@ -101,7 +107,7 @@ def nanogpt(checkout: Path) -> dict[str, float]:
 
 
 def ours(recipe: str, name: str, fields: list[str]) -> dict[str, float]:
-    """Our run: the same."""
+    """Run a recipe. Return the same numbers."""
     run = FOLDER / name
     shutil.rmtree(run, ignore_errors=True)
     fields = [f"data.root={text().parent}", *fields]
@@ -109,42 +115,34 @@ def ours(recipe: str, name: str, fields: list[str]) -> dict[str, float]:
     start = time.perf_counter()
     subprocess.run([REGARDANT, "train", recipe, "--out", run, *given], check=True)
     seconds = time.perf_counter() - start
-    said = subprocess.run([REGARDANT, "evaluate", run, "--json"], check=True, capture_output=True, text=True).stdout
+    scores = subprocess.run([REGARDANT, "evaluate", run, "--json"], check=True, capture_output=True, text=True).stdout
     events = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     speed = median(event["tokens_per_second"] for event in events if event["event"] == "train")
-    return {"seconds": seconds, "loss": json.loads(said)["loss"], "tokens_per_second": speed}
+    return {"seconds": seconds, "loss": json.loads(scores)["loss"], "tokens_per_second": speed}
 
 
-def compare(
-    theirs: list[dict[str, float]], mine: list[dict[str, float]], alike: dict[str, dict[str, float]]
-) -> dict[str, Any]:
-    """Means over the runs, and the bars; `alike` those with nanoGPT's settings, by their precision."""
-    runs_of = {"nanoGPT": theirs, "regardant": mine}
-    runs_of |= {f"regardant, nanoGPT's settings, {precision}": [run] for precision, run in alike.items()}
+def compare(runs_of: dict[str, list[dict[str, float]]]) -> dict[str, Any]:
+    """Return means over the runs of each name, and the bars."""
     means = {
         name: {field: rounded(mean(one[field] for one in runs)) for field in runs[0]} for name, runs in runs_of.items()
     }
+    return {"means": means, "bars": bars(means)}
+
+
+def bars(means: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the bars. nanoGPT computes in float32, and a speed is compared in that precision alone."""
     nano, own = means["nanoGPT"], means["regardant"]
-    return {
-        "means": means,
-        "bars": [
-            bar("loss over that of nanoGPT", own["loss"] - nano["loss"], 0.0),
-            bar("of nanoGPT's wall time", own["seconds"] / nano["seconds"], rounded(TIME_BAR)),
-            *(
-                bar(
-                    f"times nanoGPT's tokens a second with its settings, {precision}",
-                    run["tokens_per_second"] / nano["tokens_per_second"],
-                    SPEED_BAR,
-                    at_least=True,
-                )
-                for precision, run in alike.items()
-            ),
-        ],
-    }
+    alike = means[f"{ALIKE}, float32"]
+    times = alike["tokens_per_second"] / nano["tokens_per_second"]
+    return [
+        bar("loss less that of nanoGPT", own["loss"] - nano["loss"], 0.0),
+        bar("share of nanoGPT's wall time, any precision", own["seconds"] / nano["seconds"], rounded(TIME_BAR)),
+        bar("float32: times nanoGPT's tokens a second, its settings", times, SPEED_BAR, at_least=True),
+    ]
 
 
 def products_alone(flops_a_token: float, gflops: float, theirs: float) -> dict[str, float | None]:
-    """What a step in float32 could be at the most: all its time spent in matrix products, at the machine's own rate."""
+    """Return the speed of a float32 step that spends all its time in matrix products, at the machine's own rate."""
     fastest = 1e9 * gflops / flops_a_token
     return {
         "megaflops_a_token": rounded(flops_a_token / 1e6),
@@ -154,13 +152,17 @@ def products_alone(flops_a_token: float, gflops: float, theirs: float) -> dict[s
     }
 
 
-def main(paths: list[str]) -> None:
-    if not paths:
+def main(given: Sequence[str] | None = None) -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("checkout", nargs="?", help="folder of nanoGPT")
+    asked = parser.parse_args(given)
+    if asked.checkout is None:
         print("nanoGPT is left out: give the path of a checkout, make bench NANOGPT=/path/to/nanoGPT")
         return
-    checkout = Path(paths[0]).resolve()
+    checkout = Path(asked.checkout).resolve()
     if not (checkout / "config" / "train_shakespeare_char.py").is_file():
         sys.exit(f"{checkout} is no checkout of nanoGPT (no config/train_shakespeare_char.py)")
+    measurement = Measurement(scratch=asked.scratch)
     write_for_nanogpt(text().read_text(encoding="utf-8"), FOLDER / "data")
     theirs, mine, peaks = [], [], []
     with Peer("matmul_peak", folder=FOLDER) as peak:
@@ -168,26 +170,28 @@ def main(paths: list[str]) -> None:
             theirs.append(nanogpt(checkout))
             mine.append(ours(RECIPE, f"seed-{seed}", [f"seed={seed}"]))
             peaks.append(peak.ask()["float32"])
-    alike = {said: ours(WITH_ITS_SETTINGS, said.split()[0], fields) for said, fields in PRECISIONS.items()}
-    compared = compare(theirs, mine, alike)
-    told_of_run = yaml.safe_load((FOLDER / "float32" / "run.yaml").read_text(encoding="utf-8"))
+    precisions = ["bfloat16"] * multiplies_bfloat16(torch.device("cpu")) + ["float32"]
+    initialised = nanogpt(checkout, PROGRAMS / "nanogpt_initial_weights.py", checkout)
+    runs_of = {"nanoGPT": theirs, "nanoGPT, Regardant's initial weights": [initialised], "regardant": mine}
+    for precision in precisions:
+        runs_of[f"{ALIKE}, {precision}"] = [ours(WITH_ITS_SETTINGS, precision, [f"training.precision={precision}"])]
+    compared = compare(runs_of)
+    record = yaml.safe_load((FOLDER / "float32" / "run.yaml").read_text(encoding="utf-8"))
     speed = compared["means"]["nanoGPT"]["tokens_per_second"]
-    limit = products_alone(told_of_run["plan"]["flops_per_token"], max(peaks), speed)
+    limit = products_alone(record["plan"]["flops_per_token"], max(peaks), speed)
     result = {
         "command": "make bench NANOGPT=/path/to/nanoGPT",
         **compared,
         "float32_products_alone": limit,
-        "nanogpt_runs": theirs,
-        "runs": mine,
-        "machine": machine(),
-        "commit": commit(),
+        "runs": runs_of,
     }
     for name, numbers in compared["means"].items():
         print(f"{name:50}" + "".join(f"{value:>12,.4g} {field}" for field, value in numbers.items()))
     print(f"matrix products in float32 alone would be {limit['times_nanogpt']} times nanoGPT's tokens a second")
-    print(*told(compared["bars"]), sep="\n")
-    keep(RESULTS / "nanogpt.json", result)
+    print(*lines(compared["bars"]), sep="\n")
+    measurement.keep("nanogpt", result)
+    conclude(compared["bars"])
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -1,42 +1,41 @@
-"""What benchmarks of peers have in common: how often they pass, how their tables end, and what they leave."""
+"""Benchmarks that time engines in turn: their options, how their tables end, and how they finish."""
 
-import argparse
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .bars import told
-from .records import RESULTS, ROOT, commit, keep, machine
+from .bars import conclude, lines
+from .records import Measurement, arguments, machine
 
 
-class Measurement:
-    """One run of `make bench-NAME`: its passes come from the command line, and its clock begins now."""
+class SideBySide(Measurement):
+    """One run of `make bench-NAME`, with passes from the command line. A run of fewer passes is a scratch run."""
 
     def __init__(self, name: str, doc: str | None, usual_passes: int) -> None:
-        parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+        parser = arguments(doc)
         parser.add_argument("--passes", type=int, default=usual_passes, help="timed passes of every row")
-        self.name, self.usual, self.passes = name, usual_passes, parser.parse_args().passes
-        self.begun, self.commit = time.perf_counter(), commit()
+        asked = parser.parse_args()
+        self.name, self.usual, self.passes = name, usual_passes, asked.passes
+        super().__init__(scratch=asked.scratch or asked.passes < usual_passes)
 
-    def keep(self, result: dict[str, Any], table: Callable[[dict[str, Any]], Iterator[str]]) -> None:
-        """Print and write what was measured; a quick try, of fewer passes, not among the results."""
+    def finish(self, result: dict[str, Any], table: Callable[[dict[str, Any]], Iterator[str]]) -> None:
+        """Print and write a result. Exit with code 1 if a bar is missed."""
         result = {
             "command": f"make bench-{self.name}"
             + (f' BENCH="--passes {self.passes}"' if self.passes != self.usual else ""),
             "passes": self.passes,
             **result,
             "wall_seconds": round(time.perf_counter() - self.begun, 1),
-            "machine": machine(),
-            "commit": self.commit,
         }
-        print(*table(result), f"{result['wall_seconds'] / 60:.1f} minutes", sep="\n")
-        tried = ROOT / "runs" / f"bench-{self.name}.json"
-        keep(RESULTS / f"{self.name}_speed.json" if self.passes >= self.usual else tried, result)
+        print(*table(result), sep="\n")
+        print(", ".join(f"{name} {value}" for name, value in machine().items()))
+        print(f"{result['wall_seconds'] / 60:.1f} minutes")
+        self.keep(f"{self.name}_speed", result)
+        conclude(result["bars"])
 
 
 def ending(result: dict[str, Any]) -> Iterator[str]:
-    """Of a table: what was promised, of which versions and on which machine."""
-    yield from told(result["bars"])
+    """Format the last lines of a table: bars and versions."""
+    yield from lines(result["bars"])
     yield ""
     yield ", ".join(f"{name} {version}" for name, version in result["versions"].items())
-    yield ", ".join(f"{name} {value}" for name, value in result["machine"].items())

@@ -1,8 +1,8 @@
-"""How long a user waits for one sentence, against what `import torch` alone takes, and for `--help`.
+"""Wall time of `regardant translate` for one sentence, of `import torch` alone and of `--help`.
 
     make bench-startup
 
-Whole processes, in turn. Lands in benchmarks/results/startup.json.
+Whole processes, in turn. Written to benchmarks/results/startup.json.
 """
 
 import subprocess
@@ -11,15 +11,15 @@ import time
 from pathlib import Path
 from statistics import median
 
-from .bars import bar, rounded, told
-from .records import RESULTS, ROOT, commit, keep, machine
+from .bars import bar, conclude, lines, rounded
+from .records import ROOT, Measurement, arguments
 
 REGARDANT = ROOT / ".venv" / "bin" / "regardant"
 RUN = ROOT / "runs" / "bench-startup"
 REPEATS = 7
 
 SMALL = ["data.train_size=2000", "data.test_size=100", "data.heldout_size=10", "training.max_updates=20"]
-"""A demo whose training takes seconds: what it says does not matter here."""
+"""Overrides of a demo that trains in seconds, since its translations do not matter here."""
 
 TIMES_TORCH, MORE_SECONDS, HELP_SECONDS = 1.8, 0.5, 0.3
 
@@ -31,17 +31,19 @@ COMMANDS: dict[str, list[str | Path]] = {
 
 
 def seconds_of(command: list[str | Path]) -> float:
+    """Return the wall time of a command."""
     start = time.perf_counter()
     subprocess.run(command, check=True, capture_output=True)
     return time.perf_counter() - start
 
 
 def main() -> None:
+    measurement = Measurement(scratch=arguments(__doc__).parse_args().scratch)
     if not (RUN / "model.safetensors").is_file():
         overrides = [argument for one in SMALL for argument in ("--set", one)]
         subprocess.run([REGARDANT, "train", "demo", "--out", RUN, *overrides], check=True)
     readings: dict[str, list[float]] = {name: [] for name in COMMANDS}
-    for number in range(1 + REPEATS):  # the first finds the files
+    for number in range(1 + REPEATS):  # the first run reads the files from disk
         for name, command in COMMANDS.items():
             taken = seconds_of(command)
             if number:
@@ -57,11 +59,10 @@ def main() -> None:
         "seconds": {name: rounded(value) for name, value in seconds.items()},
         "readings": {name: [rounded(value) for value in taken] for name, taken in readings.items()},
         "bars": bars,
-        "machine": machine(),
-        "commit": commit(),
     }
-    print(*(f"{name:14}{value:6.2f} s" for name, value in seconds.items()), *told(bars), sep="\n")
-    keep(RESULTS / "startup.json", result)
+    print(*(f"{name:14}{value:6.2f} s" for name, value in seconds.items()), *lines(bars), sep="\n")
+    measurement.keep("startup", result)
+    conclude(bars)
 
 
 if __name__ == "__main__":

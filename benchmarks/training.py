@@ -1,10 +1,11 @@
-"""How fast models of one shape train, side by side: ours, and those of other libraries, on the same batches.
+"""Training speed of models of one shape on the same batches: Regardant beside other libraries.
 
     make bench-training                          under half an hour on two cores; reads Multi30k under REGARDANT_DATA
-    make bench-training BENCH="--passes 1"       a quick try, kept in runs/bench-training.json
+    make bench-training BENCH="--passes 1"       a quick try, written to runs/scratch
 
-Every peer is a process that keeps its model; passes over the same six batches are taken in turn, once with the
-allocator as each comes, once with one setting of it for all. JoeyNMT's own trainer takes batches of its own. Lands in
+Every row names its precision, and ratios are between rows of equal precision. Every peer is a process that keeps its
+model; passes over the same six batches are taken in turn, once with the allocator's default settings and once with one
+setting of it for all. JoeyNMT's own trainer takes batches of its own. Written to
 benchmarks/results/training_speed.json.
 """
 
@@ -18,7 +19,7 @@ from . import multi30k
 from .bars import bar, rounded, shown
 from .records import ROOT
 from .shared_batches import BATCHES, SHAPE
-from .side_by_side import Measurement, ending
+from .side_by_side import SideBySide, ending
 from .workers import Peer, Row, interleave, one_torch, progress, versions_of
 
 FOLDER = ROOT / "runs" / "bench-training"
@@ -32,7 +33,7 @@ JOEYS_TRAINER = "JoeyNMT's trainer, its own batches"
 
 
 class Contender(NamedTuple):
-    """A library's way to train, as a program of benchmarks/peers."""
+    """A way to train, implemented by a program of benchmarks/peers."""
 
     name: str
     program: str
@@ -64,14 +65,14 @@ ALLOCATORS = {
         )
     },
 }
-"""glibc gives large blocks back to the system after each use; the second keeps them in every process."""
+"""By default glibc gives large blocks back to the system after each use; the second setting keeps them."""
 
 Speeds = dict[str, dict[str, float]]
 """Target tokens a second by contender and precision."""
 
 
 def measure(variables: dict[str, str], batches: Path, passes: int) -> dict[str, Any]:
-    """All contenders in turn under one setting of the allocator."""
+    """Time all contenders in turn under one setting of the allocator."""
     with ExitStack() as stack:
 
         def start(program: str, arguments: tuple[str, ...], library: str | None) -> Peer:
@@ -101,6 +102,7 @@ def measure(variables: dict[str, str], batches: Path, passes: int) -> dict[str, 
 
 
 def as_dict(row: Row) -> dict[str, Any]:
+    """Return a row as result files hold it."""
     name, _, precision = row.name.rpartition(", ")
     return {
         "name": name,
@@ -114,54 +116,52 @@ def as_dict(row: Row) -> dict[str, Any]:
 
 
 def complete(measured: dict[str, Any], megaflops_a_token: float) -> None:
-    """Add to each row how many times as fast ours is, and the arithmetic that it gets done."""
-    ours = fastest_of(speeds_of(measured)[OURS])
+    """Add to each row the ratio of Regardant's speed in the same precision, and the arithmetic done a second."""
+    ours = speeds_of(measured)[OURS]
     for row in measured["rows"]:
         gflops = row["tokens_per_second"] * megaflops_a_token / 1000
-        row["ours_is_times_as_fast"] = rounded(ours / row["tokens_per_second"])
+        row["regardant_is_times_as_fast"] = rounded(ours[row["precision"]] / row["tokens_per_second"])
         row["gflops"] = rounded(gflops)
         row["share_of_peak"] = rounded(gflops / measured["peak_gflops"][row["precision"]])
 
 
 def speeds_of(measured: dict[str, Any]) -> Speeds:
+    """Return the speeds of a result."""
     found: Speeds = {}
     for row in measured["rows"]:
         found.setdefault(row["name"], {})[row["precision"]] = row["tokens_per_second"]
     return found
 
 
-def fastest_of(speeds: dict[str, float]) -> float:
-    return max(speeds.values())
-
-
 def bars(measured: dict[str, dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """What was promised, and whether it is kept. Ours is in the precision that it would choose: the faster one."""
+    """Yield the bars, each of equal precision."""
     as_it_comes = measured["as it comes"]
-    speeds = speeds_of(as_it_comes)
-    ours, marian = fastest_of(speeds[OURS]), speeds[MARIAN]
-    yield bar("times transformers Marian in bfloat16, as it comes", ours / marian["bfloat16"], 1.5, at_least=True)
-    yield bar("times the fastest peer, as it comes", ours / fastest_peer(speeds), 1.35, at_least=True)
-    yield bar("times transformers Marian in float32, as it comes", ours / marian["float32"], 2.3, at_least=True)
-    trainer = speeds[JOEYS_TRAINER]["float32"]
-    yield bar("times JoeyNMT's own trainer on its own batches", ours / trainer, 5.0, at_least=True)
-    alike = speeds_of(measured["same allocator settings"])
-    times = fastest_of(alike[OURS]) / fastest_peer(alike)
-    yield bar("times the fastest peer, same allocator settings", times, 1.25, at_least=True)
-    yield bar("times transformers Marian in bfloat16", ours / marian["bfloat16"], 1.7, at_least=True, goal=True)
+    speeds, alike = speeds_of(as_it_comes), speeds_of(measured["same allocator settings"])
+    marian = {precision: speeds[OURS][precision] / speeds[MARIAN][precision] for precision in ("float32", "bfloat16")}
+    trainer = speeds[OURS]["float32"] / speeds[JOEYS_TRAINER]["float32"]
+    yield bar("bfloat16: times transformers Marian", marian["bfloat16"], 1.5, at_least=True)
+    yield bar("bfloat16: times the fastest peer", over_fastest_peer(speeds, "bfloat16"), 1.35, at_least=True)
+    yield bar("float32: times transformers Marian", marian["float32"], 2.3, at_least=True)
+    yield bar("float32: times JoeyNMT's own trainer on its own batches", trainer, 5.0, at_least=True)
+    times = over_fastest_peer(alike, "bfloat16")
+    yield bar("bfloat16: times the fastest peer, same allocator settings", times, 1.25, at_least=True)
+    yield bar("bfloat16: times transformers Marian", marian["bfloat16"], 1.7, at_least=True, goal=True)
     share = {row["precision"]: row["share_of_peak"] for row in as_it_comes["rows"] if row["name"] == OURS}
-    yield bar("of the bfloat16 matmul peak", share["bfloat16"], 0.58, at_least=True, goal=True)
+    yield bar("bfloat16: share of the matmul peak", share["bfloat16"], 0.58, at_least=True, goal=True)
 
 
-def fastest_peer(speeds: Speeds) -> float:
-    return max(fastest_of(of_one) for name, of_one in speeds.items() if name != OURS)
+def over_fastest_peer(speeds: Speeds, precision: str) -> float:
+    """Return Regardant's speed over that of the fastest peer in the same precision."""
+    peers = (of_one[precision] for name, of_one in speeds.items() if name != OURS and precision in of_one)
+    return speeds[OURS][precision] / max(peers)
 
 
 def table(result: dict[str, Any]) -> Iterator[str]:
-    """For people."""
+    """Format a result for the terminal."""
     for allocator, measured in result["allocators"].items():
-        yield f"{allocator:54}{'tokens/s':>10}{'ours / it':>11}{'GFLOP/s':>9}{'of peak':>9}{'kernel':>8}"
+        yield f"{allocator:54}{'tokens/s':>10}{'regardant / it':>16}{'GFLOP/s':>9}{'of peak':>9}{'kernel':>8}"
         for row in measured["rows"]:
-            numbers = f"{row['tokens_per_second']:>10,.0f}{shown(row['ours_is_times_as_fast']):>11}"
+            numbers = f"{row['tokens_per_second']:>10,.0f}{shown(row['regardant_is_times_as_fast']):>16}"
             numbers += f"{shown(row['gflops']):>9}{row['share_of_peak']:>9.0%}{row['kernel_share']:>8.0%}"
             yield f"{row['name'] + ', ' + row['precision']:54}{numbers}"
         peaks = ", ".join(f"{precision} {shown(value)}" for precision, value in measured["peak_gflops"].items())
@@ -171,7 +171,7 @@ def table(result: dict[str, Any]) -> Iterator[str]:
 
 
 def main() -> None:
-    measurement = Measurement("training", __doc__, PASSES)
+    measurement = SideBySide("training", __doc__, PASSES)
     batches = FOLDER / "batches.json"
     data = multi30k.write_batches(batches)
     measured, versions = {}, {}
@@ -186,7 +186,7 @@ def main() -> None:
         "allocators": measured,
         "bars": list(bars(measured)),
     }
-    measurement.keep(result, table)
+    measurement.finish(result, table)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Peers as processes that keep their models, so that their passes can be timed in turn on an otherwise idle machine."""
+"""Peers: processes that keep their models, so that their passes can be timed in turn on an otherwise idle machine."""
 
 import contextlib
 import json
@@ -15,19 +15,19 @@ from typing import Any, Self
 
 PROGRAMS = Path(__file__).parent / "peers"
 ENVIRONMENTS = Path(__file__).parent / ".peers"
-"""Where make installs the libraries that need one of their own."""
+"""Where make installs other libraries, each in an environment of its own."""
 
 SETTLE = 0.3
-"""Seconds before a pass: threads of the one before may spin for a while when their work is done."""
+"""Seconds before a pass: threads of the previous peer may spin for a while after their work."""
 
 LINES_SHOWN = 15
 
 
 class Peer:
-    """A program of benchmarks/peers. Its environment is the driver's own, or the one of `library`.
+    """A program of benchmarks/peers, in the driver's environment or in that of `library`.
 
-    It sees the CPU alone unless `accelerator` is asked for. What it prints is in `folder`. Leaves with the end of that
-    where the program ends before it is asked to.
+    The program sees only the CPU unless `accelerator` is set. Its output is logged in `folder`. If the program ends
+    before its line is closed, the driver exits with the last lines of the log.
     """
 
     def __init__(
@@ -56,8 +56,9 @@ class Peer:
         self.about = self._answer()
 
     def ask(self, **request: Any) -> dict[str, Any]:
+        """Send a request and return the answer."""
         assert self.process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # it has ended, and the missing answer tells
+        with contextlib.suppress(BrokenPipeError):  # the program has ended; the missing answer shows it
             self.process.stdin.write(json.dumps(request) + "\n")
             self.process.stdin.flush()
         return self._answer()
@@ -69,8 +70,8 @@ class Peer:
             answer: dict[str, Any] = json.loads(line)
         except json.JSONDecodeError:
             self._end(seconds=1)
-            told = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
-            sys.exit("\n".join([*told[-LINES_SHOWN:], f"{self.name} gave no answer but {line!r}; see {self.log}"]))
+            logged = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
+            sys.exit("\n".join([*logged[-LINES_SHOWN:], f"{self.name} gave no answer but {line!r}; see {self.log}"]))
         return answer
 
     def __enter__(self) -> Self:
@@ -80,7 +81,7 @@ class Peer:
         self._end(seconds=60)
 
     def _end(self, seconds: float) -> None:
-        """Ask it to end, by closing the line, and wait for so long."""
+        """Close the line, which ends the program, and kill it after `seconds`."""
         assert self.process.stdin is not None and self.process.stdout is not None
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
@@ -94,7 +95,7 @@ class Peer:
 
 @dataclass
 class Row:
-    """What is timed in turn with others."""
+    """One entry of a comparison: a peer, its request and its timed passes."""
 
     name: str
     peer: Peer
@@ -102,29 +103,30 @@ class Row:
     readings: list[dict[str, Any]] = field(default_factory=list)
 
     def read(self, **changes: Any) -> dict[str, Any]:
-        """One pass."""
+        """Time one pass."""
         time.sleep(SETTLE)
         return self.peer.ask(**self.request, **changes)
 
     @property
     def tokens_per_second(self) -> float:
-        """The median of its passes."""
+        """Median over the passes."""
         return median(reading["tokens"] / reading["seconds"] for reading in self.readings)
 
 
 def interleave(rows: Iterable[Row], passes: int) -> None:
-    """Pass after pass over all rows, so that whatever else the machine does falls on all alike.
+    """Time pass after pass over all rows, so that other load on the machine affects all rows alike.
 
-    In an order drawn for each: what ran before is still felt, by up to a tenth.
+    Each pass has a random order: a row is up to a tenth slower after some rows than after others.
     """
     rows = list(rows)
     for number in range(1, passes + 1):
         for row in Random(number).sample(rows, len(rows)):
             row.readings.append(row.read())
-        progress(f"pass {number} of {passes}: {', '.join(told(row) for row in rows)}")
+        progress(f"pass {number} of {passes}: {', '.join(latest(row) for row in rows)}")
 
 
-def told(row: Row) -> str:
+def latest(row: Row) -> str:
+    """Format the last pass of a row."""
     reading = row.readings[-1]
     if "tokens" not in reading:
         return row.name
@@ -132,13 +134,14 @@ def told(row: Row) -> str:
 
 
 def one_torch(peers: Iterable[Peer]) -> None:
-    """Leave where the peers' torch differ: their kernels would."""
+    """Exit if the peers have different versions of torch, and so different kernels."""
     versions = {peer.name: peer.about["versions"].get("torch") for peer in peers}
     if len({version for version in versions.values() if version}) > 1:
-        sys.exit(f"the environments have different torch ({versions}): remove {ENVIRONMENTS} and make them anew")
+        sys.exit(f"the environments have different torch ({versions}): remove {ENVIRONMENTS} and run make again")
 
 
 def versions_of(peers: Iterable[Peer]) -> dict[str, str]:
+    """Return the versions of all libraries that the peers use."""
     found: dict[str, str] = {}
     for peer in peers:
         found |= peer.about["versions"]
@@ -146,5 +149,5 @@ def versions_of(peers: Iterable[Peer]) -> dict[str, str]:
 
 
 def progress(text: str) -> None:
-    """What is done, for whoever waits."""
+    """Print progress to stderr."""
     print(text, file=sys.stderr, flush=True)

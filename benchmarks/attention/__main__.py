@@ -1,11 +1,11 @@
-"""What each efficient attention costs and how near it comes to exact attention: time, memory, slopes, errors.
+"""Cost of each efficient attention and its error against exact attention: time, memory, slopes.
 
     make bench-attention BENCH="--run runs/demo"       a quarter of an hour, with the error on that run's queries
-    make bench-attention BENCH="--lengths 512,1024"    a quick try without that, kept in runs/bench-attention.json
+    make bench-attention BENCH="--lengths 512,1024"    a quick try without that, written to runs/scratch
 
-Forward and backward, batch 1, 8 heads of 64, float32. Exact attention is there twice, as PyTorch's flash kernel (sdpa)
-and with its matrix spelled out (matmul). The whole lands in benchmarks/results/attention.json; exit code 1 where a bar
-is missed.
+Forward and backward, batch 1, 8 heads of 64, float32. Exact attention is measured twice, as PyTorch's flash kernel
+(sdpa) and with its matrix in memory (matmul). A whole measurement is written to benchmarks/results/attention.json.
+Exits with code 1 if a bar is missed.
 """
 
 import argparse
@@ -20,8 +20,8 @@ from typing import Any
 
 import torch
 
-from ..bars import bar, rounded, shown, told
-from ..records import RESULTS, ROOT, commit, keep, machine
+from ..bars import bar, conclude, lines, rounded, shown
+from ..records import ROOT, Measurement, arguments, machine
 from .cost import (
     D_MODEL,
     HEAD_SIZE,
@@ -40,21 +40,21 @@ from .cost import (
 )
 
 FITTED_FROM = 2048
-"""Slopes are fitted from here on: before, calls cost more than computing."""
+"""Shortest length that slopes are fitted to: below, calls cost more than computing."""
 
 SLOPE_BARS = dict.fromkeys(("window", "strided", "sparse", "linear", "performer", "linformer"), 1.15) | {"lsh": 1.25}
-"""Of time and of memory."""
+"""Largest slopes of time and of memory."""
 SDPA_MEMORY_BAR = 1.15
 
 FAST = ("window", "linear")
 SPEEDUP_BAR, MEMORY_BAR = 8.0, 1.5
-"""Of FAST over sdpa at LONGEST."""
+"""Limits of FAST over sdpa at LONGEST."""
 
 REVERSIBLE_BAR = 1.3
 
 
 def slope(points: dict[int, float]) -> float | None:
-    """Of the line through the logarithms, by least squares: 1 is linear, 2 is quadratic."""
+    """Return the slope of the line through the logarithms, by least squares: 1 is linear, 2 quadratic."""
     kept = {length: value for length, value in points.items() if length >= FITTED_FROM}
     if len(kept) < 2:
         return None
@@ -62,7 +62,7 @@ def slope(points: dict[int, float]) -> float | None:
 
 
 def over_sdpa(one: Measured, measured: list[Measured]) -> tuple[float | None, float | None]:
-    """How many times faster than sdpa at LONGEST, and at how many times its memory."""
+    """Return the speed over that of sdpa at LONGEST, and the memory over that of sdpa."""
     sdpa = next(other for other in measured if other.name == "sdpa" and other.causal == one.causal)
     if LONGEST not in one.seconds:
         return None, None
@@ -70,7 +70,7 @@ def over_sdpa(one: Measured, measured: list[Measured]) -> tuple[float | None, fl
 
 
 def bars(measured: list[Measured], residuals: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """What was promised, and whether it is kept."""
+    """Yield the bars."""
     for one in measured:
         if limit := SLOPE_BARS.get(one.name):
             yield bar(f"{one.case}: slope of time", slope(one.seconds), limit)
@@ -85,7 +85,7 @@ def bars(measured: list[Measured], residuals: dict[str, Any]) -> Iterator[dict[s
 
 
 def row(one: Measured, measured: list[Measured], off: dict[str, dict[str, float]]) -> dict[str, Any]:
-    """One mechanism's numbers."""
+    """Return one mechanism's numbers as result files hold them."""
     faster, memory = over_sdpa(one, measured)
     return {
         "mechanism": one.name,
@@ -102,7 +102,7 @@ def row(one: Measured, measured: list[Measured], off: dict[str, dict[str, float]
 
 
 def table(result: dict[str, Any]) -> Iterator[str]:
-    """For people."""
+    """Format a result for the terminal."""
     lengths = result["lengths"]
     blank = [""] * (len(lengths) - 1)
     yield line(["", "seconds", *blank, "", "MiB", *blank, "", "x speed", "x MiB", "error", "error"])
@@ -119,23 +119,25 @@ def table(result: dict[str, Any]) -> Iterator[str]:
     for layers, mebibytes in result["residuals"]["mebibytes"].items():
         yield f"{mebibytes:.0f} MiB of activations for {layers}: {RESIDUAL_TOKENS:,} tokens, d_model {D_MODEL}"
     yield ""
-    yield from told(result["bars"])
+    yield from lines(result["bars"])
 
 
 def line(cells: list[str]) -> str:
+    """Format one row of the table."""
     return f"{cells[0]:18}" + "".join(f"{cell:>8}" for cell in cells[1:])
 
 
 def command() -> str:
-    """As a reader would type it."""
+    """Return the command as a reader would type it."""
     given = shlex.join(sys.argv[1:]).replace(f"{ROOT}/", "")
     return f'make bench-attention BENCH="{given}"' if given else "make bench-attention"
 
 
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def options() -> argparse.Namespace:
+    """Parse the command line."""
+    parser = arguments(__doc__)
     parser.add_argument("--lengths", default=",".join(map(str, LENGTHS)), help="tokens, as 512,1024")
-    parser.add_argument("--run", type=Path, help="a trained run, on whose queries and keys errors are measured too")
+    parser.add_argument("--run", type=Path, help="a trained run; errors on its queries and keys are measured, too")
     return parser.parse_args()
 
 
@@ -143,10 +145,12 @@ def main() -> None:
     from .error import LENGTH as ERROR_LENGTH  # not for the processes that measure memory
     from .error import errors_on_random, errors_on_trained
 
-    asked, start = arguments(), time.perf_counter()
+    asked = options()
     lengths = sorted(int(length) for length in asked.lengths.split(","))
     if lengths[-1] > LONGEST:
         sys.exit(f"--lengths {asked.lengths}: at most {LONGEST}")
+    whole = lengths == LENGTHS and asked.run is not None
+    measurement = Measurement(scratch=asked.scratch or not whole)
     off = {"random": errors_on_random()}
     if asked.run:
         off["trained"] = errors_on_trained(asked.run)
@@ -167,17 +171,13 @@ def main() -> None:
         "mechanisms": [row(one, measured, off) for one in measured],
         "residuals": residuals,
         "bars": list(bars(measured, residuals)),
-        "wall_seconds": round(time.perf_counter() - start, 1),
-        "machine": machine(),
-        "commit": commit(),
+        "wall_seconds": round(time.perf_counter() - measurement.begun, 1),
     }
     print(*table(result), "", sep="\n")
-    print(", ".join(f"{name} {value}" for name, value in result["machine"].items()))
+    print(", ".join(f"{name} {value}" for name, value in machine().items()))
     print(f"{result['wall_seconds'] / 60:.1f} minutes")
-    whole = lengths == LENGTHS and asked.run is not None
-    keep(RESULTS / "attention.json" if whole else ROOT / "runs" / "bench-attention.json", result)
-    if any(one["pass"] is False for one in result["bars"]):
-        sys.exit("a bar was missed, see FAIL above")
+    measurement.keep("attention", result)
+    conclude(result["bars"])
 
 
 if __name__ == "__main__":

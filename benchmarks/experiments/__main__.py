@@ -1,36 +1,38 @@
-"""Claims about attention that only an experiment can decide, each in some minutes.
+"""Experiments that decide claims about attention, some minutes each.
 
     make experiments                       all of them
     make experiments EXPERIMENT=equal_heads
 
-Numbers land in benchmarks/results/experiments/NAME.json, figures in docs/experiments/NAME.svg. What takes whole
-translators is `make ladder`.
+Numbers are written to benchmarks/results/experiments/NAME.json, figures to docs/experiments/NAME.svg. Experiments with
+whole translators are `make ladder`.
 """
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from regardant.pictures import Curve, line_chart
 
-from ..records import RESULTS, commit, draw, keep, machine
+from ..records import Measurement, arguments
 from . import data_size, depth, equal_heads, gradient_by_distance, norm_and_warmup, toy
 
 NATS = "loss, nats a token"
 
 
-def main(named: list[str]) -> None:
-    for name in named or list(EXPERIMENTS):
+def main(given: Sequence[str] | None = None) -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("experiments", nargs="*", help=f"default: {' '.join(EXPERIMENTS)}")
+    asked = parser.parse_args(given)
+    for name in asked.experiments:
         if name not in EXPERIMENTS:
             sys.exit(f"there is no experiment {name}: take one of {', '.join(EXPERIMENTS)}")
+    measurement = Measurement(scratch=asked.scratch)
+    for name in asked.experiments or EXPERIMENTS:
         measure, chart = EXPERIMENTS[name]
-        start, found = commit(), measure()
-        keep(
-            RESULTS / "experiments" / f"{name}.json",
-            {"experiment": name, **found, "machine": machine(), "commit": start},
-        )
-        draw(name, chart(found))
+        found = measure()
+        measurement.keep(f"experiments/{name}", {"experiment": name, **found})
+        measurement.draw(name, chart(found))
 
 
 def draw_gradients(found: dict[str, Any]) -> str:
@@ -88,4 +90,4 @@ EXPERIMENTS: dict[str, tuple[Callable[[], dict[str, Any]], Callable[[dict[str, A
 }
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -1,6 +1,6 @@
-"""Regardant's own search over a trained run, and the same search over a model that remembers nothing.
+"""Regardant's own search over a trained run, and the same search over a model without a cache.
 
-Arguments: the run, the sentences, and what products are in, if not in the weights' own precision.
+Arguments: the run, the sentences, the precision of matrix products (float32 or bfloat16).
 """
 
 import sys
@@ -22,7 +22,7 @@ from regardant.models import Model
 
 @dataclass
 class Prefixes:
-    """A decoding state that is nothing but what was written so far."""
+    """A decoding state that holds the tokens written so far and nothing computed from them."""
 
     source: Tensor
     written: Tensor
@@ -34,8 +34,8 @@ class Prefixes:
         self.source, self.written = self.source[sentences], self.written[sentences]
 
 
-class Anew:
-    """The model, reading source and prefix again at every step: slow, and what any faster way must equal."""
+class Uncached:
+    """The model, computing source and prefix again at every step: the slow reference for cached search."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -56,10 +56,11 @@ def main() -> None:
     driver = Driver()
     model = regardant.load(folder()).translator.model
 
-    layouts = Layouts(getattr(torch, sys.argv[3]) if len(sys.argv) > 3 else None)
+    precision = sys.argv[3]
+    layouts = Layouts(None if precision == "float32" else getattr(torch, precision))
 
     def translate(sources: list[list[int]], request: dict[str, Any]) -> list[list[int]]:
-        """Where batches come as one, it takes several of `batch_size` at once."""
+        """Translate one call's sentences, in several batches of `batch_size` at once if there are more."""
         generation = GenerationConfig(
             beam_size=request["beam_size"], length_penalty=1.0, max_length_ratio=0, max_length_extra=MOST_TOKENS
         )
@@ -69,7 +70,7 @@ def main() -> None:
             workers=torch.get_num_threads() if DEVICE.type == "cpu" else 1,
             layouts=layouts,
         )
-        searched: Any = Anew(model) if request.get("anew") else model
+        searched: Any = Uncached(model) if request.get("uncached") else model
         longest = model.config.max_length - 1
         found = generate_all(searched, sources, generation, DEVICE, max_length=longest, work=work)
         return [best.tokens for best, *_ in found]

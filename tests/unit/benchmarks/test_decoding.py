@@ -1,24 +1,31 @@
-"""Which sentences are translated together, and what is made of the speeds."""
+"""Which sentences are decoded together, and how speeds become ratios and bars of equal precision."""
 
+from contextlib import ExitStack
 from types import SimpleNamespace
 
 import pytest
 
+from benchmarks import decoding
 from benchmarks.decoding import (
     ALONE,
+    AUTOCAST,
     BEAM,
     CASES,
+    COMPUTE_TYPES,
     CTRANSLATE2,
     EXPORTED,
     GREEDY,
-    OURS,
-    OURS_ROUNDED,
+    REGARDANT,
     TRANSFORMERS,
     agreement,
+    as_dicts,
     bars,
     batches,
     request,
+    start,
+    table,
 )
+from benchmarks.workers import Row
 
 LENGTHS = [3, 9, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5] * 10
 
@@ -52,58 +59,148 @@ def test_agreement_is_the_share_of_sentences_that_are_the_same():
     assert agreement(row({"0": [5, 6], "1": [7, 7], "2": [8], "3": []}), ours) == 0.75
 
 
+def test_every_engine_gets_the_sentences_in_the_same_order():
+    planned = batches(LENGTHS, BEAM)
+    together, apart = request(BEAM, planned, at_once=True), request(BEAM, planned)
+    (whole,) = together["batches"]
+    assert whole == [index for batch in apart["batches"] for index in batch]
+
+
+SPEEDS = {
+    (REGARDANT, "float32"): 100.0,
+    (TRANSFORMERS, "float32"): 20.0,
+    (REGARDANT, "bfloat16"): 200.0,
+    (TRANSFORMERS, "bfloat16"): 30.0,
+    (AUTOCAST, "bfloat16"): 40.0,
+    (EXPORTED, "float32"): 95.0,
+    (CTRANSLATE2, "float32"): 100.0,
+    (EXPORTED, "int8"): 380.0,
+    (CTRANSLATE2, "int8"): 400.0,
+}
+
+
 @pytest.fixture
-def rows():
-    one = {"ours_is_times_as_fast": 5.0, "output_tokens": 1000}
-    types = ("float32", "int8")
-    engines = (OURS, TRANSFORMERS, *(f"{name}{one}" for name in (f"{CTRANSLATE2} ", f"{EXPORTED}-") for one in types))
-    return {case.name: {engine: dict(one) for engine in engines} for case in CASES}
+def cases():
+    """Rows by case: every bar is met, the one beside CTranslate2 just so."""
+    row = {"output_tokens": 1000}
+    return {case.name: {key: row | {"sentences_per_second": speed} for key, speed in SPEEDS.items()} for case in CASES}
 
 
-BLEU = {OURS: 30.0, "read anew": 30.05}
+BLEU = {"regardant, float32": 30.0, "regardant, bfloat16": 30.0, "uncached": 30.05}
 
 
-def missed(rows, bleu=BLEU):
-    return [one["bar"] for one in bars(rows, bleu) if not one["pass"] and not one.get("goal")]
+def missed(cases, bleu=BLEU):
+    return [one["bar"] for one in bars(cases, bleu) if one["pass"] is False and not one.get("goal")]
 
 
-def test_all_bars_hold_where_we_are_fast_and_right(rows):
-    assert missed(rows) == []
+def test_all_bars_hold_where_we_are_fast_and_right(cases):
+    assert missed(cases) == []
 
 
 @pytest.mark.parametrize(
-    ("case", "engine", "just_missed", "bar"),
+    ("case", "engine", "precision", "speed", "bar"),
     [
-        (BEAM, TRANSFORMERS, 3.49, "beam 5, batch 32: times transformers"),
-        (GREEDY, TRANSFORMERS, 3.99, "greedy, batch 32: times transformers"),
-        (ALONE, TRANSFORMERS, 1.99, "beam 5, batch 1: times transformers"),
-        (GREEDY, f"{EXPORTED}-int8", 5.6, "greedy, batch 32: exported, times CTranslate2 int8"),
+        (BEAM, TRANSFORMERS, "float32", 100 / 3.49, "beam 5, batch 32, float32: times transformers"),
+        (BEAM, TRANSFORMERS, "bfloat16", 200 / 3.49, "beam 5, batch 32, bfloat16: times transformers"),
+        (GREEDY, TRANSFORMERS, "float32", 100 / 3.99, "greedy, batch 32, float32: times transformers"),
+        (GREEDY, AUTOCAST, "bfloat16", 200 / 3.99, "greedy, batch 32, bfloat16: times transformers"),
+        (ALONE, TRANSFORMERS, "float32", 100 / 1.99, "beam 5, batch 1, float32: times transformers"),
+        (BEAM, REGARDANT, "float32", 99.0, "beam 5, batch 32, float32: times CTranslate2 at its best threads"),
+        (GREEDY, EXPORTED, "int8", 359.0, "greedy, batch 32, int8: exported, times CTranslate2"),
+        (GREEDY, EXPORTED, "float32", 89.0, "greedy, batch 32, float32: exported, times CTranslate2"),
     ],
 )
-def test_each_bar_is_missed_by_its_own_case_alone(rows, case, engine, just_missed, bar):
-    rows[case.name][engine]["ours_is_times_as_fast"] = just_missed
-    assert missed(rows) == [bar]
+def test_each_bar_is_missed_by_its_own_case_and_precision_alone(cases, case, engine, precision, speed, bar):
+    cases[case.name][engine, precision]["sentences_per_second"] = speed
+    assert missed(cases) == [bar]
 
 
-def test_shorter_output_is_no_speed(rows):
-    rows[GREEDY.name][OURS]["output_tokens"] = 970
-    assert missed(rows) == ["greedy, batch 32: output tokens apart"]
+def test_a_fast_bfloat16_meets_no_bar_of_float32(cases):
+    for rows in cases.values():
+        rows[REGARDANT, "float32"]["sentences_per_second"] = 10.0
+        rows[REGARDANT, "bfloat16"]["sentences_per_second"] = 10_000.0
+    assert missed(cases) == [
+        *(f"{case.name}, float32: times transformers" for case in (BEAM, GREEDY, ALONE)),
+        "beam 5, batch 32, float32: times CTranslate2 at its best threads",
+    ]
 
 
-def test_bleu_may_not_be_off_to_either_side(rows):
-    for off in (29.9, 30.2):
-        assert missed(rows, BLEU | {OURS: off}) == [f"BLEU of {OURS} off from reading every prefix anew"]
-        rounded = [f"BLEU of {OURS_ROUNDED} off from reading every prefix anew"]
-        assert missed(rows, BLEU | {OURS_ROUNDED: off}) == rounded
+def test_without_peers_in_bfloat16_its_bars_are_not_measured(cases):
+    for rows in cases.values():
+        del rows[TRANSFORMERS, "bfloat16"], rows[AUTOCAST, "bfloat16"]
+    unknown = [one["bar"] for one in bars(cases, BLEU) if one["pass"] is None]
+    assert len(unknown) == 4 and all("bfloat16: times transformers" in name for name in unknown)
+    assert missed(cases) == []
 
 
-def test_the_faster_precision_is_held_to_the_bars(rows):
-    name = f"{CTRANSLATE2} float32"
-    for engine in (name, f"{EXPORTED}-float32"):
-        rows[BEAM.name][engine]["ours_is_times_as_fast"] = 0.8
-    assert missed(rows) == ["beam 5, batch 32: times CTranslate2 float32 at its best threads"]
-    for case in CASES:
-        rows[case.name][OURS_ROUNDED] = {"ours_is_times_as_fast": 0.75, "output_tokens": 1000}
-    assert missed(rows) == []
-    rows[BEAM.name][OURS_ROUNDED]["ours_is_times_as_fast"] = 1.3
-    assert missed(rows) == ["beam 5, batch 32: times CTranslate2 float32 at its best threads"]
+def test_shorter_output_is_no_speed(cases):
+    cases[GREEDY.name][REGARDANT, "float32"]["output_tokens"] = 970
+    assert missed(cases) == ["greedy, batch 32: difference in output tokens"]
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("off", [29.9, 30.2])
+def test_bleu_may_not_differ_to_either_side(cases, precision, off):
+    bleu = BLEU | {f"regardant, {precision}": off}
+    assert missed(cases, bleu) == [f"{precision}: difference in BLEU from uncached search"]
+
+
+def timed(name, speed):
+    reading = {"sentences": speed, "seconds": 1.0, "tokens": 13 * speed, "targets": {"0": [5]}}
+    return Row(name, None, {}, [reading])
+
+
+def test_every_row_names_its_precision_and_is_compared_in_it():
+    speeds = {
+        "regardant, float32": 100,
+        "transformers, float32": 50,
+        "regardant, bfloat16": 300,
+        "transformers autocast, bfloat16": 60,
+        "CTranslate2, float32, 2 x 1 threads": 200,
+        "CTranslate2, int8, 1 x 2 threads": 600,
+    }
+    rows = as_dicts([timed(name, speed) for name, speed in speeds.items()])
+    assert [(row["precision"], row["regardant_is_times_as_fast"]) for row in rows] == [
+        ("float32", 1.0),
+        ("float32", 2.0),
+        ("bfloat16", 1.0),
+        ("bfloat16", 5.0),
+        ("float32", 0.5),
+        ("int8", None),
+    ]
+    assert [row.get("threads") for row in rows[-2:]] == ["2 x 1 threads", "1 x 2 threads"]
+    result = {
+        "cases": [{"case": BEAM.name, "rows": rows}],
+        "bleu": BLEU,
+        "left_out": {"transformers, bfloat16": "no kernel"},
+        "bars": [],
+        "versions": {},
+    }
+    lines = list(table(result))
+    assert all(any(line.startswith(name) for line in lines) for name in speeds)
+    assert "left out: transformers, bfloat16 (no kernel)" in lines
+
+
+class Started:
+    """A peer that runs, unless it is transformers with weights in bfloat16."""
+
+    def __init__(self, program, arguments, **settings):
+        if program == "marian_decoding" and arguments[2] == "bfloat16":
+            raise SystemExit("a line of the log\nno kernel for it")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        pass
+
+
+def test_a_precision_that_a_peer_cannot_compute_in_is_left_out_with_its_reason(monkeypatch):
+    monkeypatch.setattr(decoding, "Peer", Started)
+    monkeypatch.setattr(decoding, "multiplies_bfloat16", lambda device: True)
+    with ExitStack() as stack:
+        peers, left_out = start(stack, "sentences.json")
+    assert left_out == {"transformers, bfloat16": "no kernel for it"}
+    assert {"regardant, float32", "regardant, bfloat16", "transformers, float32"} < set(peers)
+    assert "transformers autocast, bfloat16" in peers and "transformers, bfloat16" not in peers
+    assert all(f"regardant exported, {one}" in peers for one in COMPUTE_TYPES)

@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from benchmarks import ladder, recipes
+from benchmarks import ladder, recipes, records
+from benchmarks.records import Measurement
 from regardant import config
 
 WORDS = ["a", "cat", "sat", "on", "the", "mat", "and", "looked", "at", "two", "small", "dogs", "that", "ran"]
@@ -15,27 +16,28 @@ SENTENCES = 40
 @pytest.fixture
 def kept(tmp_path, monkeypatch):
     """The Transformer makes no mistake, attention a few, in short lines, the fixed context many, in long ones."""
-    monkeypatch.setattr(recipes, "RESULTS", tmp_path / "results")
-    monkeypatch.setattr(ladder, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(records, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(records, "uncommitted", lambda: [])
     monkeypatch.setattr(ladder, "folder", lambda: tmp_path)
-    monkeypatch.setattr(ladder, "measure", lambda asked: pytest.fail(f"{asked.name} is trained again"))
-    monkeypatch.setattr(ladder, "keep", lambda path, result: kept.update(result))
-    monkeypatch.setattr(ladder, "draw", lambda name, chart: kept.setdefault("figures", []).append(name))
+    monkeypatch.setattr(ladder, "measure", lambda asked, measurement: pytest.fail(f"{asked.name} is trained again"))
+    monkeypatch.setattr(Measurement, "keep", lambda self, name, result: kept.update(result))
+    monkeypatch.setattr(Measurement, "draw", lambda self, name, chart: kept.setdefault("figures", []).append(name))
     lines = [" ".join(WORDS[row % 5 : row % 5 + 5 + row % 4]) for row in range(SENTENCES)]
     for name in ladder.TEST_FILES:
         (tmp_path / name).write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
     (tmp_path / "results" / "ladder").mkdir(parents=True)
     kept: dict = {}
+    measurement = Measurement(scratch=False)
 
     def write(asked, wrong: int, bfloat16: bool = True) -> None:
         by_length = sorted(range(SENTENCES), key=lambda row: len(lines[row].split()), reverse="fixed" in asked.name)
         translated = [line if row not in by_length[:wrong] else "no word of it" for row, line in enumerate(lines)]
-        ladder.translations(asked).write_text("".join(f"{line}\n" for line in translated))
+        ladder.translations(asked, measurement).write_text("".join(f"{line}\n" for line in translated))
         told = dict.fromkeys(ladder.OF_TRAINING, 1) | {
             "machine": {"cpu": "X", "cores": 2, "instructions": "AVX512", "bfloat16": bfloat16},
             "validations": [{"minutes": 1.0, "loss": 2.0, "bleu": 3.0}],
         }
-        asked.result.write_text(json.dumps(told))
+        measurement.path(asked.name).write_text(json.dumps(told))
 
     for name in config.recipes():
         if name.startswith("ladder/"):
@@ -60,9 +62,9 @@ def test_what_was_kept_is_compared_and_not_trained_again(kept, capsys):
 def test_an_encoder_that_falls_behind_misses_its_bar(kept):
     found, write = kept
     write(recipes.Asked("ladder/linear", updates=ladder.EQUAL_UPDATES), 5)
-    with pytest.raises(SystemExit, match="a bar was missed"):
+    with pytest.raises(SystemExit, match="MISSED: 1 of 7 bars: BLEU of linear encoder over softmax"):
         ladder.main([])
-    assert [one["bar"] for one in found["bars"] if not one["pass"]] == ["linear encoder from softmax"]
+    assert [one["bar"] for one in found["bars"] if not one["pass"]] == ["BLEU of linear encoder over softmax"]
 
 
 def test_minutes_of_two_machines_are_not_compared(kept, capsys):
@@ -70,22 +72,23 @@ def test_minutes_of_two_machines_are_not_compared(kept, capsys):
     write(recipes.Asked("ladder/cosine"), 5, bfloat16=False)
     ladder.main([])
     assert "cosine" not in found["equal_minutes"]
-    assert "left out, since their minutes were another machine's: ladder/cosine\n" in capsys.readouterr().out
+    assert "left out, since they were trained on another machine: ladder/cosine\n" in capsys.readouterr().out
     write(recipes.Asked("ladder/gru-bahdanau"), 5, bfloat16=False)
-    with pytest.raises(SystemExit, match="measure ladder/cosine, ladder/gru-bahdanau anew"):
+    with pytest.raises(SystemExit, match="measure ladder/cosine, ladder/gru-bahdanau again"):
         ladder.main([])
 
 
 def test_nothing_is_compared_before_every_rung_of_a_bar_is_there(kept, capsys):
     found, _ = kept
-    ladder.translations(recipes.Asked("ladder/performer", updates=ladder.EQUAL_UPDATES)).unlink()
+    asked = recipes.Asked("ladder/performer", updates=ladder.EQUAL_UPDATES)
+    ladder.translations(asked, Measurement(scratch=False)).unlink()
     ladder.main(["transformer"])
     assert not found
-    assert capsys.readouterr().out == "compared when these are there too: ladder/performer-2000-updates\n"
+    assert capsys.readouterr().out == "not compared yet, these have no result: ladder/performer-2000-updates\n"
 
 
 def test_a_rung_without_its_translations_is_trained_again(kept):
-    ladder.translations(recipes.Asked("ladder/linear")).unlink()
+    ladder.translations(recipes.Asked("ladder/linear"), Measurement(scratch=False)).unlink()
     with pytest.raises(pytest.fail.Exception, match="ladder/linear is trained again"):
         ladder.main(["linear"])
 

@@ -1,6 +1,6 @@
 """A plain training loop, as users write one, for the models of other libraries, on the batches that all share.
 
-Float32 weights, bfloat16 by autocast, AdamW, gradients clipped.
+Float32 weights, bfloat16 by autocast, fused AdamW as in Regardant's trainer, clipped gradients.
 """
 
 import itertools
@@ -24,7 +24,7 @@ PAD = 0
 def train(
     library: str, build: Callable[[dict[str, Any]], nn.Module], loss: Callable[[nn.Module, Tensor, Tensor], Tensor]
 ) -> None:
-    """Train what `build` makes of a shape as the driver asks.
+    """Train the model that `build` returns for a shape, as the driver asks.
 
     `loss(model, source, target)` takes ids padded with PAD, source [B, S] with EOS, target [B, T] from SOS to EOS.
     """
@@ -32,7 +32,7 @@ def train(
     shape, batches = read(Path(sys.argv[1]))
     torch.manual_seed(1)
     model = build(shape).to(DEVICE).train()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, betas=(0.9, 0.98), eps=1e-9)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
     driver.answer(
         versions={library: version(library), "torch": str(torch.__version__)},
         threads=torch.get_num_threads(),
@@ -52,11 +52,11 @@ def train(
 
 
 def read(path: Path) -> tuple[dict[str, Any], list[tuple[Tensor, Tensor]]]:
-    """The shape of the model, and the batches: source and target each."""
+    """Return the shape of the model, and the batches as pairs of source and target."""
     content = json.loads(path.read_text(encoding="utf-8"))
     return content["shape"], [tuple(map(torch.tensor, batch)) for batch in content["batches"]]
 
 
 def smoothed(logits: Tensor, target: Tensor) -> Tensor:
-    """Cross-entropy a real target, label smoothing 0.1: logits [B, T - 1, V] of target[:, 1:]."""
+    """Return the cross-entropy a real target with label smoothing 0.1, of logits [B, T - 1, V] for target[:, 1:]."""
     return F.cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=PAD, label_smoothing=0.1)

@@ -19,7 +19,6 @@ from regardant.generation.scoring import score_pairs
 from regardant.generation.search import generate
 from regardant.layers import convolution, dense
 from regardant.layers.feed_forward import ConvolutionConfig, GatedConfig
-from regardant.models import next_token, tokens
 from regardant.models.base import CausalModel, SequenceToSequence, widen
 from regardant.models.decoder_only import DecoderOnlyConfig
 from regardant.models.encoder_decoder import EncoderDecoder, EncoderDecoderConfig
@@ -35,6 +34,7 @@ from regardant.models.recurrent.decoders import (
 from regardant.positions import PositionsConfig
 from regardant.positions.rotary import RotaryConfig
 from regardant.positions.t5 import T5Config
+from tests.models import over_pairs, over_text
 
 from . import plugins  # noqa: F401  which adds a mechanism
 
@@ -54,16 +54,12 @@ def transformer(attention=None, *, encoder=None, cross=None, **fields) -> Encode
     ):
         if mechanism is not None:
             stacks[stack][place] = mechanism
-    return EncoderDecoderConfig(preset=None, **sizes, **stacks, **fields).build(
-        tokens(VOCAB_SIZE), tokens(VOCAB_SIZE), next_token(VOCAB_SIZE)
-    )
+    return over_pairs(EncoderDecoderConfig(preset=None, **sizes, **stacks, **fields), VOCAB_SIZE)
 
 
 def recurrent(decoder, **fields):
     sizes = {"embedding_size": 16, "hidden_size": 24, "dropout": 0.0, "max_length": 32}
-    return RecurrentConfig(decoder=decoder, **sizes, **fields).build(
-        tokens(VOCAB_SIZE), tokens(VOCAB_SIZE), next_token(VOCAB_SIZE)
-    )
+    return over_pairs(RecurrentConfig(decoder=decoder, **sizes, **fields), VOCAB_SIZE)
 
 
 class Unconditioned(nn.Module):
@@ -96,7 +92,7 @@ def causal(attention=None, **fields) -> Unconditioned:
     """Two layers, with a mechanism."""
     sizes = {"d_model": 16, "num_heads": 4, "d_ff": 32, "num_layers": 2, "max_length": 32} | fields
     mechanism = {} if attention is None else {"self_attention": attention}
-    return Unconditioned(DecoderOnlyConfig(**sizes, **mechanism).build(tokens(VOCAB_SIZE), next_token(VOCAB_SIZE)))
+    return Unconditioned(over_text(DecoderOnlyConfig(**sizes, **mechanism), VOCAB_SIZE))
 
 
 def can(kind, **demands):
@@ -136,9 +132,7 @@ MODELS = {
     "sutskever, short gradients": lambda: recurrent(SutskeverConfig(), cell="lstm", bptt=2),
     "cho": lambda: recurrent(ChoConfig(), bidirectional=False),
     "cho, short gradients": lambda: recurrent(ChoConfig(), bptt=2),
-    "one to one": lambda: OneToOneConfig(embedding_size=16, hidden_size=24, dropout=0.0).build(
-        tokens(VOCAB_SIZE), tokens(VOCAB_SIZE), next_token(VOCAB_SIZE)
-    ),
+    "one to one": lambda: over_pairs(OneToOneConfig(embedding_size=16, hidden_size=24, dropout=0.0), VOCAB_SIZE),
     "fewer key heads": lambda: transformer(num_key_heads=2),
     "linear, fewer key heads": lambda: transformer(LinearConfig(), num_key_heads=2),
     "window of one": lambda: transformer(WindowConfig(window=1), encoder=WindowConfig(window=1)),

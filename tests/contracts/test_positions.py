@@ -7,11 +7,11 @@ import torch
 from torch.testing import assert_close
 
 from regardant.data.vocabulary import EOS, PAD, SOS
-from regardant.models import next_token, tokens
 from regardant.models.encoder_decoder import EncoderDecoderConfig
 from regardant.positions import Place, PositionsConfig
 from regardant.positions.base import InputConfig
 from regardant.positions.scalar import Scalar
+from tests.models import over_pairs
 
 from . import plugins  # noqa: F401  which adds a scheme
 
@@ -50,7 +50,7 @@ def model_with(config, **fields):
     torch.manual_seed(0)
     sizes = {"d_model": D_MODEL, "num_heads": NUM_HEADS, "d_ff": 32, "max_length": MAX_LENGTH} | fields
     whole = EncoderDecoderConfig(preset=None, tie_embeddings="none", positions=config, **sizes)
-    return whole.build(tokens(12), tokens(12), next_token(12)).eval()
+    return over_pairs(whole, 12).eval()
 
 
 def moved_by_order(model):

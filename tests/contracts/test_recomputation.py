@@ -13,10 +13,10 @@ from regardant.data.vocabulary import EOS, PAD, SOS
 from regardant.layers import convolution, dense, residual
 from regardant.layers.feed_forward import ConvolutionConfig, GatedConfig
 from regardant.layers.residual import CheckpointedStream, EagerTwoStreams, TwoStreams
-from regardant.models import next_token, tokens
 from regardant.models.decoder_only import DecoderOnlyConfig
 from regardant.models.encoder_decoder import EncoderDecoderConfig
 from regardant.positions import PositionsConfig
+from tests.models import over_pairs
 
 from . import plugins  # noqa: F401  which adds a mechanism
 
@@ -31,7 +31,7 @@ def encoder_decoder(encoder=None, decoder=None, **fields):
     stacks = {"encoder": {"num_layers": 2} | (encoder or {}), "decoder": {"num_layers": 2} | (decoder or {})}
     config = EncoderDecoderConfig(preset=None, **{"d_model": 16} | SIZES | stacks | fields)
     torch.manual_seed(0)
-    return config.build(tokens(VOCAB_SIZE), tokens(VOCAB_SIZE), next_token(VOCAB_SIZE)), (SOURCE, TARGET)
+    return over_pairs(config, VOCAB_SIZE), (SOURCE, TARGET)
 
 
 def decoder_only(**fields):

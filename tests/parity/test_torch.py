@@ -9,11 +9,11 @@ from regardant.attention import KERNELS, ScaledDotProduct, ScaledDotProductConfi
 from regardant.layers.multi_head import CrossAttention, HeadShape, SelfAttention
 from regardant.layers.recurrent import CELLS, RecurrentEncoder, RecurrentStack
 from regardant.layers.residual import PlainStream, Residual
-from regardant.models import next_token, tokens
 from regardant.models.base import Vectors
 from regardant.models.decoder_only import DecoderOnlyConfig
 from regardant.models.encoder_decoder import EncoderDecoderConfig
 from regardant.positions import SinusoidalConfig
+from tests.models import over_pairs, over_text
 
 D_MODEL, NUM_HEADS, D_FF, NUM_LAYERS = 16, 4, 40, 3
 SOURCE_LENGTH, TARGET_LENGTH = 7, 5
@@ -136,7 +136,7 @@ def models(norm, kernel="sdpa"):
     config = EncoderDecoderConfig(
         preset=None, d_model=D_MODEL, num_heads=NUM_HEADS, d_ff=D_FF, dropout=0, norm=norm, encoder=stack, decoder=stack
     )
-    ours = config.build(tokens(11), tokens(11), next_token(11))
+    ours = over_pairs(config, 11)
     copy_stack(ours.encoder, theirs.encoder)
     copy_stack(ours.decoder, theirs.decoder)
     return with_kernel(ours, kernel), theirs
@@ -153,7 +153,7 @@ def test_the_decoder_only_model_equals_a_causal_encoder_of_pytorch_s(kernel):
     for one in theirs.layers:
         nn.init.normal_(one.linear1.weight, std=0.3)  # the copies of a stack begin alike
     sizes = {"d_model": D_MODEL, "num_heads": NUM_HEADS, "d_ff": D_FF, "num_layers": NUM_LAYERS}
-    ours = with_kernel(DecoderOnlyConfig(**sizes, max_length=TARGET_LENGTH).build(tokens(11), next_token(11)), kernel)
+    ours = with_kernel(over_text(DecoderOnlyConfig(**sizes, max_length=TARGET_LENGTH), 11), kernel)
     copy_stack(ours, theirs)
     text = torch.randint(11, (2, TARGET_LENGTH), generator=torch.Generator().manual_seed(2))
     read = ours.head.weight[tokens] + ours.positions.table[None]
@@ -255,7 +255,7 @@ def test_training_moves_both_alike(norm):
 @pytest.mark.parametrize(("preset", "parameters"), [("base", 63_082_496), ("big", 214_245_376)])
 def test_the_published_sizes_have_exactly_their_parameters(preset, parameters):
     with torch.device("meta"):
-        model = EncoderDecoderConfig(preset=preset).build(tokens(37_000), tokens(37_000), next_token(37_000))
+        model = over_pairs(EncoderDecoderConfig(preset=preset), 37_000)
     assert sum(parameter.numel() for parameter in model.parameters()) == parameters
 
 

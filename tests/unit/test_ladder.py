@@ -3,8 +3,8 @@
 import pytest
 
 from regardant import config, run
-from regardant.models import next_token, tokens
 from regardant.tasks.translation.config import TranslationConfig
+from tests.models import over_pairs
 
 RUNGS = {name for name in config.recipes() if name.startswith("ladder/")}
 VOCAB_SIZE = 6000
@@ -17,7 +17,7 @@ def loaded(name, *overrides):
 
 
 def num_parameters(name):
-    model = loaded(name).model.build(tokens(VOCAB_SIZE), tokens(VOCAB_SIZE), next_token(VOCAB_SIZE))
+    model = over_pairs(loaded(name).model, VOCAB_SIZE)
     return sum(parameter.numel() for parameter in model.parameters())
 
 

@@ -4,16 +4,15 @@ import pytest
 import torch
 from marian_names import in_marians_names
 
-from regardant.models import EncoderDecoderConfig, next_token, tokens
+from regardant.models import EncoderDecoderConfig
+from tests.models import over_pairs
 
 
 @pytest.fixture
 def ours():
     layers = {"num_layers": 2}
     config = {"preset": None, "d_model": 8, "num_heads": 2, "d_ff": 12, "norm": "post"}
-    model = EncoderDecoderConfig.model_validate({**config, "encoder": layers, "decoder": layers}).build(
-        tokens(20), tokens(20), next_token(20)
-    )
+    model = over_pairs(EncoderDecoderConfig.model_validate({**config, "encoder": layers, "decoder": layers}), 20)
     return model.state_dict()
 
 

@@ -6,8 +6,8 @@ import torch
 
 from regardant.evaluation import language
 from regardant.evaluation.language import TextScore, score_text
-from regardant.models import next_token, tokens
 from regardant.models.decoder_only import DecoderOnlyConfig
+from tests.models import over_text
 
 CPU = torch.device("cpu")
 CONTEXT = 6
@@ -17,7 +17,7 @@ CONTEXT = 6
 def model():
     torch.manual_seed(0)
     sizes = {"d_model": 16, "num_heads": 2, "d_ff": 32, "num_layers": 1, "max_length": CONTEXT}
-    return DecoderOnlyConfig(**sizes).build(tokens(11), next_token(11)).eval()
+    return over_text(DecoderOnlyConfig(**sizes), 11).eval()
 
 
 @pytest.mark.parametrize("length", [2, 6, 7, 8, 31])

@@ -14,8 +14,8 @@ from pydantic import ValidationError
 from regardant.data.vocabulary import SPECIAL_TOKENS
 from regardant.errors import DataError
 from regardant.generation.sampling import SamplingConfig, sample
-from regardant.models import next_token, tokens
 from regardant.models.decoder_only import DecoderOnlyConfig
+from tests.models import over_text
 
 FIRST = len(SPECIAL_TOKENS)
 VOCAB_SIZE = FIRST + 6
@@ -27,7 +27,7 @@ PROMPT = torch.tensor([5, 9, 7])
 def model():
     torch.manual_seed(3)
     sizes = {"d_model": 16, "num_heads": 2, "d_ff": 32, "num_layers": 2, "max_length": CONTEXT}
-    made = DecoderOnlyConfig(**sizes).build(tokens(VOCAB_SIZE), next_token(VOCAB_SIZE))
+    made = over_text(DecoderOnlyConfig(**sizes), VOCAB_SIZE)
     with torch.no_grad():
         made.head.weight.mul_(2)  # not all alike
     return made.eval()

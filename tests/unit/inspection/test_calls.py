@@ -6,8 +6,8 @@ from torch.testing import assert_close
 from regardant.data.vocabulary import EOS, PAD, SOS
 from regardant.inspection import capture, place_names
 from regardant.layers.recurrent import RecurrentEncoder, RecurrentStack
-from regardant.models import next_token, tokens
 from regardant.models.recurrent import RecurrentConfig
+from tests.models import over_pairs
 
 SIZE, LENGTH = 4, 6
 REAL = torch.tensor([[True] * 6, [True] * 4 + [False] * 2])
@@ -75,18 +75,14 @@ def test_gates_begin_from_the_state_that_was_handed_over():
     ],
 )
 def test_a_cell_has_the_gates_of_its_kind(cell, gates):
-    model = RecurrentConfig(cell=cell, hidden_size=8, embedding_size=8).build(tokens(12), tokens(12), next_token(12))
+    model = over_pairs(RecurrentConfig(cell=cell, hidden_size=8, embedding_size=8), 12)
     of_decoder = [name for name in place_names(model) if name.startswith("decoder.stack.layers.0.")]
     assert sorted(name.rpartition(".")[2] for name in of_decoder) == sorted([*gates, "state"])
 
 
 def test_a_decoder_that_asks_step_by_step_is_called_once_a_token():
     torch.manual_seed(0)
-    model = (
-        RecurrentConfig(hidden_size=8, embedding_size=8, dropout=0.0)
-        .build(tokens(12), tokens(12), next_token(12))
-        .eval()
-    )
+    model = over_pairs(RecurrentConfig(hidden_size=8, embedding_size=8, dropout=0.0), 12).eval()
     source, target = torch.tensor([[5, 6, 7, EOS], [8, EOS, PAD, PAD]]), torch.tensor([[SOS, 5, 6], [SOS, 7, EOS]])
     with torch.no_grad(), capture(model, "*.weights") as records:
         model.scores(source, target)

@@ -9,8 +9,8 @@ from regardant.data.vocabulary import EOS, PAD
 from regardant.generation.config import GenerationConfig
 from regardant.generation.search import generate
 from regardant.inspection import capture, place_names
-from regardant.models import next_token, tokens
 from regardant.models.encoder_decoder import EncoderDecoderConfig
+from tests.models import over_pairs
 
 PLACES = ["decoder.layers.0.cross_attention", "decoder.layers.0.self_attention", "encoder.layers.0.self_attention"]
 NUM_HEADS = 2
@@ -222,7 +222,7 @@ def test_all_layers_of_500_tokens_cost_little_more_memory_than_one():
         preset=None, d_model=512, num_heads=8, d_ff=64, max_length=500, encoder=stack, decoder=stack
     )
     torch.manual_seed(0)
-    model = config.build(tokens(50), tokens(50), next_token(50)).eval()
+    model = over_pairs(config, 50).eval()
     tokens = torch.randint(5, 50, (1, 500))
     tokens[:, -1] = EOS
     with torch.inference_mode():

@@ -5,10 +5,10 @@ from torch.testing import assert_close
 
 from regardant.data.vocabulary import EOS, SOS
 from regardant.inspection import agreement, explain
-from regardant.models import next_token, tokens
 from regardant.models.encoder_decoder import EncoderDecoderConfig
 from regardant.models.one_to_one import OneToOneConfig
 from regardant.models.recurrent import RecurrentConfig
+from tests.models import over_pairs
 
 SOURCE, TARGET = torch.tensor([5, 6, 7, 8, EOS]), torch.tensor([SOS, 9, 8, 7, EOS])
 SIZES = {"d_model": 16, "num_heads": 2, "d_ff": 16, "dropout": 0.0, "max_length": 16}
@@ -22,7 +22,7 @@ CONFIGS = {
 @pytest.fixture(params=CONFIGS)
 def model(request):
     torch.manual_seed(0)
-    return CONFIGS[request.param].build(tokens(12), tokens(12), next_token(12)).eval()
+    return over_pairs(CONFIGS[request.param], 12).eval()
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ from scipy.stats import spearmanr
 from regardant.data.vocabulary import EOS, PAD, SOS
 from regardant.inspection import Patch, attention_kinds, head_importance, intervene
 from regardant.inspection.importance import by_gradient
-from regardant.models import next_token, tokens
 from regardant.models.decoder_only import DecoderOnlyConfig
 from regardant.models.encoder_decoder import EncoderDecoderConfig
 from regardant.models.recurrent import RecurrentConfig
 from regardant.models.recurrent.decoders import LuongConfig
+from tests.models import over_pairs, over_text
 
 SOURCE = torch.tensor([[5, 6, 7, 8, EOS], [9, 5, EOS, PAD, PAD]])
 TARGET = torch.tensor([[SOS, 9, 8, 7, EOS], [SOS, 6, 5, EOS, PAD]])
@@ -21,18 +21,18 @@ SIZES = {"d_model": 16, "num_heads": 4, "d_ff": 16, "dropout": 0.0, "max_length"
 
 def transformer():
     stacks = {"encoder": {"num_layers": 2}, "decoder": {"num_layers": 2}}
-    model = EncoderDecoderConfig(preset=None, **SIZES, **stacks).build(tokens(12), tokens(12), next_token(12))
+    model = over_pairs(EncoderDecoderConfig(preset=None, **SIZES, **stacks), 12)
     return model, lambda rows: partial(model, SOURCE[rows], TARGET[rows])
 
 
 def recurrent():
     sizes = {"embedding_size": 8, "hidden_size": 8, "dropout": 0.0}
-    model = RecurrentConfig(decoder=LuongConfig(), **sizes).build(tokens(12), tokens(12), next_token(12))
+    model = over_pairs(RecurrentConfig(decoder=LuongConfig(), **sizes), 12)
     return model, lambda rows: partial(model, SOURCE[rows], TARGET[rows])
 
 
 def decoder_only():
-    model = DecoderOnlyConfig(num_layers=2, **SIZES).build(tokens(12), next_token(12))
+    model = over_text(DecoderOnlyConfig(num_layers=2, **SIZES), 12)
     return model, lambda rows: partial(model, TEXT[rows])
 
 

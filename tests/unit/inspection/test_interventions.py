@@ -6,8 +6,8 @@ from regardant.generation.config import GenerationConfig
 from regardant.generation.constraints import NEVER_WRITTEN
 from regardant.generation.search import generate
 from regardant.inspection import EditRow, MaskKey, Patch, ScaleHead, capture, intervene
-from regardant.models import next_token, tokens
 from regardant.models.recurrent import RecurrentConfig
+from tests.models import over_pairs
 
 CROSS = "decoder.layers.0.cross_attention"
 OWN = "decoder.layers.0.self_attention"
@@ -75,11 +75,7 @@ def test_an_edited_row_does_not_touch_what_was_written_before(look, pairs):
 def test_rows_count_on_from_step_to_step(model, pairs):
     """A recurrent decoder asks for one row a call, and so does any decoder that writes."""
     torch.manual_seed(0)
-    recurrent = (
-        RecurrentConfig(hidden_size=8, embedding_size=8, dropout=0.0)
-        .build(tokens(12), tokens(12), next_token(12))
-        .eval()
-    )
+    recurrent = over_pairs(RecurrentConfig(hidden_size=8, embedding_size=8, dropout=0.0), 12).eval()
     source, target = torch.tensor([[5, 6, 7, 2]]), torch.tensor([[1, 5, 6]])
     row = EditRow("decoder.cross_attention", 0, 1, one_hot(4, 3))
     with torch.inference_mode(), intervene(recurrent, row), capture(recurrent, "*.weights") as records:
@@ -225,7 +221,7 @@ def test_a_second_context_at_one_attention_is_refused_and_the_first_stays(model,
 
 
 def test_what_a_cell_does_inside_can_be_looked_at_alone():
-    model = RecurrentConfig(hidden_size=8, embedding_size=8).build(tokens(12), tokens(12), next_token(12))
+    model = over_pairs(RecurrentConfig(hidden_size=8, embedding_size=8), 12)
     with (
         pytest.raises(ValueError, match="update_gate is computed beside what runs: it can be looked at alone"),
         intervene(model, Patch("encoder.layers.0.update_gate", lambda x: x)),

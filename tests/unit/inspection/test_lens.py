@@ -9,10 +9,10 @@ from torch import nn
 
 from regardant.data.vocabulary import EOS, PAD, SOS
 from regardant.inspection import logit_lens
-from regardant.models import next_token, tokens
 from regardant.models.decoder_only import DecoderOnlyConfig
 from regardant.models.encoder_decoder import EncoderDecoderConfig
 from regardant.models.recurrent import RecurrentConfig
+from tests.models import over_pairs, over_text
 
 SOURCE = torch.tensor([[5, 6, 7, 8, EOS], [9, 5, EOS, PAD, PAD]])
 TARGET = torch.tensor([[SOS, 9, 8, 7, EOS], [SOS, 6, 5, EOS, PAD]])
@@ -23,11 +23,7 @@ NUM_LAYERS, REAL = 3, 7
 def translator(**fields):
     stacks = {"encoder": {"num_layers": 1}, "decoder": {"num_layers": NUM_LAYERS}}
     torch.manual_seed(0)
-    return (
-        EncoderDecoderConfig(preset=None, **SIZES, **stacks, **fields)
-        .build(tokens(12), tokens(12), next_token(12))
-        .eval()
-    )
+    return over_pairs(EncoderDecoderConfig(preset=None, **SIZES, **stacks, **fields), 12).eval()
 
 
 KINDS = [{"norm": "pre"}, {"norm": "post"}, {"residual": "none"}, {"normalisation": "rms_norm"}]
@@ -69,7 +65,7 @@ def test_reversible_streams_are_read_too():
 
 def test_a_language_model_is_read_as_well():
     torch.manual_seed(0)
-    model = DecoderOnlyConfig(num_layers=2, **SIZES).build(tokens(12), next_token(12)).eval()
+    model = over_text(DecoderOnlyConfig(num_layers=2, **SIZES), 12).eval()
     text = torch.tensor([[5, 6, 7, 8, 9]])
     reading = logit_lens(model, partial(model.scores, text[:, :-1]), text[:, 1:])
     assert reading.rank.shape == (3, 4)
@@ -77,7 +73,7 @@ def test_a_language_model_is_read_as_well():
 
 
 def test_what_has_no_stack_of_layers_is_refused_and_so_are_two_passes():
-    recurrent = RecurrentConfig(embedding_size=8, hidden_size=8).build(tokens(12), tokens(12), next_token(12)).eval()
+    recurrent = over_pairs(RecurrentConfig(embedding_size=8, hidden_size=8), 12).eval()
     with pytest.raises(
         ValueError, match="RecurrentEncoderDecoder has no stack of decoder layers to read a stream after"
     ):

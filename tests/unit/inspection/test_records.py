@@ -5,8 +5,8 @@ import torch
 from torch.testing import assert_close
 
 from regardant.inspection import Patch, capture, intervene
-from regardant.models import next_token, tokens
 from regardant.models.recurrent import RecurrentConfig
+from tests.models import over_pairs
 
 CHOSEN = (0, 2, 9)  # sentence, step, token
 
@@ -87,11 +87,7 @@ def test_what_comes_later_has_no_gradient(gradients):
 
 def test_gradients_of_a_recurrent_model_reach_back_to_every_state():
     torch.manual_seed(0)
-    model = (
-        RecurrentConfig(hidden_size=8, embedding_size=8, dropout=0.0)
-        .build(tokens(12), tokens(12), next_token(12))
-        .eval()
-    )
+    model = over_pairs(RecurrentConfig(hidden_size=8, embedding_size=8, dropout=0.0), 12).eval()
     source, target = torch.tensor([[5, 6, 7, 2], [8, 2, 0, 0]]), torch.tensor([[1, 5, 6], [1, 7, 2]])
     with capture(model, gradients=True) as records:
         chosen = model.scores(source, target).log_softmax(-1)[1, 2, 5]

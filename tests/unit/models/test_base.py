@@ -4,7 +4,8 @@ import torch
 from regardant.attention import ScaledDotProductConfig
 from regardant.attention.lsh import LSHConfig
 from regardant.attention.performer import PerformerConfig
-from regardant.models import EncoderDecoderConfig, next_token, tokens
+from regardant.models import EncoderDecoderConfig
+from tests.models import over_pairs
 
 SOURCE = torch.randint(5, 12, (2, 12), generator=torch.Generator().manual_seed(0))
 
@@ -13,11 +14,7 @@ def build(config):
     torch.manual_seed(0)
     sizes = {"preset": None, "d_model": 16, "num_heads": 2, "d_ff": 32}
     encoder = {"num_layers": 2, "self_attention": config}
-    return (
-        EncoderDecoderConfig(**sizes, encoder=encoder, decoder={"num_layers": 1})
-        .build(tokens(12), tokens(12), next_token(12))
-        .eval()
-    )
+    return over_pairs(EncoderDecoderConfig(**sizes, encoder=encoder, decoder={"num_layers": 1}), 12).eval()
 
 
 def encoded(model):

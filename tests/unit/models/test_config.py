@@ -9,13 +9,14 @@ from regardant.attention.linformer import LinformerConfig
 from regardant.attention.location import LocationConfig
 from regardant.errors import ConfigError
 from regardant.layers.dense import DenseConfig
-from regardant.models import EncoderDecoderConfig, next_token, tokens
+from regardant.models import EncoderDecoderConfig
 from regardant.models.recurrent import RecurrentConfig
 from regardant.models.recurrent.decoders import LuongConfig
 from regardant.positions.learned import LearnedConfig
 from regardant.positions.one_hot import OneHotConfig
 from regardant.positions.sinusoidal import SinusoidalConfig
 from regardant.tasks import load_recipe
+from tests.models import over_pairs
 
 SIZES = {"preset": None, "d_model": 16, "num_heads": 4, "d_ff": 32, "max_length": 12}
 ONE_LAYER = {"num_layers": 1}
@@ -87,9 +88,7 @@ def test_what_cannot_be_is_one_line(fields, line):
 
 
 def build(**fields):
-    return EncoderDecoderConfig(**SIZES | {"tie_embeddings": "none"} | fields).build(
-        tokens(20), tokens(20), next_token(20)
-    )
+    return over_pairs(EncoderDecoderConfig(**SIZES | {"tie_embeddings": "none"} | fields), 20)
 
 
 def test_heads_may_have_any_size_where_both_are_given():
@@ -101,9 +100,9 @@ SHORT = {
     "linformer": lambda: build(encoder={"num_layers": 1, "self_attention": LinformerConfig(max_length=11)}),
     "location": lambda: build(decoder={"num_layers": 1, "self_attention": LocationConfig(max_length=11)}),
     "location that asks": lambda: build(decoder={"num_layers": 1, "cross_attention": LocationConfig(max_length=11)}),
-    "location of a recurrent decoder": lambda: RecurrentConfig(
-        decoder=LuongConfig(attention=LocationConfig(max_length=11)), max_length=12
-    ).build(tokens(20), tokens(20), next_token(20)),
+    "location of a recurrent decoder": lambda: over_pairs(
+        RecurrentConfig(decoder=LuongConfig(attention=LocationConfig(max_length=11)), max_length=12), 20
+    ),
 }
 
 
@@ -150,7 +149,7 @@ def test_one_vocabulary_for_two_is_refused():
     with pytest.raises(
         ValueError, match=r"^tie_embeddings 'all' needs one vocabulary, but the source has 20 words and"
     ):
-        EncoderDecoderConfig(**SIZES).build(tokens(20), tokens(21), next_token(21))
+        over_pairs(EncoderDecoderConfig(**SIZES), 20, 21)
 
 
 def test_exact_attention_is_what_a_recipe_gets_that_names_none():

@@ -6,7 +6,6 @@ from torch.testing import assert_close
 
 from regardant.data.vocabulary import EOS, PAD, SOS
 from regardant.layers.dropout import Dropout
-from regardant.models import next_token, tokens
 from regardant.models.recurrent.decoders import (
     BahdanauConfig,
     ChoConfig,
@@ -14,6 +13,7 @@ from regardant.models.recurrent.decoders import (
     RecurrentConfig,
     SutskeverConfig,
 )
+from tests.models import over_pairs
 
 SOURCE = torch.tensor([[5, 6, 7, 8, 9, EOS], [9, 5, 6, EOS, PAD, PAD]])
 TARGET = torch.tensor([[SOS, 9, 8, 7, 6, 5], [SOS, 6, 5, 9, EOS, PAD]])
@@ -36,7 +36,7 @@ every_asker = pytest.mark.parametrize(
 def build(decoder, **fields):
     torch.manual_seed(0)
     sizes = {"embedding_size": 16, "hidden_size": 12, "max_length": 16}
-    return RecurrentConfig(decoder=decoder, **sizes | fields).build(tokens(12), tokens(12), next_token(12))
+    return over_pairs(RecurrentConfig(decoder=decoder, **sizes | fields), 12)
 
 
 @pytest.mark.parametrize("bptt", [None, 2])

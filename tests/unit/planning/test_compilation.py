@@ -2,10 +2,10 @@ import pytest
 import torch
 
 from regardant import run
-from regardant.models import next_token, tokens
 from regardant.models.encoder_decoder import EncoderDecoderConfig
 from regardant.planning.compilation import compiled, compiling_pays
 from regardant.planning.decisions import Decisions
+from tests.models import over_pairs
 
 CPU = torch.device("cpu")
 
@@ -15,7 +15,7 @@ def model():
     torch.manual_seed(0)
     sizes = {"d_model": 16, "num_heads": 2, "d_ff": 32, "dropout": 0.3}
     stacks = {"encoder": {"num_layers": 1}, "decoder": {"num_layers": 1}}
-    return EncoderDecoderConfig(preset=None, **sizes, **stacks).build(tokens(30), tokens(30), next_token(30)).train()
+    return over_pairs(EncoderDecoderConfig(preset=None, **sizes, **stacks), 30).train()
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@ import torch
 
 from regardant.attention import KERNELS, ScaledDotProduct
 from regardant.errors import ConfigError
-from regardant.models import next_token, tokens
 from regardant.models.encoder_decoder import EncoderDecoderConfig
 from regardant.planning import probes
 from regardant.planning.decisions import Decisions, use_kernel
 from regardant.planning.probes import HINDRANCE, SIMPLEST_KERNEL_FIRST, decide
 from regardant.training.config import TrainingConfig
+from tests.models import over_pairs
 
 CPU = torch.device("cpu")
 ALL = {f"{precision}/{kernel}" for precision in ("float32", "bfloat16") for kernel in SIMPLEST_KERNEL_FIRST}
@@ -41,7 +41,7 @@ def a_machine_that_multiplies_bfloat16(monkeypatch):
 def model():
     sizes = {"d_model": 8, "num_heads": 2, "d_ff": 8}
     stacks = {"encoder": {"num_layers": 1}, "decoder": {"num_layers": 1}}
-    return EncoderDecoderConfig(preset=None, **sizes, **stacks).build(tokens(9), tokens(9), next_token(9))
+    return over_pairs(EncoderDecoderConfig(preset=None, **sizes, **stacks), 9)
 
 
 def kernels_of(model):

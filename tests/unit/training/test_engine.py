@@ -11,7 +11,6 @@ import torch
 
 from regardant.data.batching import collate
 from regardant.errors import ConfigError, RunError
-from regardant.models import next_token, tokens
 from regardant.models.encoder_decoder import EncoderDecoderConfig
 from regardant.training import engine
 from regardant.training.checkpoints import load_weights
@@ -20,6 +19,7 @@ from regardant.training.devices import make_fabric
 from regardant.training.engine import Trainer
 from regardant.training.job import Metric
 from regardant.training.processes import ALONE, Group
+from tests.models import over_pairs
 
 VOCAB_SIZE = 12
 BATCH_SECONDS, VALIDATION_SECONDS = 0.5, 2.0
@@ -39,9 +39,7 @@ class TinyJob:
         torch.manual_seed(7)
         sizes = {"d_model": 16, "num_heads": 2, "d_ff": 16, "dropout": dropout, "max_length": 16}
         stacks = {"encoder": {"num_layers": 1}, "decoder": {"num_layers": 1}}
-        self.model = EncoderDecoderConfig(preset=None, **sizes, **stacks).build(
-            tokens(VOCAB_SIZE), tokens(VOCAB_SIZE), next_token(VOCAB_SIZE)
-        )
+        self.model = over_pairs(EncoderDecoderConfig(preset=None, **sizes, **stacks), VOCAB_SIZE)
         self.batches = [[self._pair(2 + 2 * number) for _ in range(4 - number % 3)] for number in range(batches)]
         self.found = {"loss": losses, "bleu": bleus}
         self.validate_every, self.label_smoothing = validate_every, 0.0

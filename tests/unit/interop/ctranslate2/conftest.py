@@ -12,7 +12,8 @@ from regardant.data.tokenizers import TokenizerConfig, Tokenizers
 from regardant.interop.ctranslate2.export import export
 from regardant.interop.ctranslate2.search import CTranslate2Searcher
 from regardant.interop.ctranslate2.threads import Choice, Threads
-from regardant.models import EncoderDecoder, EncoderDecoderConfig, next_token, tokens
+from regardant.models import EncoderDecoder, EncoderDecoderConfig
+from tests.models import over_pairs
 
 CORPUS = ["the cat sat on the mat . did the old dog sleep ? it never ate , they said !"]
 SHAPE: dict[str, Any] = {
@@ -38,11 +39,7 @@ def build(tokenizers: Tokenizers) -> Callable[..., EncoderDecoder]:
     def make(*overrides: str) -> EncoderDecoder:
         config = configuration.load(EncoderDecoderConfig, SHAPE, overrides, origin="model")
         torch.manual_seed(0)
-        model = config.build(
-            tokens(tokenizers.source.vocab_size),
-            tokens(tokenizers.target.vocab_size),
-            next_token(tokenizers.target.vocab_size),
-        ).eval()
+        model = over_pairs(config, tokenizers.source.vocab_size, tokenizers.target.vocab_size).eval()
         with torch.no_grad():
             for parameter in model.parameters():  # norms and biases too, which begin as ones and zeros
                 parameter.add_(torch.randn_like(parameter), alpha=0.2)

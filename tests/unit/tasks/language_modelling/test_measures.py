@@ -10,10 +10,10 @@ from regardant import run
 from regardant.data.windows import consecutive_windows
 from regardant.errors import ConfigError, DataError, RunError
 from regardant.inspection import Attended, capture, flow, head_importance, logit_lens, measure_heads
-from regardant.models import next_token, tokens
 from regardant.models.decoder_only import DecoderOnlyConfig
 from regardant.tasks.language_modelling.measures import measure
 from regardant.tasks.measures import says_little
+from tests.models import over_text
 
 CPU = torch.device("cpu")
 KIND = "layers.self_attention"
@@ -33,9 +33,7 @@ def untrained(trained_on_text):
 
     def make(**fields):
         torch.manual_seed(0)
-        return DecoderOnlyConfig(**SIZES, **fields).build(
-            tokens(tokenizer.vocab_size), next_token(tokenizer.vocab_size)
-        ).eval(), tokenizer
+        return over_text(DecoderOnlyConfig(**SIZES, **fields), tokenizer.vocab_size).eval(), tokenizer
 
     return make
 

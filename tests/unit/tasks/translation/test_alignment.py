@@ -7,10 +7,10 @@ from regardant.data.tokenizers import TokenizerConfig, Tokenizers
 from regardant.data.words import words
 from regardant.evaluation.alignment import parse_links
 from regardant.inspection import capture
-from regardant.models import next_token, tokens
 from regardant.models.encoder_decoder import EncoderDecoderConfig
 from regardant.tasks.translation.alignment import MEAN_OF_HEADS, choose_alignment, links_by, word_attention
 from regardant.tasks.translation.translator import Translator
+from tests.models import over_pairs
 
 PLAIN, SHIFTED = 0, 1
 NUM_LAYERS, NUM_HEADS = 2, 3
@@ -22,7 +22,7 @@ def untrained(kind, texts):
     sizes = {"d_model": 12, "num_heads": NUM_HEADS, "d_ff": 8, "max_length": 120}
     stacks = {"encoder": {"num_layers": 1}, "decoder": {"num_layers": NUM_LAYERS}}
     size = tokenizers.source.vocab_size
-    model = EncoderDecoderConfig(preset=None, **sizes, **stacks).build(tokens(size), tokens(size), next_token(size))
+    model = over_pairs(EncoderDecoderConfig(preset=None, **sizes, **stacks), size)
     return Translator(model, tokenizers, torch.device("cpu"))
 
 

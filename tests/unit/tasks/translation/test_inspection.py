@@ -9,10 +9,10 @@ from regardant.data.words import words
 from regardant.errors import ConfigError, DataError, RunError
 from regardant.generation.config import GenerationConfig
 from regardant.inspection import capture
-from regardant.models import next_token, tokens
 from regardant.models.recurrent import RecurrentConfig
 from regardant.tasks.translation.inspection import inspect_pair
 from regardant.tasks.translation.translator import Translator
+from tests.models import over_pairs
 
 SOURCE, TARGET = "The judge sleeps.", "Le juge dort."
 KINDS = ["Encoder self-attention", "Decoder self-attention", "Cross-attention"]
@@ -129,9 +129,7 @@ def one_layer(translator, **model):
     torch.manual_seed(0)
     size = translator.tokenizers.source.vocab_size
     config = RecurrentConfig(hidden_size=8, embedding_size=8, **model)
-    return Translator(
-        config.build(tokens(size), tokens(size), next_token(size)), translator.tokenizers, translator.device
-    )
+    return Translator(over_pairs(config, size), translator.tokenizers, translator.device)
 
 
 def test_a_recurrent_model_shows_its_alignment(translator):

@@ -9,7 +9,6 @@ from regardant.data.treebank import ROOT, ParsedSentence
 from regardant.errors import DataError, RunError
 from regardant.evaluation.alignment import alignment_error_rate, extract_links, parse_links
 from regardant.inspection import attention_kinds, measure_heads
-from regardant.models import next_token, tokens
 from regardant.models.encoder_decoder import EncoderDecoderConfig
 from regardant.models.one_to_one import OneToOneConfig
 from regardant.models.recurrent import RecurrentConfig
@@ -18,6 +17,7 @@ from regardant.tasks.translation.alignment import error_rates, word_attention
 from regardant.tasks.translation.attended import attended, between_words
 from regardant.tasks.translation.measures import Measured, measure
 from regardant.tasks.translation.translator import Translator
+from tests.models import over_pairs
 
 SOURCES = ["the cat sat on a mat .", "a dog ran .", "the old bird saw the big red house .", "it sat ."]
 TARGETS = ["le chat assis .", "un chien courut .", "le vieux oiseau vit la grande maison rouge .", "il assis sur ."]
@@ -50,9 +50,7 @@ def translator():
     def make(kind):
         torch.manual_seed(0)
         size = tokenizers.source.vocab_size
-        return Translator(
-            CONFIGS[kind].build(tokens(size), tokens(size), next_token(size)), tokenizers, torch.device("cpu")
-        )
+        return Translator(over_pairs(CONFIGS[kind], size), tokenizers, torch.device("cpu"))
 
     return make
 

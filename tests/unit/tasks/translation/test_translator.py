@@ -10,9 +10,9 @@ from regardant.data.tokenizers import TokenizerConfig, Tokenizers
 from regardant.data.vocabulary import UNK
 from regardant.errors import DataError
 from regardant.generation.config import GenerationConfig
-from regardant.models import next_token, tokens
 from regardant.models.encoder_decoder import EncoderDecoderConfig
 from regardant.tasks.translation.translator import Translator
+from tests.models import over_pairs
 
 GREEDY = GenerationConfig(beam_size=1, length_penalty=0)
 KINDS = ("word", "bpe", "unigram", "character", "byte")
@@ -35,7 +35,7 @@ def untrained():
         sizes = {"d_model": 8, "num_heads": 1, "d_ff": 8, "max_length": max_length}
         stacks = {"encoder": {"num_layers": 1}, "decoder": {"num_layers": 1}}
         size = tokenizers[kind].source.vocab_size
-        model = EncoderDecoderConfig(preset=None, **sizes, **stacks).build(tokens(size), tokens(size), next_token(size))
+        model = over_pairs(EncoderDecoderConfig(preset=None, **sizes, **stacks), size)
         return Translator(model, tokenizers[kind], torch.device("cpu"))
 
     return build

@@ -13,6 +13,8 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
 from torch.utils.backend_registration import _DummyBackendModule, _setup_privateuseone_for_python_backend
 
+from tests.models import loss_of_pairs, loss_of_text
+
 from .test_models import MODELS, SOURCE, TARGET, Unconditioned
 
 NAME = "pretended"
@@ -66,8 +68,10 @@ def train(name: str) -> set[str]:
     """Forward and backward on a batch; the devices of what comes of it."""
     with FakeTensorMode():
         model = on_it(MODELS[name]().train())
-        given = (ids(*TARGET.shape),) if isinstance(model, Unconditioned) else (ids(*SOURCE.shape), ids(*TARGET.shape))
-        loss = (model.model if isinstance(model, Unconditioned) else model)(*given, 0.1)
+        if isinstance(model, Unconditioned):
+            loss = loss_of_text(model.model, ids(*TARGET.shape))
+        else:
+            loss = loss_of_pairs(model, ids(*SOURCE.shape), ids(*TARGET.shape))
         loss.total.backward()
         gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
         assert gradients

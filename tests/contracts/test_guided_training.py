@@ -80,7 +80,7 @@ def test_in_bfloat16_the_alignments_loss_is_that_of_float32_but_for_rounding(tin
         job.model.zero_grad()
         with torch.autocast("cpu", torch.bfloat16, enabled=narrow):
             guided = job.loss(job.model, batch, torch.device("cpu"))
-            plain = job.model(batch.source, batch.target, job.config.training.label_smoothing)
+            plain = job.model(**batch.inputs, targets=batch.targets)
         nats = guided.total - plain.total
         nats.backward()
         found.append((nats.detach(), [p.grad.clone() for p in job.model.parameters() if p.grad is not None]))

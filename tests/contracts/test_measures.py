@@ -10,6 +10,7 @@ from regardant.inspection import Attended, attention_kinds, capture, measure_hea
 from regardant.inspection.importance import by_gradient
 from regardant.tasks.translation.config import AlignmentGuidance
 from regardant.tasks.translation.guidance import Guidance, GuidedBatch
+from tests.models import loss_of_pairs
 
 from .test_models import MODELS, SOURCE, TARGET
 
@@ -43,7 +44,7 @@ def test_the_numbers_of_every_head_are_within_their_bounds(name):
             assert ((share >= -1e-6) & (share <= 1 + 1e-6)).all(), kind
         torch.testing.assert_close(found.distances, found.distances.T)
         assert not found.distances.diagonal().any()
-        importance = by_gradient(model, [partial(model, SOURCE[:1], TARGET[:1])], attentions[-1:])
+        importance = by_gradient(model, [partial(loss_of_pairs, model, SOURCE[:1], TARGET[:1])], attentions[-1:])
         assert len(importance) == 1 and importance.isfinite().all() and (importance >= 0).all(), kind
 
 
@@ -60,7 +61,7 @@ def test_a_head_of_the_cross_attention_is_taught_with_finite_gradients(name):
 
     def run():
         torch.manual_seed(1)
-        return model(SOURCE, TARGET)
+        return loss_of_pairs(model, SOURCE, TARGET)
 
     loss, plain = guidance.loss(batch, run), run()
     assert float(loss.total.detach()) > float(plain.total.detach())

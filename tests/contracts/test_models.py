@@ -5,7 +5,6 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import nn
 from torch.testing import assert_close
 
 from regardant.attention import KERNELS, AttentionConfig, ScaledDotProduct, View
@@ -19,26 +18,26 @@ from regardant.generation.scoring import score_pairs
 from regardant.generation.search import generate
 from regardant.layers import convolution, dense
 from regardant.layers.feed_forward import ConvolutionConfig, GatedConfig
-from regardant.models.base import CausalModel, SequenceToSequence, widen
+from regardant.models.base import CausalModel, SequenceToSequenceModel, widen
 from regardant.models.decoder_only import DecoderOnlyConfig
 from regardant.models.encoder_decoder import EncoderDecoder, EncoderDecoderConfig
 from regardant.models.heads import Loss
 from regardant.models.one_to_one import OneToOneConfig
+from regardant.models.recurrent import RecurrentConfig
 from regardant.models.recurrent.decoders import (
     BahdanauConfig,
     ChoConfig,
     LuongConfig,
-    RecurrentConfig,
     SutskeverConfig,
 )
 from regardant.positions import PositionsConfig
 from regardant.positions.rotary import RotaryConfig
 from regardant.positions.t5 import T5Config
-from tests.models import over_pairs, over_text
+from tests.models import loss_of_pairs, over_pairs, over_text
 
 from . import plugins  # noqa: F401  which adds a mechanism
 
-VOCAB_SIZE = 12
+VOCAB_SIZE, SMOOTHING = 12, 0.1
 SOURCE = torch.tensor([[5, 6, 7, 8, 9, EOS], [9, 5, 6, EOS, PAD, PAD], [10, 10, EOS, PAD, PAD, PAD]])
 TARGET = torch.tensor([[SOS, 9, 8, 7, 6, 5, EOS], [SOS, 6, 5, 9, EOS, PAD, PAD], [SOS, 10, 10, EOS, PAD, PAD, PAD]])
 
@@ -54,24 +53,26 @@ def transformer(attention=None, *, encoder=None, cross=None, **fields) -> Encode
     ):
         if mechanism is not None:
             stacks[stack][place] = mechanism
-    return over_pairs(EncoderDecoderConfig(preset=None, **sizes, **stacks, **fields), VOCAB_SIZE)
+    return over_pairs(
+        EncoderDecoderConfig(preset=None, **sizes, **stacks, **fields), VOCAB_SIZE, label_smoothing=SMOOTHING
+    )
 
 
-def recurrent(decoder, **fields):
+def recurrent(decoder, **fields) -> EncoderDecoder:
     sizes = {"embedding_size": 16, "hidden_size": 24, "dropout": 0.0, "max_length": 32}
-    return over_pairs(RecurrentConfig(decoder=decoder, **sizes, **fields), VOCAB_SIZE)
+    return over_pairs(RecurrentConfig(decoder=decoder, **sizes, **fields), VOCAB_SIZE, label_smoothing=SMOOTHING)
 
 
-class Unconditioned(nn.Module):
+class Unconditioned(SequenceToSequenceModel):
     """A model that goes on with a text, as one that writes the same target whatever the source is."""
 
     def __init__(self, model: CausalModel) -> None:
         super().__init__()
         self.model = model
 
-    def forward(self, source, target, label_smoothing=0.0, z_loss=0.0):
-        ends = (target != PAD).sum(1).tolist()  # a text has no padding
-        losses = [self.model(row[None, :end], label_smoothing, z_loss) for row, end in zip(target, ends, strict=True)]
+    def forward(self, source, target, *, targets):
+        rows = zip(target.split(1), targets.split(1), (targets != PAD).sum(1).tolist(), strict=True)
+        losses = [self.model(text[:, :end], targets=said[:, :end]) for text, said, end in rows]  # a text has no padding
         return Loss(*(sum(parts) for parts in zip(*losses, strict=True)))
 
     def scores(self, source, target):
@@ -92,7 +93,7 @@ def causal(attention=None, **fields) -> Unconditioned:
     """Two layers, with a mechanism."""
     sizes = {"d_model": 16, "num_heads": 4, "d_ff": 32, "num_layers": 2, "max_length": 32} | fields
     mechanism = {} if attention is None else {"self_attention": attention}
-    return Unconditioned(over_text(DecoderOnlyConfig(**sizes, **mechanism), VOCAB_SIZE))
+    return Unconditioned(over_text(DecoderOnlyConfig(**sizes, **mechanism), VOCAB_SIZE, label_smoothing=SMOOTHING))
 
 
 def can(kind, **demands):
@@ -132,7 +133,9 @@ MODELS = {
     "sutskever, short gradients": lambda: recurrent(SutskeverConfig(), cell="lstm", bptt=2),
     "cho": lambda: recurrent(ChoConfig(), bidirectional=False),
     "cho, short gradients": lambda: recurrent(ChoConfig(), bptt=2),
-    "one to one": lambda: over_pairs(OneToOneConfig(embedding_size=16, hidden_size=24, dropout=0.0), VOCAB_SIZE),
+    "one to one": lambda: over_pairs(
+        OneToOneConfig(embedding_size=16, hidden_size=24, dropout=0.0), VOCAB_SIZE, label_smoothing=SMOOTHING
+    ),
     "fewer key heads": lambda: transformer(num_key_heads=2),
     "linear, fewer key heads": lambda: transformer(LinearConfig(), num_key_heads=2),
     "window of one": lambda: transformer(WindowConfig(window=1), encoder=WindowConfig(window=1)),
@@ -207,7 +210,7 @@ def name(request) -> str:
 
 
 @pytest.fixture
-def model(name) -> SequenceToSequence:
+def model(name) -> SequenceToSequenceModel:
     torch.manual_seed(0)
     return MODELS[name]().eval()
 
@@ -291,7 +294,7 @@ def test_it_learns_and_every_parameter_takes_part(model, name):
 def gradients_of(model, *, mixed):
     model.zero_grad()
     with torch.autocast("cpu", torch.bfloat16, enabled=mixed):
-        loss = model(SOURCE, TARGET, 0.1)
+        loss = loss_of_pairs(model, SOURCE, TARGET)
     loss.total.backward()  # outside, as a trainer has it
     return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
 
@@ -311,10 +314,12 @@ def test_mixed_precision_learns_what_single_precision_does(model, name):
 
 def test_its_loss_is_that_of_its_scores(model):
     with torch.no_grad():
-        loss = model(SOURCE, TARGET, 0.0)
-        logits = model.scores(SOURCE, TARGET[:, :-1])
-        expected = F.cross_entropy(logits.flatten(0, 1), TARGET[:, 1:].flatten(), ignore_index=PAD, reduction="sum")
-    assert_close(loss.total, expected, rtol=1e-5, atol=1e-4)
+        loss = loss_of_pairs(model, SOURCE, TARGET)
+        logits, targets = model.scores(SOURCE, TARGET[:, :-1]).flatten(0, 1), TARGET[:, 1:].flatten()
+    assert int(loss.count) == (targets != PAD).sum()
+    for found, smoothing in ((loss.total, SMOOTHING), (loss.plain, 0.0)):
+        whole = F.cross_entropy(logits, targets, ignore_index=PAD, reduction="sum", label_smoothing=smoothing)
+        assert_close(found, whole, rtol=1e-5, atol=1e-4)
 
 
 @pytest.mark.parametrize("kind", ["linear", "performer"])

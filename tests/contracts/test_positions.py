@@ -11,7 +11,7 @@ from regardant.models.encoder_decoder import EncoderDecoderConfig
 from regardant.positions import Place, PositionsConfig
 from regardant.positions.base import InputConfig
 from regardant.positions.scalar import Scalar
-from tests.models import over_pairs
+from tests.models import loss_of_pairs, over_pairs
 
 from . import plugins  # noqa: F401  which adds a scheme
 
@@ -129,9 +129,9 @@ def test_padding_moves_nobody(config):
 
 def gradients_of(model):
     """Of sequences as long as the model takes."""
-    tokens = torch.randint(5, 12, (2, MAX_LENGTH), generator=torch.Generator().manual_seed(1))
+    source = torch.randint(5, 12, (2, MAX_LENGTH), generator=torch.Generator().manual_seed(1))
     model.zero_grad()
-    model(tokens, torch.cat([torch.full((2, 1), SOS), tokens], 1)).total.backward()
+    loss_of_pairs(model, source, torch.cat([torch.full((2, 1), SOS), source], 1)).total.backward()
     return {name: parameter.grad for name, parameter in model.named_parameters()}
 
 

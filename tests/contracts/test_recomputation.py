@@ -16,7 +16,7 @@ from regardant.layers.residual import CheckpointedStream, EagerTwoStreams, TwoSt
 from regardant.models.decoder_only import DecoderOnlyConfig
 from regardant.models.encoder_decoder import EncoderDecoderConfig
 from regardant.positions import PositionsConfig
-from tests.models import over_pairs
+from tests.models import loss_of_pairs, loss_of_text, over_pairs, over_text
 
 from . import plugins  # noqa: F401  which adds a mechanism
 
@@ -27,18 +27,19 @@ SIZES = {"num_heads": 4, "d_ff": 32, "dropout": 0.3, "max_length": 32}
 
 
 def encoder_decoder(encoder=None, decoder=None, **fields):
-    """Two layers each; fields of the stacks."""
+    """Two layers each, and their loss; fields of the stacks."""
     stacks = {"encoder": {"num_layers": 2} | (encoder or {}), "decoder": {"num_layers": 2} | (decoder or {})}
     config = EncoderDecoderConfig(preset=None, **{"d_model": 16} | SIZES | stacks | fields)
     torch.manual_seed(0)
-    return over_pairs(config, VOCAB_SIZE), (SOURCE, TARGET)
+    return over_pairs(config, VOCAB_SIZE, label_smoothing=0.1), lambda model: loss_of_pairs(model, SOURCE, TARGET)
 
 
 def decoder_only(**fields):
-    """Two layers."""
+    """Two layers, and their loss."""
     config = DecoderOnlyConfig(**{"d_model": 16, "num_layers": 2} | SIZES | fields)
     torch.manual_seed(0)
-    return config.build(VOCAB_SIZE), (TARGET[:1].repeat(1, 2),)
+    text = TARGET[:1].repeat(1, 2)
+    return over_text(config, VOCAB_SIZE, label_smoothing=0.1), lambda model: loss_of_text(model, text)
 
 
 def writes(kind):
@@ -90,10 +91,10 @@ PRE_NORM_ALONE = {
 
 def gradients(build, fields):
     """The loss, and all gradients by name, in double precision: what differs by rounding alone is equal."""
-    model, batch = build(**fields)
+    model, loss_of = build(**fields)
     model.double().train()
     torch.manual_seed(1)  # for mechanisms that draw
-    loss = model(*batch, 0.1).total
+    loss = loss_of(model).total
     torch.manual_seed(2)  # whoever draws between the passes
     loss.backward()
     return {"loss": loss.detach()} | {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
@@ -126,8 +127,8 @@ def test_a_model_that_is_not_trained_computes_nothing_again(monkeypatch):
     for stream in (CheckpointedStream, TwoStreams):
         monkeypatch.setattr(residual, stream.__name__, None)
     for more in ({"activation_checkpointing": True}, {"residual": "reversible"}):
-        model, batch = decoder_only(**more)
-        assert model.eval()(*batch).total.isfinite()
+        model, loss_of = decoder_only(**more)
+        assert loss_of(model.eval()).total.isfinite()
 
 
 def test_what_is_reversible_has_nothing_to_checkpoint():
@@ -154,9 +155,9 @@ class Held(TorchDispatchMode):
 def most_held(**fields):
     torch.manual_seed(0)
     config = DecoderOnlyConfig(d_model=32, num_heads=4, d_ff=64, num_layers=12, max_length=64, **fields)
-    model = config.build(VOCAB_SIZE)
+    model = over_text(config, VOCAB_SIZE)
     with Held() as held:
-        model.train()(torch.randint(VOCAB_SIZE, (8, 65))).total.backward()
+        loss_of_text(model.train(), torch.randint(VOCAB_SIZE, (8, 65))).total.backward()
     return held.most
 
 

@@ -62,7 +62,7 @@ def test_looking_does_not_change_a_bit(model, pairs):
 def test_looking_does_not_change_the_gradients(model, pairs, keep):
     def gradients():
         model.zero_grad()
-        model(pairs.source, pairs.target).total.backward()
+        model(**pairs.inputs, targets=pairs.targets).total.backward()
         return [parameter.grad for parameter in model.parameters()]
 
     plain = gradients()

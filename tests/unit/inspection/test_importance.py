@@ -11,7 +11,7 @@ from regardant.models.decoder_only import DecoderOnlyConfig
 from regardant.models.encoder_decoder import EncoderDecoderConfig
 from regardant.models.recurrent import RecurrentConfig
 from regardant.models.recurrent.decoders import LuongConfig
-from tests.models import over_pairs, over_text
+from tests.models import loss_of_pairs, loss_of_text, over_pairs, over_text
 
 SOURCE = torch.tensor([[5, 6, 7, 8, EOS], [9, 5, EOS, PAD, PAD]])
 TARGET = torch.tensor([[SOS, 9, 8, 7, EOS], [SOS, 6, 5, EOS, PAD]])
@@ -22,18 +22,18 @@ SIZES = {"d_model": 16, "num_heads": 4, "d_ff": 16, "dropout": 0.0, "max_length"
 def transformer():
     stacks = {"encoder": {"num_layers": 2}, "decoder": {"num_layers": 2}}
     model = over_pairs(EncoderDecoderConfig(preset=None, **SIZES, **stacks), 12)
-    return model, lambda rows: partial(model, SOURCE[rows], TARGET[rows])
+    return model, lambda rows: partial(loss_of_pairs, model, SOURCE[rows], TARGET[rows])
 
 
 def recurrent():
     sizes = {"embedding_size": 8, "hidden_size": 8, "dropout": 0.0}
     model = over_pairs(RecurrentConfig(decoder=LuongConfig(), **sizes), 12)
-    return model, lambda rows: partial(model, SOURCE[rows], TARGET[rows])
+    return model, lambda rows: partial(loss_of_pairs, model, SOURCE[rows], TARGET[rows])
 
 
 def decoder_only():
     model = over_text(DecoderOnlyConfig(num_layers=2, **SIZES), 12)
-    return model, lambda rows: partial(model, TEXT[rows])
+    return model, lambda rows: partial(loss_of_text, model, TEXT[rows])
 
 
 @pytest.fixture(params=[transformer, recurrent, decoder_only], ids=lambda make: make.__name__)
@@ -48,7 +48,7 @@ def test_the_gradient_is_that_of_a_factor_of_each_head_sentence_by_sentence(made
     model, run = made
     for attentions in attention_kinds(model).values():
         found = by_gradient(model, [run(slice(None))], attentions)
-        tokens = run(slice(None))().tokens
+        count = run(slice(None))().count
         for layer, attention in enumerate(attentions):
             expected = torch.zeros(found.shape[1])
             for sentence in range(2):
@@ -56,7 +56,7 @@ def test_the_gradient_is_that_of_a_factor_of_each_head_sentence_by_sentence(made
                 with intervene(model, Patch(f"{attention}.mixed", lambda x, by=factors: x * by)):
                     (gradient,) = torch.autograd.grad(run(slice(sentence, sentence + 1))().total, factors)
                 expected += gradient.flatten().abs()
-            torch.testing.assert_close(found[layer], expected / tokens, rtol=1e-4, atol=1e-6)
+            torch.testing.assert_close(found[layer], expected / count, rtol=1e-4, atol=1e-6)
         assert (found > 0).any()
 
 
@@ -84,7 +84,7 @@ def test_a_head_is_switched_off_as_if_the_output_did_not_read_it():
                 weight[:, 4 * head : 4 * (head + 1)] = 0  # of the output's columns, four are the head's
                 without = run(slice(None))()
                 weight.copy_(kept)
-                change = float(without.plain - plain.plain) / int(plain.tokens)
+                change = float(without.plain - plain.plain) / int(plain.count)
                 assert float(found.ablation[layer, head]) == pytest.approx(change, abs=1e-5)
 
 

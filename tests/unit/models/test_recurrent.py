@@ -6,11 +6,11 @@ from torch.testing import assert_close
 
 from regardant.data.vocabulary import EOS, PAD, SOS
 from regardant.layers.dropout import Dropout
+from regardant.models.recurrent import RecurrentConfig
 from regardant.models.recurrent.decoders import (
     BahdanauConfig,
     ChoConfig,
     LuongConfig,
-    RecurrentConfig,
     SutskeverConfig,
 )
 from tests.models import over_pairs
@@ -123,4 +123,4 @@ def test_bahdanau_s_source_is_asked_by_the_state_before_a_step_and_luong_s_by_th
             states.append(state.memory.state[0][-1] if after else before)
     assert_close(torch.stack(asking), torch.stack(states))
     if not after:
-        assert_close(asking[0], torch.tanh(model.decoder.bridge(read.last[0][-1])))
+        assert_close(asking[0], torch.tanh(model.decoder.bridge(read.state[0][-1])))

@@ -35,14 +35,14 @@ class TinyJob:
     unit = "target token"
     metrics = (Metric("loss", higher_is_better=False), Metric("bleu", higher_is_better=True))
 
-    def __init__(self, *, batches=6, losses=(1.0,), bleus=(50.0,), validate_every=1000, dropout=0.0):
+    def __init__(self, *, batches=6, losses=(1.0,), bleus=(50.0,), validate_every=1000, dropout=0.0, **head):
         torch.manual_seed(7)
         sizes = {"d_model": 16, "num_heads": 2, "d_ff": 16, "dropout": dropout, "max_length": 16}
         stacks = {"encoder": {"num_layers": 1}, "decoder": {"num_layers": 1}}
-        self.model = over_pairs(EncoderDecoderConfig(preset=None, **sizes, **stacks), VOCAB_SIZE)
+        self.model = over_pairs(EncoderDecoderConfig(preset=None, **sizes, **stacks), VOCAB_SIZE, **head)
         self.batches = [[self._pair(2 + 2 * number) for _ in range(4 - number % 3)] for number in range(batches)]
         self.found = {"loss": losses, "bleu": bleus}
-        self.validate_every, self.label_smoothing = validate_every, 0.0
+        self.validate_every = validate_every
         self.divisible = True
         self.seconds = 100.0
         self.seen, self.weights_at_batches, self.losses, self.validated = [], [], [], []
@@ -62,7 +62,7 @@ class TinyJob:
         return collate(*zip(*self.batches[planned], strict=True))
 
     def loss(self, model, batch, device):
-        self.losses.append(model(batch.source, batch.target, self.label_smoothing))
+        self.losses.append(model(**batch.inputs, targets=batch.targets))
         return self.losses[-1]
 
     def validate(self, model, device):
@@ -117,9 +117,8 @@ def assert_same_weights(weights, others, tolerance=0.0):
 
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
 def test_accumulated_batches_give_the_gradients_of_one_big_batch(trainer, label_smoothing):
-    parts, whole = TinyJob(batches=3), TinyJob(batches=3)
+    parts, whole = (TinyJob(batches=3, label_smoothing=label_smoothing) for _ in range(2))
     assert len({len(batch) * len(batch[0][1]) for batch in parts.batches}) > 1, "else a mean of means would pass"
-    parts.label_smoothing = whole.label_smoothing = label_smoothing
     whole.batches = [[pair for batch in whole.batches for pair in batch]]
     accumulated = gradients_of_an_update(trainer(parts, "parts", max_updates=1, accumulate=3, clip_norm=0))
     at_once = gradients_of_an_update(trainer(whole, "whole", max_updates=1, clip_norm=0))

@@ -42,6 +42,10 @@ SOURCE = torch.tensor([[5, 6, 7, 8, 9, EOS], [9, 5, 6, EOS, PAD, PAD], [10, 10, 
 TARGET = torch.tensor([[SOS, 9, 8, 7, 6, 5, EOS], [SOS, 6, 5, 9, EOS, PAD, PAD], [SOS, 10, 10, EOS, PAD, PAD, PAD]])
 
 
+def smoothed(config) -> SequenceToSequenceModel:
+    return over_pairs(config, VOCAB_SIZE, label_smoothing=SMOOTHING)
+
+
 def transformer(attention=None, *, encoder=None, cross=None, **fields) -> EncoderDecoder:
     """Two layers each; a mechanism for the decoder's self-attention, the encoder's, the cross-attention."""
     sizes = {"d_model": 16, "num_heads": 4, "d_ff": 32, "dropout": 0, "max_length": 32}
@@ -60,7 +64,7 @@ def transformer(attention=None, *, encoder=None, cross=None, **fields) -> Encode
 
 def recurrent(decoder, **fields) -> EncoderDecoder:
     sizes = {"embedding_size": 16, "hidden_size": 24, "dropout": 0.0, "max_length": 32}
-    return over_pairs(RecurrentConfig(decoder=decoder, **sizes, **fields), VOCAB_SIZE, label_smoothing=SMOOTHING)
+    return smoothed(RecurrentConfig(decoder=decoder, **sizes, **fields))
 
 
 class Unconditioned(SequenceToSequenceModel):

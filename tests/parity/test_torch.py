@@ -9,9 +9,9 @@ from regardant.attention import KERNELS, ScaledDotProduct, ScaledDotProductConfi
 from regardant.layers.multi_head import CrossAttention, HeadShape, SelfAttention
 from regardant.layers.recurrent import CELLS, RecurrentEncoder, RecurrentStack
 from regardant.layers.residual import PlainStream, Residual
-from regardant.models.base import Vectors
 from regardant.models.decoder_only import DecoderOnlyConfig
 from regardant.models.encoder_decoder import EncoderDecoderConfig
+from regardant.models.vectors import Vectors
 from regardant.positions import SinusoidalConfig
 from tests.models import over_pairs, over_text
 
@@ -154,11 +154,11 @@ def test_the_decoder_only_model_equals_a_causal_encoder_of_pytorch_s(kernel):
         nn.init.normal_(one.linear1.weight, std=0.3)  # the copies of a stack begin alike
     sizes = {"d_model": D_MODEL, "num_heads": NUM_HEADS, "d_ff": D_FF, "num_layers": NUM_LAYERS}
     ours = with_kernel(over_text(DecoderOnlyConfig(**sizes, max_length=TARGET_LENGTH), 11), kernel)
-    copy_stack(ours, theirs)
+    copy_stack(ours.decoder, theirs)
     text = torch.randint(11, (2, TARGET_LENGTH), generator=torch.Generator().manual_seed(2))
-    read = ours.head.weight[tokens] + ours.positions.table[None]
+    read = ours.head.weight[text] + ours.text.positions.table[None]
     expected = theirs(read, mask=FUTURE) @ ours.head.weight.T
-    assert_equal_with_gradients(ours.scores(tokens), expected, [ours.head.weight, ours.positions.table])
+    assert_equal_with_gradients(ours.scores(text), expected, [ours.head.weight, ours.text.positions.table])
 
 
 @every_kernel
@@ -231,7 +231,7 @@ def test_one_decoder_layer_equals_its_twin(norm):
 def test_the_whole_stack_equals_the_transformer(norm, kernel):
     ours, theirs = models(norm, kernel)
     source, target = vectors(SOURCE_LENGTH, seed=1), vectors(TARGET_LENGTH)
-    found = ours.decoder(target, Vectors(ours.encoder(source, REAL), REAL))
+    found = ours.decoder(Vectors(target), ours.encoder(Vectors(source, REAL))).values
     expected = theirs(source, target, tgt_mask=FUTURE, src_key_padding_mask=~REAL, memory_key_padding_mask=~REAL)
     assert_equal_with_gradients(found, expected, (source, target))
 
@@ -243,7 +243,7 @@ def test_training_moves_both_alike(norm):
     stacks = nn.ModuleList([ours.encoder, ours.decoder])
     first, second = (torch.optim.SGD(module.parameters(), lr=0.01) for module in (stacks, theirs))
     for _ in range(3):
-        found = ours.decoder(target, Vectors(ours.encoder(source, REAL), REAL))
+        found = ours.decoder(Vectors(target), ours.encoder(Vectors(source, REAL))).values
         expected = theirs(source, target, tgt_mask=FUTURE, src_key_padding_mask=~REAL, memory_key_padding_mask=~REAL)
         assert_close(found, expected, rtol=1e-4, atol=1e-4)
         for answer, optimizer in ((found, first), (expected, second)):
@@ -287,6 +287,6 @@ def test_an_encoder_that_reads_both_ways(cell):
                 parameter.copy_(getattr(theirs, name.replace("l0", f"l{layer}")))
     x = vectors(SOURCE_LENGTH)
     for row, real in enumerate(REAL):
-        said, _ = ours(x, REAL)
+        said, _ = ours.read(x, REAL)
         expected, _ = theirs(x[row : row + 1, real])
         assert_equal(said[row : row + 1, real], expected)

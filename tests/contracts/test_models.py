@@ -57,9 +57,7 @@ def transformer(attention=None, *, encoder=None, cross=None, **fields) -> Encode
     ):
         if mechanism is not None:
             stacks[stack][place] = mechanism
-    return over_pairs(
-        EncoderDecoderConfig(preset=None, **sizes, **stacks, **fields), VOCAB_SIZE, label_smoothing=SMOOTHING
-    )
+    return smoothed(EncoderDecoderConfig(preset=None, **sizes, **stacks, **fields))
 
 
 def recurrent(decoder, **fields) -> EncoderDecoder:
@@ -137,9 +135,7 @@ MODELS = {
     "sutskever, short gradients": lambda: recurrent(SutskeverConfig(), cell="lstm", bptt=2),
     "cho": lambda: recurrent(ChoConfig(), bidirectional=False),
     "cho, short gradients": lambda: recurrent(ChoConfig(), bptt=2),
-    "one to one": lambda: over_pairs(
-        OneToOneConfig(embedding_size=16, hidden_size=24, dropout=0.0), VOCAB_SIZE, label_smoothing=SMOOTHING
-    ),
+    "one to one": lambda: smoothed(OneToOneConfig(embedding_size=16, hidden_size=24, dropout=0.0)),
     "fewer key heads": lambda: transformer(num_key_heads=2),
     "linear, fewer key heads": lambda: transformer(LinearConfig(), num_key_heads=2),
     "window of one": lambda: transformer(WindowConfig(window=1), encoder=WindowConfig(window=1)),

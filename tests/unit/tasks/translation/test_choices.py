@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from regardant.data.parallel import Splits
-from regardant.models import EncoderDecoderConfig, ModelConfig
+from regardant.models import EncoderDecoderConfig, SequenceToSequenceConfig
 from regardant.tasks.translation.choices import (
     EPOCHS,
     LEARNING_RATES,
@@ -67,7 +67,11 @@ def test_a_preset_that_is_given_stays(preset):
 @pytest.mark.parametrize("name", LEARNING_RATES)
 def test_the_rate_suits_the_model_where_the_schedule_is_open(name):
     given = TrainingConfig(max_updates=9, accumulate=2)
-    model = ModelConfig.kinds()[name]() if name in ModelConfig.kinds() else EncoderDecoderConfig(preset=name)
+    model = (
+        SequenceToSequenceConfig.kinds()[name]()
+        if name in SequenceToSequenceConfig.kinds()
+        else EncoderDecoderConfig(preset=name)
+    )
     training = choose_schedule(given, model, 10_000)
     assert (training.schedule.kind, training.schedule.learning_rate) == ("linear", LEARNING_RATES[name])
     assert training.model_copy(update={"schedule": given.schedule}) == given

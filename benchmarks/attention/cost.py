@@ -23,6 +23,7 @@ from regardant.attention.window import WindowConfig
 from regardant.layers.dropout import share_key
 from regardant.models import EncoderDecoderConfig
 from regardant.models.encoder import Encoder
+from regardant.models.vectors import Vectors
 from regardant.training.devices import keep_freed_memory
 
 from .peak_memory import in_a_fresh_process, peak_over_inputs
@@ -183,20 +184,14 @@ def residual_peak(kind: str, num_layers: int) -> int:
             "encoder": {"num_layers": num_layers},
         }
     )
-    positions = config.positions.build(
-        d_model=D_MODEL,
-        num_heads=config.num_heads,
-        head_size=config.heads.key_size,
-        max_length=RESIDUAL_LENGTH,
-        causal=False,
-    )
-    encoder = Encoder(config, positions)
+    positions = config.build_positions(RESIDUAL_LENGTH, causal=False)
+    encoder = Encoder(config, config.encoder, positions, RESIDUAL_LENGTH)
     share_key(encoder)
 
     def prepare(length: int = RESIDUAL_LENGTH) -> Any:
         x = torch.randn(RESIDUAL_TOKENS // RESIDUAL_LENGTH, length, D_MODEL, requires_grad=True)
         gradient, real = torch.randn_like(x), torch.ones(x.shape[:2], dtype=torch.bool)
-        return lambda: encoder(x, real).backward(gradient)
+        return lambda: encoder(Vectors(x, real)).values.backward(gradient)
 
     # The run on something tiny makes the gradients of the weights, which later ones are added to: no activations.
     return peak_over_inputs(prepare(TINY // 8), prepare)

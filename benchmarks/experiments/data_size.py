@@ -5,8 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regardant.models import next_token, tokens
-from regardant.models.base import Model
+from regardant.models import Model, next_token, tokens
 from regardant.models.recurrent import RecurrentConfig
 
 from . import toy

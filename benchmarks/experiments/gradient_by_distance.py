@@ -12,10 +12,8 @@ from torch import Tensor
 
 from regardant.attention import View
 from regardant.layers.recurrent import RecurrentStack
-from regardant.layers.residual import open_stream
 from regardant.models.encoder import Encoder
 from regardant.models.encoder_decoder import EncoderDecoderConfig
-from regardant.positions import SinusoidalConfig
 
 LENGTH, SIZE, SEEDS = 128, 64, 10
 DISTANCES = [1, 2, 4, 8, 16, 32, 64, 120]
@@ -49,16 +47,10 @@ def _curve(name: str, seed: int) -> Tensor:
 def _last_output(name: str, x: Tensor) -> Tensor:
     if name == "transformer":
         config = EncoderDecoderConfig(preset=None, d_model=SIZE, d_ff=4 * SIZE, dropout=0.0, encoder={"num_layers": 2})
-        positions = SinusoidalConfig().build(
-            d_model=SIZE,
-            num_heads=config.num_heads,
-            head_size=SIZE // config.num_heads,
-            max_length=LENGTH,
-            causal=False,
-        )
-        encoder, view = Encoder(config, positions).double(), View(causal=True)
+        positions = config.build_positions(LENGTH, causal=False)
+        encoder, view = Encoder(config, config.encoder, positions, LENGTH).double(), View(causal=True)
         placed = x + positions.embed(torch.arange(LENGTH))
-        stream = open_stream(config.residual, placed, training=True, checkpointing=False)
+        stream = config.open_stream(placed, training=True)
         for layer in encoder.layers:
             layer(stream, view)
         said: Tensor = encoder.final_norm(stream.close())

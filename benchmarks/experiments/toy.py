@@ -22,11 +22,8 @@ def build(seed: int, *, num_layers: int, **settings: object) -> EncoderDecoder:
     torch.manual_seed(seed)
     sizes: dict[str, object] = {"preset": None, "d_model": 64, "num_heads": 4, "d_ff": 128, "dropout": 0.0}
     stacks = {"encoder": {"num_layers": num_layers}, "decoder": {"num_layers": num_layers}}
-    model = EncoderDecoderConfig.model_validate({**sizes, **stacks, **settings}).build(
-        tokens(VOCAB_SIZE), tokens(VOCAB_SIZE), next_token(VOCAB_SIZE)
-    )
-    assert isinstance(model, EncoderDecoder)
-    return model
+    config = EncoderDecoderConfig.model_validate({**sizes, **stacks, **settings})
+    return config.build(tokens(VOCAB_SIZE), tokens(VOCAB_SIZE), next_token(VOCAB_SIZE))
 
 
 def draw(generator: torch.Generator, size: int = BATCH_SIZE) -> tuple[Tensor, Tensor]:
@@ -37,8 +34,8 @@ def draw(generator: torch.Generator, size: int = BATCH_SIZE) -> tuple[Tensor, Te
 
 def mean_loss(model: torch.nn.Module, source: Tensor, target: Tensor) -> Tensor:
     """Nats a token."""
-    loss: Tensor = model(source, target).total / target[:, 1:].numel()
-    return loss
+    total: Tensor = model(source=source, target=target[:, :-1], targets=target[:, 1:]).total
+    return total / target[:, 1:].numel()
 
 
 def train(

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import torch
-from regardant_training import model_config
+from regardant_training import build
 from serve import Clock, Driver
 from torch import Tensor
 from torch_transformer import Translator
@@ -16,12 +16,12 @@ from training_loop import read
 from regardant.data.vocabulary import EOS, SOS
 from regardant.generation.config import GenerationConfig
 from regardant.generation.search import generate
-from regardant.models import Model, next_token, tokens
+from regardant.models import SequenceToSequenceModel
 
 SENTENCES, STEPS = 32, 24
 
 
-def by_regardant(model: Model, source: Tensor) -> None:
+def by_regardant(model: SequenceToSequenceModel, source: Tensor) -> None:
     limit = GenerationConfig(beam_size=1, length_penalty=0, max_length_ratio=0, max_length_extra=STEPS)
     for (found,) in generate(model, source, limit):
         assert len(found.tokens) == STEPS
@@ -40,11 +40,7 @@ def main() -> None:
     shape, batches = read(Path(sys.argv[1]))
     source = batches[len(batches) // 2][0][:SENTENCES]
     torch.manual_seed(1)
-    ours = (
-        model_config(shape)
-        .build(tokens(shape["vocab_size"]), tokens(shape["vocab_size"]), next_token(shape["vocab_size"]))
-        .eval()
-    )
+    ours = build(shape).eval()
     with torch.no_grad():
         ours.get_parameter("head.weight")[EOS] = 0  # so its score is never the best
     theirs = Translator(shape).eval()

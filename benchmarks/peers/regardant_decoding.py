@@ -17,7 +17,7 @@ import regardant
 from regardant.generation.config import GenerationConfig
 from regardant.generation.search import Work, generate_all
 from regardant.layers.linear import Layouts
-from regardant.models import Model
+from regardant.models import SequenceToSequenceModel
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Prefixes:
 class Uncached:
     """The model, computing source and prefix again at every step: the slow reference for cached search."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: SequenceToSequenceModel) -> None:
         self.model = model
 
     def encode(self, source: Tensor) -> Tensor:

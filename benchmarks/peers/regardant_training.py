@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from passes import Passes
@@ -15,8 +15,7 @@ from training_loop import read
 
 from regardant import __version__
 from regardant.data.batching import PairBatch
-from regardant.models import EncoderDecoderConfig, Model, next_token, tokens
-from regardant.models.heads import Loss
+from regardant.models import EncoderDecoderConfig, Loss, Model, SequenceToSequenceModel, next_token, tokens
 from regardant.planning.decisions import Decisions
 from regardant.planning.dry_run import dry_run
 from regardant.planning.probes import decide
@@ -38,8 +37,8 @@ class BatchesInTurn:
     unit, divisible, metrics = "target token", True, (Metric("loss", higher_is_better=False),)
     validate_every = sys.maxsize
 
-    def __init__(self, model: Model, batches: list[PairBatch], passes: "Counts", label_smoothing: float) -> None:
-        self.model, self.batches, self.passes, self.label_smoothing = model, batches, passes, label_smoothing
+    def __init__(self, model: Model, batches: list[PairBatch], passes: "Counts") -> None:
+        self.model, self.batches, self.passes = model, batches, passes
 
     def plan(self, epoch: int) -> Sequence[int]:
         return range(len(self.batches))
@@ -50,7 +49,7 @@ class BatchesInTurn:
 
     def loss(self, model: nn.Module, batch: PairBatch, device: torch.device) -> Loss:
         batch = batch.to(device)
-        loss: Loss = model(batch.source, batch.target, self.label_smoothing)
+        loss: Loss = model(**batch.inputs, targets=batch.targets)
         return loss
 
 
@@ -59,9 +58,6 @@ def trainer_of(path: Path, precision: str, run: Path, passes: Counts) -> tuple[T
     shape, batches = read(path)
     torch.manual_seed(1)
     keep_freed_memory()
-    model = model_config(shape).build(
-        tokens(shape["vocab_size"]), tokens(shape["vocab_size"]), next_token(shape["vocab_size"])
-    )
     config = NextTokenTraining.model_validate(
         {
             "max_updates": 10**9,
@@ -71,7 +67,8 @@ def trainer_of(path: Path, precision: str, run: Path, passes: Counts) -> tuple[T
             "validate_every": sys.maxsize,
         }
     )
-    job = BatchesInTurn(model, [PairBatch(*batch) for batch in batches], passes, config.label_smoothing)
+    model = build(shape, config.label_smoothing)
+    job = BatchesInTurn(model, [PairBatch(*batch) for batch in batches], passes)
     device = the_device()
     decisions = decide(model, partial(dry_run, job, len(batches) // 2, device), config, len(batches), device)
     decisions.apply(model)
@@ -94,10 +91,13 @@ def main() -> None:
         trainer.fit()
 
 
-def model_config(shape: dict[str, object]) -> EncoderDecoderConfig:
+def build(shape: dict[str, Any], label_smoothing: float = 0.0) -> SequenceToSequenceModel:
+    """Return a Transformer of the shared sizes, with fresh weights."""
     layers = {"num_layers": shape["num_layers"]}
     sizes = {name: shape[name] for name in ("d_model", "num_heads", "d_ff", "dropout", "max_length")}
-    return EncoderDecoderConfig.model_validate({"preset": None, "encoder": layers, "decoder": layers, **sizes})
+    config = EncoderDecoderConfig.model_validate({"preset": None, "encoder": layers, "decoder": layers, **sizes})
+    vocabulary = tokens(shape["vocab_size"])
+    return config.build(vocabulary, vocabulary, next_token(shape["vocab_size"], label_smoothing))
 
 
 if __name__ == "__main__":

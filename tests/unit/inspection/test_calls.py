@@ -43,7 +43,7 @@ def test_the_gates_make_the_states_that_the_cell_said(cell, bidirectional):
     each = SIZE * 2 if bidirectional else SIZE
     encoder = RecurrentEncoder(cell, 3, each, 1, 0.0, bidirectional=bidirectional, combine="concatenate")
     with torch.no_grad(), capture(Holder(encoder)) as records:
-        encoder(torch.randn(2, LENGTH, 3), REAL)
+        encoder.read(torch.randn(2, LENGTH, 3), REAL)
     states = records["part.layers.0.state"][0]
     assert states.shape == (2, 1 + bidirectional, LENGTH, SIZE)
     for row, length in enumerate(REAL.sum(1).tolist()):

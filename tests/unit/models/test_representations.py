@@ -49,7 +49,9 @@ def test_a_class_token_is_real_and_meets_every_element():
     generator = torch.Generator().manual_seed(1)
     pairs = torch.rand(2, 5, 5, generator=generator) > 0.5
     edges = torch.randn(2, 3, 5, 5, generator=generator)
-    found = built(SinusoidalConfig(), class_token=True)(nodes(real=REAL, pairs=pairs, edges=edges))
+    x = nodes(real=REAL, pairs=pairs, edges=edges, positions=torch.arange(5)[:, None])
+    found = built(SinusoidalConfig(), class_token=True)(x)
+    assert found.positions is None  # the class token has none
     assert found.real.dtype == found.pairs.dtype == torch.bool
     assert found.real[:, 0].all() and torch.equal(found.real[:, 1:], REAL)
     assert found.pairs[:, 0].all() and found.pairs[:, :, 0].all() and torch.equal(found.pairs[:, 1:, 1:], pairs)
@@ -103,7 +105,7 @@ def test_rows_and_columns_that_are_given_are_those_of_the_reading_order(combine)
 def test_places_that_are_given_go_before_the_order():
     scheme, x = built(SinusoidalConfig()), nodes()
     at = torch.tensor([3, 4, 5, 6, 7])
-    assert_close(scheme(x.__class__(x.values, positions=at[:, None])).values, scheme(x, start=3).values)
+    assert_close(scheme(Vectors(x.values, positions=at[:, None])).values, scheme(x, start=3).values)
 
 
 def test_a_sequence_s_scheme_reads_a_grid_in_its_order():

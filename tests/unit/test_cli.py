@@ -115,7 +115,7 @@ def test_plan_prints_what_training_will_cost(regardant, corpus):
     said = regardant("plan", corpus / "tiny.yaml")
     assert said.code == 0
     assert [line.split()[0] for line in said.lines[:4]] == ["parameters", "memory", "computing", "padding"]
-    assert said.lines[4] == "training        20 updates, 5.0 passes over 1,375 tokens"
+    assert said.lines[4] == "training        20 updates, 5.0 passes over 1,375 target tokens"
 
 
 def test_plan_as_json_is_one_object_and_nothing_is_left_behind(regardant, corpus, tmp_path, monkeypatch):

@@ -63,8 +63,8 @@ UNFINISHED = ".regardant-unfinished"
 FOLLOW = """import sys
 from pathlib import Path
 from regardant.run import follow
-folder, *modules, rank, size, port = sys.argv[1:]
-follow(Path(folder), int(rank), int(size), int(port), modules)
+folder, *modules, rank, size, store = sys.argv[1:]
+follow(Path(folder), int(rank), int(size), store, modules)
 """
 """What the other processes of a training run, with the folder, plugins, and what `lead` adds."""
 
@@ -342,13 +342,13 @@ def _fit(prepared: Prepared, decisions: Decisions, folder: Path) -> Outcome:
         return _trainer(prepared, decisions, folder, group).fit()
 
 
-def follow(folder: Path, rank: int, size: int, port: int, modules: Sequence[str]) -> None:
+def follow(folder: Path, rank: int, size: int, store: str, modules: Sequence[str]) -> None:
     """Be one of the processes of a training that another one leads."""
     import_plugins(modules)
     record = Record.read(folder)
     prepared = _prepare(record.config, folder, lambda line: None)
     record.decided.apply(prepared.job.model)
-    _trainer(prepared, record.decided, folder, join(rank, size, port)).follow()
+    _trainer(prepared, record.decided, folder, join(rank, size, store)).follow()
 
 
 def _trainer(prepared: Prepared, decisions: Decisions, folder: Path, group: Group) -> Trainer:

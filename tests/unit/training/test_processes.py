@@ -1,7 +1,13 @@
+import contextlib
 import json
 import os
 import signal
+import socket
+import stat
+import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -9,7 +15,9 @@ from torch import nn
 from torch.testing import assert_close
 
 from regardant import run
+from regardant.config import dump
 from regardant.errors import RunError
+from regardant.training import processes as several
 from regardant.training.checkpoints import load_weights
 from regardant.training.processes import ALONE, lead
 
@@ -17,7 +25,8 @@ JOINED = """import sys
 import torch
 from torch import nn
 from regardant.training.processes import join
-group = join(*map(int, sys.argv[1:]))
+rank, size, store = sys.argv[1:]
+group = join(int(rank), int(size), store)
 """
 
 
@@ -52,6 +61,69 @@ def test_all_agree_with_the_first():
     asserted = "assert group.agree(9.0, 9.0) == [1.0, 0.25], 'it did not agree'\n"
     with lead(2, joined(asserted)) as group:
         assert group.agree(True, 0.25) == [1.0, 0.25]
+
+
+def listening(process):
+    """Addresses on which a process listens, as in /proc/net/tcp: hexadecimal, in groups of four bytes."""
+    sockets = set()
+    for link in Path(f"/proc/{process}/fd").iterdir():
+        with contextlib.suppress(OSError):  # closed meanwhile
+            sockets.add(os.readlink(link))
+    rows = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]]
+    return {row[1].split(":")[0] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in sockets}
+
+
+LOOPBACK = {"0100007F", "00000000000000000000000001000000", "0000000000000000FFFF00000100007F"}
+
+
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="sockets are listed on Linux only")
+def test_listening_finds_a_socket_open_to_the_network():
+    with socket.create_server(("0.0.0.0", 0)):
+        assert listening(os.getpid()) == {"00000000"}
+
+
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="sockets are listed on Linux only")
+def test_no_process_of_a_training_listens_beyond_loopback(tiny_text_config, tmp_path):
+    recipe = tmp_path / "recipe.yaml"
+    asked = ("training.processes=2", "training.max_updates=1000000")
+    recipe.write_text(dump(tiny_text_config(*asked)), encoding="utf-8")
+    command = [sys.executable, "-m", "regardant", "train", recipe, "--out", tmp_path / "run"]
+    environment = {**os.environ, "GLOO_SOCKET_IFNAME": "", "OMP_NUM_THREADS": "2"}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, env=environment) as leader:
+        try:
+            events = tmp_path / "run" / "metrics.jsonl"
+            wait_until(lambda: leader.poll() is not None or (events.is_file() and events.stat().st_size))
+            assert leader.poll() is None, leader.stderr.read().decode()
+            (follower,) = Path(f"/proc/{leader.pid}/task/{leader.pid}/children").read_text().split()
+            found = [listening(process) for process in (leader.pid, follower)]
+        finally:
+            leader.send_signal(signal.SIGINT)
+            leader.stderr.read()
+    assert all(found), "processes exchange gradients over sockets"
+    assert found[0] | found[1] <= LOOPBACK
+
+
+def wait_until(done, seconds=90.0):
+    end = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.1)
+
+
+def test_the_store_is_in_a_folder_of_its_owner_alone(monkeypatch):
+    started = []
+    monkeypatch.setattr(several, "_start", lambda command, errors: started.append(command) or spawn(command))
+
+    def spawn(command):
+        folder = Path(command[-1]).parent
+        started.append((folder, stat.S_IMODE(folder.stat().st_mode)))
+        return subprocess.Popen(command)
+
+    with lead(2, joined("group.agree(1.0)")) as group:
+        group.agree(1.0)
+    folder, mode = started[1]
+    assert mode == 0o700
+    assert not folder.exists()
 
 
 def test_alone_nothing_is_shared(parameters):

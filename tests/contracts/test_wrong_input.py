@@ -212,6 +212,40 @@ def test_text_that_cannot_be_trained_on_is_named(told, workshop, source, target,
     assert all(phrase in line for phrase in phrases), line
 
 
+@pytest.mark.parametrize(
+    ("encoding", "name"), [("utf-16", "UTF-16"), ("utf-16-le", "UTF-16LE"), ("utf-16-be", "UTF-16BE")]
+)
+@pytest.mark.parametrize("task", ["translation", "language_modelling"])
+def test_training_text_in_utf16_is_refused_with_the_command_that_converts_it(told, workshop, encoding, name, task):
+    text = (workshop / "a.en").read_text(encoding="utf-8")
+    (workshop / "x.en").write_bytes(text.encode(encoding))
+    given = {"translation": ["r.yaml", *sets("data.source=x.en")], "language_modelling": ["l.yaml"]}[task]
+    recipe = {"task": task, "data": {"source": "x.en"}, "training": {"max_updates": 1}}
+    (workshop / "l.yaml").write_text(json.dumps(recipe), encoding="utf-8")
+    (line,) = told("train", *given, "--out", "new")
+    assert f"x.en looks like {name} " in line or f"x.en is {name} (byte order mark" in line
+    assert f"iconv -f {name} -t UTF-8 " in line
+
+
+@pytest.mark.parametrize(
+    ("change", "phrase"),
+    [
+        (lambda text: text.replace("a", "\0", 1), "contains a NUL byte"),
+        (lambda text: text.replace("\n", "\r"), "carriage returns and no line feed"),
+    ],
+)
+def test_training_text_with_nuls_or_without_line_feeds_is_refused(told, workshop, change, phrase):
+    text = change((workshop / "a.en").read_text(encoding="utf-8"))
+    (workshop / "x.en").write_bytes(text.encode())
+    (line,) = told("train", "r.yaml", *sets("data.source=x.en"), "--out", "new")
+    assert phrase in line
+
+
+def test_stdin_in_utf16_is_refused(told, folder):
+    (line,) = told("translate", folder, stdin="the cat\n".encode("utf-16"))
+    assert "stdin is UTF-16" in line
+
+
 def test_bad_training_lines_are_counted_and_the_rest_is_trained_on(answer, workshop):
     lines = {"a.en": [b"\xff\xfe bad", b"", b"a " * (LONG // 2)], "a.fr": [b"x", b"y", b"z " * (LONG // 2)]}
     for name, more in lines.items():

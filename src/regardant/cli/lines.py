@@ -6,11 +6,13 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-UTF8_BOM = b"\xef\xbb\xbf"
+from regardant.data.utf8 import UTF8_BOM, require_utf8
 
 
 def read_lines(raw: Iterable[bytes], place: str = "") -> Iterator[str]:
     for number, line in enumerate(raw, 1):
+        if number == 1:
+            require_utf8(place.strip() or "stdin", line)
         text = line.removeprefix(UTF8_BOM) if number == 1 else line
         text = text.removesuffix(b"\n").removesuffix(b"\r")
         try:

@@ -24,6 +24,7 @@ class Reason(StrEnum):
     """Why a pair is not trained on, in the order it is asked."""
 
     BAD_ENCODING = Fault.BAD_ENCODING.value
+    NUL = Fault.NUL.value
     MISSING = Fault.MISSING.value
     EMPTY = "empty"
     OVER_LONG = "over_long"

@@ -271,8 +271,12 @@ def evaluation_pairs(pairs: Pairs, records: Iterator[Record]) -> Iterator[Pair]:
 
 def _unreadable(pairs: Pairs, side: str, line: int, fault: Fault) -> DataError:
     place = side if pairs.table is None else f"{pairs.table} column {side}"
-    what = "is not valid UTF-8" if fault is Fault.BAD_ENCODING else "is missing"
-    return DataError(f"{place} line {line:,} {what}; text to evaluate on is never skipped, so mend the line")
+    problems = {
+        Fault.BAD_ENCODING: "is not valid UTF-8",
+        Fault.NUL: "contains NUL characters",
+        Fault.MISSING: "is missing",
+    }
+    return DataError(f"{place} line {line:,} {problems[fault]}; text to evaluate on is never skipped, so mend the line")
 
 
 def _assign(ranks: npt.NDArray[np.uint64], sizes: Sequence[int]) -> npt.NDArray[np.int8]:

@@ -1,8 +1,8 @@
-"""Sentence pairs, read one at a time from two text files, a table or a Hugging Face dataset; and text as it stands.
+"""Sentence pairs, read one at a time from two text files, a table or a Hugging Face dataset; and whole texts.
 
 A line ends at a line feed and nowhere else: U+2028, U+0085 or a form feed inside a sentence would otherwise
-shift one side of a corpus against the other. Text that cannot be had is reported in its record as a `Fault`,
-and reading goes on.
+shift one side of a corpus against the other. A line that cannot be decoded is reported in its record as a `Fault`,
+and reading goes on. A file that is not UTF-8 at all, or has NUL bytes, is refused.
 """
 
 import codecs
@@ -12,13 +12,14 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
 from enum import Enum
 from itertools import chain, zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+from regardant.config.problems import did_you_mean
+from regardant.data.utf8 import UTF8_BOM, carriage_returns_alone, require_no_nul, require_utf8
 from regardant.errors import DataError
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 ROWS_AT_ONCE = 1000
 BYTES_AT_ONCE = 1 << 20
-UTF8_BOM = b"\xef\xbb\xbf"
 
 
 class Fault(Enum):
@@ -34,6 +34,9 @@ class Fault(Enum):
 
     BAD_ENCODING = "bad_encoding"
     """Its bytes are not valid UTF-8."""
+
+    NUL = "nul_character"
+    """It contains NUL characters, as UTF-16 read as UTF-8 does."""
 
     MISSING = "missing"
     """Its row is too short, lacks the key or holds a null."""
@@ -115,16 +118,13 @@ def read_text(path: Path) -> Iterator[str]:
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """The lines of a file, plain, .gz or .zst. Raises DataError as `read_text`."""
+    """Yield the lines of a file, plain, .gz or .zst. Raises DataError for a file or a line that cannot be read."""
     _require_file(path)
-    return (_decoded(path, number, raw) for number, raw in enumerate(_lines(path), 1))
-
-
-def _decoded(path: Path, number: int, raw: bytes) -> str:
-    text = _decode(raw)
-    if isinstance(text, Fault):
-        raise DataError(f"{path} line {number:,} is not valid UTF-8: mend the line")
-    return text
+    for number, raw in enumerate(_lines(path), 1):
+        text = _decode(raw)
+        if isinstance(text, Fault):
+            raise DataError(f"{path} line {number:,} is not valid UTF-8: mend the line")
+        yield text
 
 
 def _require_file(path: Path) -> None:
@@ -137,11 +137,13 @@ def _require_file(path: Path) -> None:
 def _near_names(path: Path) -> str:
     if not path.parent.is_dir():
         return f"there is no folder {path.parent} either; paths start at the current folder or at `root`"
-    near = get_close_matches(path.name, [entry.name for entry in path.parent.iterdir()])
-    return f"did you mean {' or '.join(near)}?" if near else f"nothing in {path.parent} has a name like it"
+    near = did_you_mean(path.name, [entry.name for entry in path.parent.iterdir()]).removeprefix("; ")
+    return near or f"nothing in {path.parent} has a name like it"
 
 
 def _decode(raw: bytes) -> str | Fault:
+    if b"\0" in raw:
+        return Fault.NUL
     try:
         return raw.decode()
     except UnicodeDecodeError:
@@ -154,25 +156,34 @@ def _lines(path: Path) -> Iterator[bytes]:
     try:
         # Arrow's decompressors read on across frames and refuse a truncated file; zstandard's do neither.
         with pa.input_stream(path, compression="detect") as stream, io.BufferedReader(stream) as lines:
-            for number, line in enumerate(lines):
-                text = line if number else line.removeprefix(UTF8_BOM)
+            require_utf8(path, lines.peek())
+            for number, line in enumerate(lines, 1):
+                require_no_nul(path, number, line)
+                text = line.removeprefix(UTF8_BOM) if number == 1 else line
+                if number == 1 and b"\r" in line[:-1] and not line.endswith(b"\n"):
+                    raise carriage_returns_alone(path)
                 yield text.removesuffix(b"\n").removesuffix(b"\r")
     except OSError as error:
         raise DataError(f"{path} cannot be read: {_first_line(error)}; is it whole and named rightly?") from error
 
 
 def _pieces(path: Path) -> Iterator[str]:
-    decoder, lines, waiting = codecs.getincrementaldecoder("utf-8-sig")(), 1, ""
+    decoder, lines, waiting, returns = codecs.getincrementaldecoder("utf-8-sig")(), 1, "", 0
     try:
         with _opened(path) as stream:
-            for raw in iter(lambda: stream.read(BYTES_AT_ONCE), b""):
+            for number, raw in enumerate(iter(lambda: stream.read(BYTES_AT_ONCE), b"")):
+                if number == 0:
+                    require_utf8(path, raw)
+                require_no_nul(path, lines, raw)
                 text = waiting + decoder.decode(raw)
-                lines += raw.count(b"\n")
+                lines, returns = lines + raw.count(b"\n"), returns + raw.count(b"\r")
                 # Nothing that normalises or lower-cases a text looks across white space.
                 end = max(text.rfind("\n"), text.rfind(" ")) + 1 or len(text)
                 waiting = text[end:]
                 yield text[:end]
         waiting += decoder.decode(b"", final=True)
+        if returns and lines == 1:
+            raise carriage_returns_alone(path)
         if waiting:
             yield waiting
     except UnicodeDecodeError as error:

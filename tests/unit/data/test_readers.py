@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regardant.data import readers
-from regardant.data.readers import Fault, Record, read_dataset, read_table, read_text, read_text_files
+from regardant.data.readers import Fault, Record, read_dataset, read_lines, read_table, read_text, read_text_files
 from regardant.errors import DataError
 
 PAIRS = [("The cat.", "Le chat."), ('She said "no".', "Elle a dit « non »."), ("", "Été, déjà"), ("a, b", "")]
@@ -41,7 +41,7 @@ def test_two_files_give_a_record_a_line(tmp_path, end, last):
     assert list(read_text_files(*files)) == [Record(1, "a", "x"), Record(2, "", "y"), Record(3, "c", "z")]
 
 
-@given(lines=st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\ufeff")), min_size=1))
+@given(lines=st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\ufeff\0")), min_size=1))
 def test_only_a_line_feed_ends_a_line(tmp_path_factory, lines):
     path = tmp_path_factory.mktemp("text") / "all.txt"
     path.write_bytes("".join(line + "\n" for line in lines).encode())
@@ -377,3 +377,69 @@ def test_a_plain_text_waits_for_no_other_library(tmp_path):
         "list(read_text(Path(sys.argv[1]))); assert 'pyarrow' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program, str(tmp_path / "a.txt")], check=True)
+
+
+# text that is not UTF-8
+
+FRENCH = "Où est le chat ?\nIl dort sur le tapis.\n" * 4
+CHINESE = "猫在垫子上睡觉 。\n" * 40
+NO_UTF8 = {
+    "UTF-16 with a mark": (FRENCH.encode("utf-16"), r"is UTF-16 \(byte order mark FF FE\), .*iconv -f UTF-16 -t UTF-8"),
+    "UTF-16BE with a mark": (b"\xfe\xff" + FRENCH.encode("utf-16-be"), "byte order mark FE FF.*iconv -f UTF-16 "),
+    "UTF-32": (FRENCH.encode("utf-32"), r"is UTF-32 \(byte order mark FF FE 00 00\)"),
+    "UTF-16LE": (FRENCH.encode("utf-16-le"), "looks like UTF-16LE .*iconv -f UTF-16LE -t UTF-8"),
+    "UTF-16BE": (FRENCH.encode("utf-16-be"), "looks like UTF-16BE .*iconv -f UTF-16BE -t UTF-8"),
+    "UTF-16LE of another script": (CHINESE.encode("utf-16-le"), "looks like UTF-16LE"),
+    "NUL bytes": (FRENCH.encode() + b"a\0 b\n" + FRENCH.encode(), "line 9 contains a NUL byte.*iconv -f UTF-16"),
+    "carriage returns": (FRENCH.replace("\n", "\r").encode(), r"carriage returns and no line feed.*tr '\\r' '\\n'"),
+}
+READERS = {
+    "read_text": read_text,
+    "read_lines": read_lines,
+    "read_text_files": lambda path: read_text_files(path, path),
+    "tsv": lambda path: read_table(path.rename(path.with_suffix(".tsv")), "1", "1"),
+    "csv": lambda path: read_table(path.rename(path.with_suffix(".csv")), "1", "1"),
+    "jsonl": lambda path: read_table(path.rename(path.with_suffix(".jsonl")), "a", "a"),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("case", NO_UTF8)
+def test_every_reader_refuses_what_is_not_utf8_in_a_line_with_the_cure(tmp_path, reader, case):
+    content, told = NO_UTF8[case]
+    (tmp_path / "a.txt").write_bytes(content)
+    if reader == "jsonl" and case == "NUL bytes":
+        (tmp_path / "a.txt").write_bytes(b'{"a": "b"}\n' * 8 + b"\0\n")
+    with pytest.raises(DataError, match=told) as refusal:
+        list(READERS[reader](tmp_path / "a.txt"))
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_packed_file_that_is_not_utf8_is_refused_too(tmp_path):
+    (tmp_path / "a.gz").write_bytes(gzip.compress(FRENCH.encode("utf-16")))
+    for reader in (read_text, read_lines):
+        with pytest.raises(DataError, match="is UTF-16"):
+            list(reader(tmp_path / "a.gz"))
+
+
+@pytest.mark.parametrize("at_once", [7, 1 << 20])
+def test_a_nul_byte_far_into_a_text_is_found_in_its_line(tmp_path, monkeypatch, at_once):
+    monkeypatch.setattr(readers, "BYTES_AT_ONCE", at_once)
+    (tmp_path / "a.txt").write_bytes(b"some text\n" * 9 + b"and \0\nmore\n")
+    with pytest.raises(DataError, match="line 10 contains a NUL byte"):
+        list(read_text(tmp_path / "a.txt"))
+
+
+@pytest.mark.parametrize("content", ["é", "a", "", "a\r\n", "a\rb\n", "\ufeffa\n", "日本語\n", "a\r"])
+def test_utf8_is_not_taken_for_something_else(tmp_path, content):
+    (tmp_path / "a.txt").write_bytes(content.encode())
+    assert "".join(line + "\n" for line in read_lines(tmp_path / "a.txt")).replace("\n", "") == content.strip(
+        "\ufeff\n\r"
+    )
+
+
+def test_a_nul_character_in_a_cell_is_a_fault_of_its_row(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"a": "x", "b": "y"}\n{"a": "u\\u0000v", "b": "w"}\n', encoding="utf-8")
+    assert list(read_table(tmp_path / "a.jsonl", "a", "b")) == [Record(1, "x", "y"), Record(2, Fault.NUL, "w")]
+    pq.write_table(pa.table({"a": ["x", "u\0v"], "b": ["y", "w"]}), tmp_path / "a.parquet")
+    assert list(read_table(tmp_path / "a.parquet", "a", "b")) == [Record(1, "x", "y"), Record(2, Fault.NUL, "w")]

@@ -14,7 +14,6 @@ RUN/engines/             the model as other programs decode it
 """
 
 import platform
-import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -46,6 +45,7 @@ from regardant.training.devices import bound_kernel_cache, keep_freed_memory, ma
 from regardant.training.engine import Outcome, Trainer
 from regardant.training.processes import Group, join, lead
 from regardant.training.reporting import read_events
+from regardant.training.run_folder import UNFINISHED, clear_start, locked, names_in, require_free
 
 if TYPE_CHECKING:
     from regardant.tasks.language_modelling.language_model import LanguageModel
@@ -56,9 +56,6 @@ if TYPE_CHECKING:
 
 BUDGET = ("max_minutes", "max_updates", "max_epochs", "patience", "keep_checkpoints", "checkpoint_minutes")
 """Of training: what may change between the start of a run and its resume."""
-
-UNFINISHED = ".regardant-unfinished"
-"""Marks a folder as ours until its run.yaml is there."""
 
 FOLLOW = """import sys
 from pathlib import Path
@@ -104,7 +101,7 @@ class Record:
     def read(cls, run: Path) -> "Record":
         """What a run folder says of itself. Raises RunError where it is no whole run."""
         if not run.is_dir():
-            near = did_you_mean(run.name, _names_in(run.parent))
+            near = did_you_mean(run.name, names_in(run.parent))
             raise RunError(f"there is no run {run}{near or ': give a folder that `regardant train` has made'}")
         if not (run / "run.yaml").is_file():
             raise RunError(f"{run} is no run, or half written (no run.yaml): train into it first")
@@ -245,10 +242,18 @@ def _prepare(config: TaskConfig, folder: Path, log: Log) -> Prepared:
 def train(config: TaskConfig, folder: str | Path, log: Log = print) -> Outcome:
     """Train into a folder, or go on with what is there. Ends bit-equal to a run that was never interrupted."""
     folder = Path(folder)
-    if (folder / "run.yaml").is_file():
-        return _resume(config, folder, log)
-    continued = _taken_over(config)
-    _claim(folder)
+    continued = config
+    if not (folder / "run.yaml").is_file():
+        continued = _taken_over(config)
+        require_free(folder)
+    with locked(folder):
+        if (folder / "run.yaml").is_file():
+            return _resume(config, folder, log)
+        return _begin(config, continued, folder, log)
+
+
+def _begin(config: TaskConfig, continued: TaskConfig, folder: Path, log: Log) -> Outcome:
+    clear_start(folder)
     prepared, decisions, planned = _plan(continued, folder, log)
     for line in planned.lines():
         log(line)
@@ -287,25 +292,6 @@ def _taken_over(config: TaskConfig) -> TaskConfig:
     inherited = {name: getattr(earlier, name) for name in TAKEN_OVER if hasattr(earlier, name)}
     inherited["model"] = earlier.model.model_copy(update=free)
     return config.model_copy(update=inherited)
-
-
-def _claim(folder: Path) -> None:
-    """Make the folder of a new run. What a start that never came to its run.yaml has left there is made anew."""
-    if folder.exists() and not folder.is_dir():
-        raise RunError(f"{folder} is a file, where the folder of a run is needed: give another --out")
-    if not (folder / UNFINISHED).is_file() and _names_in(folder):
-        raise RunError(f"{folder} is not empty and no run (no run.yaml): give another --out, or remove it")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / UNFINISHED).touch()
-    except OSError as error:
-        raise RunError(f"{folder} cannot be written ({error.strerror}): give another --out") from error
-    shutil.rmtree(folder / "data", ignore_errors=True)
-    (folder / "tokenizer.json").unlink(missing_ok=True)
-
-
-def _names_in(folder: Path) -> list[str]:
-    return [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
 
 
 def _resume(config: TaskConfig, folder: Path, log: Log) -> Outcome:

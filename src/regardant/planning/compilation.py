@@ -8,7 +8,7 @@ from torch import nn
 from regardant.layers import dropout
 from regardant.planning.decisions import Decisions
 from regardant.planning.dry_run import threads_of_one
-from regardant.training.job import Log
+from regardant.tasks.base import Log
 
 ROUNDS = 3
 """Timed steps with and without compilation."""

@@ -14,10 +14,10 @@ from regardant.planning.compilation import compiling_pays
 from regardant.planning.decisions import Decisions
 from regardant.planning.dry_run import dry_run, threads_of_one
 from regardant.planning.probes import HINDRANCE, decide
-from regardant.tasks.base import Prepared, TaskJob
+from regardant.tasks.base import Log, Prepared, TaskJob
 from regardant.training.config import TRAINING_SHARE, TrainingConfig
 from regardant.training.devices import memory_guard
-from regardant.training.job import Log, require_divisible
+from regardant.training.job import require_divisible
 from regardant.training.reporting import memory
 
 OVERHEAD = 1.05

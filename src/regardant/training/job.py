@@ -1,6 +1,6 @@
 """The protocols of training: the parts that a task hands to the trainer. The trainer knows no task."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
@@ -9,9 +9,6 @@ from torch import Tensor, nn
 
 from regardant.config.problems import did_you_mean
 from regardant.errors import ConfigError
-
-Log = Callable[[str], None]
-"""Prints one line for people."""
 
 
 class Loss(Protocol):

@@ -7,8 +7,8 @@ from regardant.data.batching import pad
 from regardant.data.vocabulary import EOS, PAD, SOS
 from regardant.generation.config import GenerationConfig
 from regardant.generation.constraints import NEVER_WRITTEN
-from regardant.generation.scoring import score_tokens
-from regardant.generation.search import Work, generate, generate_all
+from regardant.generation.search import ModelSearcher, Work, generate
+from regardant.generation.teacher_forcing import score_tokens
 
 pytestmark = pytest.mark.usefixtures("shapes_unchecked")
 
@@ -43,8 +43,8 @@ def sources(translator, test_set):
 
 
 def search(translator, sources, generation, **options):
-    with_eos = [[*ids, EOS] for ids in sources]
-    return generate_all(translator.model, with_eos, generation, translator.device, max_length=40, **options)
+    with_eos, prefixes = [[*ids, EOS] for ids in sources], [[] for _ in sources]
+    return ModelSearcher(translator.model, translator.device, **options).search(with_eos, prefixes, generation, 40)
 
 
 def assert_same(found, expected):

@@ -1,15 +1,15 @@
-"""Beam search: at every step the W likeliest hypotheses of each sentence go on.
+"""Beam search: every step continues the W likeliest hypotheses of each sentence.
 
 A step looks at the 2 W best continuations, of which at most W end. Those that end among the first W are put
-aside with their penalised score; the first W that do not end go on, so that W are always live. A sentence is
+aside with their length-penalised score; the first W that do not end continue, so that W are always live. A sentence is
 done
 
 - when W of its hypotheses have ended and the best live one, as it stands, scores no better than the N-th best of
   them: greedy search when W = 1. The count alone will not do: of a model that is sure of itself, W unlikely
   hypotheses end within a few tokens, long before the likely one;
 - or before that, when N have ended and no live one can still become one of the N best. The sums only fall, so
-  the most that a live one can reach is its present sum / limit ** length_penalty, and stopping there
-  never changes the answer;
+  a live one can reach at most its present sum / limit ** length_penalty, and stopping there never changes the
+  answer;
 - or at its length limit, where the live fill the N best after those that ended, as not finished.
 
 Done sentences leave the batch. The host waits for the device once a step, and again where a hypothesis ends.
@@ -17,8 +17,9 @@ Done sentences leave the batch. The host waits for the device once a step, and a
 Shape legend: B sentences still being written, S source length, W beams, N n best, t tokens written, V vocabulary.
 """
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Self
 
 import torch
@@ -28,51 +29,51 @@ from torch import Tensor
 from regardant.data.vocabulary import EOS, SOS
 from regardant.generation.config import GenerationConfig
 from regardant.generation.constraints import Constraints
-from regardant.generation.hypothesis import Hypothesis, impossible, penalised
-from regardant.generation.steps import likeliest, normalised, without
-from regardant.generation.together import Found
-from regardant.models.base import DecodingState, SequenceToSequenceModel
+from regardant.generation.length_penalty import Hypothesis, impossible, length_penalised
+from regardant.models.base import SequenceToSequenceModel
+
+LANES = 64
+"""Groups of words come in multiples of it: otherwise their maxima take twice as long."""
 
 
-@dataclass
-class BeamSearch:
-    """Implements `together.Search`: the N best hypotheses for each sentence."""
+class Search:
+    """Base of a search for the targets of a batch, one token a step."""
 
-    model: SequenceToSequenceModel = field(metadata={"rows": None})
-    state: DecodingState
-    constraints: Constraints
-    sentences: Tensor
-    """[B] int64, their numbers."""
-    beams: "Beams"
-    config: GenerationConfig = field(metadata={"rows": None})
-
-    @classmethod
-    def begin(
-        cls,
+    def __init__(
+        self,
         model: SequenceToSequenceModel,
         source: Tensor,
-        sentences: Tensor,
-        limits: Tensor,
+        limits: list[int],
         constraints: Constraints,
         config: GenerationConfig,
-        capacity: int,
-    ) -> Self:
-        """For source [B, S]; no search that it may be joined with writes more than `capacity` tokens."""
-        state = model.start(model.encode(source), config.beam_size, capacity)
-        return cls(model, state, constraints, sentences, Beams.begin(limits, config), config)
+    ) -> None:
+        """Encode source [B, S] and begin; `limits` are the most tokens of each target, EOS counted."""
+        self.model, self.constraints, self.config = model, constraints, config
+        self.state = model.start(model.encode(source), config.beam_size, max(limits))
+        self.sentences = torch.arange(len(source), device=source.device)
+        """[B] int64, the numbers of the sentences still being written."""
+        self.found: dict[int, list[Hypothesis]] = {}
+        """Best targets by the number of the sentence; of one being written, those that have ended."""
+        self.begin(torch.tensor(limits, device=source.device))
 
-    @property
-    def length(self) -> int:
-        """Tokens written."""
-        return self.beams.tokens.shape[2] - 1
+    def begin(self, limits: Tensor) -> None:
+        """Set up what is written of each sentence. limits [B] int64."""
+        raise NotImplementedError
 
-    @property
-    def rows(self) -> int:
-        """What a step multiplies."""
-        return len(self.sentences) * self.config.beam_size
+    def step(self) -> None:
+        """Write one more token of each sentence, and drop the sentences that are done."""
+        raise NotImplementedError
 
-    def step(self, found: Found) -> None:
-        """Write a token more of all; those that are done leave."""
+
+class BeamSearch(Search):
+    """Search for the N best hypotheses of each sentence."""
+
+    beams: "Beams"
+
+    def begin(self, limits: Tensor) -> None:
+        self.beams = Beams.begin(limits, self.config)
+
+    def step(self) -> None:
         beams, before = self.beams, self.beams.tokens
         log_probabilities = normalised(self.model.step(before[..., -1], self.state))
         self.constraints.apply(log_probabilities, before[..., 1:])
@@ -84,17 +85,17 @@ class BeamSearch:
         if any_ended:
             for row, tokens, total in endings(candidates, ended, before):
                 ending = Hypothesis.of(tokens, total, self.config.length_penalty)
-                found.setdefault(int(self.sentences[row]), []).append(ending)
+                self.found.setdefault(int(self.sentences[row]), []).append(ending)
         if any_done:
-            parents = parents.index_select(0, self._take(done, found))
+            parents = parents.index_select(0, self._drop(done))
         if len(parents):
             self.state.reorder(parents)
 
-    def _take(self, done: Tensor, found: Found) -> Tensor:
-        """The sentences that go on."""
+    def _drop(self, done: Tensor) -> Tensor:
+        """Drop sentences that are done, and return the indices of the others."""
         for row in done.nonzero().squeeze(1).tolist():
             sentence = int(self.sentences[row])
-            found[sentence] = choose(found.get(sentence, []), self.beams, row, self.config)
+            self.found[sentence] = choose(self.found.get(sentence, []), self.beams, row, self.config)
         going = without(done)
         self.sentences = self.sentences.index_select(0, going)
         if len(going):
@@ -106,7 +107,7 @@ class BeamSearch:
 
 @dataclass(frozen=True)
 class Candidates:
-    """The 2 W best continuations of each sentence, best first: what they continue, and by which token."""
+    """The 2 W best continuations of each sentence, best first: a beam and its next token."""
 
     totals: Tensor
     """[B, 2W] float32, minus infinity where there is no continuation."""
@@ -116,13 +117,14 @@ class Candidates:
     """[B, 2W] int64"""
 
     def ended(self) -> Tensor:
-        """[B, W] bool: which of the first W are whole. An ending ranked lower has fallen out of the beam."""
+        """Return which of the first W have ended, [B, W] bool. An ending ranked lower has fallen out of the beam."""
         beam_size = self.tokens.shape[1] // 2
         return ((self.tokens == EOS) & (self.totals != -torch.inf))[:, :beam_size]
 
 
 def expand(totals: Tensor, log_probabilities: Tensor, beam_size: int) -> Candidates:
-    """From the totals of the live [B, L] and the next tokens' log-probabilities [B, L, V]; L is 1 at first, then W."""
+    """Return the best continuations of live hypotheses, with totals [B, L], by the next tokens' log-probabilities
+    [B, L, V]. L is 1 at the first step, then W."""
     vocab_size = log_probabilities.shape[2]
     best, places = likeliest(totals, log_probabilities, 2 * beam_size)
     if missing := 2 * beam_size - best.shape[1]:  # words for a single beam
@@ -131,7 +133,7 @@ def expand(totals: Tensor, log_probabilities: Tensor, beam_size: int) -> Candida
 
 
 def endings(candidates: Candidates, ended: Tensor, before: Tensor) -> Iterator[tuple[int, list[int], float]]:
-    """Row, tokens after SOS and log-probability of each candidate that ended.
+    """Yield row, tokens after SOS and log-probability of each candidate that ended.
 
     ended [B, W] bool; before [B, W, 1 + t], the tokens before this step.
     """
@@ -144,14 +146,14 @@ def endings(candidates: Candidates, ended: Tensor, before: Tensor) -> Iterator[t
 
 @dataclass
 class Beams:
-    """The live hypotheses of the sentences being written, and what the stopping rule must know."""
+    """The live hypotheses of the sentences being written, and the numbers of the stopping rule."""
 
     tokens: Tensor
     """[B, W, 1 + t] int64, SOS first. W is 1 as long as there is no more: all beams would be alike."""
     totals: Tensor
     """[B, W] float32 log-probabilities, best first; minus infinity where a beam is empty."""
     best_ended: Tensor
-    """[B, N] float32, the best penalised scores that ended, best first; minus infinity until there are N."""
+    """[B, N] float32, the best length-penalised scores that ended, best first; minus infinity until there are N."""
     num_ended: Tensor
     """[B] int64"""
     limits: Tensor
@@ -169,9 +171,9 @@ class Beams:
         )
 
     def advance(self, candidates: Candidates, ended: Tensor, length_penalty: float) -> Tensor:
-        """Take one step; returns the beam that each live hypothesis continues, [B, W]."""
+        """Append a token to each live hypothesis; return the beam that each continues, [B, W]."""
         beam_size, length = candidates.tokens.shape[1] // 2, self.tokens.shape[2]  # SOS counts for this step's token
-        scores = penalised(candidates.totals[:, :beam_size], length, length_penalty)
+        scores = length_penalised(candidates.totals[:, :beam_size], length, length_penalty)
         scores = torch.cat([self.best_ended, scores.masked_fill(~ended, -torch.inf)], dim=1)
         self.best_ended = scores.topk(self.best_ended.shape[1]).values
         self.num_ended = self.num_ended + ended.sum(1)
@@ -186,10 +188,10 @@ class Beams:
         return parents
 
     def done(self, config: GenerationConfig) -> Tensor:
-        """[B] bool: which sentences need no further step."""
+        """Return which sentences need no further step, [B] bool."""
         length = self.tokens.shape[2] - 1
-        present = penalised(self.totals[:, 0], length, config.length_penalty)
-        reachable = penalised(self.totals[:, 0], self.limits, config.length_penalty)
+        present = length_penalised(self.totals[:, 0], length, config.length_penalty)
+        reachable = length_penalised(self.totals[:, 0], self.limits, config.length_penalty)
         return (
             ((self.num_ended >= config.beam_size) & (present <= self.best_ended[:, -1]))
             | ~(reachable > self.best_ended[:, -1])  # so also where every beam is empty, or NaN
@@ -197,13 +199,13 @@ class Beams:
         )
 
     def keep(self, sentences: Tensor) -> None:
-        """Go on with these sentences alone. [B'] int64 indices into the present B."""
+        """Drop all other sentences. [B'] int64 indices into the present B."""
         for name, of_all in vars(self).items():
             setattr(self, name, of_all.index_select(0, sentences))  # faster than an index
 
 
 def choose(ended: list[Hypothesis], beams: Beams, row: int, config: GenerationConfig) -> list[Hypothesis]:
-    """The N best of a sentence that is done: those that ended, by score, then the live."""
+    """Return the N best hypotheses of a sentence that is done: those that ended, by score, then the live."""
     best = sorted(ended, key=lambda hypothesis: hypothesis.score, reverse=True)[: config.nbest]
     if len(best) < config.nbest:  # at its limit, or every beam is empty
         live = zip(beams.tokens[row, :, 1:].tolist(), beams.totals[row].tolist(), strict=True)
@@ -212,3 +214,41 @@ def choose(ended: list[Hypothesis], beams: Beams, row: int, config: GenerationCo
     if not best:
         raise impossible()
     return best
+
+
+def normalised(logits: Tensor) -> Tensor:
+    """Return log-probabilities in float32, written over logits that are in float32: nothing as large is allocated."""
+    logits = logits.float().contiguous()  # beams may be one vector, repeated by `expand`
+    return torch.log_softmax(logits, dim=-1, out=logits)
+
+
+def likeliest(totals: Tensor, log_probabilities: Tensor, wanted: int) -> tuple[Tensor, Tensor]:
+    """Return totals and places in W x V of the `wanted` best continuations of each sentence, or all, best first.
+
+    [B, wanted] each, of totals [B, W] and log-probabilities [B, W, V]. The result is that of `topk` over the sums,
+    which would look at every word for each of the best. The best are in the groups of words with the largest maxima,
+    and maxima are found at the speed of memory.
+    """
+    beam_size, vocab_size = log_probabilities.shape[1:]
+    wanted = min(wanted, beam_size * vocab_size)
+    about = vocab_size // math.isqrt(beam_size * vocab_size // wanted)  # as many groups as words in the best of them
+    count = min(-(-about // LANES) * LANES, vocab_size)
+    size = vocab_size // count  # group g of a beam: words g, g + count, ...
+    maxima = log_probabilities[..., : size * count].unflatten(2, (size, count)).amax(2) + totals[..., None]
+    groups = maxima.flatten(1).topk(min(wanted, beam_size * count), sorted=False).indices
+    first = groups // count * vocab_size + groups % count
+    of_groups = (first[:, None] + torch.arange(0, size * count, count, device=first.device)[:, None]).flatten(1)
+    beams = torch.arange(0, beam_size * vocab_size, vocab_size, device=first.device)[:, None]
+    ungrouped = (beams + torch.arange(size * count, vocab_size, device=first.device)).flatten()
+    places = torch.cat([of_groups, ungrouped.expand(len(first), -1)], 1)
+    sums = log_probabilities.flatten(1).gather(1, places) + totals.gather(1, places // vocab_size)
+    best, chosen = sums.topk(wanted)
+    return best, places.gather(1, chosen)
+
+
+def without(done: Tensor) -> Tensor:
+    """Return the sentences of [B] that are not done. The last ones take the places of done ones, so that few move."""
+    count = len(done) - int(done.sum())
+    going = torch.arange(count, device=done.device)
+    going[done[:count]] = (~done[count:]).nonzero().squeeze(1) + count
+    return going

@@ -1,6 +1,6 @@
-"""Beam search written plainly, for one sentence, that keeps all it has weighed: to be looked at.
+"""Beam search of one sentence that keeps every candidate, for inspection.
 
-It finds what `beam_search` finds, which a test holds it to, and is slower: one sentence, a Python object a candidate.
+It finds what `BeamSearch` finds, which a test asserts, and is slower: a Python object a candidate.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from torch import Tensor
 from regardant.data.vocabulary import EOS, SOS
 from regardant.generation.config import GenerationConfig
 from regardant.generation.constraints import NEVER_WRITTEN
-from regardant.generation.hypothesis import impossible, penalised
+from regardant.generation.length_penalty import impossible, length_penalised
 from regardant.models.base import SequenceToSequenceModel
 
 Fate = Literal["kept", "ended", "dropped"]
@@ -21,7 +21,7 @@ Fate = Literal["kept", "ended", "dropped"]
 
 @dataclass(frozen=True)
 class Candidate:
-    """A continuation that a step has weighed: one of the 2 W best."""
+    """One of the 2 W best continuations of a step."""
 
     number: int
     """Its place in `BeamTree.candidates`."""
@@ -39,14 +39,14 @@ class Candidate:
 
 @dataclass(frozen=True)
 class BeamTree:
-    """All that a beam search has weighed, step by step, the likeliest of a step first."""
+    """All candidates of a beam search, step by step, the likeliest of a step first."""
 
     candidates: list[Candidate]
     best: list[int]
     """The numbers of the last tokens of the n best hypotheses, best first."""
 
     def path(self, number: int) -> list[int]:
-        """The numbers of a hypothesis' candidates, from its first token to this one."""
+        """Return the numbers of a hypothesis' candidates, from its first token to this one."""
         found = []
         while number != -1:
             found.append(number)
@@ -100,7 +100,7 @@ class _Search:
                 fate = "kept"
             if not total > -torch.inf:  # nothing is left to weigh; NaN is no candidate either
                 continue
-            score = penalised(total, step, self.config.length_penalty)
+            score = length_penalised(total, step, self.config.length_penalty)
             found = Candidate(len(self.candidates), before[beam].number, step, token, total, score, fate)
             self.candidates.append(found)
             if fate == "ended":
@@ -112,18 +112,18 @@ class _Search:
         self.state.reorder(torch.tensor([parents + [0] * empty], device=self.device))
 
     def is_over(self) -> bool:
-        """The stopping rule of `beam_search`."""
+        """Return whether the stopping rule of `BeamSearch` holds."""
         if not self.live or self.live[0].step >= self.limit:
             return True
         scores = sorted((one.score for one in self.ended), reverse=True)
         if len(scores) < self.config.nbest:
             return False
         to_beat, total = scores[self.config.nbest - 1], self.live[0].log_probability
-        reachable = penalised(total, self.limit, self.config.length_penalty)
+        reachable = length_penalised(total, self.limit, self.config.length_penalty)
         return reachable <= to_beat or (len(scores) >= self.config.beam_size and self.live[0].score <= to_beat)
 
     def best(self) -> list[int]:
-        """The n best: those that ended, by score, then the live."""
+        """Return the n best: those that ended, by score, then the live."""
         found = sorted(self.ended, key=lambda one: one.score, reverse=True)[: self.config.nbest]
         found += self.live[: self.config.nbest - len(found)]
         if not found:
@@ -136,7 +136,7 @@ class _Search:
 
 
 def _repeats(written: Sequence[int], size: int) -> list[int]:
-    """The tokens that would write an n-gram of this size a second time; none where size is 0."""
+    """Return the tokens that would write an n-gram of this size a second time; none if size is 0."""
     if not size or len(written) < size:
         return []
     ending = written[len(written) - size + 1 :]

@@ -1,12 +1,12 @@
-"""What a hypothesis may go on with: no special tokens, no repeated n-gram, and the forced prefix first.
+"""Constraints on the next token: no special tokens, no repeated n-gram, and the forced prefix first.
 
-A constraint only takes continuations away. The log-probabilities of the others stay as the model gave them,
-so that a hypothesis scores the same here and under teacher forcing.
+A constraint only removes continuations. The log-probabilities of the others stay as the model gave them, so that a
+hypothesis scores the same here and under teacher forcing.
 
 Shape legend: B sentences, W beams, t tokens written, V vocabulary, P longest prefix.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Self
 
 import torch
@@ -25,44 +25,44 @@ class Constraints:
     prefixes: Tensor
     """[B, P] int64, padded with PAD."""
     no_repeat_ngram_size: int
-    never_written: Tensor = field(metadata={"rows": None})
+    never_written: Tensor
 
     @classmethod
     def of(cls, prefixes: list[list[int]], no_repeat_ngram_size: int, device: torch.device) -> Self:
-        """The constraints of sentences with these prefixes."""
+        """Return the constraints of sentences with these prefixes."""
         rows = [torch.tensor(prefix, dtype=torch.int64) for prefix in prefixes]
         padded = pad_sequence(rows, batch_first=True, padding_value=PAD).to(device)
         return cls(padded, no_repeat_ngram_size, torch.tensor(NEVER_WRITTEN, device=device))
 
     def keep(self, sentences: Tensor) -> None:
-        """Go on with these sentences alone. [B'] int64 indices into the present B."""
+        """Drop all other sentences. [B'] int64 indices into the present B."""
         self.prefixes = self.prefixes.index_select(0, sentences)
 
     def apply(self, log_probabilities: Tensor, written: Tensor) -> None:
-        """Minus infinity for every continuation that is not allowed, in place.
+        """Set every continuation that is not allowed to minus infinity, in place.
 
         log_probabilities [B, W, V]; written [B, W, t], the tokens after SOS. A forced token passes even where
         another constraint would stop it.
         """
         position = written.shape[-1]
         if position >= self.prefixes.shape[1]:
-            self._take_away(log_probabilities, written)
+            self._remove(log_probabilities, written)
             return
         # PAD marks the sentences whose prefix is over; it is never written, so its probability is never used.
         forced = self.prefixes[:, position, None, None].expand(-1, written.shape[1], 1)  # [B, W, 1]
         given = log_probabilities.gather(-1, forced).masked_fill(forced == PAD, -torch.inf)
-        self._take_away(log_probabilities, written)
+        self._remove(log_probabilities, written)
         log_probabilities.masked_fill_(forced != PAD, -torch.inf)
         log_probabilities.scatter_(-1, forced, given)
 
-    def _take_away(self, log_probabilities: Tensor, written: Tensor) -> None:
+    def _remove(self, log_probabilities: Tensor, written: Tensor) -> None:
         log_probabilities.index_fill_(-1, self.never_written, -torch.inf)
         if self.no_repeat_ngram_size:
             block_repeated_ngrams(log_probabilities, written, self.no_repeat_ngram_size)
 
 
 def block_repeated_ngrams(log_probabilities: Tensor, written: Tensor, size: int) -> None:
-    """Minus infinity, in place, for each token that would write an n-gram of `size` a second time.
+    """Set to minus infinity, in place, each token that would write an n-gram of `size` a second time.
 
     log_probabilities [B, W, V]; written [B, W, t]. PAD is blocked in any case.
     """

@@ -1,9 +1,8 @@
-"""Work on many things at the same time, by processes or threads of one thread each.
+"""Share items among processes or threads that use one core each.
 
 Most operations of a decoding step are too small to divide: two threads on one batch wait for each other, two batches on
-a core each do not. Processes are forked, so that they have the model at once and copy nothing of it, and this one works
-beside them; threads wait for each other's Python, and take their place where forking is not safe or not worth its
-while.
+a core each do not. Processes are forked, so that they have the model at once and copy nothing of it, and this process
+works beside them. Threads wait for each other's Python: they replace processes where forking is unsafe or too slow.
 """
 
 import gc
@@ -25,28 +24,25 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 Work = Callable[[Iterator[Item]], Result]
-"""Takes one item after the other, as long as there are any."""
+"""Function that takes items one by one until there are none left."""
 
 
 def share_out(
     work: Work[Item, Result], items: Sequence[Item], workers: int, *, in_turn: bool = False, fork: bool = True
 ) -> Iterator[Result]:
-    """What each of the workers makes of its items: who asks gets the next one. In turn: one thread of this process
-    gets them all. `fork`: processes are worth their while, where they are safe.
+    """Yield the result of each of at least two workers; a worker that is ready takes the next item.
 
-    What a forked worker does beside its result is lost with its process. A single item is left to torch's own
-    threads. Raises RunError where a process is killed.
+    in_turn: one thread of this process takes all items. fork: use processes where they are safe. Side effects of a
+    forked worker are lost with its process. Raises RunError if a process is killed.
     """
-    if min(workers, len(items)) < 2:
-        yield work(iter(items))
-    elif fork and not in_turn and _may_fork():
+    if fork and not in_turn and _may_fork():
         yield from _by_processes(work, items, workers)
     else:
         yield from _by_threads(work, items, 1 if in_turn else workers)
 
 
 def _may_fork() -> bool:
-    """Whether nothing is lost in a copy of this process: no lock that another thread holds, no accelerator."""
+    """Return whether a copy of this process works: no lock that another thread holds, no accelerator."""
     return (
         sys.platform == "linux"
         and threading.active_count() == 1
@@ -63,7 +59,7 @@ def _by_processes(work: Work[Item, Result], items: Sequence[Item], workers: int)
     try:
         others += [pool.submit(_work) for _ in range(workers - 1)]
         with _one_thread():
-            # This one works too: what oneDNN compiles here is there when processes are forked the next time.
+            # This process works too: what oneDNN compiles in it is inherited by the processes forked next time.
             mine = work(_untaken(items, taken, others))
         yield mine
         for done in as_completed(others):
@@ -73,7 +69,7 @@ def _by_processes(work: Work[Item, Result], items: Sequence[Item], workers: int)
             "a process that translates was killed, perhaps for want of memory: lower the beam size"
         ) from error
     finally:
-        taken.value = len(items)  # after an error nothing is begun
+        taken.value = len(items)  # after an error no item is begun
         pool.shutdown(cancel_futures=True)
 
 
@@ -88,15 +84,15 @@ def _one_thread() -> Iterator[None]:
 
 
 _given: tuple[Work[Any, Any], Sequence[Any], Any]
-"""In a forked process: what it is for, and how many items have been taken by all of them."""
+"""In a forked process: its function, the items, and how many of them all workers have taken."""
 
 
 def _begin(*given: Any) -> None:
     global _given
     _given = given
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that forked it is asked too, and ends it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it too, and ends this process
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    gc.freeze()  # else the pages of all objects are written to, and thereby copied, when they are next looked through
+    gc.freeze()  # a garbage collection would write to the pages of all objects, and so copy them
     torch.set_num_threads(1)
 
 
@@ -106,7 +102,7 @@ def _work() -> Any:
 
 
 def _untaken(items: Sequence[Item], taken: Any, others: Sequence[Future[Any]] = ()) -> Iterator[Item]:
-    """As long as none of the others has failed."""
+    """Yield unclaimed items; stop if another worker has failed."""
     while not any(other.done() and other.exception() for other in others):
         with taken.get_lock():
             number = taken.value
@@ -124,7 +120,7 @@ def _by_threads(work: Work[Item, Result], items: Sequence[Item], workers: int) -
         for done in as_completed([pool.submit(work, untaken) for _ in range(workers)]):
             yield done.result()
     finally:
-        for _ in untaken:  # after an error nothing is begun
+        for _ in untaken:  # after an error no item is begun
             pass
         pool.shutdown(cancel_futures=True)
-        torch.set_num_threads(before)  # what a thread sets for itself is what the next new thread begins with
+        torch.set_num_threads(before)  # a new thread begins with the number that the last thread set for itself

@@ -1,9 +1,9 @@
-"""From sources to their best targets: one padded batch, or any number of sentences, by whatever searches.
+"""Search for the best targets of sources: of one padded batch, or of any number of sentences.
 
 Shape legend: B sentences, S source length.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -13,52 +13,47 @@ from torch.nn.utils.rnn import pad_sequence
 
 from regardant.data.vocabulary import EOS, PAD, SOS
 from regardant.errors import DataError
-from regardant.generation.beam import BeamSearch
+from regardant.generation.beam import BeamSearch, Search
 from regardant.generation.config import GenerationConfig
 from regardant.generation.constraints import Constraints
 from regardant.generation.greedy import GreedySearch
-from regardant.generation.hypothesis import Hypothesis
+from regardant.generation.length_penalty import Hypothesis
 from regardant.generation.parallel import share_out
-from regardant.generation.together import Found, Search, search_together
 from regardant.layers.linear import Layouts
+from regardant.layers.observed import OBSERVED
 from regardant.models.base import SequenceToSequenceModel
 
 BATCH_TOKENS = 5_120
-"""Of a batch on a CPU: more no longer fit its caches, fewer leave a worker too little to do at a time."""
-
+"""Tokens of a batch on a CPU: more no longer fit its caches, fewer leave a worker too little to do at a time."""
 
 FEW = 4
-"""Batches of each worker. For fewer, forking and memory that is new to each process take too large a share: a tenth of
-a second and more."""
+"""Batches for each worker, below which processes are not forked: forking, and memory that is new to each process, would
+take too large a share, a tenth of a second and more."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """How many sentences are worked on, and how. It changes no more of what is found than rounding does."""
+    """Size of batches and number of workers. Results do not depend on it beyond rounding."""
 
     batch_tokens: int = BATCH_TOKENS
-    """A batch holds at most as many = sentences * beam_size * longest source, and at least one sentence."""
+    """Most tokens of a batch, counted as sentences * beam_size * longest source. It has at least one sentence."""
     batch_sentences: int | None = None
-    """And at most so many sentences. None: any number."""
+    """Most sentences of a batch. None: any number."""
     workers: int = 1
-    """Processes or threads of one, see `parallel`. Each decodes a batch of its own."""
-    in_turn: bool = False
-    """The same batches one after the other: for who listens or intervenes."""
-    layouts: Layouts | None = None
-    """Of the weights, where they outlive one search."""
+    """Processes, or threads of one, see `parallel`. Each decodes a batch of its own."""
 
 
 class Searcher(Protocol):
-    """What finds targets: a model's own decoding, or an engine that it was exported to."""
+    """A model's own decoding, or an engine that the model was exported to."""
 
     @property
     def name(self) -> str:
-        """What an evaluation notes down beside its scores."""
+        """Name that an evaluation records beside its scores."""
 
     def search(
         self, sources: list[list[int]], prefixes: list[list[int]], config: GenerationConfig, max_length: int
     ) -> list[list[Hypothesis]]:
-        """What `generate` finds, for any number of sources, each ending with EOS; in their order."""
+        """Find what `generate` finds, for any number of sources, each ending with EOS; in their order."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +63,9 @@ class ModelSearcher:
     model: SequenceToSequenceModel
     device: torch.device
     layouts: Layouts = field(default_factory=Layouts)
-    """They say what matrices are multiplied in, if not in the weights' own precision. All else stays as the model has
-    it."""
+    """Copies of weights for the products of a search, and the precision of these products."""
+    work: Work | None = None
+    """None: chosen for the device, with as many workers as torch has threads."""
 
     @property
     def name(self) -> str:
@@ -77,18 +73,47 @@ class ModelSearcher:
         return "torch" if products is None else f"torch-{str(products).removeprefix('torch.')}"
 
     def search(
-        self, sources: list[list[int]], prefixes: list[list[int]], config: GenerationConfig, max_length: int
+        self, sources: list[list[int]], prefixes: list[list[int]], config: GenerationConfig, max_length: int | None
     ) -> list[list[Hypothesis]]:
-        on_cpu = self.device.type == "cpu"
-        work = Work(
-            batch_tokens=BATCH_TOKENS if on_cpu else 3 * BATCH_TOKENS,
-            workers=torch.get_num_threads() if on_cpu else 1,
-            in_turn=any(module._forward_hooks for module in self.model.modules()),
-            layouts=self.layouts,
-        )
-        return generate_all(
-            self.model, sources, config, self.device, prefixes=prefixes, max_length=max_length, work=work
-        )
+        work = self._work() if self.work is None else self.work
+        lengths = [len(source) for source in sources]
+        limits = length_limits(lengths, config, prefixes, max_length)
+        share = -(-sum(lengths) // work.workers)  # no worker stays idle if there are few sentences
+        batch_tokens = min(work.batch_tokens // config.beam_size, share)
+        batches = batches_of_like_length(lengths, batch_tokens, work.batch_sentences)
+        found: list[list[Hypothesis]] = [[] for _ in sources]
+
+        def decode(batches: Iterable[list[int]]) -> list[tuple[int, list[Hypothesis]]]:
+            decoded: list[tuple[int, list[Hypothesis]]] = []
+            with self.layouts.in_use(), torch.inference_mode():
+                for batch in batches:
+                    rows = [torch.tensor(sources[index]) for index in batch]
+                    source = pad_sequence(rows, batch_first=True, padding_value=PAD).to(self.device)
+                    own = [limits[index] for index in batch]
+                    search = begin(self.model, source, own, [prefixes[index] for index in batch], config)
+                    while len(search.sentences):
+                        search.step()
+                    decoded += [(index, search.found[number]) for number, index in enumerate(batch)]
+            return decoded
+
+        if min(work.workers, len(batches)) < 2:  # left to torch's own threads
+            parts: Iterable[list[tuple[int, list[Hypothesis]]]] = [decode(batches)]
+        else:
+            fork = len(batches) >= FEW * work.workers
+            parts = share_out(decode, batches, work.workers, in_turn=self._is_observed(), fork=fork)
+        for part in parts:
+            for index, best in part:
+                found[index] = best
+        return found
+
+    def _work(self) -> Work:
+        if self.device.type == "cpu":
+            return Work(workers=torch.get_num_threads())
+        return Work(batch_tokens=3 * BATCH_TOKENS)
+
+    def _is_observed(self) -> bool:
+        """Whether inspection listens to the model or intervenes in it: then all batches run in one thread."""
+        return isinstance(self.model, torch.nn.Module) and any(module in OBSERVED for module in self.model.modules())
 
 
 def generate(
@@ -98,85 +123,40 @@ def generate(
     prefixes: list[list[int]] | None = None,
     max_length: int | None = None,
 ) -> list[list[Hypothesis]]:
-    """The n best targets of each sentence of source [B, S], best first, those that ended before those cut.
+    """Return the n best targets of each sentence of source [B, S], best first, those that ended before those cut.
 
     There may be fewer than nbest, never none. Each prefix is a sentence's first target tokens: it is written
     whatever it costs, and its log-probabilities count. max_length is the most tokens the model can write, EOS
-    counted. What a sentence gets does not depend on the others. The model must be in evaluation mode.
+    counted. The result of a sentence does not depend on the others. The model must be in evaluation mode.
 
     Raises DataError for a prefix that cannot be written, RunError where the model's scores are NaN.
     """
     prefixes = [[] for _ in source] if prefixes is None else prefixes
     limits = length_limits((source != PAD).sum(1).tolist(), config, prefixes, max_length)
     with torch.inference_mode():
-        search = _begin(model, source, range(len(source)), limits, prefixes, config)
-        found = search_together([search], fits=lambda batch: True)
-    return [found[sentence] for sentence in range(len(source))]
+        search = begin(model, source, limits, prefixes, config)
+        while len(search.sentences):
+            search.step()
+    return [search.found[sentence] for sentence in range(len(source))]
 
 
-def generate_all(
-    model: SequenceToSequenceModel,
-    sources: list[list[int]],
-    config: GenerationConfig,
-    device: torch.device,
-    *,
-    prefixes: list[list[int]] | None = None,
-    max_length: int | None = None,
-    work: Work = Work(),
-) -> list[list[Hypothesis]]:
-    """`generate` for any number of sources, each ending with EOS, in batches of like length; in their order.
-
-    `device` is the model's.
-    """
-    lengths = [len(source) for source in sources]
-    prefixes = [[] for _ in sources] if prefixes is None else prefixes
-    limits = length_limits(lengths, config, prefixes, max_length)
-    share = -(-sum(lengths) // work.workers)  # of few sentences, so that none is idle
-    batch_tokens, most = min(work.batch_tokens // config.beam_size, share), work.batch_sentences or len(sources)
-    batches = batches_of_like_length(lengths, batch_tokens, most)
-    layouts = work.layouts or Layouts()
-
-    def begin(batch: list[int]) -> Search:
-        rows = [torch.tensor(sources[index]) for index in batch]
-        source = pad_sequence(rows, batch_first=True, padding_value=PAD).to(device)
-        return _begin(model, source, batch, limits, prefixes, config)
-
-    def fits(batch: list[int]) -> bool:
-        return len(batch) <= most and len(batch) * max(lengths[index] for index in batch) <= batch_tokens
-
-    def decode(batches: Iterator[list[int]]) -> Found:
-        with layouts.in_use(), torch.inference_mode():
-            if not work.in_turn:
-                return search_together(map(begin, batches), fits)
-            # Those who listen know what is in a batch.
-            return {row: best for batch in batches for row, best in search_together([begin(batch)], fits).items()}
-
-    found: Found = {}
-    fork = len(batches) >= FEW * work.workers
-    for part in share_out(decode, batches, work.workers, in_turn=work.in_turn, fork=fork):
-        found.update(part)
-    return [found[index] for index in range(len(sources))]
-
-
-def _begin(
+def begin(
     model: SequenceToSequenceModel,
     source: Tensor,
-    sentences: Sequence[int],
     limits: list[int],
     prefixes: list[list[int]],
     config: GenerationConfig,
 ) -> Search:
-    """The search for source [B, S], which are `sentences` of those that limits and prefixes are of."""
+    """Begin the search for the targets of source [B, S]: greedy search for one beam, else beam search."""
     kind = BeamSearch if config.beam_size > 1 else GreedySearch
-    numbers, most = (torch.tensor(each, device=source.device) for each in (list(sentences), limits))
-    constraints = Constraints.of([prefixes[one] for one in sentences], config.no_repeat_ngram_size, source.device)
-    return kind.begin(model, source, numbers, most[numbers], constraints, config, max(limits))
+    constraints = Constraints.of(prefixes, config.no_repeat_ngram_size, source.device)
+    return kind(model, source, limits, constraints, config)
 
 
 def length_limits(
     lengths: Sequence[int], config: GenerationConfig, prefixes: list[list[int]], max_length: int | None
 ) -> list[int]:
-    """The most tokens of each target, EOS counted: from its own source's length, EOS counted and padding not.
+    """Return the most tokens of each target, EOS counted, for sources of these lengths, EOS counted and padding not.
 
     Never more than the model can write, never less than the prefix.
     """
@@ -194,7 +174,10 @@ def length_limits(
 
 
 def batches_of_like_length(lengths: list[int], batch_tokens: int, most: int | None = None) -> list[list[int]]:
-    """Indices into lengths, the longest first, so that too large a batch is met at once; at most so many in each."""
+    """Return batches of indices into lengths, longest first, so that a batch too large for the memory comes at once.
+
+    most: sentences of a batch at most.
+    """
     batches: list[list[int]] = []
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
         room = batches and (most is None or len(batches[-1]) < most)

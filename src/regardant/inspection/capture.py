@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from regardant.inspection.places import Keep, Site, choose
 from regardant.inspection.records import Records
+from regardant.layers.observed import observing
 
 
 @contextmanager
@@ -28,6 +29,7 @@ def capture(model: nn.Module, places: str | Sequence[str] = "*", *, gradients: b
             kept = site.kept(quantities, gradients=gradients)
             hook = _listener(records, site, quantities, kept, keep)
             listening.callback(site.module.register_forward_hook(hook).remove)
+            listening.enter_context(observing(site.module))
         yield records
 
 

@@ -81,16 +81,12 @@ class TableModel:
 
 
 def search_alone(kind, model, sources, limits, prefixes, config):
-    """What one search finds for sources that are padded to one length."""
+    """Return what one search finds for sources that are padded to one length."""
     constraints = Constraints.of(prefixes, config.no_repeat_ngram_size, torch.device("cpu"))
-    numbers = torch.arange(len(sources))
-    search = kind.begin(
-        model, torch.tensor(sources), numbers, torch.tensor(limits), constraints, config, capacity=max(limits)
-    )
-    found = {}
+    search = kind(model, torch.tensor(sources), limits, constraints, config)
     while len(search.sentences):
-        search.step(found)
-    return [found[number] for number in numbers.tolist()]
+        search.step()
+    return [search.found[number] for number in range(len(sources))]
 
 
 @pytest.fixture(scope="session")

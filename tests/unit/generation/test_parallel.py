@@ -61,12 +61,6 @@ def test_in_turn_they_are_worked_on_by_one_thread_of_one(two_threads):
     assert threads == 1
 
 
-@pytest.mark.parametrize(("items", "workers"), [("a", 4), ("abc", 1), ("", 3)])
-def test_one_at_a_time_is_left_to_torch(two_threads, items, workers):
-    (found,) = share_out(told, items, workers)
-    assert found == [(item, threading.get_ident(), 2) for item in items]
-
-
 def test_what_fails_in_a_thread_fails_here_and_leaves_torch_as_it_was(two_threads):
     worked = []
 

@@ -1,3 +1,6 @@
+import threading
+import time
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -6,8 +9,9 @@ from hypothesis import strategies as st
 from regardant.data.vocabulary import EOS, PAD, SOS
 from regardant.errors import DataError
 from regardant.generation.config import GenerationConfig
-from regardant.generation.scoring import score_pairs
-from regardant.generation.search import Work, batches_of_like_length, generate, generate_all, length_limits
+from regardant.generation.search import ModelSearcher, Work, batches_of_like_length, generate, length_limits
+from regardant.generation.teacher_forcing import score_pairs
+from regardant.layers.observed import OBSERVED, observing
 
 CPU = torch.device("cpu")
 TEXTS = st.lists(st.integers(5, 7), max_size=4)
@@ -19,6 +23,10 @@ SEARCHES = st.builds(
     no_repeat_ngram_size=st.integers(0, 3),
     max_length_ratio=st.sampled_from([0.0, 0.5, 1.5]),
 )
+
+
+def search(model, sources, config, work=None):
+    return ModelSearcher(model, CPU, work=work).search(sources, [[] for _ in sources], config, None)
 
 
 def padded(texts, start=()):
@@ -38,7 +46,8 @@ def test_a_sentence_gets_the_same_alone_and_in_any_batch(table_model, seed, pair
     model = table_model(seed)
     sources, prefixes = [[*source, EOS] for source, _ in pairs], [prefix for _, prefix in pairs]
     together = generate(model, padded(sources), config, prefixes)
-    anyhow = generate_all(model, sources, config, CPU, prefixes=prefixes, work=Work(batch_tokens, threads))
+    work = Work(batch_tokens, workers=threads)
+    anyhow = ModelSearcher(model, CPU, work=work).search(sources, prefixes, config, None)
     alone = [
         generate(model, torch.tensor([source]), config, [prefix])[0]
         for source, prefix in zip(sources, prefixes, strict=True)
@@ -132,15 +141,53 @@ def test_batches_hold_every_sentence_once_and_no_more_tokens_than_asked(lengths,
 
 def test_a_batch_holds_no_more_beams_than_asked(table_model):
     model = table_model(seed=4)
-    generate_all(model, [[5, EOS]] * 7, GenerationConfig(beam_size=3), CPU, work=Work(batch_tokens=12))
+    search(model, [[5, EOS]] * 7, GenerationConfig(beam_size=3), Work(batch_tokens=12))
     assert max(sentences for sentences, _ in model.fed) == 2
 
 
 def test_few_sentences_are_shared_out_among_workers(table_model):
     model = table_model(seed=4)
-    generate_all(model, [[5, EOS]] * 6, GenerationConfig(beam_size=2), CPU, work=Work(workers=2))
+    search(model, [[5, EOS]] * 6, GenerationConfig(beam_size=2), Work(workers=2))
     assert max(sentences for sentences, _ in model.fed) == 3
 
 
 def test_no_sources_give_no_targets(table_model):
-    assert generate_all(table_model(seed=5), [], GenerationConfig(), CPU) == []
+    assert search(table_model(seed=5), [], GenerationConfig()) == []
+
+
+class Threads(torch.nn.Module):
+    """A model whose steps report the thread that runs them."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.inner, self.model, self.seen = torch.nn.Identity(), model, []
+
+    def encode(self, source):
+        return self.model.encode(source)
+
+    def start(self, memory, beam_size, max_length):
+        return self.model.start(memory, beam_size, max_length)
+
+    def step(self, tokens, state):
+        self.seen.append(threading.get_ident())
+        time.sleep(0.005)
+        return self.model.step(tokens, state)
+
+
+def test_batches_of_an_observed_model_run_in_one_thread_of_this_process(table_model):
+    model = Threads(table_model(seed=4))
+    sources, config, work = [[5, EOS]] * 16, GenerationConfig(beam_size=2), Work(batch_tokens=8, workers=2)
+    with observing(model.inner):
+        search(model, sources, config, work)
+        assert len(set(model.seen)) == 1
+    model.seen.clear()
+    search(model, sources[:4], config, work)
+    assert len(set(model.seen)) == 2
+    assert not OBSERVED
+
+
+@pytest.mark.parametrize(("sentences", "workers"), [(1, 4), (3, 1)])
+def test_a_single_batch_or_worker_is_left_to_the_threads_of_torch(table_model, sentences, workers):
+    model = Threads(table_model(seed=4))
+    search(model, [[5, EOS]] * sentences, GenerationConfig(beam_size=2), Work(workers=workers))
+    assert set(model.seen) == {threading.get_ident()}

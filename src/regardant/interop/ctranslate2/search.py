@@ -33,7 +33,7 @@ from regardant.data.tokenizers import Tokenizers
 from regardant.data.vocabulary import EOS
 from regardant.generation.config import GenerationConfig
 from regardant.generation.constraints import NEVER_WRITTEN
-from regardant.generation.hypothesis import Hypothesis, impossible
+from regardant.generation.length_penalty import Hypothesis, impossible
 from regardant.generation.search import batches_of_like_length, length_limits
 from regardant.interop.ctranslate2.threads import Choice, Threads
 

@@ -11,8 +11,8 @@ from regardant.data.tokenizers import Tokenizer, Tokenizers
 from regardant.data.vocabulary import EOS, MASK, UNK
 from regardant.errors import DataError
 from regardant.generation.config import GenerationConfig
-from regardant.generation.hypothesis import Hypothesis
-from regardant.generation.scoring import score_pairs
+from regardant.generation.length_penalty import Hypothesis
+from regardant.generation.teacher_forcing import score_pairs
 from regardant.generation.search import ModelSearcher, Searcher, batches_of_like_length
 from regardant.models import SequenceToSequenceModel
 

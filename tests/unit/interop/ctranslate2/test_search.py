@@ -11,7 +11,7 @@ from regardant.data.vocabulary import EOS
 from regardant.errors import DataError, RunError
 from regardant.generation.config import GenerationConfig
 from regardant.generation.constraints import NEVER_WRITTEN
-from regardant.generation.scoring import score_tokens
+from regardant.generation.teacher_forcing import score_tokens
 from regardant.interop.ctranslate2.export import export
 from regardant.interop.ctranslate2.search import CTranslate2Searcher
 from regardant.interop.ctranslate2.threads import Choice, Threads

@@ -11,7 +11,7 @@ from regardant.data.batching import pad
 from regardant.data.vocabulary import EOS
 from regardant.errors import RunError
 from regardant.generation.config import GenerationConfig
-from regardant.generation.scoring import score_tokens
+from regardant.generation.teacher_forcing import score_tokens
 from regardant.interop.ctranslate2.specification import require_expressible
 from regardant.models import EncoderDecoderConfig
 from regardant.models.recurrent import RecurrentConfig

@@ -1,4 +1,4 @@
-"""What a search returns, and how it is ranked."""
+"""Hypotheses, and the length penalty that they are ranked by."""
 
 import math
 from dataclasses import dataclass
@@ -12,40 +12,44 @@ from regardant.errors import RunError
 Score = TypeVar("Score", float, Tensor)
 
 
-def penalised(log_probability: Score, length: Score | int, length_penalty: float) -> Score:
-    """log-probability / length ** length_penalty, with EOS counted in the length."""
+def length_penalised(log_probability: Score, length: Score | int, length_penalty: float) -> Score:
+    """Return log-probability / length ** length_penalty, with EOS counted in the length."""
     score: Score = log_probability / length**length_penalty
     return score
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One target a search proposes."""
+    """A target that a search proposes."""
 
     tokens: list[int]
     """Without SOS and EOS."""
     score: float
-    """The log-probability after the length penalty: hypotheses are ranked by it."""
+    """Log-probability after the length penalty: the rank."""
     log_probability: float
     """Sum over the tokens, EOS included, in nats."""
     finished: bool
-    """True when it ended by EOS, False when the length limit cut it."""
+    """True if it ended by EOS, False if the length limit cut it."""
 
     @classmethod
     def of(cls, written: list[int], log_probability: float, length_penalty: float) -> Self:
-        """From the tokens after SOS, EOS included where it was written. Raises RunError unless finite."""
+        """Make a hypothesis of the tokens after SOS, EOS included where it was written.
+
+        Raises RunError unless the log-probability is finite.
+        """
         if not math.isfinite(log_probability):
             raise impossible()
         finished = written[-1] == EOS
         return cls(
             tokens=written[:-1] if finished else written,
-            score=penalised(log_probability, len(written), length_penalty),
+            score=length_penalised(log_probability, len(written), length_penalty),
             log_probability=log_probability,
             finished=finished,
         )
 
 
 def impossible() -> RunError:
+    """Return the error of a search that finds no possible target."""
     return RunError(
         "the model gave NaN or probability zero to every allowed target; "
         "use a checkpoint whose weights are finite, or another forced prefix"

@@ -2,7 +2,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regardant.generation.steps import best_word, likeliest
+from regardant.generation.beam import likeliest
+from regardant.generation.greedy import best_word
 
 
 @settings(max_examples=60, deadline=None)

@@ -1,4 +1,4 @@
-"""How probable a model finds targets that are given.
+"""Log-probabilities of given targets, by teacher forcing.
 
 Shape legend: B sentences, S source length, T target tokens after SOS, V vocabulary.
 """
@@ -11,7 +11,7 @@ from regardant.models.base import SequenceToSequenceModel
 
 
 def score_tokens(model: SequenceToSequenceModel, source: Tensor, target: Tensor) -> Tensor:
-    """The log-probability of each target token after SOS, in nats: [B, T] float32, 0 at padding.
+    """Return the log-probability of each target token after SOS, in nats: [B, T] float32, 0 at padding.
 
     source [B, S]; target [B, T + 1], SOS to EOS, PAD after. The model must be in evaluation mode.
     """
@@ -23,5 +23,5 @@ def score_tokens(model: SequenceToSequenceModel, source: Tensor, target: Tensor)
 
 
 def score_pairs(model: SequenceToSequenceModel, source: Tensor, target: Tensor) -> Tensor:
-    """The log-probability of each whole target, in nats: [B] float32. Arguments as for `score_tokens`."""
+    """Return the log-probability of each whole target, in nats: [B] float32. Arguments as for `score_tokens`."""
     return score_tokens(model, source, target).sum(1)

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from regardant.data.vocabulary import EOS, SOS
-from regardant.generation.scoring import score_pairs, score_tokens
+from regardant.generation.teacher_forcing import score_pairs, score_tokens
 
 SOURCE = torch.tensor([[5, 6, EOS], [7, EOS, 0]])
 TARGET = torch.tensor([[SOS, 5, 6, EOS], [SOS, EOS, 0, 0]])

@@ -3,7 +3,7 @@ import torch
 
 from regardant.data.vocabulary import EOS
 from regardant.errors import RunError
-from regardant.generation.hypothesis import Hypothesis, penalised
+from regardant.generation.length_penalty import Hypothesis, length_penalised
 
 
 def test_the_end_counts_in_the_length_but_is_not_shown():
@@ -15,7 +15,7 @@ def test_a_text_without_end_is_not_finished():
 
 
 def test_no_length_penalty_leaves_the_log_probability():
-    assert penalised(torch.tensor([-6.0, -1.0]), 3, 0.0).tolist() == [-6.0, -1.0]
+    assert length_penalised(torch.tensor([-6.0, -1.0]), 3, 0.0).tolist() == [-6.0, -1.0]
 
 
 @pytest.mark.parametrize("log_probability", [float("nan"), float("-inf")])

@@ -3,7 +3,7 @@
 The list of mechanisms is the package's own, so a new one is tested before its author writes a test; a plugin shows
 that the same holds for what users add.
 
-Shape legend: as in `regardant.attention.base`.
+Shape legend: as in `regardant.attention.interface`.
 """
 
 import functools
@@ -78,7 +78,7 @@ def _band() -> Tensor:
     return torch.ones(1, 1, LENGTH, LENGTH).bool().tril(1).triu(-1)
 
 
-def _blind_query() -> Tensor:
+def _fully_masked_query() -> Tensor:
     pairs = _any_pairs()
     pairs[1, 2, 3] = False
     return pairs
@@ -94,7 +94,7 @@ class Scene:
     num_keys: int = LENGTH
 
     def view(self) -> View:
-        """A new one every time, since a view keeps what it made."""
+        """Return a new view."""
         return View(**self.fields)
 
     @functools.cached_property
@@ -120,7 +120,7 @@ class Scene:
     def met(self, attention: Attention) -> Tensor:
         """[B, H, Q, K] bool: what may be seen and this mechanism lets meet."""
         q, k, _ = self.tensors()
-        return self.visible & attention.meets(q, k, self.view())
+        return self.visible & attention.mask(q, k, self.view())
 
     def tensors(self, dtype: torch.dtype = torch.float32, requires_grad: bool = False) -> list[Tensor]:
         """q, k and v of unit variance."""
@@ -156,7 +156,7 @@ SCENES = {
     "one-query": Scene({"causal": True, "keys": REAL}, num_queries=1),
     "pairs": Scene({"pairs": _any_pairs()}),
     "the-same-pairs-for-all": Scene({"pairs": _band()}),
-    "a-blind-query": Scene({"pairs": _blind_query()}),
+    "a-fully-masked-query": Scene({"pairs": _fully_masked_query()}),
     "biased": Scene({"bias": distance_bias}),
     "causal-padded-and-biased": Scene({"causal": True, "keys": REAL, "bias": distance_bias}),
     "everything-at-once": Scene({"causal": True, "keys": REAL, "pairs": _any_pairs(), "bias": distance_bias}),

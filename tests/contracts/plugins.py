@@ -1,6 +1,6 @@
 """A mechanism, a position scheme and a model as a user adds them: in a module of one's own, the package untouched.
 
-Shape legend: as in `regardant.attention.base`; T positions.
+Shape legend: as in `regardant.attention.interface`; T positions.
 """
 
 from typing import Literal, NamedTuple
@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 
 from regardant.attention import Attention, AttentionConfig
-from regardant.attention.base import expand_heads, masked_softmax, softmax_dtype
+from regardant.attention.interface import expand_heads
+from regardant.attention.masks import softmax_dtype
+from regardant.attention.softmax import masked_softmax
 from regardant.positions import Positions, PositionsConfig
 
 
@@ -35,7 +37,7 @@ class Mean(Attention):
 
     honours = frozenset({"causal", "keys", "pairs"})
 
-    def weigh(self, q, k, view):
+    def compute_weights(self, q, k, view):
         return masked_softmax(q.new_zeros(*q.shape[:3], k.shape[2], dtype=softmax_dtype(q)), q, k, view)
 
     def start(self, capacity):

@@ -7,11 +7,11 @@ import torch
 from torch.testing import assert_close
 
 from regardant.attention import AttentionConfig, View
-from regardant.attention.beam_keys import Ancestry
+from regardant.attention.cache import BeamOrigin
 from regardant.inspection.capture import capture
 from regardant.inspection.interventions import MaskKey, intervene
 from regardant.layers.linear import Layouts
-from regardant.layers.multi_head import CrossAttention, HeadShape, SelfAttention, SharedState
+from regardant.layers.multi_head import CrossAttention, HeadShape, SelfAttention, SharedBeamLayerCache
 from regardant.positions import PositionsConfig
 
 from .mechanisms import NARROW
@@ -57,15 +57,15 @@ def can_cross(kind: str) -> bool:
 
 def said_by_beams(layer: SelfAttention, generator: torch.Generator) -> list[torch.Tensor]:
     """Steps of beams that change places, while sentences leave; each held to a pass over the whole of its sequence."""
-    ancestry = Ancestry(BEAMS, STEPS)
-    state: Any = layer.start(STEPS, ancestry)
+    origin = BeamOrigin(BEAMS, STEPS)
+    cache = layer.start(STEPS, origin)
     written, kept = torch.empty(SENTENCES, 1, 0, D_MODEL), []
     for step in range(STEPS):
         num_beams = written.shape[1]
         newest = torch.randn(len(written), num_beams, 1, D_MODEL, generator=generator)
         written = torch.cat([written, newest], 2)
         view = View(causal=True, bias=layer.positions.shared_bias())
-        said, state = layer.step(newest.flatten(0, 1), state, view)
+        said = layer(newest.flatten(0, 1), view, cache)
         anew = layer(written.flatten(0, 1), View(causal=True, bias=layer.positions.shared_bias()))[:, -1:]
         assert_close(said, anew, rtol=1e-4, atol=1e-5)
         kept.append(said)
@@ -73,12 +73,12 @@ def said_by_beams(layer: SelfAttention, generator: torch.Generator) -> list[torc
             sentences = torch.tensor([2, 0, 3][: len(written) - 1]) % len(written)
             written = written[sentences]
             rows = (sentences[:, None] * num_beams + torch.arange(num_beams)).flatten()
-            ancestry.keep(sentences)
-            state = state.keep(sentences, rows)
+            origin.keep(sentences)
+            cache.keep(sentences, rows)
         beams = torch.randint(num_beams, (len(written), BEAMS), generator=generator)
         written = written.gather(1, beams[..., None, None].expand(-1, -1, *written.shape[2:]))
-        ancestry.reorder(beams)
-        state = state.reorder((torch.arange(len(beams))[:, None] * num_beams + beams).flatten())
+        origin.reorder(beams)
+        cache.reorder((torch.arange(len(beams))[:, None] * num_beams + beams).flatten())
     return kept
 
 
@@ -88,12 +88,12 @@ def test_beams_are_as_sequences_of_their_own(kind, positions, shape):
     with torch.inference_mode():
         said = said_by_beams(layer, torch.Generator().manual_seed(1))
         assert said[-1].std() > 0.05, "what is everywhere alike proves nothing"
-        shares = isinstance(layer.start(STEPS, Ancestry(BEAMS, STEPS)), SharedState)
-    assert shares == (layer.mechanism.beams_share and not layer.positions.depends_on_query)
+        shares = isinstance(layer.start(STEPS, BeamOrigin(BEAMS, STEPS)), SharedBeamLayerCache)
+    assert shares == (layer.mechanism.shared_beam_cache and not layer.positions.depends_on_query)
 
 
 def test_exact_attention_shares():
-    assert build("scaled_dot_product", "rotary").mechanism.beams_share
+    assert build("scaled_dot_product", "rotary").mechanism.shared_beam_cache
 
 
 def test_looking_changes_nothing():
@@ -117,10 +117,10 @@ def test_who_intervenes_meets_each_beam_with_keys_of_its_own():
     plain = said_by_beams(layer, torch.Generator().manual_seed(2))
     with torch.inference_mode(), intervene(layer, MaskKey("mechanism", 1)):
         changed = said_by_beams(layer, torch.Generator().manual_seed(2))
-        assert not isinstance(layer.start(STEPS, Ancestry(BEAMS, STEPS)), SharedState)
+        assert not isinstance(layer.start(STEPS, BeamOrigin(BEAMS, STEPS)), SharedBeamLayerCache)
     assert torch.allclose(changed[0], plain[0])
     assert not torch.allclose(changed[2], plain[2], atol=1e-3)
-    assert isinstance(layer.start(STEPS, Ancestry(BEAMS, STEPS)), SharedState)
+    assert isinstance(layer.start(STEPS, BeamOrigin(BEAMS, STEPS)), SharedBeamLayerCache)
 
 
 @pytest.mark.parametrize(("kind", "positions", "shape"), layers())
@@ -133,9 +133,9 @@ def test_rounded_products_say_nearly_the_same(kind, positions, shape):
         exact = layer(x, view)
         with Layouts(torch.bfloat16).in_use():
             rounded = layer(x, view)
-            state: Any = layer.start(STEPS)
+            cache = layer.start(STEPS)
             for step in range(STEPS):
-                said, state = layer.step(x[:, step : step + 1], state, view)
+                said = layer(x[:, step : step + 1], view, cache)
     for one in (rounded[:, -1:], said):
         assert one.dtype == torch.float32
         if kind in CHOOSE_KEYS:  # where two are nearly as good, rounding decides

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from regardant.attention.base import expand_heads
+from regardant.attention.interface import expand_heads
 from regardant.generation.config import GenerationConfig
 from regardant.generation.search import generate
 from regardant.inspection import MaskKey, Patch, ScaleHead, capture, intervene, place_names

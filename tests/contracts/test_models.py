@@ -12,12 +12,11 @@ from regardant.attention.linear import LinearConfig
 from regardant.attention.window import WindowConfig
 from regardant.data.vocabulary import EOS, PAD, SOS
 from regardant.generation.config import GenerationConfig
-from regardant.generation.hypothesis import Hypothesis
-from regardant.generation.joining import joined
-from regardant.generation.scoring import score_pairs
+from regardant.generation.length_penalty import Hypothesis
 from regardant.generation.search import generate
+from regardant.generation.teacher_forcing import score_pairs
 from regardant.layers import convolution, dense
-from regardant.layers.feed_forward import ConvolutionConfig, GatedConfig
+from regardant.layers.feed_forward import ConvolutionalFeedForwardConfig, GatedFeedForwardConfig
 from regardant.models.base import CausalModel, SequenceToSequenceModel, widen
 from regardant.models.decoder_only import DecoderOnlyConfig
 from regardant.models.encoder_decoder import EncoderDecoder, EncoderDecoderConfig
@@ -148,8 +147,8 @@ MODELS = {
     "no matrix": lambda: transformer(projections="none"),
     "convolutions": lambda: transformer(convolution.ConvolutionConfig(), encoder=convolution.ConvolutionConfig()),
     "dense over positions": lambda: transformer(dense.DenseConfig(), encoder=dense.DenseConfig()),
-    "convolutional feed-forward": lambda: transformer(feed_forward=ConvolutionConfig(kernel=3)),
-    "gated feed-forward": lambda: transformer(feed_forward=GatedConfig()),
+    "convolutional feed-forward": lambda: transformer(feed_forward=ConvolutionalFeedForwardConfig(kernel=3)),
+    "gated feed-forward": lambda: transformer(feed_forward=GatedFeedForwardConfig()),
     "post-norm": lambda: transformer(norm="post"),
     "root mean square norm": lambda: transformer(normalisation="rms_norm"),
     "deviation norm": lambda: transformer(normalisation="layer_norm_sigma"),
@@ -162,8 +161,10 @@ MODELS = {
     "going on, fewer key heads": lambda: causal(num_key_heads=2),
     "going on, post-norm": lambda: causal(norm="post"),
     "going on, root mean square norm": lambda: causal(normalisation="rms_norm"),
-    "going on, gated feed-forward": lambda: causal(feed_forward=GatedConfig()),
-    "going on, convolutions": lambda: causal(convolution.ConvolutionConfig(), feed_forward=ConvolutionConfig(kernel=3)),
+    "going on, gated feed-forward": lambda: causal(feed_forward=GatedFeedForwardConfig()),
+    "going on, convolutions": lambda: causal(
+        convolution.ConvolutionConfig(), feed_forward=ConvolutionalFeedForwardConfig(kernel=3)
+    ),
     "going on, dense over positions": lambda: causal(dense.DenseConfig()),
     "going on, reversible": lambda: causal(residual="reversible"),
 }
@@ -243,28 +244,6 @@ def test_a_sentence_is_decoded_as_if_it_were_alone(model, beam_size):
         assert without_ties(best) == without_ties(best_alone)
 
 
-@pytest.mark.parametrize("beam_size", [1, 3])
-def test_searches_that_came_as_far_go_on_as_one(model, beam_size):
-    """Each beam is held to the model on its whole prefix, before and after sources of two lengths are joined."""
-    generator = torch.Generator().manual_seed(0)
-    sources = [SOURCE[-1:, : int((SOURCE[-1] != PAD).sum())], SOURCE[:-1]]
-    written = [torch.full((len(source), beam_size, 1), SOS) for source in sources]
-    with torch.no_grad():
-        states = [model.start(model.encode(source), beam_size, 9 + number) for number, source in enumerate(sources)]
-        for step in range(9):
-            if step == 4:
-                sources, written, states = [SOURCE.roll(1, 0)], [torch.cat(written)], [joined(states)]
-            for number, (source, state) in enumerate(zip(sources, states, strict=True)):
-                logits = model.step(written[number][:, : beam_size if step else 1, -1], state).expand(-1, beam_size, -1)
-                anew = model.scores(source.repeat_interleave(beam_size, 0), written[number].flatten(0, 1))[:, -1]
-                assert_close(logits.flatten(0, 1), anew, rtol=1e-4, atol=1e-5)
-                beams = torch.randint(beam_size if step else 1, (len(source), beam_size), generator=generator)
-                newest = torch.randint(5, logits.shape[-1], (len(source), beam_size, 1), generator=generator)
-                before = written[number].gather(1, beams[..., None].expand_as(written[number]))
-                written[number] = torch.cat([before, newest], 2)
-                state.reorder(beams)
-
-
 def without_ties(best: list[Hypothesis]) -> list[list[int]]:
     """The tokens of those whose rank rounding cannot change; what follows the last one is not known."""
     scores = [math.inf, *(found.score for found in best), -math.inf if len(best) == 1 else best[-1].score]
@@ -330,7 +309,7 @@ def test_kernelised_attention_decodes_in_constant_memory(kind):
         sizes = []
         for _ in range(20):
             model.step(torch.full((3, 2), 7), state)
-            sizes.append([part.shape for own in state.own for part in own.mixed.remembered])
+            sizes.append([part.shape for own, _ in state.caches for part in own.state])
     assert sizes[0] == sizes[-1]
 
 

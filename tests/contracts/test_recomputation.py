@@ -11,7 +11,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 from regardant.attention import AttentionConfig, View
 from regardant.data.vocabulary import EOS, PAD, SOS
 from regardant.layers import convolution, dense, residual
-from regardant.layers.feed_forward import ConvolutionConfig, GatedConfig
+from regardant.layers.feed_forward import ConvolutionalFeedForwardConfig, GatedFeedForwardConfig
 from regardant.layers.residual import CheckpointedStream, EagerTwoStreams, TwoStreams
 from regardant.models.decoder_only import DecoderOnlyConfig
 from regardant.models.encoder_decoder import EncoderDecoderConfig
@@ -68,13 +68,13 @@ MODELS = {
     },
     **{f"at {kind} positions": (encoder_decoder, at(kind)) for kind in PLACES},
     **{f"going on at {kind} positions": (decoder_only, at(kind)) for kind in PLACES},
-    "gated": (encoder_decoder, {"feed_forward": GatedConfig(), "normalisation": "rms_norm"}),
+    "gated": (encoder_decoder, {"feed_forward": GatedFeedForwardConfig(), "normalisation": "rms_norm"}),
     "convolutional": (
         encoder_decoder,
         {
             "encoder": {"self_attention": convolution.ConvolutionConfig()},
             "decoder": {"self_attention": dense.DenseConfig()},
-            "feed_forward": ConvolutionConfig(kernel=3),
+            "feed_forward": ConvolutionalFeedForwardConfig(kernel=3),
         },
     ),
 }

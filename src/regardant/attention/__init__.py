@@ -1,7 +1,7 @@
-"""How a query weighs keys: one mechanism, one file; no projections, no cache.
+"""Attention mechanisms, one file each, without projections.
 
-A mechanism is known by being imported: a new one takes a file and a line here, a user's own one a module that is
-named to `regardant.load(run, plugins=[...])` or `--plugin`.
+Importing a mechanism registers it: a new one takes a file and a line here, a user's own one a module named to
+`regardant.load(run, plugins=[...])` or `--plugin`.
 """
 
 from regardant.attention import (
@@ -22,9 +22,9 @@ from regardant.attention import (
     top_k,
     window,
 )
-from regardant.attention.base import EVERYTHING, Attention, AttentionConfig, MixerConfig, View
-from regardant.attention.kernels import KERNELS
-from regardant.attention.scaled_dot_product import ScaledDotProduct, ScaledDotProductConfig
+from regardant.attention.interface import Attention, AttentionConfig, MixerConfig
+from regardant.attention.masks import EVERYTHING, PassView, View
+from regardant.attention.scaled_dot_product import KERNELS, ScaledDotProduct, ScaledDotProductConfig
 
 __all__ = [
     "EVERYTHING",
@@ -32,6 +32,7 @@ __all__ = [
     "Attention",
     "AttentionConfig",
     "MixerConfig",
+    "PassView",
     "ScaledDotProduct",
     "ScaledDotProductConfig",
     "View",

@@ -3,16 +3,16 @@
 Bahdanau et al. 2015, "Neural machine translation by jointly learning to align and translate",
 https://arxiv.org/abs/1409.0473, appendix A.1.2. W and U are the projections of the layer that holds the mechanism, so
 queries and keys may be of unequal sizes before them. Luong's `concat` (2015, https://arxiv.org/abs/1508.04025,
-eq. 8) is the same function: W [q; k] is W_q q + W_k k.
+section 3.1) is the same function: W [q; k] is W_q q + W_k k.
 """
 
 from typing import Literal
 
 import torch
-from jaxtyping import Float
-from torch import Tensor, nn
+from torch import nn
 
-from regardant.attention.base import AttentionConfig, Keys, Queries
+from regardant.attention.interface import AttentionConfig, Keys, Queries, Weights
+from regardant.attention.masks import View, softmax_dtype
 from regardant.attention.scored import ScoredAttention
 
 
@@ -35,6 +35,7 @@ class Additive(ScoredAttention):
         self.weight = nn.Parameter(torch.empty(num_heads, head_size))
         nn.init.uniform_(self.weight, -(head_size**-0.5), head_size**-0.5)
 
-    def score(self, q: Queries, k: Keys) -> Float[Tensor, "B H Q K"]:
+    def compute_scores(self, q: Queries, k: Keys, view: View) -> Weights:
         hidden = torch.tanh(q[:, :, :, None] + k[:, :, None])  # [B, H, Q, K, D]
-        return (hidden @ self.weight.to(hidden.dtype)[:, None, :, None]).squeeze(-1)
+        scores = (hidden @ self.weight.to(hidden.dtype)[:, None, :, None]).squeeze(-1)
+        return scores.to(softmax_dtype(q))

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from regardant.attention.base import exact
+from regardant.attention.softmax import exact
 from regardant.attention.tiles import blocks
 
 Carried = tuple[Tensor, ...]

@@ -11,8 +11,10 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from regardant.attention.base import AttentionConfig, Keys, Mixed, Queries, Values, View, Weights, exact, softmax_dtype
+from regardant.attention.interface import AttentionConfig, Keys, Mixed, Queries, Values, Weights
+from regardant.attention.masks import View, softmax_dtype
 from regardant.attention.scaled_dot_product import ScaledDotProduct
+from regardant.attention.softmax import exact
 
 
 class CosineConfig(AttentionConfig):
@@ -34,9 +36,9 @@ class Cosine(ScaledDotProduct):
         super().__init__(head_size=1)  # g stands for the scale
         self.gain = nn.Parameter(torch.full((num_heads, 1, 1), gain))
 
-    def compare(self, q: Queries, k: Keys, view: View) -> Weights:
+    def compute_scores(self, q: Queries, k: Keys, view: View) -> Weights:
         with exact(q):
-            return super().compare(*self._directions(q, k), view)
+            return super().compute_scores(*self._directions(q, k), view)
 
     def mix(self, q: Queries, k: Keys, v: Values, view: View) -> Mixed:
         with exact(q):  # a score of ten in bfloat16 is off by a thirtieth

@@ -13,7 +13,7 @@ from pydantic import field_validator
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from regardant.attention.base import AttentionConfig, Weights
+from regardant.attention.interface import AttentionConfig, Weights
 from regardant.attention.scored import DotProductAttention
 
 

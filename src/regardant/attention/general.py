@@ -1,17 +1,18 @@
 """Luong's general score: q W k.
 
 Luong et al. 2015, "Effective approaches to attention-based neural machine translation",
-https://arxiv.org/abs/1508.04025, eq. 8.
+https://arxiv.org/abs/1508.04025, section 3.1.
 """
 
 from typing import Literal
 
 import torch
-from jaxtyping import Float
-from torch import Tensor, nn
+from torch import nn
 
-from regardant.attention.base import AttentionConfig, Keys, Queries, exact, softmax_dtype
+from regardant.attention.interface import AttentionConfig, Keys, Queries, Weights
+from regardant.attention.masks import View, softmax_dtype
 from regardant.attention.scored import ScoredAttention
+from regardant.attention.softmax import exact
 
 
 class GeneralConfig(AttentionConfig):
@@ -32,7 +33,7 @@ class General(ScoredAttention):
         for head in self.weight:
             nn.init.xavier_uniform_(head)
 
-    def score(self, q: Queries, k: Keys) -> Float[Tensor, "B H Q K"]:
+    def compute_scores(self, q: Queries, k: Keys, view: View) -> Weights:
         wide = softmax_dtype(q)
         with exact(q):  # unscaled scores are large, and rounded by as much
             return q.to(wide) @ self.weight.to(wide) @ k.to(wide).mT

@@ -9,7 +9,7 @@ from typing import Literal
 from jaxtyping import Float
 from torch import Tensor
 
-from regardant.attention.base import AttentionConfig, Weights
+from regardant.attention.interface import AttentionConfig, Weights
 from regardant.attention.scored import DotProductAttention
 
 

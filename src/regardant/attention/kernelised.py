@@ -4,7 +4,7 @@ The sum over keys is taken once for all queries; where the future is hidden it r
 and as a recurrence of constant size while decoding.
 Katharopoulos et al. 2020, "Transformers are RNNs", https://arxiv.org/abs/2006.16236, eq. 4 to 12.
 
-Shape legend: as in `attention.base`; F features, L tokens of a chunk.
+Shape legend: as in `attention.interface`; F features, L tokens of a chunk.
 """
 
 from collections.abc import Sequence
@@ -15,19 +15,10 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regardant.attention.base import (
-    Attention,
-    Keys,
-    Mixed,
-    Queries,
-    Values,
-    View,
-    Weights,
-    exact,
-    expand_heads,
-    nonzero,
-)
 from regardant.attention.chunks import Run, in_chunks
+from regardant.attention.interface import Attention, Keys, Mixed, Queries, Values, Weights, expand_heads
+from regardant.attention.masks import View
+from regardant.attention.softmax import exact, nonzero
 
 CHUNK = 128
 """Tokens of a chunk where the future is hidden: inside it all pairs are computed, of earlier ones only sums."""
@@ -59,14 +50,14 @@ class KernelisedAttention(Attention):
         """phi(k) >= 0, in the precision of a softmax."""
         raise NotImplementedError
 
-    def compare(self, q: Queries, k: Keys, view: View) -> Weights:
+    def compute_scores(self, q: Queries, k: Keys, view: View) -> Weights:
         """log(phi(q) . phi(k)): a softmax of it gives the weights."""
         return self._match(q, k).log()
 
-    def weigh(self, q: Queries, k: Keys, view: View) -> Weights:
+    def compute_weights(self, q: Queries, k: Keys, view: View) -> Weights:
         matches = self._match(q, k)
-        if (allowed := view.allowed(q, k)) is not None:
-            matches = matches * allowed
+        if (mask := view.mask(q, k)) is not None:
+            matches = matches * mask
         return matches / nonzero(matches.sum(-1, keepdim=True))
 
     def mix(self, q: Queries, k: Keys, v: Values, view: View) -> Mixed:

@@ -8,8 +8,9 @@ from typing import Literal
 import torch.nn.functional as F
 from torch import Tensor
 
-from regardant.attention.base import AttentionConfig, Keys, Queries, softmax_dtype
+from regardant.attention.interface import AttentionConfig, Keys, Queries
 from regardant.attention.kernelised import KernelisedAttention
+from regardant.attention.masks import softmax_dtype
 
 
 class LinearConfig(AttentionConfig):

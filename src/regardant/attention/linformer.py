@@ -11,17 +11,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from regardant.attention.base import (
-    Attention,
-    AttentionConfig,
-    Keys,
-    Mixed,
-    Queries,
-    Values,
-    View,
-    Weights,
-    softmax_dtype,
-)
+from regardant.attention.interface import Attention, AttentionConfig, Keys, Mixed, Queries, Values, Weights
+from regardant.attention.masks import View, softmax_dtype
 
 
 class LinformerConfig(AttentionConfig):
@@ -44,7 +35,6 @@ class Linformer(Attention):
 
     honours = frozenset({"keys"})
     why_not: ClassVar[dict[str, str]] = {"causal": "each of its mixtures holds later keys too"}
-    sums_to_one = False
     longest: int
 
     def __init__(self, config: LinformerConfig, num_heads: int, head_size: int) -> None:
@@ -56,7 +46,7 @@ class Linformer(Attention):
         self.of_keys = nn.Parameter(torch.randn(shape) / math.sqrt(config.max_length))
         self.of_values = nn.Parameter(torch.randn(shape) / math.sqrt(config.max_length))
 
-    def weigh(self, q: Queries, k: Keys, view: View) -> Weights:
+    def compute_weights(self, q: Queries, k: Keys, view: View) -> Weights:
         weights, of_values = self._weigh_mixtures(q, k, view)
         return weights @ of_values.to(weights.dtype)
 

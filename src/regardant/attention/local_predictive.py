@@ -2,7 +2,7 @@
 
 p = S sigmoid(v . tanh(W q)) with S source tokens; keys further than `window` from p are not seen, the others weigh
 softmax(q . k - (j - p)^2 / (2 sigma^2)) with sigma = window / 2. Luong et al. 2015,
-https://arxiv.org/abs/1508.04025, eq. 9 and 10, where the Gaussian is multiplied after the softmax and rows no longer
+https://arxiv.org/abs/1508.04025, section 3.2, where the Gaussian is multiplied after the softmax and rows no longer
 sum to one; here it counts inside. Monotonic local attention (local-m) is `window`, asked at the target's position.
 """
 
@@ -13,17 +13,9 @@ from jaxtyping import Float
 from pydantic import Field
 from torch import Tensor, nn
 
-from regardant.attention.base import (
-    Attention,
-    AttentionConfig,
-    Keys,
-    Queries,
-    View,
-    Weights,
-    exact,
-    masked_softmax,
-    softmax_dtype,
-)
+from regardant.attention.interface import Attention, AttentionConfig, Keys, Queries, Weights
+from regardant.attention.masks import View, softmax_dtype
+from regardant.attention.softmax import exact, masked_softmax
 
 
 class LocalPredictiveConfig(AttentionConfig):
@@ -52,7 +44,7 @@ class LocalPredictive(Attention):
         for head in (*self.hidden, *self.place):
             nn.init.xavier_uniform_(head)
 
-    def compare(self, q: Queries, k: Keys, view: View) -> Weights:
+    def compute_scores(self, q: Queries, k: Keys, view: View) -> Weights:
         wide = softmax_dtype(q)
         q, k = q.to(wide), k.to(wide)
         with exact(q):  # unscaled scores are large, and rounded by as much; a place too
@@ -60,8 +52,8 @@ class LocalPredictive(Attention):
         scores = scores - away.square() / (2 * (self.window / 2) ** 2)
         return scores.masked_fill(away.abs() > self.window, torch.finfo(away.dtype).min)
 
-    def weigh(self, q: Queries, k: Keys, view: View) -> Weights:
-        return masked_softmax(self.compare(q, k, view), q, k, view)
+    def compute_weights(self, q: Queries, k: Keys, view: View) -> Weights:
+        return masked_softmax(self.compute_scores(q, k, view), q, k, view)
 
     def _away(self, q: Tensor, k: Tensor, view: View) -> Float[Tensor, "B H Q K"]:
         """How far each key stands from the place that each query predicts; places are of real keys."""

@@ -1,16 +1,16 @@
 """Luong's location score: where to look from the state of the decoder alone, whatever the source says.
 
-Luong et al. 2015, https://arxiv.org/abs/1508.04025, eq. 9: softmax(W q), a number for every source position.
+Luong et al. 2015, https://arxiv.org/abs/1508.04025, section 3.1: softmax(W q), a number for every source position.
 """
 
 from typing import Literal
 
 import torch
-from jaxtyping import Float
 from pydantic import Field
-from torch import Tensor, nn
+from torch import nn
 
-from regardant.attention.base import AttentionConfig, Keys, Queries
+from regardant.attention.interface import AttentionConfig, Keys, Queries, Weights
+from regardant.attention.masks import View, softmax_dtype
 from regardant.attention.scored import ScoredAttention
 
 
@@ -38,10 +38,10 @@ class Location(ScoredAttention):
         self.weight = nn.Parameter(torch.empty(num_heads, max_length, head_size))
         nn.init.normal_(self.weight, std=head_size**-0.5)
 
-    def score(self, q: Queries, k: Keys) -> Float[Tensor, "B H Q K"]:
+    def compute_scores(self, q: Queries, k: Keys, view: View) -> Weights:
         length = k.shape[2]
         if length > self.longest:
             raise ValueError(
                 f"Location was built for {self.longest} keys and got {length}: raise its max_length and train anew"
             )
-        return q @ self.weight[:, :length].to(q.dtype).mT
+        return (q @ self.weight[:, :length].to(q.dtype).mT).to(softmax_dtype(q))

@@ -10,7 +10,7 @@ bucket of its own. And keys keep their lengths, where the paper divides them by 
 bucket this is scaled dot-product attention. A token sees itself last, with what weight is left when it has nobody
 else, as in the paper.
 
-Shape legend: as in `attention.base`; R rounds, N tokens.
+Shape legend: as in `attention.interface`; R rounds, N tokens.
 """
 
 import functools
@@ -25,19 +25,9 @@ from pydantic import Field
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from regardant.attention.base import (
-    Attention,
-    AttentionConfig,
-    Keys,
-    Mixed,
-    Queries,
-    Values,
-    View,
-    Weights,
-    exact,
-    masked_softmax,
-    softmax_dtype,
-)
+from regardant.attention.interface import Attention, AttentionConfig, Keys, Mixed, Queries, Values, Weights
+from regardant.attention.masks import View, softmax_dtype
+from regardant.attention.softmax import exact, masked_softmax
 from regardant.attention.tiles import Added, Part, attend_tiles, near_tiles
 
 ITSELF = -1e5
@@ -85,21 +75,21 @@ class LSH(Attention):
     def redraw(self) -> None:
         self.rotations.normal_()
 
-    def meets(self, q: Queries, k: Keys, view: View) -> Bool[Tensor, "B H Q K"]:
+    def mask(self, q: Queries, k: Keys, view: View) -> Bool[Tensor, "B H Q K"]:
         addresses = self._addresses(k, view)
         # The queries are the last of the tokens; one that stands before all keys has no key to hash.
         queries = F.pad(addresses, (q.shape[2] - k.shape[2], 0), value=self.nowhere)
         rounds = ((mine[..., None] - keys[..., None, :]).abs() for mine, keys in zip(queries, addresses, strict=True))
         return functools.reduce(torch.minimum, rounds) <= self.reach
 
-    def compare(self, q: Queries, k: Keys, view: View) -> Weights:
+    def compute_scores(self, q: Queries, k: Keys, view: View) -> Weights:
         at_queries, at_keys = view.positions(q, k)
         scores = (q @ k.mT).to(softmax_dtype(q)) * self.scale
         itself = (at_queries[:, None] == at_keys).to(scores.dtype)
         return scores + ITSELF * itself
 
-    def weigh(self, q: Queries, k: Keys, view: View) -> Weights:
-        return masked_softmax(self.compare(q, k, view), q, k, replace(view, pairs=self.meets(q, k, view)))
+    def compute_weights(self, q: Queries, k: Keys, view: View) -> Weights:
+        return masked_softmax(self.compute_scores(q, k, view), q, k, replace(view, pairs=self.mask(q, k, view)))
 
     def mix(self, q: Queries, k: Keys, v: Values, view: View) -> Mixed:
         if q.shape[2] != k.shape[2]:
@@ -129,11 +119,11 @@ class LSH(Attention):
         def added(rows: slice, columns: slice) -> Tensor:
             away = queries[..., rows, None] - keys[..., None, columns]
             near = away.abs() <= self.reach
-            allowed = near[-1] & ~near[:-1].any(0)
+            mask = near[-1] & ~near[:-1].any(0)
             if causal:  # inside a bucket addresses go by position
-                allowed &= away[-1] >= 0
+                mask &= away[-1] >= 0
             itself = (away[-1] == 0).to(dtype) * ITSELF
-            return itself.masked_fill_(~allowed, float("-inf"))
+            return itself.masked_fill_(~mask, float("-inf"))
 
         return added
 

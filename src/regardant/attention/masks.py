@@ -1,60 +1,214 @@
-"""Named views: what each query may see. True = may be seen; a query that may see nothing mixes to zeros.
+"""Masks: which keys each query may attend to. True = may attend.
 
-These are masks on whatever mechanism: exact attention under `window` still computes every pair, the mechanism
-`window` computes only those inside.
+`View` describes it, and makes masks on demand: padding, causal, any pairs, and a bias added to the scores. `PassView`
+is the view that the layers of a stack share during one forward pass: it makes each mask once. The functions at the
+end name common views. They are masks on any mechanism: exact attention under `window` still computes every pair, the
+mechanism `window` computes only those inside.
 
-Shape legend: B batch, K keys, N tokens.
+Shape legend: B batch, H query heads, Q queries, K keys, N tokens, D size of a query or key.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import reduce
 
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from regardant.attention.base import View
+BlockBias = Callable[[Int[Tensor, " Q"], Int[Tensor, " K"]], Float[Tensor, "#B H Q K"] | Float[Tensor, "H Q K"]]
+"""Bias on the scores of a block, from the positions of its queries and keys. Nothing of n x n is built for it."""
+
+FIELDS = ("causal", "keys", "pairs", "bias", "query_positions", "key_positions")
+"""Fields of a View that restrict or place queries and keys."""
+
+
+def softmax_dtype(x: Tensor) -> torch.dtype:
+    """Return the precision of scores, and of masks added to them: float32, or the input's own if it is wider."""
+    return torch.promote_types(x.dtype, torch.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Description of which keys each query may attend to, and of the positions of both. Holds no masks."""
+
+    causal: bool = False
+    """Mask every key at a later position than the query."""
+
+    keys: Bool[Tensor, "B K"] | None = None
+    """Real keys; the others are padding."""
+
+    pairs: Bool[Tensor, "#B #H Q K"] | None = None
+    """Any pattern, pair by pair."""
+
+    bias: BlockBias | None = None
+    """Bias added to the scores: relative positions, T5 buckets, ALiBi."""
+
+    query_positions: Int[Tensor, " Q"] | None = None
+    """Positions of the queries. Default: those of the last keys."""
+
+    key_positions: Int[Tensor, " K"] | None = None
+    """Positions of the keys. Default: 0, 1, 2 ..."""
+
+    def asks(self) -> frozenset[str]:
+        """Return the names of the fields that a mechanism has to honour."""
+        asked = []
+        for name in FIELDS:
+            value = getattr(self, name)
+            if value is not None and value is not False:
+                asked.append(name)
+        return frozenset(asked)
+
+    def positions(self, q: Tensor, k: Tensor) -> tuple[Int[Tensor, " Q"], Int[Tensor, " K"]]:
+        """Return the positions of queries [.., Q, D] and keys [.., K, D]."""
+        num_queries, num_keys = q.shape[-2], k.shape[-2]
+        at_queries, at_keys = self.query_positions, self.key_positions
+        if at_queries is None:
+            at_queries = torch.arange(num_keys - num_queries, num_keys, device=q.device)
+            if at_keys is not None:
+                if num_queries > num_keys:  # a negative index would count from the end
+                    raise ValueError(
+                        f"{num_queries} queries have no default positions among {num_keys} keys: give query_positions"
+                    )
+                at_queries = at_keys[at_queries]
+        if at_keys is None:
+            at_keys = torch.arange(num_keys, device=k.device)
+        return at_queries, at_keys
+
+    def bias_between(self, queries: Tensor, keys: Tensor, dtype: torch.dtype) -> Float[Tensor, "#B H Q K"] | None:
+        """Return the bias between these positions. None if the view has no bias."""
+        if self.bias is None:
+            return None
+        bias = self.bias(queries, keys).to(dtype)
+        return bias if bias.dim() == 4 else bias[None]
+
+    def mask(self, q: Tensor, k: Tensor) -> Bool[Tensor, "#B #H #Q K"] | None:
+        """Return padding, causal and pairs as one mask that broadcasts to [B, H, Q, K]. None: nothing is masked."""
+        mask: Tensor | None = None
+        if self.keys is not None:
+            mask = self.keys[:, None, None, :]
+        # A single query without a position is at the last one, and attends to every key.
+        is_last = q.shape[-2] == 1 and self.query_positions is None and self.key_positions is None
+        if self.causal and not is_last:
+            at_queries, at_keys = self.positions(q, k)
+            past = (at_keys[None, :] <= at_queries[:, None])[None, None]
+            mask = past if mask is None else mask & past
+        if self.pairs is not None:
+            mask = self.pairs if mask is None else mask & self.pairs
+        return mask
+
+    def additive_mask(self, q: Tensor, k: Tensor) -> Float[Tensor, "#B #H #Q K"] | None:
+        """Return bias and mask (minus infinity) to add to the scores, in their precision. None: nothing to add."""
+        mask = self.mask(q, k)
+        dtype = softmax_dtype(q)
+        bias = None if self.bias is None else self.bias_between(*self.positions(q, k), dtype)
+        if mask is None:
+            return bias
+        added = torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, float("-inf"))
+        return added if bias is None else added + bias
+
+    def fully_masked(self, q: Tensor, k: Tensor) -> Bool[Tensor, "#B #H #Q 1"] | None:
+        """Return the queries that may attend to no key at all, and so mix to zeros. None: there are none.
+
+        Only a CPU is asked whether there are any: any other device would have to be waited for.
+        """
+        mask = self.mask(q, k)
+        if mask is None:
+            return None
+        fully_masked = ~mask.any(-1, keepdim=True)
+        return fully_masked if fully_masked.device.type != "cpu" or bool(fully_masked.any()) else None
+
+
+EVERYTHING = View()
+"""Every query may attend to every key."""
+
+
+@dataclass(frozen=True, eq=False)
+class PassView(View):
+    """View that all layers of a stack share during one forward pass, or one decoding: makes each mask once.
+
+    A stack creates one at the beginning of a pass and drops it at the end, and its masks with it. A mask is made when a
+    mechanism first asks for it, so mechanisms that need none never build n x n. Masks are kept apart by device and by
+    what autograd records: a mask made under `inference_mode` cannot be saved for a backward pass.
+    `dataclasses.replace` gives a new one without masks.
+    """
+
+    recomputed: bool = False
+    """Whether the backward pass computes layers again. A bias that learns is then made anew for each layer: one layer's
+    backward pass frees the graph that the next layer's would need."""
+
+    _made: dict[tuple[object, ...], Tensor | None] = field(default_factory=dict, init=False, repr=False)
+
+    def mask(self, q: Tensor, k: Tensor) -> Tensor | None:
+        key = _key("mask", q, k)
+        if key not in self._made:
+            self._made[key] = super().mask(q, k)
+        return self._made[key]
+
+    def additive_mask(self, q: Tensor, k: Tensor) -> Tensor | None:
+        key = _key("additive_mask", q, k)
+        if key in self._made:
+            return self._made[key]
+        added = super().additive_mask(q, k)
+        if not (self.recomputed and added is not None and added.requires_grad):
+            self._made[key] = added
+        return added
+
+    def fully_masked(self, q: Tensor, k: Tensor) -> Tensor | None:
+        key = _key("fully_masked", q, k)
+        if key not in self._made:
+            self._made[key] = super().fully_masked(q, k)
+        return self._made[key]
+
+
+def _key(name: str, q: Tensor, k: Tensor) -> tuple[object, ...]:
+    recorded = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
+    return name, q.shape[-2], k.shape[-2], q.dtype, q.device, recorded
 
 
 def padding(real: Bool[Tensor, "B K"]) -> View:
-    """Hide padding: `real` is True where there is a token."""
+    """Return a view that masks padding: `real` is True at tokens."""
     return View(keys=real)
 
 
 def causal() -> View:
-    """Hide what stands later than the query."""
+    """Return a view that masks every key after the query."""
     return View(causal=True)
 
 
 def adjacency(edges: Bool[Tensor, "N N"] | Bool[Tensor, "B N N"], *, self_loops: bool = True) -> View:
-    """See along edges: edges[i, j] is True where i may look at j. Without self-loops a lonely node sees nothing."""
+    """Return a view along edges: node i attends to node j where edges[i, j] is True.
+
+    self_loops: let every node attend to itself. Without them an isolated node attends to nothing.
+    """
     if self_loops:
         edges = edges | torch.eye(edges.shape[-1], dtype=torch.bool, device=edges.device)
     return View(pairs=edges[None, None] if edges.dim() == 2 else edges[:, None])
 
 
 def window(length: int, reach: int, device: torch.device | str | None = None) -> View:
-    """See at most `reach` tokens to each side, for queries on that device."""
+    """Return a view of at most `reach` tokens to each side, for queries on `device`."""
     at = torch.arange(length, device=device)
     return View(pairs=((at[:, None] - at[None, :]).abs() <= reach)[None, None])
 
 
-def pairs(allowed: Bool[Tensor, "#B #H Q K"]) -> View:
-    """Any pattern, spelled out."""
-    return View(pairs=allowed)
+def pairs(mask: Bool[Tensor, "#B #H Q K"]) -> View:
+    """Return a view of any pattern, pair by pair."""
+    return View(pairs=mask)
 
 
 def together(*views: View) -> View:
-    """Everything that each of the views hides is hidden; biases and positions are not joined.
+    """Return a view that masks whatever any of the views masks.
 
     Raises:
-        ValueError: a view holds a bias or positions.
+        ValueError: a view holds a bias or positions, which cannot be joined.
     """
     if any(view.asks() - {"causal", "keys", "pairs"} for view in views):
         raise ValueError("masks can be joined, a bias or positions cannot: put them into the joined view")
     keys = [view.keys for view in views if view.keys is not None]
-    allowed = [view.pairs for view in views if view.pairs is not None]
+    patterns = [view.pairs for view in views if view.pairs is not None]
     return View(
         causal=any(view.causal for view in views),
         keys=reduce(torch.logical_and, keys) if keys else None,
-        pairs=reduce(torch.logical_and, allowed) if allowed else None,
+        pairs=reduce(torch.logical_and, patterns) if patterns else None,
     )

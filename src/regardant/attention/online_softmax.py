@@ -5,14 +5,15 @@ as much as the weight behind the one and the other asks, so that in the end it i
 the start. The fast implementation of the same idea is `sdpa`; here autograd keeps every tile for the backward pass,
 which `tiles.attend_tiles` avoids. Dao et al. 2022, https://arxiv.org/abs/2205.14135, algorithm 1.
 
-Shape legend: as in `attention.base`.
+Shape legend: as in `attention.interface`.
 """
 
 from functools import reduce
 
 import torch
 
-from regardant.attention.base import Keys, Mixed, Queries, Values, View, softmax_dtype
+from regardant.attention.interface import Keys, Mixed, Queries, Values
+from regardant.attention.masks import View, softmax_dtype
 from regardant.attention.tiles import Part, added_by, attend, blocks
 
 

@@ -2,7 +2,7 @@
 
 The *mask* of a window on exact attention costs what exact attention costs; these mechanisms cost what they look at.
 
-Shape legend: as in `attention.base`.
+Shape legend: as in `attention.interface`.
 """
 
 import math
@@ -12,18 +12,10 @@ from typing import Any
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from regardant.attention.base import (
-    Attention,
-    Keys,
-    Mixed,
-    Queries,
-    Values,
-    View,
-    Weights,
-    masked_softmax,
-    softmax_dtype,
-)
+from regardant.attention.interface import Attention, Keys, Mixed, Queries, Values, Weights
+from regardant.attention.masks import View, softmax_dtype
 from regardant.attention.rolling import RollingKeys
+from regardant.attention.softmax import masked_softmax
 from regardant.attention.tiles import Part
 
 
@@ -50,15 +42,15 @@ class PatternAttention(Attention):
         """The softmax over the pattern, for queries and keys that are the same tokens."""
         raise NotImplementedError
 
-    def meets(self, q: Queries, k: Keys, view: View) -> Bool[Tensor, "1 1 Q K"]:
+    def mask(self, q: Queries, k: Keys, view: View) -> Bool[Tensor, "1 1 Q K"]:
         return self.sees(*view.positions(q, k))[None, None]
 
-    def compare(self, q: Queries, k: Keys, view: View) -> Weights:
+    def compute_scores(self, q: Queries, k: Keys, view: View) -> Weights:
         return (q @ k.mT).to(softmax_dtype(q)) * self.scale
 
-    def weigh(self, q: Queries, k: Keys, view: View) -> Weights:
-        seen = replace(view, pairs=self.meets(q, k, view))
-        return masked_softmax(self.compare(q, k, view), q, k, seen)
+    def compute_weights(self, q: Queries, k: Keys, view: View) -> Weights:
+        seen = replace(view, pairs=self.mask(q, k, view))
+        return masked_softmax(self.compute_scores(q, k, view), q, k, seen)
 
     def mix(self, q: Queries, k: Keys, v: Values, view: View) -> Mixed:
         if q.shape[2] != k.shape[2] or view.query_positions is not None or view.key_positions is not None:

@@ -10,8 +10,9 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from regardant.attention.base import AttentionConfig, Keys, Queries, softmax_dtype
+from regardant.attention.interface import AttentionConfig, Keys, Queries
 from regardant.attention.kernelised import KernelisedAttention
+from regardant.attention.masks import softmax_dtype
 
 
 class PerformerConfig(AttentionConfig):

@@ -3,13 +3,13 @@
 Shape legend: N rows, G key heads, T new keys, R kept ones, D size of a key, E size of a value.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regardant.attention.base import View
+from regardant.attention.masks import View
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class RollingKeys:
     """Keys taken in so far."""
     keys: Float[Tensor, "N G R D"] | None = None
     values: Float[Tensor, "N G R E"] | None = None
-    positions: Int[Tensor, " R"] | None = field(default=None, metadata={"rows": None})
+    positions: Int[Tensor, " R"] | None = None
 
     def append(self, k: Tensor, v: Tensor) -> "RollingKeys":
         """With [N, G, T, .] more keys and values; `forget` what is out of reach when they have been asked."""

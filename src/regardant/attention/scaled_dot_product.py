@@ -1,26 +1,39 @@
-"""Scaled dot-product attention: softmax(Q K^T / sqrt(d_k)) V.
+"""Scaled dot-product attention, softmax(Q K^T / sqrt(d_k)) V, and the exact kernels that compute it.
 
 Vaswani et al. 2017, "Attention is all you need", https://arxiv.org/abs/1706.03762, eq. 1.
+
+Kernels differ in speed alone. `sdpa` is PyTorch's own (flash attention where it has it). `matmul` multiplies batched
+matrices and keeps the weights for the backward pass: on sentences of some twenty tokens it trains faster on a CPU,
+where the flash kernel's bfloat16 backward is slow. `online_softmax` is flash attention in readable form and is never
+chosen. Which kernel trains is measured on the machine, see `planning.probes`.
+
+Shape legend: as in `attention.interface`.
 """
 
 import math
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
+import torch
+import torch.nn.functional as F
 from pydantic import Field
+from torch import Tensor
+from torch.autograd.function import once_differentiable
 
-from regardant.attention.base import (
-    Attention,
-    AttentionConfig,
-    Keys,
-    Mixed,
-    Queries,
-    Values,
-    View,
-    Weights,
-    masked_softmax,
-    softmax_dtype,
-)
-from regardant.attention.kernels import Kernel, sdpa
+from regardant.attention.interface import Attention, AttentionConfig, Keys, Mixed, Queries, Values, Weights
+from regardant.attention.masks import View, softmax_dtype
+from regardant.attention.online_softmax import online_softmax
+from regardant.attention.softmax import exact, masked_softmax
+
+Kernel = Callable[[Tensor, Tensor, Tensor, View, float], Tensor]
+"""(q, k, v, view, scale) to mixed values."""
+
+SHORTEST_NARROW = 64
+"""Below as many keys `matmul` computes in float32 on a CPU: narrower numbers save less time there than compiling
+a product for every shape of a batch takes, and the softmax is in float32 anyway; see docs/decisions/0014."""
+
+LONGEST_MATMUL = 512
+"""Beyond as many keys `sdpa` replaces `matmul`, whose weights would cost more memory than they save time."""
 
 
 class ScaledDotProductConfig(AttentionConfig):
@@ -41,18 +54,89 @@ class ScaledDotProductConfig(AttentionConfig):
 class ScaledDotProduct(Attention):
     """Exact attention over every key."""
 
-    beams_share = True
+    shared_beam_cache = True
 
     def __init__(self, head_size: int, *, scaled: bool = True, temperature: float = 1.0) -> None:
         super().__init__()
         self.scale = (1 / math.sqrt(head_size) if scaled else 1.0) / temperature
         self.kernel: Kernel = sdpa
 
-    def compare(self, q: Queries, k: Keys, view: View) -> Weights:
+    def compute_scores(self, q: Queries, k: Keys, view: View) -> Weights:
         return (q @ k.mT).to(softmax_dtype(q)) * self.scale
 
-    def weigh(self, q: Queries, k: Keys, view: View) -> Weights:
-        return masked_softmax(self.compare(q, k, view), q, k, view)
+    def compute_weights(self, q: Queries, k: Keys, view: View) -> Weights:
+        return masked_softmax(self.compute_scores(q, k, view), q, k, view)
 
     def mix(self, q: Queries, k: Keys, v: Values, view: View) -> Mixed:
-        return self.kernel(q, k, v, view, self.scale)
+        kernel = self.kernel
+        # The one place where a kernel is replaced: `matmul` gains only where a backward pass uses the weights it keeps.
+        if kernel is matmul and (k.shape[2] > LONGEST_MATMUL or not torch.is_grad_enabled()):
+            kernel = sdpa
+        return kernel(q, k, v, view, self.scale)
+
+
+def sdpa(q: Queries, k: Keys, v: Values, view: View, scale: float) -> Mixed:
+    """Run PyTorch's scaled_dot_product_attention."""
+    q, k = q.to(v.dtype), k.to(v.dtype)  # rotated or normalised queries and keys may be wider
+    if view.causal and view.asks() == {"causal"} and q.shape[2] == k.shape[2]:
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale)
+    added = view.additive_mask(q, k)
+    mask = None if added is None else added.to(q.dtype).expand(*q.shape[:3], k.shape[2])
+    mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
+    fully_masked = None if mask is None else view.fully_masked(q, k)
+    return mixed if fully_masked is None else mixed.masked_fill(fully_masked, 0)
+
+
+def matmul(q: Queries, k: Keys, v: Values, view: View, scale: float) -> Mixed:
+    """Multiply batched matrices, with the softmax in at least float32."""
+    device, dtype = q.device.type, v.dtype
+    if torch.is_autocast_enabled(device):  # it reaches the forward pass only, and both must see the same tensors
+        dtype = torch.get_autocast_dtype(device)
+    inside = softmax_dtype(q) if device == "cpu" and k.shape[2] < SHORTEST_NARROW else dtype
+    q, k, v = (_contiguous(x, inside) for x in (q, k, v))
+    added, fully_masked = view.additive_mask(q, k), view.fully_masked(q, k)
+    with exact(q):
+        mixed: Tensor = _MatmulAttention.apply(q, k, v, added, fully_masked, scale, dtype)  # type: ignore[no-untyped-call]
+    return mixed
+
+
+KERNELS: dict[str, Kernel] = {"sdpa": sdpa, "matmul": matmul, "online_softmax": online_softmax}
+
+
+def _contiguous(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return x contiguous and in `dtype`, by one copy where it is neither."""
+    return x.to(dtype, memory_format=torch.contiguous_format).contiguous()
+
+
+class _MatmulAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        added: Tensor | None,
+        fully_masked: Tensor | None,
+        scale: float,
+        dtype: torch.dtype,
+    ) -> Tensor:
+        scores = q @ k.mT
+        scores = scores.to(softmax_dtype(q)) * scale if added is None else torch.add(added, scores, alpha=scale)
+        weights = torch.softmax(scores, -1)
+        if fully_masked is not None:
+            weights = weights.masked_fill(fully_masked, 0)
+        ctx.save_for_backward(q, k, v, weights, added)
+        ctx.scale = scale
+        return (weights.to(v.dtype) @ v).to(dtype)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        q, k, v, weights, added = ctx.saved_tensors
+        gradient = _contiguous(gradients[0], v.dtype)
+        to_v = weights.to(v.dtype).mT @ gradient
+        to_weights = (gradient @ v.mT).to(weights.dtype)
+        to_scores = torch._softmax_backward_data(to_weights, weights, -1, weights.dtype)
+        to_added = to_scores.sum_to_size(added.shape) if ctx.needs_input_grad[3] else None
+        to_scores = (to_scores * ctx.scale).to(q.dtype)
+        return to_scores @ k, to_scores.mT @ q, to_v, to_added, None, None, None

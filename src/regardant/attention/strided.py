@@ -11,7 +11,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from regardant.attention.base import AttentionConfig, Keys, Queries, Values, View, softmax_dtype
+from regardant.attention.interface import AttentionConfig, Keys, Queries, Values
+from regardant.attention.masks import View, softmax_dtype
 from regardant.attention.patterns import PatternAttention
 from regardant.attention.tiles import Part, Tile, added_by, attend_tiles, near_tiles
 

@@ -5,7 +5,7 @@ same queries, merge into what one softmax over all of them gives. That is the on
 2018, https://arxiv.org/abs/1805.02867) in which flash attention is written (Dao et al. 2022,
 https://arxiv.org/abs/2205.14135). As there, the backward pass computes a tile's weights again, from the result.
 
-Shape legend: as in `attention.base`; T the queries of a tile, U its keys.
+Shape legend: as in `attention.interface`; T the queries of a tile, U its keys.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +17,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from regardant.attention.base import View, exact, nonzero, softmax_dtype
+from regardant.attention.masks import View, softmax_dtype
+from regardant.attention.softmax import exact, nonzero
 
 Tile = tuple[slice, slice]
 """Rows and columns of the matrix of all pairs: which queries meet which keys. Slices may have steps."""
@@ -94,14 +95,14 @@ def _added(
 ) -> Tensor:
     at_rows, at_columns = queries[rows], keys[columns]
     everything = torch.ones(1, 1, len(at_rows), len(at_columns), dtype=torch.bool, device=keys.device)
-    allowed = everything if sees is None else sees(at_rows, at_columns)[None, None]
+    mask = everything if sees is None else sees(at_rows, at_columns)[None, None]
     if view.causal:
-        allowed = allowed & (at_columns[None, :] <= at_rows[:, None])
+        mask = mask & (at_columns[None, :] <= at_rows[:, None])
     if view.keys is not None:
-        allowed = allowed & view.keys[:, None, None, columns]
+        mask = mask & view.keys[:, None, None, columns]
     if view.pairs is not None:
-        allowed = allowed & view.pairs[:, :, rows, columns]
-    hidden = torch.zeros(allowed.shape, dtype=dtype, device=keys.device).masked_fill_(~allowed, float("-inf"))
+        mask = mask & view.pairs[:, :, rows, columns]
+    hidden = torch.zeros(mask.shape, dtype=dtype, device=keys.device).masked_fill_(~mask, float("-inf"))
     bias = view.bias_between(at_rows, at_columns, dtype)
     return hidden if bias is None else hidden + bias
 

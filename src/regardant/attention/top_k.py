@@ -12,7 +12,7 @@ from jaxtyping import Float
 from pydantic import Field
 from torch import Tensor
 
-from regardant.attention.base import AttentionConfig, Weights
+from regardant.attention.interface import AttentionConfig, Weights
 from regardant.attention.scored import DotProductAttention
 
 

@@ -39,6 +39,11 @@ def _literals(cls: type[Config]) -> tuple[str, ...]:
     return get_args(annotation) if get_origin(annotation) is Literal else ()
 
 
+def _section(given: Any) -> Any:
+    """Return the section that a plain string names the kind of."""
+    return {KIND: given} if isinstance(given, str) else given
+
+
 class Variants(Config):
     """Base of a section that is one of several kinds.
 
@@ -49,7 +54,10 @@ class Variants(Config):
     kind: str
 
     default_kind: ClassVar[str | None] = None
-    """What a section is that names no kind. None: it has to."""
+    """Kind of a section that names none. None: it has to name one."""
+
+    kind_alone: ClassVar[bool] = False
+    """Whether a section may be given as its kind alone, a plain string."""
 
     @classmethod
     def kinds(cls) -> dict[str, type[Self]]:
@@ -66,7 +74,8 @@ class Variants(Config):
             kind: str | None = given.get(KIND) if isinstance(given, dict) else getattr(given, KIND, None)
             return kind or cls.default_kind
 
-        return core_schema.tagged_union_schema(members, discriminator=kind_of if cls.default_kind else KIND)
+        union = core_schema.tagged_union_schema(members, discriminator=kind_of if cls.default_kind else KIND)
+        return core_schema.no_info_before_validator_function(_section, union) if cls.kind_alone else union
 
     @classmethod
     def __pydantic_init_subclass__(cls, **options: Any) -> None:

@@ -11,7 +11,7 @@ from yaml import YAMLError
 from regardant.config.base import KIND, PRESET, Config
 from regardant.config.documents import parse
 from regardant.config.problems import Problem, explain, report
-from regardant.config.schema import default_kind, default_of, inside, is_config, variants
+from regardant.config.schema import default_kind, default_of, inside, is_config, may_be_kind_alone, variants
 from regardant.errors import ConfigError
 
 T = TypeVar("T", bound=Config)
@@ -72,6 +72,8 @@ def _assign(node: Any, holder: Any, keys: Sequence[str], value: Any) -> None:
     if rest:
         if isinstance(node, dict) and node.get(slot) is None:
             node[slot] = default_of(holder, keys[0])
+        if may_be_kind_alone(holder, slot) and isinstance(node[slot], str):
+            node[slot] = {KIND: node[slot]}
         child = node[slot]
         choices = inside(holder, slot)
         if len(choices) > 1:

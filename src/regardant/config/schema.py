@@ -73,6 +73,13 @@ def default_kind(holder: Any, key: Any) -> str | None:
     return annotation.default_kind if isinstance(annotation, type) and issubclass(annotation, Variants) else None
 
 
+def may_be_kind_alone(holder: Any, key: Any) -> bool:
+    """Return whether the section under a key may be given as its kind alone."""
+    known = is_config(holder) and key in holder.model_fields
+    annotation = holder.model_fields[key].annotation if known else None
+    return isinstance(annotation, type) and issubclass(annotation, Variants) and annotation.kind_alone
+
+
 def is_config(annotation: Any) -> TypeGuard[type[Config]]:
     return isinstance(annotation, type) and issubclass(annotation, Config)
 

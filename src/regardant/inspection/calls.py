@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 
 from regardant.attention import Attention, View
-from regardant.attention.base import expand_heads
+from regardant.attention.interface import expand_heads
 
 MOST_PAIRS = 1 << 22
 """Pairs of a query and a key that are weighed at a time, unless one sentence has more."""

@@ -8,15 +8,15 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from types import MethodType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from regardant.attention import Attention, View
-from regardant.attention.base import expand_heads
+from regardant.attention.interface import expand_heads
 from regardant.inspection.places import INPUTS, OUTPUTS, VIEW, Site, choose
+from regardant.layers.observed import observing
 
 Change = Callable[[Tensor], Tensor]
 
@@ -143,7 +143,7 @@ def intervene(model: nn.Module, *interventions: Intervention) -> Iterator[None]:
                 changes[site.name][quantity].append(intervention.change())
     with ExitStack() as changing:
         for name, site in touched.items():
-            if "step" in vars(site.module):
+            if isinstance(site.module, Attention) and site.module.decodes_with_all_keys:
                 raise ValueError(f"one intervenes in {name} already: give all interventions to one `intervene`")
             changing.enter_context(_changed(site, changes[name], masked[name]))
         yield
@@ -167,6 +167,7 @@ def _changed(site: Site, changes: dict[str, list[Change]], masked: list[int]) ->
         return output
 
     with ExitStack() as stack:
+        stack.enter_context(observing(site.module))
         stack.callback(site.module.register_forward_pre_hook(before).remove)
         # Before all others, so that whoever listens hears what was changed.
         stack.callback(site.module.register_forward_hook(after, prepend=True).remove)
@@ -186,15 +187,12 @@ def _mixed_anew(site: Site, changes: dict[str, list[Change]], inputs: tuple[Any,
 
 @contextmanager
 def _decoding_with_all_keys(mechanism: Attention) -> Iterator[None]:
-    steps = ("start", "step", "reorder")
-    for name in steps:
-        mechanism.__dict__[name] = MethodType(getattr(Attention, name), mechanism)
-    mechanism.__dict__["beams_share"] = False  # or the keys of a beam would be counted among those of all
+    mechanism.decodes_with_all_keys = True
     try:
         yield
     finally:
-        for name in (*steps, "beams_share", "edited"):
-            mechanism.__dict__.pop(name, None)
+        mechanism.decodes_with_all_keys = False
+        mechanism.__dict__.pop("edited", None)
 
 
 def _apply(site: Site, quantity: str, changes: dict[str, list[Change]], x: Tensor) -> Tensor:

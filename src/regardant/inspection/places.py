@@ -28,7 +28,7 @@ from torch.nn.utils.rnn import PackedSequence
 from regardant.attention import Attention
 from regardant.config.problems import did_you_mean
 from regardant.inspection.calls import GATES, AttentionCall, Call, RecurrentCall
-from regardant.layers.norms import SigmaLayerNorm
+from regardant.layers.norms import NORMS
 from regardant.layers.residual import Residual
 from regardant.models.heads import NextToken
 from regardant.models.representations import Representation
@@ -44,8 +44,6 @@ VIEW = 3
 
 COMPUTED = {"weights": ("query", "key"), "scores": ("query", "key"), "probabilities": ("logits",)}
 """Quantities that nothing passes as, and what they are computed from."""
-
-NORMS = (nn.LayerNorm, nn.RMSNorm, SigmaLayerNorm)
 
 Keep = Callable[[Tensor], Tensor]
 """What is kept of a tensor that passes."""
@@ -148,7 +146,7 @@ def choose(model: nn.Module, patterns: str | Sequence[str]) -> list[tuple[Site, 
 
 def _site(name: str, module: nn.Module) -> Site | None:
     if isinstance(module, Attention):
-        scores = ("scores",) if module.scores_pairs else ()
+        scores = ("scores",) if module.has_scores else ()
         quantities = ("query", "key", "value", *scores, "weights", "mixed")
         return Site(name.removesuffix(".mechanism"), module, quantities)
     if isinstance(module, Residual):  # whatever stream it writes to, what is written leaves its dropout

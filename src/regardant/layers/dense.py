@@ -1,12 +1,12 @@
 """A dense layer over positions, in the place of self-attention: out_i = sum_j w_ij x_j + b_i.
 
-The weights are tied to absolute positions and there is an end to them, as in the MLP-Mixer (Tolstikhin et al. 2021,
-https://arxiv.org/abs/2105.01601), whose token mixing this is with one layer in place of two.
+The weights are tied to absolute positions, of which there is a fixed number, as in the MLP-Mixer (Tolstikhin et al.
+2021, https://arxiv.org/abs/2105.01601), whose token mixing this is with one layer in place of two.
 
-Shape legend: B sentences, N rows, T tokens, M d_model, C capacity.
+Shape legend: B sentences or rows, N rows, T tokens, M d_model, C capacity.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -14,27 +14,37 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regardant.attention import MixerConfig, View
-from regardant.attention.beam_keys import Ancestry
+from regardant.attention.cache import BeamOrigin
+from regardant.layers.cache import LayerCache
 from regardant.layers.linear import Linear
-from regardant.layers.remembered import Remembered
 
 
 class DenseConfig(MixerConfig):
-    """A weight for each pair of positions, whatever stands there."""
+    """A weight for each pair of positions, whatever the tokens are."""
 
     kind: Literal["dense"] = "dense"
 
 
-@dataclass(frozen=True)
-class DenseState(Remembered):
+@dataclass
+class DenseCache(LayerCache):
     """All tokens so far, projected."""
 
     capacity: int
     length: int = 0
     values: Float[Tensor, "N C M"] | None = None
 
-    def reorder(self, rows: Int[Tensor, " N2"]) -> "DenseState":
-        return self if self.values is None else replace(self, values=self.values[rows])
+    def append(self, values: Float[Tensor, "N T M"]) -> Float[Tensor, "N L M"]:
+        """Return all values so far, these last."""
+        end = self.length + values.shape[1]
+        if self.values is None:
+            self.values = values.new_empty(len(values), self.capacity, values.shape[2])
+        self.values[:, self.length : end] = values
+        self.length = end
+        return self.values[:, :end]
+
+    def reorder(self, rows: Int[Tensor, " N2"]) -> None:
+        if self.values is not None:
+            self.values = self.values[rows]
 
 
 class Dense(nn.Module):
@@ -49,26 +59,15 @@ class Dense(nn.Module):
         self.causal = causal
         nn.init.normal_(self.weight, std=0.1)
 
-    def forward(self, x: Float[Tensor, "B T M"], view: View) -> Float[Tensor, "B T M"]:
-        values, length = self.value(x), x.shape[1]
-        if view.keys is not None:
+    def forward(self, x: Float[Tensor, "B T M"], view: View, cache: DenseCache | None = None) -> Float[Tensor, "B T M"]:
+        """Mix all tokens of a sequence, or the newest with those in the cache."""
+        values = self.value(x)
+        if cache is not None:
+            values = cache.append(values)
+        elif view.keys is not None:
             values = values * view.keys[..., None]
-        return self._mixed(values, 0, length)
-
-    def start(self, capacity: int, ancestry: Ancestry | None = None) -> DenseState:
-        """The state before the first of at most `capacity` tokens."""
-        return DenseState(capacity)
-
-    def step(
-        self, x: Float[Tensor, "N T M"], state: DenseState, view: View
-    ) -> tuple[Float[Tensor, "N T M"], DenseState]:
-        """The newest tokens, given all earlier ones."""
-        end = state.length + x.shape[1]
-        values = x.new_empty(len(x), state.capacity, x.shape[2]) if state.values is None else state.values
-        values[:, state.length : end] = self.value(x)
-        return self._mixed(values[:, :end], state.length, end), replace(state, length=end, values=values)
-
-    def _mixed(self, values: Tensor, first: int, end: int) -> Tensor:
+        end = values.shape[1]
+        first = end - x.shape[1]
         if end > len(self.weight):
             raise ValueError(f"dense weights end at {len(self.weight)} tokens and {end} were given: raise max_length")
         weight, bias = self.weight[first:end, :end], self.bias[first:end]
@@ -76,3 +75,7 @@ class Dense(nn.Module):
             weight = weight.tril(first)
         mixed: Tensor = self.output(weight.to(values.dtype) @ values + bias.to(values.dtype))
         return mixed
+
+    def start(self, capacity: int, beam_origin: BeamOrigin | None = None) -> DenseCache:
+        """Return the cache before the first of at most `capacity` tokens."""
+        return DenseCache(capacity)

@@ -1,22 +1,25 @@
-"""The position-wise feed-forward network: max(0, x W1 + b1) W2 + b2, with dropout inside.
+"""Feed-forward networks of a layer: max(0, x W1 + b1) W2 + b2 for each token, with dropout inside, and its variants.
 
 Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, eq. 2. As two convolutions of kernel 1 it is the same function;
 with a larger kernel tokens mix with their neighbours. Gated (Shazeer 2020, https://arxiv.org/abs/2002.05202):
-(f(x W1) * x W3) W2.
+(f(x W1) * x W3) W2. A class derived from `FeedForwardConfig`, with a `kind`, adds a network.
 
 Shape legend: B sentences, T tokens, M d_model, K kernel.
 """
 
 from collections.abc import Callable
-from typing import Annotated, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from pydantic import Field
 from torch import Tensor, nn
 
-from regardant.config import Config
+from regardant.attention import EVERYTHING, View
+from regardant.config import Variants
+from regardant.layers.cache import LayerCache, PrecedingTokens
+from regardant.layers.convolution import padded, reach_of
 from regardant.layers.dropout import Dropout
 from regardant.layers.linear import Linear
 
@@ -29,7 +32,32 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-class LinearConfig(Config):
+class FeedForward(nn.Module):
+    """Interface of every network: what each token passes by itself after attention."""
+
+    def forward(self, x: Float[Tensor, "B T M"], view: View = EVERYTHING, cache: Any = None) -> Float[Tensor, "B T M"]:
+        """Return as many vectors; with a cache of `start`, those of the newest tokens. The cache is updated in place.
+
+        view: for its padding, which networks that mix neighbours leave out.
+        """
+        raise NotImplementedError
+
+    def start(self) -> LayerCache | None:
+        """Return the cache before the first token. None: the network reads each token by itself."""
+        return None
+
+
+class FeedForwardConfig(Variants):
+    """Configuration of a feed-forward network."""
+
+    default_kind: ClassVar[str] = "linear"
+
+    def build(self, d_model: int, d_ff: int, dropout: float, *, causal: bool) -> FeedForward:
+        """Return the network of a layer, `d_ff` wide inside; `causal` in a decoder."""
+        raise NotImplementedError
+
+
+class LinearFeedForwardConfig(FeedForwardConfig):
     """Each position by itself."""
 
     kind: Literal["linear"] = "linear"
@@ -37,20 +65,26 @@ class LinearConfig(Config):
     activation: Activation = "relu"
     """Between the two matrices."""
 
+    def build(self, d_model: int, d_ff: int, dropout: float, *, causal: bool) -> "LinearFeedForward":
+        return LinearFeedForward(d_model, d_ff, dropout, self.activation)
 
-class ConvolutionConfig(Config):
+
+class ConvolutionalFeedForwardConfig(FeedForwardConfig):
     """A convolution over neighbours, then each position by itself. Kernel 1 is `linear`."""
 
     kind: Literal["convolution"] = "convolution"
 
     kernel: int = Field(1, gt=0)
-    """Tokens that are read together: around the token in an encoder, up to it in a decoder."""
+    """Tokens read together: around the token in an encoder, up to it in a decoder."""
 
     activation: Activation = "relu"
     """Between the convolution and the matrix."""
 
+    def build(self, d_model: int, d_ff: int, dropout: float, *, causal: bool) -> "ConvolutionalFeedForward":
+        return ConvolutionalFeedForward(d_model, d_ff, dropout, self.activation, kernel=self.kernel, causal=causal)
 
-class GatedConfig(Config):
+
+class GatedFeedForwardConfig(FeedForwardConfig):
     """Each position by itself, one half of the inner numbers multiplied by the other: GLU, ReGLU, GEGLU, SwiGLU."""
 
     kind: Literal["gated"] = "gated"
@@ -58,11 +92,11 @@ class GatedConfig(Config):
     activation: Activation = "silu"
     """Of the gate: sigmoid is GLU, relu ReGLU, gelu GEGLU, silu SwiGLU."""
 
+    def build(self, d_model: int, d_ff: int, dropout: float, *, causal: bool) -> "GatedFeedForward":
+        return GatedFeedForward(d_model, d_ff, dropout, self.activation)
 
-AnyFeedForward = Annotated[LinearConfig | ConvolutionConfig | GatedConfig, Field(discriminator="kind")]
 
-
-class FeedForward(nn.Module):
+class LinearFeedForward(FeedForward):
     """Each position by itself: widened to d_ff, rectified, narrowed again."""
 
     def __init__(self, d_model: int, d_ff: int, dropout: float, activation: Activation = "relu") -> None:
@@ -72,20 +106,11 @@ class FeedForward(nn.Module):
         self.narrow = Linear(d_ff, d_model)
         self.activation = ACTIVATIONS[activation]
 
-    def forward(self, x: Float[Tensor, "*B M"], real: Bool[Tensor, "B T"] | None = None) -> Float[Tensor, "*B M"]:
-        """`real` is not padding; only what mixes positions needs it."""
-        return self.narrow(self.dropout(self.inner(x)))
-
-    def inner(self, x: Tensor) -> Tensor:
-        """The d_ff numbers of each position."""
-        return self.activation(self.widen(x))
-
-    def step(self, x: Float[Tensor, "N T M"], state: Tensor | None) -> tuple[Float[Tensor, "N T M"], Tensor | None]:
-        """The newest tokens, and what later ones need to know."""
-        return self(x), None
+    def forward(self, x: Float[Tensor, "*B M"], view: View = EVERYTHING, cache: None = None) -> Float[Tensor, "*B M"]:
+        return self.narrow(self.dropout(self.activation(self.widen(x))))
 
 
-class GatedFeedForward(FeedForward):
+class GatedFeedForward(LinearFeedForward):
     """Two thirds of d_ff inside, so that there are as many weights as without a gate."""
 
     def __init__(self, d_model: int, d_ff: int, dropout: float, activation: Activation) -> None:
@@ -93,43 +118,35 @@ class GatedFeedForward(FeedForward):
         super().__init__(d_model, inner, dropout, activation)
         self.gate = Linear(d_model, inner, stays_narrow=True)
 
-    def inner(self, x: Tensor) -> Tensor:
-        return self.activation(self.gate(x)) * self.widen(x)
+    def forward(self, x: Float[Tensor, "*B M"], view: View = EVERYTHING, cache: None = None) -> Float[Tensor, "*B M"]:
+        return self.narrow(self.dropout(self.activation(self.gate(x)) * self.widen(x)))
 
 
-class ConvolutionalFeedForward(nn.Module):
+class ConvolutionalFeedForward(FeedForward):
     """Conv1d(d_model, d_ff, kernel), rectified, Conv1d(d_ff, d_model, 1); never changes the length."""
 
     def __init__(
         self, d_model: int, d_ff: int, dropout: float, activation: Activation, *, kernel: int, causal: bool
     ) -> None:
         super().__init__()
-        if not causal and kernel % 2 == 0:
-            raise ValueError(f"a kernel of {kernel} has no middle: take an odd one in an encoder")
+        self.before, self.after = reach_of(kernel, causal=causal)
         self.widen = nn.Conv1d(d_model, d_ff, kernel)
         self.dropout = Dropout(dropout)
         self.narrow = nn.Conv1d(d_ff, d_model, 1)
         self.activation = ACTIVATIONS[activation]
-        self.before = kernel - 1 if causal else kernel // 2
-        self.after = kernel - 1 - self.before
 
-    def forward(self, x: Float[Tensor, "B T M"], real: Bool[Tensor, "B T"] | None = None) -> Float[Tensor, "B T M"]:
-        if real is not None and self.before + self.after:
-            x = x * real[..., None]
-        return self._convolved(F.pad(x, (0, 0, self.before, self.after)))
-
-    def step(self, x: Float[Tensor, "N T M"], state: Tensor | None) -> tuple[Float[Tensor, "N T M"], Tensor | None]:
-        if not self.before:
-            return self._convolved(x), None
-        x = F.pad(x, (0, 0, self.before, 0)) if state is None else torch.cat([state, x], 1)
-        return self._convolved(x), x[:, -self.before :]
-
-    def _convolved(self, x: Tensor) -> Tensor:
+    def forward(
+        self, x: Float[Tensor, "B T M"], view: View = EVERYTHING, cache: PrecedingTokens | None = None
+    ) -> Float[Tensor, "B T M"]:
+        x = padded(x, view, cache, self.before, self.after)
         narrowed: Tensor = self.narrow(self.dropout(self.activation(self.widen(x.mT))))
         return narrowed.mT
 
-    def copy_linear(self, linear: FeedForward) -> None:
-        """Take over the weights of a linear one: the same function from now on.
+    def start(self) -> PrecedingTokens | None:
+        return PrecedingTokens(self.before) if self.before else None
+
+    def copy_linear(self, linear: LinearFeedForward) -> None:
+        """Copy the weights of a linear network, to compute the same function.
 
         Raises:
             ValueError: the kernel is not 1.
@@ -141,13 +158,3 @@ class ConvolutionalFeedForward(nn.Module):
                 mine.weight.copy_(other.weight[..., None])
                 assert mine.bias is not None
                 mine.bias.copy_(other.bias)
-
-
-def build_feed_forward(
-    config: AnyFeedForward, d_model: int, d_ff: int, dropout: float, *, causal: bool
-) -> FeedForward | ConvolutionalFeedForward:
-    """The network of a layer."""
-    if isinstance(config, ConvolutionConfig):
-        return ConvolutionalFeedForward(d_model, d_ff, dropout, config.activation, kernel=config.kernel, causal=causal)
-    kind = GatedFeedForward if isinstance(config, GatedConfig) else FeedForward
-    return kind(d_model, d_ff, dropout, config.activation)

@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from regardant.attention import AttentionConfig, View
-from regardant.attention.base import softmax_dtype
+from regardant.attention.masks import softmax_dtype
 from regardant.layers.linear import Linear
 
 

@@ -1,15 +1,15 @@
-"""What moves information between the tokens of one sequence: attention, or what it is compared with."""
+"""Layers that move information between the tokens of one sequence: self-attention, or an alternative."""
 
 from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor
 
 from regardant.attention import AttentionConfig, MixerConfig, View
-from regardant.attention.beam_keys import Ancestry
+from regardant.attention.cache import BeamOrigin
+from regardant.layers.cache import LayerCache
 from regardant.layers.convolution import Convolution, ConvolutionConfig
 from regardant.layers.dense import Dense, DenseConfig
 from regardant.layers.multi_head import HeadShape, Projections, SelfAttention
-from regardant.layers.remembered import Remembered
 from regardant.positions import Positions
 
 __all__ = ["Mixer", "MixerConfig", "build_mixer"]
@@ -17,16 +17,19 @@ __all__ = ["Mixer", "MixerConfig", "build_mixer"]
 
 @runtime_checkable
 class Mixer(Protocol):
-    """What a layer asks of it."""
+    """Interface of a layer that moves information between tokens."""
 
-    def __call__(self, x: Tensor, view: View) -> Tensor:
-        """All tokens [B, T, M] at once."""
+    def __call__(self, x: Tensor, view: View, cache: Any = None) -> Tensor:
+        """Mix all tokens [B, T, M] of a sequence; with a cache of `start`, the newest tokens [N, T, M] of every row.
 
-    def start(self, capacity: int, ancestry: Ancestry | None = None) -> Remembered:
-        """The state before the first of at most `capacity` tokens. Beams of an ancestry may share what is kept."""
+        The cache is updated in place.
+        """
 
-    def step(self, x: Tensor, state: Any, view: View) -> tuple[Tensor, Any]:
-        """The newest tokens [N, T, M] of every row."""
+    def start(self, capacity: int, beam_origin: BeamOrigin | None = None) -> LayerCache:
+        """Return the cache before the first of at most `capacity` tokens.
+
+        beam_origin: of beams that may share a cache. None: every row has its own.
+        """
 
 
 def build_mixer(
@@ -38,10 +41,10 @@ def build_mixer(
     max_length: int,
     causal: bool,
 ) -> Mixer:
-    """The mixer of a layer, for a decoder where `causal`.
+    """Return the mixer of a layer; `causal` in a decoder.
 
     Raises:
-        ValueError: the mixer does not go with the positions, or an attention not with what else is asked for.
+        ValueError: the mixer cannot use these positions, or an attention refuses its settings.
     """
     if isinstance(config, AttentionConfig):
         return SelfAttention(shape, config, positions, projections, causal=causal)

@@ -16,10 +16,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regardant.attention import Attention, AttentionConfig, View
-from regardant.attention.base import move_rows
-from regardant.attention.beam_keys import Ancestry, BeamKeys
+from regardant.attention.cache import AppendedKeys, BeamOrigin, SharedBeamCache, move_rows
+from regardant.layers.cache import LayerCache
 from regardant.layers.linear import Linear
-from regardant.layers.remembered import Remembered
 from regardant.positions import Positions
 
 Projections = Literal["separate", "query_key", "key_value", "all", "none"]
@@ -31,15 +30,15 @@ PROJECTED: dict[str, tuple[str, ...]] = {
     "all": ("key",),
     "none": (),
 }
-"""What has a matrix of its own; queries and values without one are the keys, and keys without one the tokens."""
+"""Parts with a matrix of their own. Queries and values without one are the keys, and keys without one the tokens."""
 
 WITH_ONE_OF_QUERY_AND_KEY: dict[Projections, Projections] = {"separate": "query_key", "key_value": "all"}
-"""What becomes of projections where the mechanism gives queries and keys one."""
+"""Projections of a mechanism that makes queries and keys by one, in place of those asked for."""
 
 
 @dataclass(frozen=True)
 class HeadShape:
-    """How d_model is cut into heads."""
+    """Sizes of the heads that d_model is split into."""
 
     d_model: int
     num_heads: int
@@ -50,38 +49,71 @@ class HeadShape:
     """Of a head's values."""
 
 
-@dataclass(frozen=True)
-class SelfAttentionState(Remembered):
-    """Of each row by itself."""
+@dataclass
+class SelfAttentionCache(LayerCache):
+    """The decoding state of a mechanism, each row by itself."""
 
     mechanism: Attention
-    remembered: Any
-    """By the mechanism."""
+    state: Any
+    """Of the mechanism, or all keys and values if it `decodes_with_all_keys`."""
     length: int = 0
-    """Tokens taken in."""
+    """Tokens so far."""
 
-    def reorder(self, rows: Int[Tensor, " N2"]) -> "SelfAttentionState":
-        return replace(self, remembered=self.mechanism.reorder(self.remembered, rows))
+    def open(self, x: Tensor, view: View) -> tuple[Tensor, View]:
+        """Return the newest tokens as rows of queries, and what these may attend to."""
+        return x, view
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, view: View) -> Tensor:
+        """Append the newest keys and values, and attend to all."""
+        self.length += q.shape[2]
+        mechanism = self.mechanism
+        if mechanism.decodes_with_all_keys:
+            mixed, self.state = Attention.step(mechanism, q, k, v, self.state, view)
+        else:
+            mixed, self.state = mechanism.step(q, k, v, self.state, view)
+        return mixed
+
+    def reorder(self, rows: Int[Tensor, " N2"]) -> None:
+        appended = self.mechanism.decodes_with_all_keys
+        self.state = self.state.reorder(rows) if appended else self.mechanism.reorder(self.state, rows)
 
 
-@dataclass(frozen=True)
-class SharedState(Remembered):
-    """Of all beams of a sentence together."""
+@dataclass
+class SharedBeamLayerCache(LayerCache):
+    """Keys and values of all beams of a sentence together."""
 
-    remembered: BeamKeys
+    mechanism: Attention
+    shared: SharedBeamCache
 
-    def reorder(self, rows: Int[Tensor, " N2"]) -> "SharedState":
-        return self  # beams that change places are the ancestry's business
+    @property
+    def length(self) -> int:
+        """Tokens so far."""
+        return self.shared.length
 
-    def keep(self, sentences: Int[Tensor, " B2"], rows: Int[Tensor, " N2"]) -> "SharedState":
-        return SharedState(self.remembered.keep(sentences))
+    def open(self, x: Float[Tensor, "N 1 M"], view: View) -> tuple[Float[Tensor, "B A M"], View]:
+        """Return the newest token of every beam: the beams of a sentence are like tokens of one sequence."""
+        origin = self.shared.origin
+        x = x.view(-1, origin.num_beams, x.shape[-1])
+        return x, origin.view(view, self.shared.length + 1, len(x), x.device)
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, view: View) -> Tensor:
+        """Append the newest keys and values, and attend to those of all beams."""
+        self.shared = self.shared.append(k, v)
+        mixed: Tensor = self.mechanism(q, *self.shared.filled(), view)
+        return mixed
+
+    def reorder(self, rows: Int[Tensor, " N2"]) -> None:
+        pass  # keys stay where they are: the stack's BeamOrigin records which beam continues which
+
+    def keep(self, sentences: Int[Tensor, " B2"], rows: Int[Tensor, " N2"]) -> None:
+        self.shared = self.shared.keep(sentences)
 
 
 class SelfAttention(nn.Module):
-    """Every token asks the others of its own sequence.
+    """Attention from every token to the tokens of its own sequence.
 
     Raises:
-        ValueError: the mechanism does not go with the order, the positions, the projections or the heads.
+        ValueError: the mechanism cannot use the order, the positions, the projections or the heads.
     """
 
     def __init__(
@@ -115,59 +147,54 @@ class SelfAttention(nn.Module):
         self.shape = shape
         self.parts = PROJECTED[projections]
         self.widths = [sizes[part] for part in self.parts]
-        # One product for all: a CPU and a GPU alike lose on three small ones.
+        # One product for all: three small ones are slower on a CPU and on a GPU.
         projection = Linear(shape.d_model, sum(self.widths)) if self.parts else nn.Identity()
         self.query_key_value = projection
         mixed = shape.num_heads * shape.value_size
         self.output = Linear(mixed, shape.d_model) if self.parts else nn.Identity()
 
-    def forward(self, x: Float[Tensor, "B T M"], view: View) -> Float[Tensor, "B T M"]:
-        q, k, v = self._project(x)
+    def forward(
+        self, x: Float[Tensor, "N T M"], view: View, cache: SelfAttentionCache | SharedBeamLayerCache | None = None
+    ) -> Float[Tensor, "N T M"]:
+        """Attend among all tokens of a sequence; with a cache, from the newest tokens of every row to all so far.
+
+        The cache is updated in place.
+        """
+        tokens, first = x, 0
+        if cache is not None:
+            first = cache.length
+            tokens, view = cache.open(x, view)
+        q, k, v = self._project(tokens)
         if self.positions.acts_on == "query_key":
-            at, _ = view.positions(q, k)
-            as_they_come = view.query_positions is None and view.key_positions is None
-            self.positions.reach(x.shape[1] if as_they_come else int(at.max()) + 1)
-            q, k = self._turn(q, k, at)
+            at = self._positions_of(q, k, view) if cache is None else view.query_positions
+            if at is None:
+                at = torch.arange(first, first + q.shape[2], device=x.device)
+            q, k = self.positions.turn(q, at), self.positions.turn(k, at)
         elif self.positions.depends_on_query:
             if view.query_positions is not None or view.key_positions is not None:
                 raise ValueError(f"{type(self.positions).__name__} counts tokens from 0: give the view no positions")
-            view = replace(view, bias=self.positions.bias_of(q, 0))
-        return self.output(_merge(self.mechanism(q, k, v, view)))
+            view = replace(view, bias=self.positions.bias_of(q, first))
+        mixed = self.mechanism(q, k, v, view) if cache is None else cache.attend(q, k, v, view)
+        return self.output(_merge(mixed)).view_as(x)
 
-    def start(self, capacity: int, ancestry: Ancestry | None = None) -> SelfAttentionState | SharedState:
-        """The state before the first of at most `capacity` tokens; with an ancestry, of beams that may share it."""
-        if ancestry is not None and self.mechanism.beams_share and not self.positions.depends_on_query:
-            return SharedState(BeamKeys(ancestry))
-        return SelfAttentionState(self.mechanism, self.mechanism.start(capacity))
+    def start(self, capacity: int, beam_origin: BeamOrigin | None = None) -> SelfAttentionCache | SharedBeamLayerCache:
+        """Return the cache before the first of at most `capacity` tokens; beams of a `beam_origin` may share it."""
+        mechanism = self.mechanism
+        self.positions.reach(capacity)
+        if mechanism.decodes_with_all_keys:
+            return SelfAttentionCache(mechanism, AppendedKeys(capacity))
+        if beam_origin is not None and mechanism.shared_beam_cache and not self.positions.depends_on_query:
+            return SharedBeamLayerCache(mechanism, SharedBeamCache(beam_origin))
+        return SelfAttentionCache(mechanism, mechanism.start(capacity))
 
-    def step(
-        self, x: Float[Tensor, "N T M"], state: SelfAttentionState | SharedState, view: View
-    ) -> tuple[Float[Tensor, "N T M"], SelfAttentionState | SharedState]:
-        """The newest T tokens of N rows, given what `state` remembers of the earlier ones."""
-        if isinstance(state, SharedState):
-            mixed, keys = self._step_of_beams(x, state.remembered, view)
-            return mixed, SharedState(keys)
-        length = state.length + x.shape[1]
-        q, k, v = self._project(x)
-        if self.positions.acts_on == "query_key":
-            self.positions.reach(length)
-            q, k = self._turn(q, k, torch.arange(state.length, length, device=x.device))
-        elif self.positions.depends_on_query:
-            view = replace(view, bias=self.positions.bias_of(q, state.length))
-        mixed, remembered = self.mechanism.step(q, k, v, state.remembered, view)
-        return self.output(_merge(mixed)), replace(state, remembered=remembered, length=length)
-
-    def _step_of_beams(self, x: Tensor, before: BeamKeys, view: View) -> tuple[Tensor, BeamKeys]:
-        """The newest token of every beam; the beams of a sentence are as tokens of one sequence."""
-        length, asking = before.length + 1, before.ancestry.asking
-        q, k, v = self._project(x.view(-1, asking, x.shape[-1]))
-        seen = before.ancestry.view(view, length, len(q), x.device)
-        if self.positions.acts_on == "query_key":
-            assert seen.query_positions is not None
-            self.positions.reach(length)
-            q, k = self._turn(q, k, seen.query_positions)
-        after = before.append(k, v)
-        return self.output(_merge(self.mechanism(q, *after.seen(), seen))).view_as(x), after
+    def _positions_of(self, q: Tensor, k: Tensor, view: View) -> Tensor | None:
+        """Return the positions of all tokens of a sequence, ready to be turned by. None: 0, 1, 2 ..."""
+        if view.query_positions is None and view.key_positions is None:
+            self.positions.reach(q.shape[2])
+            return None
+        at, _ = view.positions(q, k)
+        self.positions.reach(int(at.max()) + 1)
+        return at
 
     def _project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         projected = self.query_key_value(x)
@@ -180,12 +207,9 @@ class SelfAttention(nn.Module):
         v = _split(found["value"], self.shape.value_size) if "value" in found else k
         return q, k, v
 
-    def _turn(self, q: Tensor, k: Tensor, at: Tensor) -> tuple[Tensor, Tensor]:
-        return self.positions.turn(q, at), self.positions.turn(k, at)
-
 
 def _check_positions(positions: Positions, mechanism: Attention, kind: str) -> None:
-    """Refuse a bias that this mechanism cannot add to its scores, or scales otherwise."""
+    """Raise ValueError for a bias that this mechanism cannot add to its scores, or scales differently."""
     if positions.acts_on != "scores":
         return
     name = type(positions).__name__
@@ -203,19 +227,19 @@ def _check_positions(positions: Positions, mechanism: Attention, kind: str) -> N
 
 @dataclass(frozen=True)
 class ProjectedMemory:
-    """Keys and values of the source, computed once a sentence."""
+    """Keys and values of the source, computed once for each sentence."""
 
     keys: Float[Tensor, "B G S D"]
     values: Float[Tensor, "B G S E"]
 
     def keep(self, sentences: Int[Tensor, " B2"]) -> "ProjectedMemory":
-        """Go on with these sentences alone, moved within what they take: where nothing is learned."""
+        """Return the memory of these sentences alone, moved in place: not for training."""
         move_rows(sentences, self.keys, self.values)
         return ProjectedMemory(self.keys[: len(sentences)], self.values[: len(sentences)])
 
 
 class CrossAttention(nn.Module):
-    """Every target token asks the source. Each layer has projections of its own on the one memory."""
+    """Attention from every target token to the source. Each layer has its own projections of the one memory."""
 
     def __init__(self, shape: HeadShape, config: AttentionConfig) -> None:
         super().__init__()
@@ -229,14 +253,22 @@ class CrossAttention(nn.Module):
         self.output = Linear(shape.num_heads * shape.value_size, shape.d_model)
 
     def project(self, memory: Float[Tensor, "B S M"]) -> ProjectedMemory:
-        """What the source offers: keys and values."""
+        """Return the keys and values of the source."""
         keys, values = self.key_value(memory).split(self.widths, -1)
         return ProjectedMemory(_split(keys, self.shape.key_size), _split(values, self.shape.value_size))
 
-    def forward(self, x: Float[Tensor, "B T M"], memory: ProjectedMemory, view: View) -> Float[Tensor, "B T M"]:
-        """T may be the beams of a sentence as well as its positions: a query here knows of no other query."""
-        q = _split(self.query(x), self.shape.key_size)
-        return self.output(_merge(self.mechanism(q, memory.keys, memory.values, view)))
+    def forward(
+        self, x: Float[Tensor, "N T M"], memory: Float[Tensor, "B S M"] | ProjectedMemory, view: View
+    ) -> Float[Tensor, "N T M"]:
+        """Attend from all tokens of B sentences to the memory, or from the newest token of N beams.
+
+        The beams of a sentence are queries on one memory, so that nothing of it is copied for them: a query here
+        depends on no other query.
+        """
+        if isinstance(memory, Tensor):
+            memory = self.project(memory)
+        q = _split(self.query(x.view(len(memory.keys), -1, x.shape[-1])), self.shape.key_size)
+        return self.output(_merge(self.mechanism(q, memory.keys, memory.values, view))).view_as(x)
 
 
 def _split(x: Tensor, head_size: int) -> Tensor:

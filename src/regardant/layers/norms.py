@@ -1,19 +1,67 @@
-"""Normalisation of a token's numbers, over features and never over tokens."""
+"""Normalisation of a token's numbers, over features and never over tokens.
 
-from typing import Literal
+A class derived from `NormConfig`, with a `kind`, adds a norm. Recipes name one by its kind alone (`rms_norm`) or as a
+section (`{kind: rms_norm}`).
+"""
+
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-Normalisation = Literal["layer_norm", "layer_norm_sigma", "rms_norm"]
+from regardant.config import Variants
 
 
-class SigmaLayerNorm(nn.Module):
+class Norm(nn.Module):
+    """Base of norms that are not PyTorch's own, by which inspection finds them."""
+
+
+NORMS = (nn.LayerNorm, nn.RMSNorm, Norm)
+"""Classes of all norms."""
+
+
+class NormConfig(Variants):
+    """Configuration of a norm."""
+
+    kind_alone: ClassVar[bool] = True
+
+    def build(self, size: int) -> nn.Module:
+        """Return the norm of vectors of `size` numbers."""
+        raise NotImplementedError
+
+
+class LayerNormConfig(NormConfig):
+    """Mean 0 and variance 1, divided by sqrt(variance + eps) (Ba et al. 2016, https://arxiv.org/abs/1607.06450)."""
+
+    kind: Literal["layer_norm"] = "layer_norm"
+
+    def build(self, size: int) -> nn.LayerNorm:
+        return nn.LayerNorm(size)
+
+
+class SigmaLayerNormConfig(NormConfig):
+    """Mean 0 and variance 1, divided by deviation + eps."""
+
+    kind: Literal["layer_norm_sigma"] = "layer_norm_sigma"
+
+    def build(self, size: int) -> "SigmaLayerNorm":
+        return SigmaLayerNorm(size)
+
+
+class RMSNormConfig(NormConfig):
+    """Mean square 1, without mean and bias (Zhang and Sennrich 2019, https://arxiv.org/abs/1910.07467)."""
+
+    kind: Literal["rms_norm"] = "rms_norm"
+
+    def build(self, size: int) -> nn.RMSNorm:
+        return nn.RMSNorm(size, eps=1e-6)
+
+
+class SigmaLayerNorm(Norm):
     """gain * (x - mean) / (deviation + eps) + bias: layer norm as lectures write it, eps beside the deviation.
 
-    The usual form (Ba et al. 2016, https://arxiv.org/abs/1607.06450, as PyTorch has it) divides by
-    sqrt(variance + eps): the two differ where the deviation is small.
+    PyTorch's divides by sqrt(variance + eps): the two differ where the deviation is small.
     """
 
     def __init__(self, size: int, eps: float = 1e-5) -> None:
@@ -28,10 +76,3 @@ class SigmaLayerNorm(nn.Module):
         # Of the variance and not of the deviation itself, whose gradient at 0 is not a number.
         deviation = (centred.square().mean(-1, keepdim=True) + 1e-24).sqrt()
         return (self.weight * centred / (deviation + self.eps) + self.bias).to(x.dtype)
-
-
-def build_norm(kind: Normalisation, size: int) -> nn.Module:
-    """rms_norm leaves out the mean and the bias (Zhang and Sennrich 2019, https://arxiv.org/abs/1910.07467)."""
-    if kind == "layer_norm":
-        return nn.LayerNorm(size)
-    return SigmaLayerNorm(size) if kind == "layer_norm_sigma" else nn.RMSNorm(size, eps=1e-6)

@@ -1,11 +1,11 @@
-"""The residual stream: how a sublayer reads from it and writes to it.
+"""The residual stream, and how sublayers read from it and write to it.
 
 pre: x + dropout(sublayer(norm(x))), which trains stably and needs a norm after the last layer.
 post: norm(x + dropout(sublayer(x))), the original (Vaswani et al. 2017, section 5.4).
 Xiong et al. 2020, "On layer normalization in the Transformer architecture", https://arxiv.org/abs/2002.04745.
-Without the `x +` (residual: none) depth costs what it costs: an ablation.
+Without the `x +` (residual: none) it is an ablation.
 
-What training keeps between the forward and the backward pass is for the stream to say: all (PlainStream), the stream
+The stream decides what training keeps between the forward and the backward pass: everything (PlainStream), the stream
 between sublayers alone (CheckpointedStream), nothing (TwoStreams).
 """
 
@@ -20,121 +20,126 @@ from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
 from regardant.layers.dropout import Dropout
-from regardant.layers.norms import Normalisation, build_norm
+from regardant.layers.norms import NormConfig
 
 NormPlace = Literal["pre", "post"]
 ResidualKind = Literal["add", "none", "reversible"]
 
 Sublayer = Callable[..., Tensor]
-"""(what it reads from the stream, tensors from elsewhere) to what it writes."""
+"""(vectors of the stream, other inputs) to the vectors it writes."""
 
 
 class Residual(nn.Module):
-    """One write to the stream. The sublayer is given at the call, since it differs in what else it takes."""
+    """One write to the stream. The sublayer and its other inputs are given at the call."""
 
     def __init__(
-        self, d_model: int, norm_place: NormPlace, dropout: float, *, adds: bool, normalisation: Normalisation
+        self, d_model: int, norm_place: NormPlace, dropout: float, *, adds: bool, normalisation: NormConfig
     ) -> None:
         super().__init__()
-        self.norm = build_norm(normalisation, d_model)
+        self.norm = normalisation.build(d_model)
         self.dropout = Dropout(dropout)
         self.norm_place = norm_place
         self.adds = adds
 
-    def forward(self, x: Float[Tensor, "*B M"], sublayer: Sublayer, *others: Tensor) -> Float[Tensor, "*B M"]:
+    def forward(self, x: Float[Tensor, "*B M"], sublayer: Sublayer, *inputs: Any) -> Float[Tensor, "*B M"]:
+        written: Tensor
         if self.norm_place == "pre":
-            written = self.branch(x, sublayer, *others)
+            written = self.dropout(sublayer(self.norm(x), *inputs))
             return x + written if self.adds else written
-        written = self.dropout(sublayer(x, *others))
+        written = self.dropout(sublayer(x, *inputs))
         normed: Tensor = self.norm(x + written if self.adds else written)
         return normed
 
-    def branch(self, x: Float[Tensor, "*B M"], sublayer: Sublayer, *others: Tensor) -> Float[Tensor, "*B M"]:
-        """What is written, pre-norm, before it is added."""
-        written: Tensor = self.dropout(sublayer(self.norm(x), *others))
+    def branch(self, x: Float[Tensor, "*B M"], sublayer: Sublayer, *inputs: Any) -> Float[Tensor, "*B M"]:
+        """Return what is written, pre-norm, before it is added."""
+        written: Tensor = self.dropout(sublayer(self.norm(x), *inputs))
         return written
 
 
 @runtime_checkable
 class Stream(Protocol):
-    """What the layers of a stack write to, one sublayer after the other."""
+    """Vectors that the layers of a stack write to, one sublayer after the other."""
 
-    def write(self, residual: Residual, sublayer: Sublayer, *others: Tensor) -> None:
-        """One sublayer; `others` are tensors from elsewhere that it needs, and that gradients go back to."""
+    def write(self, residual: Residual, sublayer: Sublayer, *inputs: Any) -> None:
+        """Write one sublayer. Tensors that need a gradient, such as a memory, must be inputs of their own."""
 
     def close(self) -> Tensor:
-        """What the stack says."""
+        """Return the output of the stack."""
 
 
 class PlainStream:
-    """One vector a token."""
+    """One vector for each token."""
 
     def __init__(self, x: Tensor) -> None:
         self.x = x
 
-    def write(self, residual: Residual, sublayer: Sublayer, *others: Tensor) -> None:
-        self.x = residual(self.x, sublayer, *others)
+    def write(self, residual: Residual, sublayer: Sublayer, *inputs: Any) -> None:
+        self.x = residual(self.x, sublayer, *inputs)
 
     def close(self) -> Tensor:
         return self.x
 
 
 class CheckpointedStream(PlainStream):
-    """The same, but of a sublayer only its input is kept: the backward pass computes it again.
+    """A plain stream that keeps only the input of each sublayer: the backward pass computes the sublayer again.
 
     Chen et al. 2016, "Training deep nets with sublinear memory cost", https://arxiv.org/abs/1604.06174.
     """
 
-    def write(self, residual: Residual, sublayer: Sublayer, *others: Tensor) -> None:
-        self.x = checkpoint(residual, self.x, sublayer, *others, use_reentrant=False)
+    def write(self, residual: Residual, sublayer: Sublayer, *inputs: Any) -> None:
+        self.x = checkpoint(residual, self.x, sublayer, *inputs, use_reentrant=False)
 
 
 class TwoStreams:
-    """Two vectors a token, each written from the other: what was before a write can be had from what is after it.
+    """Two vectors for each token, each written from the other, so that a write can be undone.
 
     Gomez et al. 2017, "The reversible residual network", https://arxiv.org/abs/1707.04585; Kitaev et al. 2020,
-    https://arxiv.org/abs/2001.04451, section 3. Both begin as the input; what is said is their mean.
+    https://arxiv.org/abs/2001.04451, section 3. Both begin as the input; the output is their mean.
     """
 
     def __init__(self, x: Tensor) -> None:
         self.x = x
-        self.writes: list[tuple[Residual, Sublayer, tuple[Tensor, ...]]] = []
+        self.functions: list[Sublayer] = []
+        self.counts: list[int] = []
+        self.tensors: list[Tensor] = []
 
-    def write(self, residual: Residual, sublayer: Sublayer, *others: Tensor) -> None:
-        self.writes.append((residual, sublayer, others))
+    def write(self, residual: Residual, sublayer: Sublayer, *inputs: Any) -> None:
+        def branch(x: Tensor, *tensors: Tensor) -> Tensor:
+            given = iter(tensors)
+            return residual.branch(x, sublayer, *(next(given) if isinstance(one, Tensor) else one for one in inputs))
+
+        tensors = [one for one in inputs if isinstance(one, Tensor)]
+        self.functions.append(branch)
+        self.counts.append(len(tensors))
+        self.tensors += tensors
 
     def close(self) -> Tensor:
-        functions = [
-            lambda x, *others, r=residual, s=sublayer: r.branch(x, s, *others) for residual, sublayer, _ in self.writes
-        ]
-        others = [tensor for *_, given in self.writes for tensor in given]
-        counts = [len(given) for *_, given in self.writes]
-        said: Tensor = _Reversible.apply(functions, counts, self.x, *others)  # type: ignore[no-untyped-call]
-        return said
+        output: Tensor = _Reversible.apply(self.functions, self.counts, self.x, *self.tensors)  # type: ignore[no-untyped-call]
+        return output
 
 
 class EagerTwoStreams:
-    """The same numbers, each write at once: where nothing is learned, and one may look at every write."""
+    """The same numbers, written one by one: for inference, where every write can be observed."""
 
     def __init__(self, x: Tensor) -> None:
         self.written, self.read = x, x
 
-    def write(self, residual: Residual, sublayer: Sublayer, *others: Tensor) -> None:
-        self.written, self.read = self.read, self.written + residual.branch(self.read, sublayer, *others)
+    def write(self, residual: Residual, sublayer: Sublayer, *inputs: Any) -> None:
+        self.written, self.read = self.read, self.written + residual.branch(self.read, sublayer, *inputs)
 
     def close(self) -> Tensor:
         return (self.written + self.read) / 2
 
 
 def open_stream(kind: ResidualKind, x: Tensor, *, training: bool, checkpointing: bool) -> Stream:
-    """The stream of a stack that begins with x."""
+    """Return the stream of a stack that begins with x."""
     if kind != "reversible":
         return CheckpointedStream(x) if training and checkpointing else PlainStream(x)
     return TwoStreams(x) if training else EagerTwoStreams(x)
 
 
 class _Reversible(torch.autograd.Function):
-    """Keeps the two streams after the last write and nothing else: the backward pass undoes write after write."""
+    """Keep the two streams after the last write and nothing else: the backward pass undoes write after write."""
 
     @staticmethod
     def forward(ctx: Any, functions: Sequence[Sublayer], counts: Sequence[int], x: Tensor, *others: Tensor) -> Tensor:
@@ -172,13 +177,13 @@ class _Reversible(torch.autograd.Function):
 
 
 def _random_state(device: torch.device) -> Tensor:
-    """Of the generator from which a dropout without a key of its own draws, as it does on every accelerator."""
+    """Return the state of the generator that a dropout without a key draws from, as on every accelerator."""
     return torch.get_rng_state() if device.type == "cpu" else torch.get_device_module(device).get_rng_state(device)
 
 
 @contextlib.contextmanager
 def _drawing_from(state: Tensor, device: torch.device) -> Iterator[None]:
-    """Draw once more what was drawn from there; afterwards the generator stands where it stood."""
+    """Draw the same random numbers again; afterwards the generator is where it was."""
     on_cpu = device.type == "cpu"
     with torch.random.fork_rng([] if on_cpu else [device], device_type=device.type):
         if on_cpu:

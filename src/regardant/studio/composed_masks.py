@@ -7,7 +7,7 @@ import torch
 from pydantic import BaseModel, Field
 
 from regardant.attention import masks
-from regardant.attention.base import View
+from regardant.attention.masks import View
 from regardant.errors import DataError
 
 EDGE = re.compile(r"(\d+)\s*[-:>]+\s*(\d+)")
@@ -72,6 +72,6 @@ def _edges(asked: AskedMask) -> torch.Tensor:
 
 def _matrix(view: View, length: int) -> torch.Tensor:
     tokens = torch.zeros(1, 1, length, 1)
-    allowed = view.allowed(tokens, tokens)
+    allowed = view.mask(tokens, tokens)
     everything = torch.ones(length, length, dtype=torch.bool)
     return everything if allowed is None else allowed.expand(1, 1, length, length)[0, 0]

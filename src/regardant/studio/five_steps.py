@@ -13,7 +13,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from regardant.attention import Attention
-from regardant.attention.base import EVERYTHING, expand_heads
+from regardant.attention.interface import expand_heads
+from regardant.attention.masks import EVERYTHING
 from regardant.data.vocabulary import SOS, SPECIAL_TOKENS
 from regardant.errors import DataError, RunError
 from regardant.inspection import Records
@@ -96,7 +97,7 @@ def _is_scaled_product(mechanism: Attention, q: Tensor, k: Tensor) -> bool:
         return False
     device = next((one.device for one in mechanism.parameters()), q.device)
     with torch.inference_mode():
-        compared = mechanism.compare(q.to(device), k.to(device), EVERYTHING).cpu()
+        compared = mechanism.compute_scores(q.to(device), k.to(device), EVERYTHING).cpu()
     return bool(torch.allclose(compared, q @ k.mT * mechanism.scale, atol=1e-4))
 
 

@@ -5,7 +5,7 @@ from regardant.attention.general import GeneralConfig
 
 
 def test_it_is_the_formula_of_the_paper_pair_by_pair(draw):
-    """Luong et al. 2015, eq. 8: softmax(h_t W h_s), unscaled."""
+    """Luong et al. 2015, section 3.1: softmax(h_t W h_s), unscaled."""
     q, k, _ = draw(5)
     attention = GeneralConfig().build(num_heads=2, head_size=8).double()
     scores = torch.empty(2, 2, 5, 5, dtype=torch.float64)

@@ -2,8 +2,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from regardant.attention import KERNELS, View, kernels
-from regardant.attention.kernels import matmul, sdpa
+from regardant.attention import KERNELS, ScaledDotProductConfig, View, scaled_dot_product
+from regardant.attention.scaled_dot_product import matmul
 
 
 def tensors(num_keys=6):
@@ -11,19 +11,38 @@ def tensors(num_keys=6):
     return [torch.randn(2, 4, n, 8, generator=generator) for n in (6, num_keys, num_keys)]
 
 
-def test_beyond_its_longest_matmul_hands_over(monkeypatch):
-    handed_over = []
+def kernels_that_ran(monkeypatch, attention, *tensors):
+    """Return the names of the kernels that ran."""
+    ran = []
+    for name in ("sdpa", "matmul"):
+        kernel = getattr(scaled_dot_product, name)
 
-    def counted(*arguments):
-        handed_over.append(arguments)
-        return sdpa(*arguments)
+        def counted(*arguments, name=name, kernel=kernel):
+            ran.append(name)
+            return kernel(*arguments)
 
-    monkeypatch.setattr(kernels, "sdpa", counted)
-    monkeypatch.setattr(kernels, "LONGEST_MATMUL", 6)
-    short, long = (matmul(*tensors(n), View(), 0.3) for n in (6, 7))
-    assert len(handed_over) == 1
-    assert_close(short, sdpa(*tensors(6), View(), 0.3))
-    assert_close(long, sdpa(*tensors(7), View(), 0.3))
+        monkeypatch.setattr(scaled_dot_product, name, counted)
+        if attention.kernel is kernel:
+            attention.kernel = counted
+    attention(*tensors)
+    return ran
+
+
+@pytest.mark.parametrize(
+    ("kernel", "num_keys", "grad", "ran"),
+    [
+        ("matmul", 6, True, "matmul"),
+        ("matmul", 7, True, "sdpa"),
+        ("matmul", 6, False, "sdpa"),
+        ("sdpa", 6, True, "sdpa"),
+    ],
+)
+def test_matmul_runs_where_a_backward_pass_of_few_keys_follows(monkeypatch, kernel, num_keys, grad, ran):
+    monkeypatch.setattr(scaled_dot_product, "LONGEST_MATMUL", 6)
+    attention = ScaledDotProductConfig().build(num_heads=4, head_size=8)
+    attention.kernel = KERNELS[kernel]
+    with torch.set_grad_enabled(grad):
+        assert kernels_that_ran(monkeypatch, attention, *tensors(num_keys)) == [ran]
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

@@ -15,7 +15,7 @@ def build():
 
 
 def weights_by_hand(attention, q, k, first, length):
-    """Luong et al. 2015, eq. 9 and 10, of one sentence whose `length` tokens begin at `first`, pair by pair."""
+    """Luong et al. 2015, section 3.2, of one sentence whose `length` tokens begin at `first`, pair by pair."""
     found = torch.zeros(*q.shape[:2], k.shape[1], dtype=torch.float64)
     for h in range(q.shape[0]):
         for i in range(q.shape[1]):

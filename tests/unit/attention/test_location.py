@@ -11,7 +11,7 @@ def build(max_length=9):
 
 
 def test_it_is_the_formula_of_the_paper_pair_by_pair(draw):
-    """Luong et al. 2015, eq. 9: a_t = softmax(W h_t), whose s-th number is of the s-th key."""
+    """Luong et al. 2015, section 3.1: a_t = softmax(W h_t), whose s-th number is of the s-th key."""
     q, k, _ = draw(5)
     attention = build()
     scores = torch.empty(2, 2, 5, 5, dtype=torch.float64)

@@ -6,7 +6,7 @@ from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from regardant.attention import ScaledDotProductConfig, View, kernels
+from regardant.attention import ScaledDotProductConfig, View, scaled_dot_product
 from regardant.attention.linear import LinearConfig
 from regardant.attention.linformer import LinformerConfig
 from regardant.attention.lsh import LSHConfig
@@ -122,9 +122,9 @@ def test_no_tensor_holds_a_number_for_each_pair(name, causal):
 
 
 def test_of_the_explicit_matrix_a_tensor_holds_a_number_for_each_pair(monkeypatch):
-    monkeypatch.setattr(kernels, "LONGEST_MATMUL", LONG)
+    monkeypatch.setattr(scaled_dot_product, "LONGEST_MATMUL", LONG)
     attention = ScaledDotProductConfig().build(num_heads=2, head_size=64)
-    attention.kernel = kernels.matmul
+    attention.kernel = scaled_dot_product.matmul
     assert largest_tensor(attention, View()) >= 2 * LONG * LONG
 
 

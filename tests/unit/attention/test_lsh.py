@@ -36,14 +36,14 @@ def test_in_one_bucket_it_is_exact_attention_that_sees_itself_last(draw, num_rou
 
 def test_a_query_sees_the_nearest_of_its_bucket():
     k = in_one_direction(9)
-    met = build(num_rounds=1, reach=2).meets(k, k, View())[0, 0]
+    met = build(num_rounds=1, reach=2).mask(k, k, View())[0, 0]
     assert met[4].nonzero().flatten().tolist() == [2, 3, 4, 5, 6]
 
 
 def test_tokens_of_opposite_directions_never_meet():
     k = in_one_direction(8)
     k[:, :, ::2] *= -1
-    met = build(num_rounds=4, reach=8).meets(k, k, View())
+    met = build(num_rounds=4, reach=8).mask(k, k, View())
     at = torch.arange(8)
     assert torch.equal(met, ((at[:, None] - at) % 2 == 0).expand_as(met))
 
@@ -51,7 +51,7 @@ def test_tokens_of_opposite_directions_never_meet():
 def test_the_nearest_are_counted_inside_the_bucket():
     k = in_one_direction(8)
     k[:, :, ::2] *= -1
-    met = build(num_rounds=1, reach=1).meets(k, k, View())[0, 0]
+    met = build(num_rounds=1, reach=1).mask(k, k, View())[0, 0]
     assert met[4].nonzero().flatten().tolist() == [2, 4, 6]
 
 
@@ -62,14 +62,14 @@ def test_who_has_nobody_else_sees_itself(draw):
 
 def test_more_rounds_see_more(draw):
     _, k, _ = draw(200)
-    few, many = (build(num_rounds=rounds, num_buckets=16).meets(k, k, View()).sum() for rounds in (1, 4))
+    few, many = (build(num_rounds=rounds, num_buckets=16).mask(k, k, View()).sum() for rounds in (1, 4))
     assert many > 1.5 * few
 
 
 def test_likeness_decides_who_meets(draw):
     """Of pairs that meet the cosines are larger: what hashing is for."""
     _, k, _ = draw(300)
-    met = build(num_rounds=1, num_buckets=16, reach=300).meets(k, k, View())
+    met = build(num_rounds=1, num_buckets=16, reach=300).mask(k, k, View())
     unit = k / k.norm(dim=-1, keepdim=True)
     cosines = unit @ unit.mT
     assert cosines[met].mean() > cosines[~met].mean() + 0.2
@@ -79,7 +79,7 @@ def test_padding_takes_nobody_s_place(draw):
     k = in_one_direction(8)
     real = torch.ones(2, 8).bool()
     real[:, 3:5] = False
-    met = build(num_rounds=1, reach=1).meets(k, k, View(keys=real))[0, 0]
+    met = build(num_rounds=1, reach=1).mask(k, k, View(keys=real))[0, 0]
     assert met[2].nonzero().flatten().tolist() == [1, 2, 5]
 
 

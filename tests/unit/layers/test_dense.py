@@ -30,11 +30,10 @@ def test_it_is_a_weight_for_each_pair_of_positions(causal):
 @pytest.mark.parametrize("portions", [[1] * LENGTH, [2, 3, 1]], ids=str)
 def test_tokens_of_a_step_do_not_see_each_other_s_future(portions):
     layer, x = build(causal=True), torch.randn(2, LENGTH, D_MODEL)
-    state, said = layer.start(LENGTH), []
+    cache, said = layer.start(LENGTH), []
     with torch.no_grad():
         for newest in x.split(portions, 1):
-            mixed, state = layer.step(newest, state, View(causal=True))
-            said.append(mixed)
+            said.append(layer(newest, View(causal=True), cache))
         assert_close(torch.cat(said, 1), layer(x, View(causal=True)))
 
 

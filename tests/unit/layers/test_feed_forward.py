@@ -2,21 +2,21 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from regardant.attention import View
 from regardant.layers.dropout import Dropout
 from regardant.layers.feed_forward import (
     ConvolutionalFeedForward,
-    ConvolutionConfig,
-    FeedForward,
-    GatedConfig,
+    ConvolutionalFeedForwardConfig,
     GatedFeedForward,
-    LinearConfig,
-    build_feed_forward,
+    GatedFeedForwardConfig,
+    LinearFeedForward,
+    LinearFeedForwardConfig,
 )
 
 
 def test_it_widens_rectifies_and_narrows():
     torch.manual_seed(0)
-    layer = FeedForward(4, 9, dropout=0.5).eval()
+    layer = LinearFeedForward(4, 9, dropout=0.5).eval()
     x = torch.randn(2, 3, 4)
     widen, narrow = layer.widen, layer.narrow
     hidden = (x @ widen.weight.T + widen.bias).clamp_min(0)
@@ -24,14 +24,14 @@ def test_it_widens_rectifies_and_narrows():
 
 
 def test_each_position_is_by_itself():
-    layer = FeedForward(4, 9, dropout=0.0)
+    layer = LinearFeedForward(4, 9, dropout=0.0)
     x = torch.randn(2, 3, 4)
     assert_close(layer(x)[:, 1], layer(x[:, 1]))
 
 
 def test_dropout_falls_on_what_is_widened():
     torch.manual_seed(0)
-    layer = FeedForward(4, 1000, dropout=0.5).train()
+    layer = LinearFeedForward(4, 1000, dropout=0.5).train()
     seen = []
     layer.narrow.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
     x = torch.randn(1, 4)
@@ -48,7 +48,7 @@ def test_dropout_falls_on_what_is_widened():
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 def test_two_convolutions_of_kernel_one_are_the_linear_network(activation):
     torch.manual_seed(0)
-    linear = FeedForward(512, 2048, 0.0, activation).double()
+    linear = LinearFeedForward(512, 2048, 0.0, activation).double()
     convolution = ConvolutionalFeedForward(512, 2048, 0.0, activation, kernel=1, causal=False).double()
     convolution.copy_linear(linear)
     x = torch.randn(2, 10, 512, dtype=torch.float64)
@@ -60,43 +60,43 @@ def test_two_convolutions_of_kernel_one_are_the_linear_network(activation):
 def test_a_larger_kernel_takes_over_no_linear_network(causal):
     convolution = ConvolutionalFeedForward(4, 8, 0.0, "relu", kernel=3, causal=causal)
     with pytest.raises(ValueError, match=r"^a kernel of 3 reads neighbours, which a linear network does not: take"):
-        convolution.copy_linear(FeedForward(4, 8, 0.0))
+        convolution.copy_linear(LinearFeedForward(4, 8, 0.0))
 
 
-def reads(layer, real=None):
+def reads(layer):
     """[T, T]: 1 where what is said at a row changes with the token of a column."""
     x = torch.randn(1, 6, 4, requires_grad=True)
-    said = layer(x, real)
+    said = layer(x)
     rows = [torch.autograd.grad(said[0, t].sum(), x, retain_graph=True)[0][0].abs().sum(-1) > 0 for t in range(6)]
     return torch.stack(rows).int()
 
 
 @pytest.mark.parametrize(("kernel", "causal", "band"), [(3, False, (1, -1)), (5, False, (2, -2)), (3, True, (0, -2))])
 def test_a_larger_kernel_mixes_neighbours_and_never_the_future_of_a_decoder(kernel, causal, band):
-    layer = build_feed_forward(ConvolutionConfig(kernel=kernel, activation="gelu"), 4, 8, 0.0, causal=causal)
+    layer = ConvolutionalFeedForwardConfig(kernel=kernel, activation="gelu").build(4, 8, 0.0, causal=causal)
     assert layer(torch.randn(2, 6, 4)).shape == (2, 6, 4)
     expected = torch.ones(6, 6).tril(band[0]).triu(band[1]).int()
     assert torch.equal(reads(layer), expected)
 
 
 def test_a_larger_kernel_does_not_read_padding():
-    layer = build_feed_forward(ConvolutionConfig(kernel=3), 4, 8, 0.0, causal=False)
+    layer = ConvolutionalFeedForwardConfig(kernel=3).build(4, 8, 0.0, causal=False)
     x, real = torch.randn(1, 6, 4), torch.tensor([[True] * 4 + [False] * 2])
-    assert_close(layer(x, real)[:, :4], layer(x[:, :4]))
+    assert_close(layer(x, View(keys=real))[:, :4], layer(x[:, :4]))
 
 
 def test_an_even_kernel_has_no_middle():
     with pytest.raises(ValueError, match="odd"):
-        build_feed_forward(ConvolutionConfig(kernel=4), 4, 8, 0.0, causal=False)
-    build_feed_forward(ConvolutionConfig(kernel=4), 4, 8, 0.0, causal=True)
+        ConvolutionalFeedForwardConfig(kernel=4).build(4, 8, 0.0, causal=False)
+    ConvolutionalFeedForwardConfig(kernel=4).build(4, 8, 0.0, causal=True)
 
 
 def test_a_gate_costs_no_more_weights():
     def weights(config):
-        layer = build_feed_forward(config, 96, 384, 0.0, causal=False)
+        layer = config.build(96, 384, 0.0, causal=False)
         return sum(p.numel() for p in layer.parameters() if p.dim() == 2)
 
-    assert weights(GatedConfig()) == weights(LinearConfig())
+    assert weights(GatedFeedForwardConfig()) == weights(LinearFeedForwardConfig())
 
 
 def test_a_gate_multiplies():
@@ -105,3 +105,20 @@ def test_a_gate_multiplies():
     x = torch.randn(2, 3, 4)
     hidden = torch.sigmoid(x @ layer.gate.weight.T + layer.gate.bias) * (x @ layer.widen.weight.T + layer.widen.bias)
     assert_close(layer(x), hidden @ layer.narrow.weight.T + layer.narrow.bias)
+
+
+@pytest.mark.parametrize("kernel", [1, 3])
+@pytest.mark.parametrize("portions", [[1] * 6, [2, 3, 1]], ids=str)
+def test_step_by_step_equals_one_pass(kernel, portions):
+    layer = ConvolutionalFeedForwardConfig(kernel=kernel).build(4, 8, 0.0, causal=True)
+    x, cache = torch.randn(2, 6, 4), layer.start()
+    stepped = torch.cat([layer(newest, cache=cache) for newest in x.split(portions, 1)], 1)
+    assert_close(stepped, layer(x))
+
+
+def test_a_cache_reordered_continues_other_rows():
+    layer = ConvolutionalFeedForwardConfig(kernel=3).build(4, 8, 0.0, causal=True)
+    x, rows, cache = torch.randn(2, 6, 4), torch.tensor([1, 1, 0]), layer.start()
+    layer(x[:, :5], cache=cache)
+    cache.reorder(rows)
+    assert_close(layer(x[rows, 5:], cache=cache), layer(x[rows])[:, 5:])

@@ -46,7 +46,7 @@ def test_additive_attention_takes_queries_and_keys_of_unequal_sizes():
 
 
 def test_luong_s_concat_is_projected_though_no_size_is_given():
-    """Luong et al. 2015, eq. 8: v . tanh(W [h_t; h_s])."""
+    """Luong et al. 2015, section 3.1: v . tanh(W [h_t; h_s])."""
     layer = build(AdditiveConfig())
     states, memory, found = asked(layer)
     matrix = torch.cat([layer.query.weight, layer.key.weight], 1)

@@ -103,21 +103,22 @@ def test_the_weights_of_what_the_mechanism_was_given_are_those_that_ran():
 @pytest.mark.parametrize("positions", [None, Shift()], ids=["input", "query_key"])
 def test_step_by_step_equals_one_pass(portions, num_key_heads, positions):
     layer, x = self_attention(num_key_heads, positions), vectors()
-    state, answers = layer.start(LENGTH), []
+    cache, answers = layer.start(LENGTH), []
     with torch.no_grad():
         for newest in x.split(portions, 1):
-            answer, state = layer.step(newest, state, View(causal=True))
-            answers.append(answer)
+            answers.append(layer(newest, View(causal=True), cache))
         assert_close(torch.cat(answers, 1), layer(x, View(causal=True)))
-    assert state.length == LENGTH
+    assert cache.length == LENGTH
 
 
 def test_a_reordered_state_goes_on_with_other_rows():
     layer, x = self_attention(positions=Shift()), vectors()
     rows = torch.tensor([1, 1, 0])
     with torch.no_grad():
-        _, state = layer.step(x[:, :4], layer.start(LENGTH), View(causal=True))
-        answer, _ = layer.step(x[rows, 4:], state.reorder(rows), View(causal=True))
+        cache = layer.start(LENGTH)
+        layer(x[:, :4], View(causal=True), cache)
+        cache.reorder(rows)
+        answer = layer(x[rows, 4:], View(causal=True), cache)
         assert_close(answer, layer(x[rows], View(causal=True))[:, 4:])
 
 

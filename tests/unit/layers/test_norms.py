@@ -3,13 +3,13 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from regardant.layers.norms import SigmaLayerNorm, build_norm
+from regardant.layers.norms import LayerNormConfig, NormConfig, RMSNormConfig, SigmaLayerNorm, SigmaLayerNormConfig
 
 NUMBERS = torch.tensor([1.0, 2.0, 3.0, 4.0])
 
 
 def test_the_two_forms_of_epsilon_differ_where_the_deviation_is_small():
-    inside, beside = build_norm("layer_norm", 4), build_norm("layer_norm_sigma", 4)
+    inside, beside = LayerNormConfig().build(4), SigmaLayerNormConfig().build(4)
     assert isinstance(inside, nn.LayerNorm) and isinstance(beside, SigmaLayerNorm)
     assert_close(inside(NUMBERS), beside(NUMBERS), rtol=0, atol=1e-5)
     small = NUMBERS * 1e-3 / NUMBERS.std(unbiased=False)
@@ -30,10 +30,10 @@ def test_equal_numbers_have_a_finite_gradient():
 
 
 def test_root_mean_square_keeps_the_mean():
-    assert_close(build_norm("rms_norm", 4)(NUMBERS), NUMBERS / NUMBERS.square().mean().sqrt(), rtol=1e-4, atol=1e-4)
+    assert_close(RMSNormConfig().build(4)(NUMBERS), NUMBERS / NUMBERS.square().mean().sqrt(), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("kind", ["layer_norm", "layer_norm_sigma", "rms_norm"])
+@pytest.mark.parametrize("kind", NormConfig.kinds())
 def test_each_token_is_by_itself(kind):
-    norm, x = build_norm(kind, 4), torch.randn(2, 3, 4)
+    norm, x = NormConfig.kinds()[kind]().build(4), torch.randn(2, 3, 4)
     assert_close(norm(x)[:, 1], norm(x[:, 1]))

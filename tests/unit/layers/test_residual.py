@@ -4,12 +4,13 @@ from torch import nn
 from torch.testing import assert_close
 
 from regardant.layers.dropout import share_key
+from regardant.layers.norms import LayerNormConfig
 from regardant.layers.residual import EagerTwoStreams, Residual, TwoStreams
 
 
 def residual(norm_place, dropout=0.0, adds=True):
     torch.manual_seed(0)
-    layer = Residual(6, norm_place, dropout, adds=adds, normalisation="layer_norm")
+    layer = Residual(6, norm_place, dropout, adds=adds, normalisation=LayerNormConfig())
     torch.nn.init.normal_(layer.norm.weight)
     torch.nn.init.normal_(layer.norm.bias)
     return layer

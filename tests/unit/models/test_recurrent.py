@@ -60,11 +60,11 @@ def weights_seen(model):
     """Of each time that cross-attention is asked."""
     seen, mechanism = [], model.decoder.cross_attention.mechanism
 
-    def weigh(module, given, answer):
+    def compute_weights(module, given, answer):
         q, k, _, view = given
         seen.append(module.weights(q, k, view))
 
-    mechanism.register_forward_hook(weigh)
+    mechanism.register_forward_hook(compute_weights)
     return seen
 
 

@@ -236,7 +236,7 @@ def additive() -> dict[str, Tensor]:
     mechanism.weight.fill_(1)
     state, states = exactly([[1, 0]])[None, None], exactly([0, 0], [1, 0], [-1, 1])[None, None]
     return {
-        "scores": mechanism.score(state, states).flatten(),
+        "scores": mechanism.scores(state, states).flatten(),
         "weights": mechanism.weights(state, states).flatten(),
         "context": mechanism(state, states, states).flatten(),
     }

@@ -9,9 +9,9 @@ from regardant.attention import ScaledDotProductConfig
 from regardant.attention.masks import causal
 from regardant.checks.verify.check import COURSE, MISSAOUI, PITIE, Claim
 from regardant.checks.verify.mechanisms import exactly
-from regardant.layers.feed_forward import ConvolutionalFeedForward, FeedForward
+from regardant.layers.feed_forward import ConvolutionalFeedForward, LinearFeedForward
 from regardant.layers.multi_head import HeadShape, Projections, SelfAttention
-from regardant.layers.norms import SigmaLayerNorm, build_norm
+from regardant.layers.norms import LayerNormConfig, SigmaLayerNorm
 from regardant.positions.none import NoPositions
 
 
@@ -31,10 +31,10 @@ def self_attention(shape: HeadShape, projections: Projections = "separate") -> S
         return SelfAttention(shape, ScaledDotProductConfig(), NoPositions(), projections, causal=False)
 
 
-def feed_forward(d_model: int, d_ff: int) -> FeedForward:
+def feed_forward(d_model: int, d_ff: int) -> LinearFeedForward:
     """A layer of the project, without memory for its weights."""
     with torch.device("meta"):
-        return FeedForward(d_model, d_ff, 0.0)
+        return LinearFeedForward(d_model, d_ff, 0.0)
 
 
 @Claim(
@@ -47,7 +47,7 @@ def feed_forward(d_model: int, d_ff: int) -> FeedForward:
     note="Batch 2, length 10, 512 and 2048 wide. In float32 the order of sums alone makes up to 1e-6.",
 ).measured
 def convolution() -> dict[str, Any]:
-    linear = FeedForward(512, 2048, 0.0)
+    linear = LinearFeedForward(512, 2048, 0.0)
     convolved = ConvolutionalFeedForward(512, 2048, 0.0, "relu", kernel=1, causal=False)
     convolved.copy_linear(linear)
     x = torch.randn(2, 10, 512)
@@ -81,12 +81,12 @@ def shifted() -> dict[str, Tensor]:
     def apart(layer: nn.Module) -> Tensor:
         return (layer(x.roll(1, 1)) - layer(x).roll(1, 1)).abs().max()
 
-    layer = FeedForward(64, 256, 0.0)
+    layer = LinearFeedForward(64, 256, 0.0)
     return {
         "shifted by one": apart(layer),
         "in any other order": (layer(x[:, order]) - layer(x)[:, order]).abs().max(),
         "shifted by one, kernel 3": apart(ConvolutionalFeedForward(64, 256, 0.0, "relu", kernel=3, causal=False)),
-        "shifted by one, with dropout": apart(FeedForward(64, 256, 0.5).train()),
+        "shifted by one, with dropout": apart(LinearFeedForward(64, 256, 0.5).train()),
     }
 
 
@@ -106,7 +106,7 @@ def shifted() -> dict[str, Tensor]:
     note="Of [1, 2, 3, 4], ε = 1e-5. The lecture's own code computes the other formula. They differ where σ is small.",
 ).measured
 def layer_norm() -> dict[str, Any]:
-    beside, under = SigmaLayerNorm(4).double(), build_norm("layer_norm", 4).double()
+    beside, under = SigmaLayerNorm(4).double(), LayerNormConfig().build(4).double()
     x = exactly([1.0, 2.0, 3.0, 4.0])
     of_one = (x - x.mean()) / x.std(correction=0)
     return {
@@ -129,7 +129,7 @@ def layer_norm() -> dict[str, Any]:
 ).measured
 def causal_mask() -> Tensor:
     tokens = torch.zeros(1, 1, 4, 1)
-    allowed = causal().allowed(tokens, tokens)
+    allowed = causal().mask(tokens, tokens)
     assert allowed is not None
     return (~allowed)[0, 0].int()
 

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from regardant.data.tokenizers import Tokenizers
 from regardant.data.vocabulary import EOS, SOS, SPECIAL_TOKENS, UNK
 from regardant.errors import RunError
+from regardant.layers.feed_forward import GatedFeedForwardConfig, LinearFeedForwardConfig
 from regardant.layers.multi_head import SelfAttention
 from regardant.models import EncoderDecoder, EncoderDecoderConfig, SequenceToSequenceConfig, SequenceToSequenceModel
 from regardant.models.encoder import Encoder
@@ -35,7 +36,7 @@ EXPRESSIBLE: dict[str, tuple[str, ...]] = {
     "projections": ("separate", "query_key", "key_value", "all"),
     "feed_forward.kind": ("linear", "gated"),
     "feed_forward.activation": ("relu", "gelu", "silu", "sigmoid"),
-    "normalisation": ("layer_norm", "rms_norm"),
+    "normalisation.kind": ("layer_norm", "rms_norm"),
     "residual": ("add",),
     "memory": ("final",),
     "positions.kind": ("sinusoidal", "learned", "two_dimensional", "rotary", "none"),
@@ -79,13 +80,15 @@ def specify(model: SequenceToSequenceModel, tokenizers: Tokenizers) -> Transform
     assert isinstance(model, EncoderDecoder) and isinstance(model.encoder, Encoder)
     config = model.config
     assert isinstance(config, EncoderDecoderConfig)
+    network = config.feed_forward
+    assert isinstance(network, LinearFeedForwardConfig | GatedFeedForwardConfig)
     shape = {
         "num_heads": config.num_heads,
         "num_heads_kv": config.key_heads,
         "head_dim": config.heads.key_size,
         "pre_norm": config.norm == "pre",
-        "rms_norm": config.normalisation == "rms_norm",
-        "activation": ACTIVATIONS[config.feed_forward.activation],
+        "rms_norm": config.normalisation.kind == "rms_norm",
+        "activation": ACTIVATIONS[network.activation],
         "ffn_glu": config.feed_forward.kind == "gated",
     }
     if isinstance(config.positions, RotaryConfig):

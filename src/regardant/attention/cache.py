@@ -1,0 +1,165 @@
+"""Key-value caches that mechanisms decode with: one for each row, or one shared by all beams of a sentence.
+
+In the shared cache keys and values stay where they were written when beams change places. Each step writes one key a
+beam, side by side. Which beam originates from which is recorded once for all layers of a stack (`BeamOrigin`), and
+only that record moves. The beams are then queries of one sequence, in a product with all keys of the sentence: W times
+as many as each may attend to, which for texts costs less than moving keys and values at every step.
+
+Shape legend: N rows (sentences or beams), B sentences, W beams, A beams at the current step (1 at the first, then W),
+G key heads, C capacity in tokens, T new tokens, t tokens so far, D size of a key, E size of a value.
+"""
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from regardant.attention.masks import View
+
+FIRST_ROOM = 16
+"""Keys that a new buffer has room for."""
+
+
+def with_room(
+    buffer: Float[Tensor, "N G R E"] | None, new: Float[Tensor, "N G T E"], filled: int, needed: int, capacity: int
+) -> Float[Tensor, "N G R2 E"]:
+    """Return the buffer if `needed` entries fit, or one of twice its size, at most `capacity`, with the filled part.
+
+    Most texts end long before their limit, and memory costs time when it is first touched.
+    """
+    if buffer is not None and needed <= buffer.shape[2]:
+        return buffer
+    larger = new.new_empty(*new.shape[:2], min(max(FIRST_ROOM, 2 * filled, needed), capacity), new.shape[3])
+    if buffer is not None:
+        larger[:, :, :filled] = buffer[:, :, :filled]
+    return larger
+
+
+def move_rows(rows: Int[Tensor, " N2"], *tensors: Float[Tensor, "N *S"]) -> None:
+    """Copy row `rows[i]` of each tensor to row i, in place. N2 <= N. On a CPU rows that stay are not touched."""
+    if rows.device.type != "cpu":  # learning which rows move would wait for the device
+        for tensor in tensors:
+            tensor[: len(rows)] = tensor.index_select(0, rows)
+        return
+    moved = (rows != torch.arange(len(rows), device=rows.device)).nonzero().squeeze(1)
+    if len(moved):
+        origins = rows[moved]
+        for tensor in tensors:
+            tensor[moved] = tensor.index_select(0, origins)  # faster than an index
+
+
+@dataclass(frozen=True)
+class AppendedKeys:
+    """All keys and values so far, a row each, in buffers with room for more."""
+
+    capacity: int
+    length: int = 0
+    keys: Float[Tensor, "N G C D"] | None = None
+    values: Float[Tensor, "N G C E"] | None = None
+
+    def append(self, k: Tensor, v: Tensor) -> "AppendedKeys":
+        """Return the state with [N, G, T, .] more keys and values."""
+        end = self.length + k.shape[2]
+        keys = with_room(self.keys, k, self.length, end, self.capacity)
+        values = with_room(self.values, v, self.length, end, self.capacity)
+        keys[:, :, self.length : end] = k
+        values[:, :, self.length : end] = v
+        return AppendedKeys(self.capacity, end, keys, values)
+
+    def reorder(self, rows: Int[Tensor, " N2"]) -> "AppendedKeys":
+        """Return the state whose row i continues row `rows[i]`."""
+        if self.keys is None or self.values is None:
+            return self
+        keys, values = self.keys, self.values
+        if len(rows) > len(keys):
+            return AppendedKeys(self.capacity, self.length, keys[rows], values[rows])
+        # In place: only the filled part moves, nothing is allocated for the rest.
+        move_rows(rows, keys[:, :, : self.length], values[:, :, : self.length])
+        return AppendedKeys(self.capacity, self.length, keys[: len(rows)], values[: len(rows)])
+
+
+@dataclass
+class BeamOrigin:
+    """Record of which beam originates from which: a beam attends to its ancestors' keys and to its own newest."""
+
+    beam_size: int
+    capacity: int
+    num_beams: int = 1
+    """Beams of a sentence at the current step: before the first token one stands for all."""
+    length: int = 0
+    """Tokens so far."""
+    _hidden: Float[Tensor, "B W C W"] | None = None
+    """Minus infinity at keys of other beams, else 0."""
+    _step: tuple[View, View] | None = None
+    """The view of the current step as the stack gives it, and as beams need it."""
+
+    def view(self, view: View, length: int, num_sentences: int, device: torch.device) -> View:
+        """Return the view of a step that appends token number `length`, for beams on the keys of all beams.
+
+        All layers of a stack that pass the same view get the same one.
+        """
+        if self._step is None or self._step[0] is not view or self.length != length:
+            if self._hidden is None:
+                others = torch.full((self.beam_size, self.beam_size), -torch.inf, device=device).fill_diagonal_(0)
+                self._hidden = others[:, None].expand(num_sentences, -1, self.capacity, -1).clone()
+            self.length = length
+            hidden = self._hidden[:, : self.num_beams, :length].flatten(2)[:, None]
+            at = torch.arange(length, device=device).repeat_interleave(self.beam_size)
+            bias = partial(_with_hidden_beams, hidden, view)
+            of_beams = replace(view, causal=False, bias=bias, query_positions=at[-self.num_beams :], key_positions=at)
+            self._step = view, of_beams
+        return self._step[1]
+
+    def reorder(self, beams: Int[Tensor, "B W"]) -> None:
+        """Let beam w of sentence b continue beam `beams[b, w]`."""
+        self.num_beams = beams.shape[1]
+        if self._hidden is not None:
+            written = self._hidden[:, :, : self.length]
+            self._hidden[:, :, : self.length] = written.gather(1, beams[..., None, None].expand_as(written))
+
+    def keep(self, sentences: Int[Tensor, " B2"]) -> None:
+        """Drop all other sentences."""
+        if self._hidden is not None:
+            self._hidden = self._hidden.index_select(0, sentences)
+
+
+def _with_hidden_beams(hidden: Tensor, view: View, queries: Tensor, keys: Tensor) -> Tensor:
+    bias = view.bias_between(queries, keys, hidden.dtype)
+    return hidden if bias is None else bias + hidden
+
+
+@dataclass(frozen=True)
+class SharedBeamCache:
+    """All keys and values so far of all beams of a sentence, step after step, in buffers with room for more."""
+
+    origin: BeamOrigin
+    length: int = 0
+    """Tokens so far."""
+    keys: Float[Tensor, "B G CW D"] | None = None
+    values: Float[Tensor, "B G CW E"] | None = None
+
+    def append(self, k: Float[Tensor, "B G A D"], v: Float[Tensor, "B G A E"]) -> "SharedBeamCache":
+        """Return the cache with the newest token of every beam, or of the one that all of them will continue."""
+        beam_size = self.origin.beam_size
+        newest = slice(self.length * beam_size, (self.length + 1) * beam_size)
+        capacity = self.origin.capacity * beam_size
+        keys = with_room(self.keys, k, newest.start, newest.stop, capacity)
+        values = with_room(self.values, v, newest.start, newest.stop, capacity)
+        keys[:, :, newest] = k
+        values[:, :, newest] = v
+        return SharedBeamCache(self.origin, self.length + 1, keys, values)
+
+    def filled(self) -> tuple[Float[Tensor, "B G tW D"], Float[Tensor, "B G tW E"]]:
+        """Return the keys and values written so far."""
+        assert self.keys is not None and self.values is not None
+        end = self.length * self.origin.beam_size
+        return self.keys[:, :, :end], self.values[:, :, :end]
+
+    def keep(self, sentences: Int[Tensor, " B2"]) -> "SharedBeamCache":
+        """Return the cache of these sentences alone, moved within its buffers."""
+        if self.keys is None or self.values is None:
+            return self
+        move_rows(sentences, *self.filled())
+        return replace(self, keys=self.keys[: len(sentences)], values=self.values[: len(sentences)])

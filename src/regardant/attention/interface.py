@@ -1,0 +1,178 @@
+"""Interface of every attention mechanism: how much a query takes from each key.
+
+A mechanism answers twice. `weights` builds the matrix, for inspection; `forward` returns the weighted values the fast
+way, for training and decoding. A contract test holds them equal. Projections, heads, positions and caches belong to the
+layer that holds the mechanism.
+
+Shape legend: B batch, H query heads, G key heads (H is a multiple of G), Q queries, K keys, D size of a query
+and a key, E size of a value, T new tokens, N rows of a decoding state (sentences or beams).
+"""
+
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from regardant.attention.cache import AppendedKeys
+from regardant.attention.masks import EVERYTHING, FIELDS, View
+from regardant.config import Variants
+
+Queries = Float[Tensor, "B H Q D"]
+Keys = Float[Tensor, "B G K D"]
+Values = Float[Tensor, "B G K E"]
+Mixed = Float[Tensor, "B H Q E"]
+Weights = Float[Tensor, "B H Q K"]
+
+STEP_HONOURS = frozenset({"causal", "bias"})
+"""Fields of a View that a decoding step may use. The others would have another meaning for each kind of state."""
+
+
+def expand_heads(k: Float[Tensor, "B G K D"], num_heads: int) -> Float[Tensor, "B H K D"]:
+    """Repeat each key head for the group of query heads that share it."""
+    return k if k.shape[1] == num_heads else k.repeat_interleave(num_heads // k.shape[1], 1)
+
+
+class Attention(nn.Module):
+    """Base of all mechanisms. Write `compute_weights`; override `mix` if the weights need not be built to use them."""
+
+    honours: ClassVar[frozenset[str]] = frozenset(FIELDS)
+    """Fields of a View that this mechanism obeys. Any other is refused, never ignored."""
+
+    why_not: ClassVar[dict[str, str]] = {}
+    """Reason why a field cannot be obeyed, by field, where there is one beyond "not implemented"."""
+
+    reads_positions: ClassVar[bool] = False
+    """Whether weights depend on positions, so that queries of another sequence must come with theirs."""
+
+    shares_query_and_key: ClassVar[bool] = False
+    """Whether the layer makes queries and keys by one projection."""
+
+    shared_beam_cache: ClassVar[bool] = False
+    """Whether all beams of a sentence may use one `SharedBeamCache`, where a bias of minus infinity masks the keys of
+    other beams: true of a mechanism that decodes with appended keys and computes masked pairs cheaply."""
+
+    needs_projection: ClassVar[bool] = False
+    """Whether the projections of queries and keys are part of the formula and cannot be left out."""
+
+    longest: int | None = None
+    """Maximum number of keys. None: any number."""
+
+    scale: float = 1.0
+    """Factor on products of queries and keys, for mechanisms whose scores are such products."""
+
+    decodes_with_all_keys: bool = False
+    """Whether a layer decodes with appended keys of its own rows, whatever state this mechanism would use. Inspection
+    sets it, so that `forward` sees every decoding step as it sees a whole pass."""
+
+    def compute_weights(self, q: Queries, k: Keys, view: View) -> Weights:
+        """Compute `weights` of a view that has been checked; k has as many heads as q."""
+        raise NotImplementedError
+
+    def compute_scores(self, q: Queries, k: Keys, view: View) -> Weights:
+        """Compute the scores of all pairs in `softmax_dtype`, before bias and mask; k has as many heads as q.
+
+        Write it if weights are normalised scores of pairs: `scores` is available then.
+        """
+        raise NotImplementedError
+
+    def mask(self, q: Queries, k: Keys, view: View) -> Bool[Tensor, "#B #H Q K"]:
+        """Return the pairs that the mechanism itself lets attend; the view may mask more."""
+        return torch.ones(1, 1, q.shape[2], k.shape[2], dtype=torch.bool, device=k.device)
+
+    def mix(self, q: Queries, k: Keys, v: Values, view: View) -> Mixed:
+        """Compute the weighted values; k and v have as many heads as q."""
+        return self.compute_weights(q, k, view).to(v.dtype) @ v
+
+    def weights(self, q: Queries, k: Keys, view: View = EVERYTHING) -> Weights:
+        """Return how much each query takes from each key. Rows sum to one, or to zero if fully masked.
+
+        Raises:
+            ValueError: this mechanism cannot honour the view.
+        """
+        self.check(view)
+        return self.compute_weights(q, expand_heads(k, q.shape[1]), view)
+
+    @property
+    def has_scores(self) -> bool:
+        """Whether `scores` is available."""
+        return type(self).compute_scores is not Attention.compute_scores
+
+    def scores(self, q: Queries, k: Keys, view: View = EVERYTHING) -> Weights:
+        """Return what is normalised into `weights`: scores with bias, minus infinity at masked pairs.
+
+        Raises:
+            ValueError: this mechanism cannot honour the view, or does not score pairs.
+        """
+        self.check(view)
+        if not self.has_scores:
+            raise ValueError(f"{type(self).__name__} does not score pairs: look at its weights")
+        k = expand_heads(k, q.shape[1])
+        scores, added = self.compute_scores(q, k, view), view.additive_mask(q, k)
+        if added is not None:
+            scores = scores + added
+        return scores.masked_fill(~self.mask(q, k, view), float("-inf"))
+
+    def forward(self, q: Queries, k: Keys, v: Values, view: View = EVERYTHING) -> Mixed:
+        """Return the weighted values [B, H, Q, E].
+
+        Raises:
+            ValueError: this mechanism cannot honour the view.
+        """
+        self.check(view)
+        num_heads = q.shape[1]
+        if k.shape[1] != num_heads:
+            k, v = expand_heads(k, num_heads), expand_heads(v, num_heads)
+        return self.mix(q, k, v, view)
+
+    def check(self, view: View) -> None:
+        """Raise ValueError if the view asks for a field that this mechanism does not honour."""
+        if unmet := sorted(view.asks() - self.honours):
+            reasons = "; ".join(dict.fromkeys(self.why_not[name] for name in unmet if name in self.why_not))
+            raise ValueError(
+                f"{type(self).__name__} cannot honour view.{', view.'.join(unmet)}; it honours "
+                f"{', '.join(sorted(self.honours))}: choose another mechanism{reasons and f' ({reasons})'}"
+            )
+
+    def check_step(self, view: View) -> None:
+        """Raise ValueError if a decoding step, whose keys are real and in order, cannot honour the view."""
+        self.check(view)
+        if unmet := sorted(view.asks() - STEP_HONOURS):
+            raise ValueError(
+                f"{type(self).__name__} decodes without view.{', view.'.join(unmet)}; a step honours "
+                f"{', '.join(sorted(STEP_HONOURS))}: leave out the others"
+            )
+
+    def redraw(self) -> None:
+        """Draw random parts of the mechanism (features, hashes) again. Does nothing by default."""
+
+    def start(self, capacity: int) -> Any:
+        """Return the state before the first of at most `capacity` keys."""
+        return AppendedKeys(capacity)
+
+    def step(self, q: Queries, k: Keys, v: Values, state: Any, view: View) -> tuple[Mixed, Any]:
+        """Append the newest keys and values [N, G, T, .] to the state and answer their queries [N, H, T, D].
+
+        Raises:
+            ValueError: this mechanism, or any decoding step, cannot honour the view.
+        """
+        self.check_step(view)
+        state = state.append(k, v)
+        filled = slice(None, state.length)
+        return self(q, state.keys[:, :, filled], state.values[:, :, filled], view), state
+
+    def reorder(self, state: Any, rows: Int[Tensor, " N2"]) -> Any:
+        """Return the state whose row i continues row `rows[i]`."""
+        return state.reorder(rows)
+
+
+class MixerConfig(Variants):
+    """Configuration of a layer that moves information between tokens of a sequence: an attention, or an alternative."""
+
+
+class AttentionConfig(MixerConfig):
+    """Configuration of a mechanism. A class derived from it, with a `kind`, adds a mechanism."""
+
+    def build(self, *, num_heads: int, head_size: int) -> Attention:
+        """Return the mechanism for queries and keys of `head_size` in `num_heads` heads."""
+        raise NotImplementedError

@@ -1,0 +1,31 @@
+"""Softmax under a mask, in a precision that sums of exponentials need.
+
+Shape legend: as in `attention.interface`.
+"""
+
+import torch
+from torch import Tensor
+
+from regardant.attention.interface import Keys, Queries, Weights
+from regardant.attention.masks import View
+
+
+def exact(x: Tensor) -> torch.autocast:
+    """Return a context without mixed precision on the device of x: exponentials and running sums do not survive it."""
+    return torch.autocast(x.device.type, enabled=False)
+
+
+def masked_softmax(scores: Weights, q: Queries, k: Keys, view: View) -> Weights:
+    """Return the softmax of scores, in `softmax_dtype`, biased and masked by the view. Fully masked rows are zeros."""
+    added, fully_masked = view.additive_mask(q, k), view.fully_masked(q, k)
+    if added is not None:
+        scores = scores + added
+    if fully_masked is None:
+        return torch.softmax(scores, -1)
+    # Filled before as well: the gradient of a softmax over nothing is NaN and would spread.
+    return torch.softmax(scores.masked_fill(fully_masked, 0), -1).masked_fill(fully_masked, 0)
+
+
+def nonzero(total: Tensor) -> Tensor:
+    """Return a sum of weights to divide by: 1 in place of 0, which a fully masked query has."""
+    return total.masked_fill(total == 0, 1)

@@ -14,8 +14,8 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from regardant.attention import ScaledDotProductConfig
-from regardant.layers import feed_forward as networks
 from regardant.layers.dropout import share_key
+from regardant.layers.feed_forward import FeedForwardConfig, LinearFeedForwardConfig
 from regardant.layers.mixers import MixerConfig
 from regardant.models.base import AttentionKind, CausalConfig, CausalModel
 from regardant.models.decoder import Decoder
@@ -76,7 +76,7 @@ class DecoderOnlyConfig(TransformerConfig, CausalConfig):
     d_ff: int = Field(512, gt=0)
     """Inner width of the feed-forward network."""
 
-    feed_forward: networks.AnyFeedForward = networks.LinearConfig(activation="gelu")
+    feed_forward: FeedForwardConfig = LinearFeedForwardConfig(activation="gelu")
     """The network of each token by itself, after attention."""
 
     dropout: float = Field(0.0, ge=0, lt=1)

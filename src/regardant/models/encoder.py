@@ -11,7 +11,6 @@ from dataclasses import replace
 from torch import Tensor, nn
 
 from regardant.attention import View
-from regardant.layers.feed_forward import build_feed_forward
 from regardant.layers.mixers import build_mixer
 from regardant.layers.residual import Stream
 from regardant.models.sequence import SequenceEncoder
@@ -30,15 +29,13 @@ class EncoderLayer(nn.Module):
         self.self_attention = build_mixer(
             stack.self_attention, config.heads, positions, config.projections, max_length=max_length, causal=False
         )
-        self.feed_forward = build_feed_forward(
-            config.feed_forward, config.d_model, config.d_ff, config.inner_dropout, causal=False
-        )
+        self.feed_forward = config.feed_forward.build(config.d_model, config.d_ff, config.inner_dropout, causal=False)
         self.after_self_attention = config.build_residual()
         self.after_feed_forward = config.build_residual()
 
     def forward(self, stream: Stream, view: View) -> None:
-        stream.write(self.after_self_attention, lambda h: self.self_attention(h, view))
-        stream.write(self.after_feed_forward, lambda h: self.feed_forward(h, view.keys))
+        stream.write(self.after_self_attention, self.self_attention, view)
+        stream.write(self.after_feed_forward, self.feed_forward, view)
 
 
 class Encoder(SequenceEncoder):

@@ -7,10 +7,10 @@ from torch import Tensor, nn
 
 from regardant.attention import AttentionConfig, ScaledDotProductConfig
 from regardant.config import Config
-from regardant.layers import feed_forward as networks
+from regardant.layers.feed_forward import FeedForwardConfig, LinearFeedForwardConfig
 from regardant.layers.mixers import MixerConfig
 from regardant.layers.multi_head import HeadShape, Projections
-from regardant.layers.norms import Normalisation, build_norm
+from regardant.layers.norms import LayerNormConfig, NormConfig
 from regardant.layers.residual import NormPlace, Residual, ResidualKind, Stream, open_stream
 from regardant.models.representations import InputShape
 from regardant.positions import Positions, PositionsConfig, SinusoidalConfig
@@ -63,7 +63,7 @@ class TransformerConfig(Config):
     d_ff: int = Field(256, gt=0)
     """Inner width of the feed-forward network."""
 
-    feed_forward: networks.AnyFeedForward = networks.LinearConfig()
+    feed_forward: FeedForwardConfig = LinearFeedForwardConfig()
     """What each token goes through by itself after attention."""
 
     dropout: float = Field(0.3, ge=0, lt=1)
@@ -78,7 +78,7 @@ class TransformerConfig(Config):
     norm: NormPlace = "pre"
     """Before each sublayer (trains stably) or after it (the original)."""
 
-    normalisation: Normalisation = "layer_norm"
+    normalisation: NormConfig = LayerNormConfig()
     """layer_norm divides by sqrt(variance + eps), layer_norm_sigma by deviation + eps, rms_norm keeps the mean."""
 
     residual: ResidualKind = "add"
@@ -182,7 +182,7 @@ class TransformerConfig(Config):
 
     def build_last_norm(self) -> nn.Module:
         """Return the norm after the last layer: a pre-norm stream has not been normalised."""
-        return build_norm(self.normalisation, self.d_model) if self.norm == "pre" else nn.Identity()
+        return self.normalisation.build(self.d_model) if self.norm == "pre" else nn.Identity()
 
     def open_stream(self, x: Tensor, *, training: bool) -> Stream:
         """Return the residual stream that the layers of a stack write to."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from regardant.attention import View
+from regardant.attention import PassView
 from regardant.positions import BlockBias
 
 
@@ -40,9 +40,9 @@ class Vectors:
         """Return what each of the decoder layers that read this attends to."""
         return [*self.layers, self.values] if self.layers else [self.values] * num_layers
 
-    def view(self, *, causal: bool = False, bias: BlockBias | None = None, recomputed: bool = False) -> View:
+    def view(self, *, causal: bool = False, bias: BlockBias | None = None, recomputed: bool = False) -> PassView:
         """Return what each element may attend to among the others of its sequence."""
-        return View(
+        return PassView(
             causal=causal,
             keys=self.real,
             pairs=None if self.pairs is None else self.pairs[:, None],

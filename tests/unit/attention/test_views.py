@@ -153,9 +153,8 @@ def test_a_bias_that_learns_is_made_anew_for_each_layer_where_layers_are_recompu
 @pytest.mark.parametrize("make", [View, PassView])
 @pytest.mark.parametrize("kernel", ["sdpa", "matmul"])
 def test_a_view_used_under_inference_mode_can_be_trained_with_afterwards(make, kernel):
-    nothing_but_padding = REAL & torch.tensor(
-        [[True], [False]]
-    )  # the mask of such queries is saved for the backward pass
+    # The mask of fully masked queries is saved for the backward pass.
+    nothing_but_padding = REAL & torch.tensor([[True], [False]])
     view, x = make(causal=True, keys=nothing_but_padding), torch.nn.Parameter(K.clone())
     attention = ScaledDotProductConfig().build(num_heads=4, head_size=8)
     attention.kernel = KERNELS[kernel]

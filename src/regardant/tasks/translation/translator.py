@@ -12,8 +12,8 @@ from regardant.data.vocabulary import EOS, MASK, UNK
 from regardant.errors import DataError
 from regardant.generation.config import GenerationConfig
 from regardant.generation.length_penalty import Hypothesis
-from regardant.generation.teacher_forcing import score_pairs
 from regardant.generation.search import ModelSearcher, Searcher, batches_of_like_length
+from regardant.generation.teacher_forcing import score_pairs
 from regardant.models import SequenceToSequenceModel
 
 SENTENCE_END = re.compile(r"(?<=[.!?…。！？])(?=\s)")

@@ -126,8 +126,7 @@ class BeamOrigin:
 
 
 def _with_hidden_beams(hidden: Tensor, view: View, queries: Tensor, keys: Tensor) -> Tensor:
-    bias = view.bias_between(queries, keys, hidden.dtype)
-    return hidden if bias is None else bias + hidden
+    return hidden if view.bias is None else view.bias(queries, keys) + hidden
 
 
 @dataclass(frozen=True)

@@ -149,8 +149,8 @@ def _site(name: str, module: nn.Module) -> Site | None:
         scores = ("scores",) if module.has_scores else ()
         quantities = ("query", "key", "value", *scores, "weights", "mixed")
         return Site(name.removesuffix(".mechanism"), module, quantities)
-    if isinstance(module, Residual):  # whatever stream it writes to, what is written leaves its dropout
-        return Site(name, module.dropout, ("written",))
+    if isinstance(module, Residual):
+        return Site(name, module.written, ("written",))
     if isinstance(module, Representation):
         return Site(name, module.dropout, ("written",))
     if isinstance(module, NORMS):

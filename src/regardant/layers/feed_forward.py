@@ -107,7 +107,8 @@ class LinearFeedForward(FeedForward):
         self.activation = ACTIVATIONS[activation]
 
     def forward(self, x: Float[Tensor, "*B M"], view: View = EVERYTHING, cache: None = None) -> Float[Tensor, "*B M"]:
-        return self.narrow(self.dropout(self.activation(self.widen(x))))
+        inner = self.activation(self.widen(x))
+        return self.narrow(self.dropout(inner) if self.training else inner)
 
 
 class GatedFeedForward(LinearFeedForward):
@@ -119,7 +120,8 @@ class GatedFeedForward(LinearFeedForward):
         self.gate = Linear(d_model, inner, stays_narrow=True)
 
     def forward(self, x: Float[Tensor, "*B M"], view: View = EVERYTHING, cache: None = None) -> Float[Tensor, "*B M"]:
-        return self.narrow(self.dropout(self.activation(self.gate(x)) * self.widen(x)))
+        inner = self.activation(self.gate(x)) * self.widen(x)
+        return self.narrow(self.dropout(inner) if self.training else inner)
 
 
 class ConvolutionalFeedForward(FeedForward):

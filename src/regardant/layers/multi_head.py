@@ -180,7 +180,8 @@ class SelfAttention(nn.Module):
     def start(self, capacity: int, beam_origin: BeamOrigin | None = None) -> SelfAttentionCache | SharedBeamLayerCache:
         """Return the cache before the first of at most `capacity` tokens; beams of a `beam_origin` may share it."""
         mechanism = self.mechanism
-        self.positions.reach(capacity)
+        if self.positions.acts_on == "query_key":
+            self._reach(capacity)
         if mechanism.decodes_with_all_keys:
             return SelfAttentionCache(mechanism, AppendedKeys(capacity))
         if beam_origin is not None and mechanism.shared_beam_cache and not self.positions.depends_on_query:
@@ -190,11 +191,15 @@ class SelfAttention(nn.Module):
     def _positions_of(self, q: Tensor, k: Tensor, view: View) -> Tensor | None:
         """Return the positions of all tokens of a sequence, ready to be turned by. None: 0, 1, 2 ..."""
         if view.query_positions is None and view.key_positions is None:
-            self.positions.reach(q.shape[2])
+            self._reach(q.shape[2])
             return None
         at, _ = view.positions(q, k)
-        self.positions.reach(int(at.max()) + 1)
+        self._reach(int(at.max()) + 1)
         return at
+
+    def _reach(self, length: int) -> None:
+        if length > self.positions.ready:
+            self.positions.reach(length)
 
     def _project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         projected = self.query_key_value(x)

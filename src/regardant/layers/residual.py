@@ -38,21 +38,21 @@ class Residual(nn.Module):
         super().__init__()
         self.norm = normalisation.build(d_model)
         self.dropout = Dropout(dropout)
+        self.written = nn.Identity()  # a module, so that inspection can listen to what is written
         self.norm_place = norm_place
         self.adds = adds
 
     def forward(self, x: Float[Tensor, "*B M"], sublayer: Sublayer, *inputs: Any) -> Float[Tensor, "*B M"]:
-        written: Tensor
+        written: Tensor = sublayer(self.norm(x) if self.norm_place == "pre" else x, *inputs)
+        written = self.written(self.dropout(written) if self.training else written)
         if self.norm_place == "pre":
-            written = self.dropout(sublayer(self.norm(x), *inputs))
             return x + written if self.adds else written
-        written = self.dropout(sublayer(x, *inputs))
         normed: Tensor = self.norm(x + written if self.adds else written)
         return normed
 
     def branch(self, x: Float[Tensor, "*B M"], sublayer: Sublayer, *inputs: Any) -> Float[Tensor, "*B M"]:
         """Return what is written, pre-norm, before it is added."""
-        written: Tensor = self.dropout(sublayer(self.norm(x), *inputs))
+        written: Tensor = self.written(self.dropout(sublayer(self.norm(x), *inputs)))
         return written
 
 

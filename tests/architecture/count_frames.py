@@ -1,0 +1,126 @@
+"""Count the files, frames and calls of the package that translating one sentence and training pass through.
+
+    python tests/architecture/count_frames.py            train a small run, translate with it, print both counts
+    python tests/architecture/count_frames.py RUN        translate with a run of your own
+
+A file is counted if one of its functions is called, a frame if it is a function of the package. Calls through other
+libraries (PyTorch's Module.__call__) are not counted: they are the same for every model.
+"""
+
+import os
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import regardant
+from regardant import config, run
+
+PACKAGE = str(Path(regardant.__file__).parent) + os.sep
+
+RECIPE: dict[str, Any] = {
+    "data": {"kind": "grammar", "train_size": 500, "validation_size": 20, "test_size": 20, "heldout_size": 10},
+    "tokenizer": {"kind": "bpe", "vocab_size": 400},
+    "model": {
+        "preset": None,
+        "d_model": 32,
+        "num_heads": 2,
+        "d_ff": 64,
+        "feed_forward": {"kind": "gated"},
+        "positions": {"kind": "rotary"},
+        "dropout": 0.1,
+        "max_length": 64,
+        "encoder": {"num_layers": 1},
+        "decoder": {"num_layers": 2},
+    },
+    "training": {
+        "max_updates": 4,
+        "batch_tokens": 400,
+        "validate_every": 4,
+        "precision": "float32",
+        "attention_kernel": "matmul",
+    },
+}
+"""The parts of the demo's recipe, small."""
+
+
+@dataclass
+class Counted:
+    """Functions of the package that a call has passed through."""
+
+    calls: Counter[tuple[str, str]]
+    """By file and function."""
+    deepest: list[str]
+    """Functions on the deepest stack, the outermost first."""
+
+    @property
+    def files(self) -> dict[str, int]:
+        """Calls by file."""
+        files: Counter[str] = Counter()
+        for (name, _), calls in self.calls.items():
+            files[name] += calls
+        return dict(sorted(files.items()))
+
+    def lines(self) -> list[str]:
+        """Return a table of files and the deepest stack, for people."""
+        head = f"{len(self.files)} files, {len(self.deepest)} frames deep, {self.calls.total():,} calls"
+        files = [f"  {calls:8,}  {name}" for name, calls in self.files.items()]
+        return [head, *files, "", "  deepest stack", *(f"  {name}" for name in self.deepest)]
+
+
+def count(call: Callable[[], Any]) -> Counted:
+    """Run a call in this thread and count what of the package it passes through."""
+    counted, stack = Counted(Counter(), []), []
+
+    def profile(frame: FrameType, event: str, argument: Any) -> None:
+        code = frame.f_code
+        if not code.co_filename.startswith(PACKAGE):
+            return
+        if event == "call":
+            stack.append(code.co_qualname)
+            counted.calls[code.co_filename.removeprefix(PACKAGE), code.co_qualname] += 1
+            if len(stack) > len(counted.deepest):
+                counted.deepest = list(stack)
+        elif event == "return" and stack:
+            stack.pop()
+
+    sys.setprofile(profile)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return counted
+
+
+def training(folder: Path) -> Counted:
+    """Count training a small run into a folder, from its configuration on."""
+    from regardant.tasks.translation.config import TranslationConfig
+
+    recipe = config.load(TranslationConfig, RECIPE)
+    return count(lambda: run.train(recipe, folder, lambda _: None))
+
+
+def translating(folder: Path) -> Counted:
+    """Count translating one sentence with an open run, after a first one: what is made once is not counted."""
+    opened = run.load(folder)
+    opened.translate(["The cat sat on the mat."])
+    return count(lambda: opened.translate(["The cat sat on the mat."]))
+
+
+def main() -> None:
+    """Print both counts."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "run"
+        if len(sys.argv) > 1:
+            folder = Path(sys.argv[1])
+        else:
+            print("training:", *training(folder).lines(), "", sep="\n")
+        print("translating one sentence:", *translating(folder).lines(), sep="\n")
+
+
+if __name__ == "__main__":
+    main()

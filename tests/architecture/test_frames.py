@@ -1,0 +1,34 @@
+"""The way of a call through the package stays short enough to follow."""
+
+import pytest
+
+from .count_frames import count, training, translating
+
+MOST_FILES_OF_TRANSLATING = 20
+MOST_FRAMES_OF_TRANSLATING = 20
+MOST_FILES_OF_TRAINING = 45
+
+
+@pytest.fixture(scope="module")
+def counted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("counted") / "run"
+    trained = training(folder)
+    return trained, translating(folder)
+
+
+def test_translating_a_sentence_passes_through_few_files_and_frames(counted):
+    _, translated = counted
+    assert len(translated.deepest) <= MOST_FRAMES_OF_TRANSLATING, "\n".join(translated.lines())
+    assert len(translated.files) <= MOST_FILES_OF_TRANSLATING, "\n".join(translated.lines())
+
+
+def test_training_passes_through_few_files(counted):
+    trained, _ = counted
+    assert len(trained.files) <= MOST_FILES_OF_TRAINING, "\n".join(trained.lines())
+
+
+def test_frames_of_the_package_alone_are_counted():
+    from regardant.config.problems import did_you_mean
+
+    counted = count(lambda: (did_you_mean("lod", ["load"]), sorted("abc", key=str)))
+    assert counted.files == {"config/problems.py": 1} and counted.deepest == ["did_you_mean"]

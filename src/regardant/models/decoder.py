@@ -132,6 +132,7 @@ class Decoder(SequenceDecoder):
         self._nothing: Sequence[None] = [None] * num_layers
         self.final_norm = config.build_last_norm()
         self.positions = positions
+        self.position_bias, self.recomputed = positions.shared_bias(), config.recomputes
         self.config = config
 
     def forward(self, x: Vectors, memory: Vectors | None = None) -> Vectors:
@@ -183,4 +184,4 @@ class Decoder(SequenceDecoder):
         return self.config.open_stream(x, training=self.training)
 
     def _view(self) -> PassView:
-        return PassView(causal=True, bias=self.positions.shared_bias(), recomputed=self.config.recomputes)
+        return PassView(causal=True, bias=self.position_bias, recomputed=self.recomputed)

@@ -60,12 +60,13 @@ class Encoder(SequenceEncoder):
         self.layers = layers  # type: ignore[assignment]  # a ModuleList does not name its element
         self.final_norm = config.build_last_norm()
         self.positions = positions
+        self.position_bias, self.recomputed = positions.shared_bias(), config.recomputes
         self.config = config
         self.keeps_layers = keeps_layers
 
     def forward(self, x: Vectors) -> Vectors:
         """Return the output of the last layer, normalised; with it those of the others, where they are kept."""
-        view = x.view(bias=self.positions.shared_bias(), recomputed=self.config.recomputes)
+        view = x.view(bias=self.position_bias, recomputed=self.recomputed)
         if self.keeps_layers:
             *earlier, last = self._outputs(x.values, view)
             return replace(x, values=last, layers=earlier)

@@ -46,8 +46,11 @@ class Positions(nn.Module):
     longest: int | None = None
     """input: the length past which nothing is known."""
 
+    ready: int = 0
+    """Positions below it need no `reach`."""
+
     def reach(self, length: int) -> None:
-        """Be ready for tokens that stand before `length`. Nothing to do here."""
+        """Make ready for positions below `length`. Does nothing by default."""
 
     def embed(self, positions: Int[Tensor, " T"]) -> Float[Tensor, "T P"]:
         """input: the vectors of tokens that stand there, of d_model or of `concatenated` numbers."""
@@ -95,6 +98,7 @@ class TabulatedPositions(Positions):
             if length > known:  # by as much again: who writes token by token shall not come back for each
                 at = torch.arange(max(length, 2 * known), device=self.table.device)
                 self.table = self.codes(at).to(self.table.dtype)
+                self.ready = len(self.table)
 
 
 class PositionsConfig(Variants):

@@ -102,6 +102,8 @@ class TrainedTranslator:
         changed = {name: value for name, value in fields.items() if value is not None}
         if "nbest" in changed:
             changed.setdefault("beam_size", max(self.config.generation.beam_size, changed["nbest"]))
+        if not changed:
+            return self.config.generation
         given = {**self.config.generation.model_dump(), **changed}
         return configuration.load(GenerationConfig, given, origin="generation")
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regardant.attention import KERNELS, Attention, AttentionConfig, ScaledDotProductConfig, View, kernels
+from regardant.attention import KERNELS, Attention, AttentionConfig, ScaledDotProductConfig, View, scaled_dot_product
 from regardant.attention.cosine import CosineConfig
 from regardant.attention.linear import LinearConfig
 from regardant.attention.linformer import LinformerConfig
@@ -54,7 +54,7 @@ NO_ESTIMATE = (*EXACT, "cosine")
 LONGEST_MATRIX = 4096
 """Of matmul: half a GiB a matrix, four of them at once."""
 
-kernels.LONGEST_MATMUL = LONGEST_MATRIX  # here it is not to hand over to sdpa
+scaled_dot_product.LONGEST_MATMUL = LONGEST_MATRIX  # here it is not to hand over to sdpa
 
 TINY = 256
 """Tokens of the run that warms a process up."""

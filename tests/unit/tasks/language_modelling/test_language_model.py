@@ -80,8 +80,10 @@ def test_other_texts_are_each_scored_by_themselves(own, text_file, tmp_path):
     scores = own.evaluate(data=[other, text_file])
     assert scores["other.txt"]["unknown"] == 1
     assert scores["other.txt"]["loss"] > scores["a.txt"]["loss"]
-    assert "1 of them unknown" in own.trained.told("other.txt", scores["other.txt"])[0]
-    assert own.trained.told("a.txt", scores["a.txt"])[0].startswith(f"a.txt: loss {scores['a.txt']['loss']:.4f} nats")
+    assert "1 of them unknown" in own.trained.summary("other.txt", scores["other.txt"])[0]
+    assert own.trained.summary("a.txt", scores["a.txt"])[0].startswith(
+        f"a.txt: loss {scores['a.txt']['loss']:.4f} nats"
+    )
 
 
 def test_what_cannot_be_evaluated_is_one_line(own, tmp_path):

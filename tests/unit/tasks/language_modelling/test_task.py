@@ -9,7 +9,7 @@ from regardant.tasks.language_modelling.choices import EPOCHS, LEAST_UPDATES, MO
 from regardant.tasks.language_modelling.config import LanguageModellingConfig, TextTrainingConfig
 from regardant.tasks.language_modelling.job import READING_COST, VALIDATION_SHARE
 from regardant.tasks.language_modelling.language_model import LanguageModel
-from regardant.tasks.language_modelling.task import prepare_training
+from regardant.tasks.language_modelling.prepare import prepare_training
 
 CPU = torch.device("cpu")
 

@@ -71,7 +71,7 @@ def test_an_evaluation_says_which_engine_searched_and_what_it_lost(own):
     assert on_torch["engine"] == "torch" and "bleu_lost" not in on_torch
     assert scores["bleu_lost"] == pytest.approx(on_torch["bleu"] - scores["bleu"])
     scores["bleu_lost"] = 0.123
-    assert "  -0.12 BLEU by ctranslate2-int8 in place of torch" in run.trained.told("test", scores)
+    assert "  -0.12 BLEU by ctranslate2-int8 in place of torch" in run.trained.summary("test", scores)
 
 
 def test_more_threads_are_measured_and_find_the_same(own, test_set):

@@ -19,7 +19,7 @@ from regardant.tasks.translation.evaluation import (
     choose_on_validation,
     evaluate_translator,
     read_test_set,
-    told,
+    summary,
 )
 
 GENERATION = GenerationConfig(beam_size=2, length_penalty=0.5)
@@ -150,15 +150,15 @@ def test_the_place_is_chosen_on_validation_and_beats_chance(trained, text, evalu
 
 def test_people_get_bleu_its_signature_and_where_links_were_read(evaluated):
     _, scores = evaluated
-    lines = told("test", scores)
+    lines = summary("test", scores)
     assert lines[0].startswith(f"test: BLEU {scores['bleu']:.2f}") and "110 sentences" in lines[0]
     assert lines[1].strip() == scores["signature"]
     assert f"{scores['alignment_error_rate']:.3f}" in lines[2] and "chosen on validation" in lines[2]
     del scores["alignment_error_rate"]
     cut = scores["unfinished"]
-    assert cut and told("test", scores)[2:] == [f"  0 lines translated in parts, {cut} cut at the length limit"]
+    assert cut and summary("test", scores)[2:] == [f"  0 lines translated in parts, {cut} cut at the length limit"]
     scores["unfinished"] = 0
-    assert len(told("test", scores)) == 2
+    assert len(summary("test", scores)) == 2
 
 
 # other pairs to test on

@@ -7,7 +7,7 @@ import torch
 
 from regardant.data.batching import collate
 from regardant.tasks.translation.observation import PROBED, SAMPLES, _entropy, entropy_of_heads
-from regardant.tasks.translation.task import prepare_training
+from regardant.tasks.translation.prepare import prepare_training
 from regardant.training.reporting import read_events
 
 SIZES = (

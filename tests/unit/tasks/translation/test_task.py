@@ -6,7 +6,7 @@ import torch
 from regardant.errors import DataError, RunError
 from regardant.tasks.translation.choices import count_words, vocab_size_for
 from regardant.tasks.translation.job import DECODING_COST
-from regardant.tasks.translation.task import load_translator, prepare_training
+from regardant.tasks.translation.prepare import load_translator, prepare_training
 from regardant.training.checkpoints import save_checkpoint
 
 CPU = torch.device("cpu")

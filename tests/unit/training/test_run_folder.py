@@ -1,5 +1,6 @@
 """One process trains into a run folder at a time, seen with processes of their own."""
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -88,6 +89,32 @@ def test_a_lock_is_free_again_when_training_fails(tmp_path):
     for _ in range(2):
         with pytest.raises(ZeroDivisionError), locked(tmp_path / "run"):
             raise ZeroDivisionError
+
+
+def test_a_lock_leaves_no_file_behind_but_after_a_kill(tmp_path):
+    with locked(tmp_path):
+        assert (tmp_path / LOCK).read_text(encoding="ascii") == str(os.getpid())
+    assert not list(tmp_path.iterdir())
+    (tmp_path / LOCK).write_text("1", encoding="ascii")  # of a process that was killed
+    with locked(tmp_path):
+        assert (tmp_path / LOCK).read_text(encoding="ascii") == str(os.getpid())
+
+
+def test_a_lock_file_that_its_holder_removes_meanwhile_is_made_again(tmp_path, monkeypatch):
+    """Else two processes would hold locks of two files, one of them removed."""
+    flock, opened = fcntl.flock, []
+
+    def remove_first(descriptor, operation):
+        if not opened:
+            (tmp_path / LOCK).unlink()
+        opened.append(descriptor)
+        flock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", remove_first)
+    with locked(tmp_path):
+        assert len(opened) == 2
+        with pytest.raises(RunError, match=f"process {os.getpid()} is training"), locked(tmp_path):
+            pass
 
 
 def test_a_holder_that_has_not_signed_yet_is_another_process(tmp_path):

@@ -15,7 +15,7 @@ from torch import Tensor
 
 import regardant
 from regardant.generation.config import GenerationConfig
-from regardant.generation.search import Work, generate_all
+from regardant.generation.search import ModelSearcher, Work
 from regardant.layers.linear import Layouts
 from regardant.models import SequenceToSequenceModel
 
@@ -68,11 +68,11 @@ def main() -> None:
             batch_tokens=10**9,
             batch_sentences=request["batch_size"],
             workers=torch.get_num_threads() if DEVICE.type == "cpu" else 1,
-            layouts=layouts,
         )
         searched: Any = Uncached(model) if request.get("uncached") else model
         longest = model.config.max_length - 1
-        found = generate_all(searched, sources, generation, DEVICE, max_length=longest, work=work)
+        searcher = ModelSearcher(searched, DEVICE, layouts, work)
+        found = searcher.search(sources, [[] for _ in sources], generation, longest)
         return [best.tokens for best, *_ in found]
 
     driver.answer(

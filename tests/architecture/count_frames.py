@@ -13,7 +13,9 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import CO_OPTIMIZED
 from pathlib import Path
+from random import Random
 from types import FrameType
 from typing import Any
 
@@ -23,8 +25,8 @@ from regardant import config, run
 PACKAGE = str(Path(regardant.__file__).parent) + os.sep
 
 RECIPE: dict[str, Any] = {
-    "data": {"kind": "grammar", "train_size": 500, "validation_size": 20, "test_size": 20, "heldout_size": 10},
-    "tokenizer": {"kind": "bpe", "vocab_size": 400},
+    "data": {"kind": "pairs", "source": "a.en", "target": "a.fr", "validation_size": 8, "test_size": 8},
+    "tokenizer": {"kind": "word"},
     "model": {
         "preset": None,
         "d_model": 32,
@@ -45,7 +47,9 @@ RECIPE: dict[str, Any] = {
         "attention_kernel": "matmul",
     },
 }
-"""The parts of the demo's recipe, small."""
+"""The parts of the demo's recipe, small, on a corpus of files."""
+
+WORDS = {"a.en": "the cat dog sat on mat a red big man", "a.fr": "le chat chien assis sur tapis un rouge grand homme"}
 
 
 @dataclass
@@ -78,7 +82,8 @@ def count(call: Callable[[], Any]) -> Counted:
 
     def profile(frame: FrameType, event: str, argument: Any) -> None:
         code = frame.f_code
-        if not code.co_filename.startswith(PACKAGE):
+        is_function = code.co_flags & CO_OPTIMIZED  # not the body of a module or class that is imported on the way
+        if not is_function or not code.co_filename.startswith(PACKAGE):
             return
         if event == "call":
             stack.append(code.co_qualname)
@@ -100,7 +105,13 @@ def training(folder: Path) -> Counted:
     """Count training a small run into a folder, from its configuration on."""
     from regardant.tasks.translation.config import TranslationConfig
 
-    recipe = config.load(TranslationConfig, RECIPE)
+    random = Random(3)
+    sentences = [random.choices(range(10), k=random.randint(3, 8)) for _ in range(200)]
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    for name, words in WORDS.items():
+        lines = (" ".join(words.split()[index] for index in sentence) + " .\n" for sentence in sentences)
+        (folder.parent / name).write_text("".join(lines), encoding="utf-8")
+    recipe = config.load(TranslationConfig, RECIPE, [f"data.root={folder.parent}"])
     return count(lambda: run.train(recipe, folder, lambda _: None))
 
 

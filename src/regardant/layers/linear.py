@@ -155,3 +155,5 @@ def _packed(weight: Tensor, bias: Tensor | None) -> Product:
 
 
 _in_use: ContextVar[Layouts | None] = ContextVar("layouts", default=None)
+"""Layouts of the search that runs in this thread. Neither an attribute of the layers nor an argument: searches of other
+precision may use the same model in other threads at the same time, and an argument would pass through every module."""

@@ -56,9 +56,9 @@ def test_both_directions_have_the_size_together_and_padding_is_not_read(cell, co
     torch.manual_seed(0)
     encoder = RecurrentEncoder(cell, 3, SIZE, 2, 0.0, bidirectional=True, combine=combine)
     x, real = torch.randn(2, LENGTH, 3), torch.tensor([[True] * 6, [True] * 4 + [False] * 2])
-    states, last = encoder(x, real)
+    states, last = encoder.read(x, real)
     assert states.shape == (2, LENGTH, SIZE) and all(part.shape == (2, 2, SIZE) for part in last)
-    alone, last_alone = encoder(x[1:, :4], real[1:, :4])
+    alone, last_alone = encoder.read(x[1:, :4], real[1:, :4])
     assert_close(states[1:, :4], alone)
     for part, other in zip(last, last_alone, strict=True):
         assert_close(part[:, 1:], other)
@@ -70,16 +70,16 @@ def test_one_direction_knows_nothing_of_what_comes():
     x, real = torch.randn(1, LENGTH, 3), torch.ones(1, LENGTH).bool()
     after = x.clone()
     after[:, 3:] += 1
-    assert_close(encoder(x, real)[0][:, :3], encoder(after, real)[0][:, :3])
+    assert_close(encoder.read(x, real)[0][:, :3], encoder.read(after, real)[0][:, :3])
 
 
 @CELLS
 def test_cells_on_a_cpu_compute_in_the_precision_of_their_weights(cell):
     layer, x, real = stack(cell, 2), torch.randn(2, LENGTH, 3), torch.ones(2, LENGTH).bool()
     encoder = RecurrentEncoder(cell, 3, SIZE, 2, 0.0, bidirectional=True, combine="concatenate")
-    wide = layer(x, layer.start(x))[0], encoder(x, real)[0]
+    wide = layer(x, layer.start(x))[0], encoder.read(x, real)[0]
     with torch.autocast("cpu", torch.bfloat16):
-        mixed = layer(x, layer.start(x))[0], encoder(x, real)[0]
+        mixed = layer(x, layer.start(x))[0], encoder.read(x, real)[0]
         of_narrow, _ = layer(x.bfloat16(), layer.start(x.bfloat16()))
     assert all(torch.equal(*both) for both in zip(wide, mixed, strict=True))
     assert of_narrow.dtype == torch.float32

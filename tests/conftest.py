@@ -100,7 +100,7 @@ def trained_on_text(tmp_path_factory, tiny_text_config) -> Callable[..., run.Run
     def train(*overrides: str) -> run.Run:
         if overrides not in runs:
             folder: Path = tmp_path_factory.mktemp("runs") / "tiny-text"
-            assert run.train(tiny_text_config(*overrides), folder, say=lambda line: None).finished
+            assert run.train(tiny_text_config(*overrides), folder, log=lambda line: None).finished
             runs[overrides] = run.load(folder)
         return runs[overrides]
 
@@ -125,7 +125,7 @@ def trained(tmp_path_factory, tiny_config) -> Callable[..., run.Run]:
     def train(*overrides: str) -> run.Run:
         if overrides not in runs:
             folder: Path = tmp_path_factory.mktemp("runs") / "tiny"
-            assert run.train(tiny_config(*overrides), folder, say=lambda line: None).finished
+            assert run.train(tiny_config(*overrides), folder, log=lambda line: None).finished
             runs[overrides] = run.load(folder)
         return runs[overrides]
 

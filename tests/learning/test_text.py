@@ -43,7 +43,7 @@ def learned(tmp_path_factory):
         folder = tmp_path_factory.mktemp("poem")
         (folder / "poem.txt").write_text(POEM, encoding="utf-8")
         config = configuration.load(LanguageModellingConfig, RECIPE, [f"data.root={folder}", *overrides])
-        assert run.train(config, folder / "run", say=lambda line: None).finished
+        assert run.train(config, folder / "run", log=lambda line: None).finished
         return run.load(folder / "run")
 
     return train

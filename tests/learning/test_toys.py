@@ -62,7 +62,7 @@ def learned(tmp_path_factory):
             folder = tmp_path_factory.mktemp("learning") / kind
             document = TOY | {"data": TOY["data"] | {"kind": kind}}
             recipe = configuration.load(TranslationConfig, document, overrides)
-            assert run.train(recipe, folder, say=lambda line: None).finished
+            assert run.train(recipe, folder, log=lambda line: None).finished
             runs[kind, overrides] = run.load(folder)
         return runs[kind, overrides]
 

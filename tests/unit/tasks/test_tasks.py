@@ -5,14 +5,14 @@ import pytest
 
 from regardant import tasks
 from regardant.errors import ConfigError
-from regardant.tasks.base import TaskConfig
+from regardant.tasks.base import Task, TaskConfig
 
 
 def test_every_task_is_found_by_the_name_that_its_recipes_give_it():
-    for name in tasks.TASKS:
-        schema = tasks.schema_of(name)
-        assert issubclass(schema, TaskConfig) and schema.model_fields["task"].default == name
-        assert "evaluate" in schema.verbs
+    for name in tasks.MODULES:
+        task = tasks.task_named(name)
+        assert task.name == name and issubclass(task.config, TaskConfig)
+        assert task.config.model_fields["task"].default == name and task.config.metrics
 
 
 def test_a_recipe_is_checked_by_its_own_task():
@@ -33,14 +33,22 @@ def test_an_unknown_task_is_told_with_those_there_are(task, told):
     )
 
 
-def test_a_task_can_be_added_from_outside(monkeypatch):
-    monkeypatch.setitem(tasks.TASKS, "mine", "regardant.tasks.language_modelling.config:LanguageModellingConfig")
-    assert tasks.schema_of("mine").__name__ == "LanguageModellingConfig"
+def test_a_task_can_be_added_from_outside_under_a_name_of_its_own(monkeypatch):
+    monkeypatch.setattr(Task, "registered", dict(Task.registered))
+
+    class Mine(Task):
+        name = "mine"
+
+    assert isinstance(tasks.task_named("mine"), Mine)
+    with pytest.raises(TypeError, match="task 'mine' is taken by .*Mine: choose another name"):
+
+        class Other(Task):
+            name = "mine"
 
 
 def test_no_task_waits_for_the_libraries_of_another():
     program = (
-        "import sys; from regardant.tasks import schema_of; schema_of('language_modelling');"
+        "import sys; from regardant.tasks import task_named; task_named('language_modelling');"
         "import regardant.tasks.language_modelling.language_model, regardant.run;"
         "print(*sorted({'sacrebleu', 'datasets', 'pyarrow', 'lightning_fabric'} & set(sys.modules)))"
     )

@@ -61,7 +61,7 @@ def test_the_loss_has_the_cross_entropy_of_the_head_s_attention_beside_it(job, o
     batch = made.load(made.plan(0)[0])
     loss = made.loss(made.model, batch, CPU)
     with torch.no_grad(), capture(made.model, "*cross_attention.weights") as records:
-        plain = made.model(batch.source, batch.target, made.config.training.label_smoothing)
+        plain = made.model(**batch.inputs, targets=batch.targets)
     weights = records.whole(next(iter(records)))[:, 0].double()
     nats = 0.0
     for b, t, s in batch.alignment.nonzero().tolist():
@@ -75,7 +75,7 @@ def test_one_head_of_one_layer_is_taught_and_no_other(job):
     made = job(*GUIDED, "alignment_guidance.head=1", "model.decoder.num_layers=2", "alignment_guidance.layer=-2")
     batch = made.load(made.plan(0)[0])
     with torch.enable_grad():
-        loss = made.loss(made.model, batch, CPU).total - made.model(batch.source, batch.target, 0.1).total
+        loss = made.loss(made.model, batch, CPU).total - made.model(**batch.inputs, targets=batch.targets).total
         loss.backward()
     first, second = (layer.cross_attention.query.weight.grad for layer in made.model.decoder.layers)
     assert float(first[16:].abs().max()) > 1e-3

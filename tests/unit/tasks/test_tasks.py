@@ -40,7 +40,7 @@ def test_a_task_can_be_added_from_outside_under_a_name_of_its_own(monkeypatch):
         name = "mine"
 
     assert isinstance(tasks.task_named("mine"), Mine)
-    with pytest.raises(TypeError, match="task 'mine' is taken by .*Mine: choose another name"):
+    with pytest.raises(TypeError, match=r"task 'mine' is taken by .*Mine: choose another name"):
 
         class Other(Task):
             name = "mine"

@@ -13,10 +13,10 @@ from regardant.inspection import Attended, capture, flow, head_importance, logit
 from regardant.models.decoder_only import DecoderOnlyConfig
 from regardant.tasks.language_modelling.measures import measure
 from regardant.tasks.measures import says_little
-from tests.models import over_text
+from tests.models import loss_of_text, over_text
 
 CPU = torch.device("cpu")
-KIND = "layers.self_attention"
+KIND = "decoder.self_attention"
 SIZES = {"d_model": 16, "num_heads": 2, "d_ff": 16, "num_layers": 2}
 
 
@@ -68,8 +68,8 @@ def test_every_window_counts_as_a_sentence(long, tokens):
     expected = measure_heads(sentences, causal=True)
     for name in ("entropy_share", "idle", "distances", "coverage"):
         torch.testing.assert_close(getattr(found.heads[KIND], name), getattr(expected, name))
-    passes = [partial(model, window[None]) for window in windows]
-    importance = head_importance(model, passes, ["layers.0.self_attention", "layers.1.self_attention"])
+    passes = [partial(loss_of_text, model, window[None]) for window in windows]
+    importance = head_importance(model, passes, ["decoder.layers.0.self_attention", "decoder.layers.1.self_attention"])
     torch.testing.assert_close(found.importance[KIND].gradient, importance.gradient)
     torch.testing.assert_close(found.importance[KIND].ablation, importance.ablation, rtol=0, atol=1e-5)
 

@@ -131,8 +131,8 @@ def test_smoothing_and_z_loss_are_in_the_loss_and_not_in_the_plain_one(prepared,
     job = prepared("training.label_smoothing=0", more).job
     batch = job.load(job.plan(0)[0])
     with torch.no_grad():
-        found, logits = job.loss(job.model, batch, CPU), job.model.scores(**batch.inputs)
-    plain = F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten(), reduction="sum")
+        found, scores = job.loss(job.model, batch, CPU), job.model.scores(**batch.inputs)
+    plain = torch.nn.functional.cross_entropy(scores.mT, batch.targets, reduction="sum")
     assert float(found.plain) == pytest.approx(float(plain), rel=1e-5)
     assert float(found.total) != pytest.approx(float(plain), rel=1e-3)
 

@@ -2,8 +2,9 @@ import math
 
 import pytest
 import torch
-import torch.nn.functional as F
+from torch.nn.functional import cross_entropy
 
+from regardant.data.vocabulary import PAD
 from regardant.evaluation.translation import corpus_bleu
 from regardant.generation.config import GenerationConfig
 from regardant.generation.search import generate
@@ -60,8 +61,8 @@ def test_smoothing_and_z_loss_are_in_the_loss_and_not_in_the_plain_one(job, trai
     made.model.load_state_dict(trained().translator.model.state_dict())
     batch = made.load(made.plan(0)[0])
     with torch.no_grad():
-        found, logits = made.loss(made.model, batch, CPU), made.model.scores(**batch.inputs)
-    plain = F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten(), ignore_index=PAD, reduction="sum")
+        found, scores = made.loss(made.model, batch, CPU), made.model.scores(**batch.inputs)
+    plain = cross_entropy(scores.mT, batch.targets, ignore_index=PAD, reduction="sum")
     assert float(found.plain) == pytest.approx(float(plain), rel=1e-5)
     assert float(found.total) > 1.1 * float(plain)
 

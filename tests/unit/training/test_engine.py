@@ -242,7 +242,7 @@ def test_validation_is_without_dropout(trainer):
         batch = collate(*zip(*job.batches[0], strict=True))
         for update in (0, 1):
             model.dropout_key.update = update
-            found.append(float(model(batch.source, batch.target).plain))
+            found.append(float(model(**batch.inputs, targets=batch.targets).plain))
         return {"loss": found[0], "bleu": 0.0}
 
     job.validate = validate

@@ -12,6 +12,7 @@ import torch
 from regardant import config as configuration
 from regardant import run
 from regardant.data.parallel import Splits
+from regardant.tasks.classification.task import ClassificationConfig
 from regardant.tasks.language_modelling.config import LanguageModellingConfig
 from regardant.tasks.translation.config import TranslationConfig
 from regardant.tasks.translation.evaluation import TestSet, test_sets
@@ -68,6 +69,23 @@ TINY_TEXT: dict[str, Any] = {
 }
 """Sentences of a dozen words by characters, learned for a second."""
 
+TINY_LABELS: dict[str, Any] = {
+    "task": "classification",
+    "data": {"source": "train.tsv", "test": "test.tsv", "text": "1", "label": "2"},
+    "input": {"kind": "text", "tokenizer": {"kind": "word", "vocab_size": 300}},
+    "model": {"d_model": 32, "num_heads": 2, "num_layers": 2, "d_ff": 64, "max_length": 16, "dropout": 0.0},
+    "head": {"kind": "sequence_class", "dropout": 0.0},
+    "training": {
+        "max_updates": 300,
+        "batch_tokens": 256,
+        "validate_every": 100,
+        "precision": "float32",
+        "attention_kernel": "sdpa",
+        "schedule": {"kind": "linear", "learning_rate": 3e-3, "warmup_steps": 20},
+    },
+}
+"""Whether a cat stands before a dog in a sentence of a dozen words: order matters. Learned for seconds."""
+
 WORDS = ["the", "a", "cat", "dog", "bird", "sees", "likes", "old", "red", "tree", "and", "then"]
 
 
@@ -101,6 +119,49 @@ def trained_on_text(tmp_path_factory, tiny_text_config) -> Callable[..., run.Run
         if overrides not in runs:
             folder: Path = tmp_path_factory.mktemp("runs") / "tiny-text"
             assert run.train(tiny_text_config(*overrides), folder, log=lambda line: None).finished
+            runs[overrides] = run.load(folder)
+        return runs[overrides]
+
+    return train
+
+
+@pytest.fixture(scope="session")
+def labelled_files(tmp_path_factory) -> Path:
+    """A folder with train.tsv and test.tsv: sentences with a cat and a dog, and which of them comes first."""
+    random = Random(5)
+    folder: Path = tmp_path_factory.mktemp("labels")
+    for name, size in (("train", 600), ("test", 60)):
+        lines = []
+        for _ in range(size):
+            words = random.choices([word for word in WORDS if word not in ("cat", "dog")], k=random.randint(1, 7))
+            for animal in random.sample(["cat", "dog"], 2):
+                words.insert(random.randint(0, len(words)), animal)
+            first = "cat" if words.index("cat") < words.index("dog") else "dog"
+            lines.append(f"{' '.join(words)} .\t{first} first\n")
+        (folder / f"{name}.tsv").write_text("".join(lines), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_labels_config(labelled_files) -> Callable[..., ClassificationConfig]:
+    """The recipe TINY_LABELS with fields set as by --set."""
+
+    def load(*overrides: str) -> ClassificationConfig:
+        given = (f"data.root={labelled_files}", *overrides)
+        return configuration.load(ClassificationConfig, copy.deepcopy(TINY_LABELS), given, origin="tiny-labels")
+
+    return load
+
+
+@pytest.fixture(scope="session")
+def trained_on_labels(tmp_path_factory, tiny_labels_config) -> Callable[..., run.Run]:
+    """The run of TINY_LABELS with fields set, trained once a process. Its folder is shared: copy it to change it."""
+    runs: dict[tuple[str, ...], run.Run] = {}
+
+    def train(*overrides: str) -> run.Run:
+        if overrides not in runs:
+            folder: Path = tmp_path_factory.mktemp("runs") / "tiny-labels"
+            assert run.train(tiny_labels_config(*overrides), folder, log=lambda line: None).finished
             runs[overrides] = run.load(folder)
         return runs[overrides]
 

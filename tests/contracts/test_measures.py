@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from regardant.errors import ConfigError
-from regardant.inspection import Attended, attention_kinds, capture, measure_heads
+from regardant.inspection import Attended, attention_places, capture, measure_heads
 from regardant.inspection.importance import by_gradient
 from regardant.tasks.translation.config import AlignmentGuidance
 from regardant.tasks.translation.guidance import Guidance, GuidedBatch
@@ -33,7 +33,7 @@ def made(name):
 @pytest.mark.parametrize("name", MEASURED)
 def test_the_numbers_of_every_head_are_within_their_bounds(name):
     model = made(name)
-    for kind, attentions in attention_kinds(model).items():
+    for kind, attentions in attention_places(model).items():
         with torch.inference_mode(), capture(model, [f"{name}.weights" for name in attentions]) as records:
             model.scores(SOURCE[:1], TARGET[:1, :-1])
         weights = torch.stack([records.whole(f"{name}.weights")[0] for name in attentions])
@@ -51,7 +51,7 @@ def test_the_numbers_of_every_head_are_within_their_bounds(name):
 @pytest.mark.parametrize("name", [name for name in MODELS if not any(part in name for part in OWN)])
 def test_a_head_of_the_cross_attention_is_taught_with_finite_gradients(name):
     model = made(name)
-    if CROSS not in attention_kinds(model):
+    if CROSS not in attention_places(model):
         with pytest.raises(ConfigError, match="and the model has none: leave it out"):
             Guidance(AlignmentGuidance(), None, model)
         return

@@ -1,9 +1,10 @@
-"""The logit lens: what a decoder would say next if it ended after each of its layers.
+"""The logit lens: the answer of a model that ended after each of its layers.
 
-The residual stream goes through the last norm and the output projection before its time (nostalgebraist 2020,
-"interpreting GPT: the logit lens"). Post-norm streams have no last norm, and go to the projection as they are.
+The residual stream goes through the last norm and the head before its time (nostalgebraist 2020, "interpreting GPT:
+the logit lens"). Post-norm streams have no last norm, and go to the head as they are.
 
-Shape legend: L layers, B sentences, T tokens, N real tokens of all sentences, V vocabulary, M d_model.
+Shape legend: L layers, B batch elements, T elements, N targets of the batch that are no padding, V answers to choose
+from, M d_model.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,73 +18,92 @@ from torch import Tensor, nn
 
 from regardant.data.vocabulary import PAD
 from regardant.layers.residual import Stream
-from regardant.models.decoder import Decoder
-from regardant.models.heads import NextToken
+from regardant.models.base import Model
+from regardant.models.sequence import SequenceDecoder, SequenceEncoder
+from regardant.models.vectors import Vectors
 
 
 @dataclass(frozen=True)
 class LensReading:
-    """Of every token that was written, before the first layer and after each: [L + 1, N]."""
+    """The answers to every target, before the first layer and after each: [L + 1, N]."""
 
     rank: Tensor
-    """Of the token in the order of probability: 1 is the likeliest."""
+    """Rank of the target in the order of probability: 1 is the likeliest."""
     probability: Tensor
-    """Of the token."""
+    """Probability of the target."""
     divergence: Tensor
     """Nats: Kullback and Leibler's divergence of the layer's distribution from the final one, D(final || layer)."""
 
 
-def logit_lens(model: nn.Module, run: Callable[[], Tensor], written: Tensor) -> LensReading:
-    """Read every layer of the decoder while `run` gives its logits [B, T, V] of the tokens `written` [B, T].
+def logit_lens(model: Model, run: Callable[[], Tensor], targets: Tensor) -> LensReading:
+    """Read every layer of the stack below the head while `run` gives the logits [B, T, V] of tokens `targets` [B, T].
 
-    Raises ValueError for a model without a stack of decoder layers, and for one that was not run exactly once.
+    Logits [B, V] of classes `targets` [B] are read alike. Of tokens, padding is left out.
+
+    Raises:
+        ValueError: no residual stream leads to the head, or the model was not run exactly once.
     """
     stack = _stack(model)
-    head = next(module for module in model.modules() if isinstance(module, NextToken))
-    real = written != PAD
-    tokens = written[real][:, None]
-    with torch.no_grad(), _streams(stack.layers) as streams:
-        final = run()[real].float().log_softmax(-1)
+    real = targets != PAD if targets.dim() > 1 else torch.ones_like(targets, dtype=torch.bool)
+    answers = targets[real][:, None]
+    with torch.no_grad():
+        with _streams(stack.layers) as streams, _output(stack) as outputs:
+            final = run()[real].float().log_softmax(-1)
         if len(streams) != len(stack.layers) + 1:
-            raise ValueError("one pass is read at a time: let `run` run the decoder once")
-        readings = [
-            _reading(F.linear(stack.final_norm(stream[real]), head.weight).float(), final, tokens) for stream in streams
-        ]
+            raise ValueError("one pass is read at a time: let `run` run the model once")
+        vectors = [outputs[0].with_values(stack.final_norm(stream)) for stream in streams]
+        readings = [_reading(model.head.scores(one)[real].float(), final, answers) for one in vectors]
     return LensReading(*(torch.stack(parts) for parts in zip(*readings, strict=True)))
 
 
-def _reading(logits: Tensor, final: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    said = logits.log_softmax(-1)
-    of_token = said.gather(1, tokens)
-    rank = (said > of_token).sum(-1) + 1
-    divergence = F.kl_div(said, final, reduction="none", log_target=True).sum(-1)
-    return rank.cpu(), of_token[:, 0].exp().cpu(), divergence.cpu()
+def _reading(logits: Tensor, final: Tensor, answers: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    scores = logits.log_softmax(-1)
+    of_target = scores.gather(1, answers)
+    rank = (scores > of_target).sum(-1) + 1
+    divergence = F.kl_div(scores, final, reduction="none", log_target=True).sum(-1)
+    return rank.cpu(), of_target[:, 0].exp().cpu(), divergence.cpu()
 
 
-def _stack(model: nn.Module) -> Decoder:
-    for module in model.modules():
-        if isinstance(module, Decoder):
-            return module
-    raise ValueError(f"{type(model).__name__} has no stack of decoder layers to read a stream after")
+def _stack(model: Model) -> Any:
+    """The last sequence model, whose vectors the head reads: layers on one residual stream, then `final_norm`."""
+    stacks = [module for module in model.modules() if isinstance(module, SequenceEncoder | SequenceDecoder)]
+    if stacks and isinstance(getattr(stacks[-1], "final_norm", None), nn.Module):
+        return stacks[-1]
+    raise ValueError(f"{type(model).__name__} has no residual stream that leads to its head")
+
+
+@contextmanager
+def _output(stack: nn.Module) -> Iterator[list[Vectors]]:
+    """What the stack returns."""
+    outputs: list[Vectors] = []
+
+    def listen(module: nn.Module, inputs: tuple[Any, ...], output: Vectors) -> None:
+        outputs.append(output)
+
+    handle = stack.register_forward_hook(listen)
+    try:
+        yield outputs
+    finally:
+        handle.remove()
 
 
 @contextmanager
 def _streams(layers: Sequence[nn.Module]) -> Iterator[list[Tensor]]:
-    """What the stream says [B, T, M] before the first layer and after each."""
-    said: list[Tensor] = []
+    """The values of the stream [B, T, M] before the first layer and after each."""
+    values: list[Tensor] = []
 
     def before(layer: nn.Module, inputs: tuple[Any, ...]) -> None:
-        said.append(_said(inputs[0]))
+        values.append(_values(inputs[0]))
 
     def after(layer: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
-        said.append(_said(inputs[0]))
+        values.append(_values(inputs[0]))
 
     with ExitStack() as listening:
         listening.callback(layers[0].register_forward_pre_hook(before).remove)
         for layer in layers:
             listening.callback(layer.register_forward_hook(after).remove)
-        yield said
+        yield values
 
 
-def _said(stream: Stream) -> Tensor:
+def _values(stream: Stream) -> Tensor:
     return stream.close()

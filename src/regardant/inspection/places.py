@@ -10,7 +10,7 @@ found by what they are, so that a model of a user's own, made of the package's p
 | a write to the residual stream, an embedding | written | [B, T, M] |
 | a normalisation | before, after | [B, T, M] |
 | a recurrent cell | state, and the gates of its kind | [N, directions, T, R] |
-| the head | logits, probabilities | [B, T, V] |
+| a head with a module `logits` | logits, probabilities | [B, T, V], or [B, C] |
 
 A recurrent decoder asks step by step, and any decoder does so while it writes: each step is a call of its own.
 """
@@ -30,7 +30,8 @@ from regardant.config.problems import did_you_mean
 from regardant.inspection.calls import GATES, AttentionCall, Call, RecurrentCall
 from regardant.layers.norms import NORMS
 from regardant.layers.residual import Residual
-from regardant.models.heads import NextToken
+from regardant.models.base import Model
+from regardant.models.heads import Head
 from regardant.models.representations import Representation
 
 INPUTS = {"query": 0, "key": 1, "value": 2, "before": 0}
@@ -117,13 +118,16 @@ def kind_of(attention: str) -> str:
     return re.sub(r"(\.layers)?\.\d+", "", attention)
 
 
-def attention_kinds(model: nn.Module) -> dict[str, list[str]]:
-    """The names of a model's attentions by their kind, each kind's in the order of its layers."""
-    kinds: dict[str, list[str]] = {}
+def attention_places(model: Model) -> dict[str, list[str]]:
+    """Return the places of attention by kind, as `Model.attention_kinds` names them, in the order of layers.
+
+    A kind that has another mixer in its place, such as a convolution, is left out.
+    """
+    places: dict[str, list[str]] = {kind: [] for kind in model.attention_kinds}
     for site in sites(model):
-        if "weights" in site.quantities:
-            kinds.setdefault(kind_of(site.name), []).append(site.name)
-    return kinds
+        if "weights" in site.quantities and (kind := kind_of(site.name)) in places:
+            places[kind].append(site.name)
+    return {kind: names for kind, names in places.items() if names}
 
 
 def choose(model: nn.Module, patterns: str | Sequence[str]) -> list[tuple[Site, tuple[str, ...]]]:
@@ -155,8 +159,8 @@ def _site(name: str, module: nn.Module) -> Site | None:
         return Site(name, module.dropout, ("written",))
     if isinstance(module, NORMS):
         return Site(name, module, ("before", "after"))
-    if isinstance(module, NextToken):
-        return Site(name, module.logits, ("logits", "probabilities"))
+    if isinstance(module, Head) and isinstance(logits := getattr(module, "logits", None), nn.Module):
+        return Site(name, logits, ("logits", "probabilities"))
     if isinstance(module, nn.RNNBase) and module.num_layers == 1 and module.mode in GATES:
         return RecurrentSite(name, module, ("state", *GATES[module.mode]))
     return None

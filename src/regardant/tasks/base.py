@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import torch
 from pydantic import Field, model_validator
-from torch import Tensor
 
 from regardant.config import Config
-from regardant.data.vocabulary import PAD
 from regardant.errors import ConfigError, RunError
 from regardant.models.base import Model
+from regardant.tasks.probe import Probe
 from regardant.training.config import TrainingConfig
 from regardant.training.job import Job, Metric, selecting_metric
 
@@ -79,30 +78,6 @@ class Prepared(Protocol):
 
     def with_speed(self, tokens_per_second: float, log: Log) -> "TaskConfig":
         """Resolve the settings that depend on the measured training speed."""
-
-
-PROBE_ELEMENTS, PROBE_ROWS = 1024, 32
-"""What a probe holds at most, but for the few rows that it holds at least."""
-
-
-@dataclass(frozen=True)
-class Probe:
-    """A few rows of the data that a run was validated on, as its model takes them: N rows."""
-
-    inputs: Mapping[str, Tensor]
-    """By name. Token ids are padded with PAD."""
-
-    targets: Tensor
-    """The answers that the head is asked for."""
-
-    def replaced(self, name: str, value: Tensor) -> dict[str, Tensor]:
-        """Return the inputs with another one in the place of `name`."""
-        return {**self.inputs, name: value}
-
-    def real(self, name: str) -> Tensor | None:
-        """Return which elements of an input are no padding [N, T]; None for an input that is never padded."""
-        given = self.inputs[name]
-        return given != PAD if given.dim() == 2 and not given.is_floating_point() else None
 
 
 @dataclass(frozen=True)

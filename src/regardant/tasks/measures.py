@@ -1,36 +1,59 @@
-"""A model's attention in numbers, whatever its task: what is measured of every model that has some.
+"""Measures of a model's attention, whatever its task.
 
 RUN/measures/NAME.json    all digits
 RUN/measures/NAME.txt     tables
 
-A task hands in its sentences, `Attended` or as passes of the model, and adds what it alone can measure.
+A task gives labelled rows of its data, and adds what it alone can measure.
 """
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
 
-from regardant.data.vocabulary import EOS, SOS
-from regardant.inspection import Attended, HeadImportance, HeadMeasures, flow, logit_lens, measure_heads, rollout
+from regardant.data.vocabulary import EOS, SOS, SPECIAL_TOKENS
+from regardant.errors import RunError
+from regardant.inspection import (
+    Attended,
+    HeadImportance,
+    HeadMeasures,
+    attention_places,
+    capture,
+    flow,
+    head_importance,
+    logit_lens,
+    measure_heads,
+    real_elements,
+    rollout,
+)
+from regardant.inspection.elements import CLASS_TOKEN, class_tokens
+from regardant.models.base import Model
 from regardant.pictures.table import Table
-from regardant.tasks.measures_told import COLUMNS, followed_table, head_tables, lens_table
+from regardant.tasks.measure_tables import COLUMNS, followed_table, head_tables, kind_title, lens_table
+from regardant.tasks.probe import Probe
 from regardant.training.checkpoints import write_atomically
 
 SENTENCES = 100
-"""Pairs or windows that most is measured over: the first ones."""
+"""Rows that most is measured over: the first ones."""
 
 FLOWED = 3
-"""Of them, those in which flow is sought: each costs much."""
+"""Rows in which flow is sought: each costs much."""
 
-Reading = tuple[Callable[[], Tensor], Tensor]
-"""What gives the logits [B, T, V] of a batch, and what was written [B, T]."""
+FLOWED_TOKENS = 20
+"""Elements among which flow is sought where attention is causal, so that those after them make no difference."""
+
+LONGEST_FLOW = 50
+"""Most elements of a row in which flow is sought: its cost grows faster than their third power."""
+
+LITTLE = frozenset({SPECIAL_TOKENS[SOS], SPECIAL_TOKENS[EOS], CLASS_TOKEN})
+"""Labels of elements that say little of an item."""
 
 
 @dataclass(frozen=True)
@@ -51,12 +74,12 @@ class LensLayer:
 
 @dataclass
 class Measures:
-    """All that was measured. What a model has none of is empty, and a note says so."""
+    """All measures. Those that a model has none of are empty, and a note says why."""
 
     name: str
-    """Of the text."""
+    """Name of the data."""
     sentences: int
-    """Pairs or windows."""
+    """Number of rows: pairs, windows, items."""
     heads: dict[str, HeadMeasures]
     """By kind of attention."""
     importance: dict[str, HeadImportance]
@@ -66,14 +89,16 @@ class Measures:
     """From the last layer, rows divided by their sums, over the first few sentences."""
     lens: list[LensLayer] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    unit: str = "item"
+    """Name of a row."""
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON; what is no number is null."""
         return {name: _plain(value) for name, value in vars(self).items()}
 
     def title(self) -> str:
-        """Over what was measured."""
-        return f"{self.name}: {self.sentences:,} windows"
+        """Return the data that was measured, and its size."""
+        return f"{self.name}: {self.sentences:,} {self.unit}s"
 
     def tables(self) -> Iterator[Table]:
         """For people."""
@@ -84,7 +109,7 @@ class Measures:
     def followed(self) -> Iterator[Table]:
         """What layers do together."""
         for kind, rolled in self.rollout.items():
-            yield followed_table(kind, rolled, self.flow[kind])
+            yield followed_table(kind, rolled, self.flow.get(kind))
         if self.lens:
             yield lens_table(self.lens)
 
@@ -101,24 +126,73 @@ class Measures:
         write_atomically(folder / f"{self.name}.txt", "".join(f"{line}\n" for line in self.lines()))
 
 
-def is_causal(kind: str) -> bool:
-    """Whether a kind of attention is that to what has been written."""
-    return not kind.startswith("encoder") and "cross" not in kind
+def measure(model: Model, name: str, probes: Sequence[Probe], unit: str) -> Measures:
+    """Measure a model over labelled rows: its heads, what its layers do together, and the logit lens.
+
+    Raises:
+        RunError: a model without attention.
+    """
+    kinds = attention_places(model)
+    if not kinds:
+        raise RunError("this model has no attention to measure")
+    passes = [partial(model, **probe.inputs, targets=probe.targets) for probe in probes]
+    sides = model.attention_kinds
+    found = Measures(
+        name=name,
+        unit=unit,
+        sentences=sum(len(probe.targets) for probe in probes),
+        heads={kind: measure_heads(attended(model, probes, kind), causal=sides[kind].causal) for kind in kinds},
+        importance={kind: head_importance(model, passes, places) for kind, places in kinds.items()},
+    )
+    for kind in kinds:
+        if sides[kind].queries == sides[kind].keys:
+            _follow(found, model, probes, kind)
+    _read_layers(found, model, probes)
+    return found
 
 
-def follow(found: Measures, kind: str, sentences: Iterable[Attended], flowed: Iterable[Attended]) -> None:
-    """Add rollout, and flow over some sentences, of a kind of attention among the tokens of one sequence."""
-    causal = is_causal(kind)
-    rolled = (Attended(rollout(weights)[:, None], idle) for weights, idle in sentences)
+def attended(model: Model, probes: Iterable[Probe], kind: str) -> Iterator[Attended]:
+    """Yield each row, without its padding, under all attentions of a kind."""
+    sides, places = model.attention_kinds[kind], attention_places(model)[kind]
+    for probe in probes:
+        with torch.inference_mode(), capture(model, [f"{name}.weights" for name in places]) as records:
+            model.scores(**probe.inputs)
+        layers = torch.stack([records.whole(f"{name}.weights") for name in places], 1)  # [N, L, H, Q, K]
+        queries, keys = (real_elements(model, name, probe.inputs[name]) for name in (sides.queries, sides.keys))
+        special = class_tokens(model, sides.keys)
+        for weights, asking, asked, labels in zip(layers, queries, keys, probe.labels[sides.keys], strict=True):
+            idle = torch.tensor([says_little(label) for label in [*special, *labels]])
+            yield Attended(weights[:, :, asking][..., asked], idle)
+
+
+def says_little(label: str) -> bool:
+    """Return whether a token is special, punctuation or white space."""
+    return label in LITTLE or not any(letter.isalnum() for letter in label)
+
+
+def _follow(found: Measures, model: Model, probes: Sequence[Probe], kind: str) -> None:
+    """Add rollout, and flow over some rows, of a kind of attention among the elements of one input."""
+    causal = model.attention_kinds[kind].causal
+    rolled = (Attended(rollout(weights)[:, None], idle) for weights, idle in attended(model, probes, kind))
     found.rollout[kind] = measure_heads(rolled, causal=causal)
-    flows = (Attended(flow(weights)[None, None], idle) for weights, idle in flowed)
-    found.flow[kind] = measure_heads(flows, causal=causal)
+    rows = (_begun(one) if causal else one for one in attended(model, probes, kind))
+    short = islice((one for one in rows if len(one.idle) <= LONGEST_FLOW), FLOWED)
+    flows = [Attended(flow(weights)[None, None], idle) for weights, idle in short]
+    if flows:
+        found.flow[kind] = measure_heads(flows, causal=causal)
+    else:
+        found.notes.append(f"no flow of {kind_title(kind)}: every {found.unit} has more than {LONGEST_FLOW} elements")
 
 
-def read_layers(found: Measures, model: nn.Module, readings: Iterable[Reading]) -> None:
-    """Add the logit lens, or a note why there is none."""
+def _begun(window: Attended) -> Attended:
+    few = slice(None, FLOWED_TOKENS)
+    return Attended(window.weights[..., few, few], window.idle[few])
+
+
+def _read_layers(found: Measures, model: Model, probes: Iterable[Probe]) -> None:
+    """Add the logit lens, or a note that gives the reason why there is none."""
     try:
-        read = [logit_lens(model, run, written) for run, written in readings]
+        read = [logit_lens(model, partial(model.scores, **probe.inputs), probe.targets) for probe in probes]
     except ValueError as error:
         found.notes.append(f"no logit lens: {error}")
         return
@@ -128,14 +202,6 @@ def read_layers(found: Measures, model: nn.Module, readings: Iterable[Reading]) 
     found.lens = [
         LensLayer(n, float((rank == 1).double().mean()), float(rank.median()), float(p.mean()), float(d.mean()))
         for n, (rank, p, d) in enumerate(zip(ranks, probabilities, divergences, strict=True))
-    ]
-
-
-def says_little(ids: Sequence[int], tokens: Sequence[str]) -> list[bool]:
-    """Beginning, end, punctuation and white space."""
-    return [
-        number in (SOS, EOS) or not any(letter.isalnum() for letter in token)
-        for number, token in zip(ids, tokens, strict=True)
     ]
 
 

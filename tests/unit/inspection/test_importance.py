@@ -5,7 +5,7 @@ import torch
 from scipy.stats import spearmanr
 
 from regardant.data.vocabulary import EOS, PAD, SOS
-from regardant.inspection import Patch, attention_kinds, head_importance, intervene
+from regardant.inspection import Patch, attention_places, head_importance, intervene
 from regardant.inspection.importance import by_gradient
 from regardant.models.decoder_only import DecoderOnlyConfig
 from regardant.models.encoder_decoder import EncoderDecoderConfig
@@ -46,7 +46,7 @@ def made(request):
 
 def test_the_gradient_is_that_of_a_factor_of_each_head_sentence_by_sentence(made):
     model, run = made
-    for attentions in attention_kinds(model).values():
+    for attentions in attention_places(model).values():
         found = by_gradient(model, [run(slice(None))], attentions)
         count = run(slice(None))().count
         for layer, attention in enumerate(attentions):
@@ -62,7 +62,7 @@ def test_the_gradient_is_that_of_a_factor_of_each_head_sentence_by_sentence(made
 
 def test_batches_are_added_up(made):
     model, run = made
-    (attentions, *_) = attention_kinds(model).values()
+    (attentions, *_) = attention_places(model).values()
     together = head_importance(model, [run(slice(None))], attentions)
     apart = head_importance(model, [run(slice(0, 1)), run(slice(1, 2))], attentions)
     torch.testing.assert_close(together.gradient, apart.gradient, rtol=1e-4, atol=1e-6)
@@ -73,7 +73,7 @@ def test_a_head_is_switched_off_as_if_the_output_did_not_read_it():
     torch.manual_seed(0)
     model, run = transformer()
     model.eval()
-    attentions = attention_kinds(model)["decoder.cross_attention"]
+    attentions = attention_places(model)["decoder.cross_attention"]
     found = head_importance(model, [run(slice(None))], attentions)
     with torch.no_grad():
         plain = run(slice(None))()
@@ -90,7 +90,7 @@ def test_a_head_is_switched_off_as_if_the_output_did_not_read_it():
 
 def test_the_rank_correlation_is_scipy_s_and_none_of_one_head(made):
     model, run = made
-    for attentions in attention_kinds(model).values():
+    for attentions in attention_places(model).values():
         found = head_importance(model, [run(slice(None))], attentions)
         if found.ablation.numel() == 1:
             assert found.rank_correlation is None

@@ -74,9 +74,7 @@ def test_a_language_model_is_read_as_well():
 
 def test_what_has_no_stack_of_layers_is_refused_and_so_are_two_passes():
     recurrent = over_pairs(RecurrentConfig(embedding_size=8, hidden_size=8), 12).eval()
-    with pytest.raises(
-        ValueError, match="RecurrentEncoderDecoder has no stack of decoder layers to read a stream after"
-    ):
+    with pytest.raises(ValueError, match="RecurrentEncoderDecoder has no residual stream that leads to its head"):
         read(recurrent)
     model = translator()
 

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from regardant.errors import RunError
 from regardant.planning.decisions import Decisions
-from regardant.tasks.base import Probe, TaskConfig, Trained
+from regardant.tasks.base import TaskConfig, Trained
+from regardant.tasks.probe import Probe
 
 LEAST_EVENTS = 20
 """Lines of metrics that make a curve, ten updates each."""

@@ -16,7 +16,7 @@ from regardant.checks.doctor.case import Case, Check, Finding, LeftOut, Seen
 from regardant.data.vocabulary import PAD
 from regardant.inspection import capture
 from regardant.pictures import Bars, bar_chart
-from regardant.tasks.base import Probe
+from regardant.tasks.probe import Probe
 
 ONE_HOT = 0.99
 """What the largest weight of a row exceeds that looks at one key alone, and the share of such rows in its head."""

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from regardant.checks.doctor.case import Case, Check, Finding, LeftOut, Seen, lower_rate
 from regardant.data.vocabulary import PAD
-from regardant.tasks.base import Probe
+from regardant.tasks.probe import Probe
 
 NOTHING = 1e-3
 """A change of logits that rounding explains, in standard deviations of the logits."""

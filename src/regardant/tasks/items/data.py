@@ -75,6 +75,12 @@ class EncodedItems:
     def __len__(self) -> int:
         return len(self.items)
 
+    def first(self, count: int) -> Self:
+        """Return the first items."""
+        count = min(count, len(self))
+        items = [self.items[number] for number in range(count)]
+        return type(self)(items, self.rows[:count], self.targets[:count])
+
 
 def write_splits(folder: Path, sets: Mapping[str, tuple[Sequence[NDArray[Any]], Sequence[int]]]) -> None:
     """Keep encoded splits in a folder, with their fingerprints."""

@@ -8,11 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regardant.errors import RunError
+from regardant.errors import ConfigError, RunError
 from regardant.modalities import Codec
 from regardant.models import Model
-from regardant.tasks.base import PROBE_ELEMENTS, PROBE_ROWS, Prediction, Probe
-from regardant.tasks.items.data import MARKER, EncodedItems, ItemBatch, ItemBatches, read_splits
+from regardant.tasks.base import Prediction
+from regardant.tasks.items.data import MARKER, EncodedItems, ItemBatch, ItemBatches, Planned, read_splits
+from regardant.tasks.measures import SENTENCES, Measures, measure
+from regardant.tasks.probe import PROBE_ELEMENTS, PROBE_ROWS, Probe
 from regardant.training.checkpoints import load_into, write_atomically
 
 BATCH_ELEMENTS = 8192
@@ -73,8 +75,20 @@ class TrainedItems:
         batches = self.batches(self._splits()["validation"])
         first = batches.plan(0)[0]
         rows = max(4, min(PROBE_ROWS, PROBE_ELEMENTS // int(batches.lengths[first.indices].max())))
-        batch = batches.load(first._replace(indices=first.indices[:rows])).to(self.device)
-        return Probe(batch.inputs, batch.targets)
+        return self._probe(batches, first._replace(indices=first.indices[:rows]))
+
+    def measure(self, data: Sequence[Path] = (), treebank: Path | None = None) -> Measures:
+        """Return measures of its attention over the first items of the validation set or of a file. They are kept in
+        RUN/measures."""
+        if treebank is not None:
+            raise ConfigError("--treebank is compared with the encoder of a translator: leave it out for this run")
+        if len(data) > 1:
+            raise ConfigError(f"--data was given {len(data)} times: give one file")
+        name, split = (data[0].name, self.read(data[0])) if data else ("validation", self._splits()["validation"])
+        batches = self.batches(split.first(SENTENCES))
+        found = measure(self.model, name, [self._probe(batches, planned) for planned in batches.plan(0)], "item")
+        found.save(self.folder / "measures")
+        return found
 
     def batches(self, split: EncodedItems) -> ItemBatches:
         """Return the batches by which a split is read."""
@@ -85,6 +99,11 @@ class TrainedItems:
         batches = self.batches(split)
         loaded: list[ItemBatch] = [batches.load(planned) for planned in batches.plan(0)]
         return [(self.scores(dict(batch.inputs)), batch.targets) for batch in loaded]
+
+    def _probe(self, batches: ItemBatches, planned: Planned) -> Probe:
+        batch = batches.load(planned).to(self.device)
+        labels = [self.codec.labels(one) for one in batches.arrays(planned)]
+        return Probe(batch.inputs, batch.targets, {"input": labels})
 
     def _own_sets(self) -> dict[str, EncodedItems]:
         splits = self._splits()

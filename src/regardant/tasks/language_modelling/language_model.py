@@ -18,11 +18,12 @@ from regardant.data.windows import consecutive_windows
 from regardant.errors import ConfigError, DataError, RunError
 from regardant.evaluation.language import TextScore, score_text
 from regardant.generation.sampling import SamplingConfig, sample
-from regardant.tasks.base import PROBE_ELEMENTS, PROBE_ROWS, Prediction, Probe
+from regardant.tasks.base import Prediction
 from regardant.tasks.language_modelling.config import LanguageModellingConfig
 from regardant.tasks.language_modelling.measures import measure
 from regardant.tasks.language_modelling.prepare import build_model
 from regardant.tasks.measures import Measures
+from regardant.tasks.probe import PROBE_ELEMENTS, PROBE_ROWS, Probe
 from regardant.training.checkpoints import load_into, write_atomically
 
 
@@ -65,7 +66,8 @@ class LanguageModel:
         tokens, context = self._validation(), self.config.model.max_length
         rows = max(4, min(PROBE_ROWS, PROBE_ELEMENTS // context))
         windows = next(consecutive_windows(tokens, context, rows * context)).tokens.to(self.device)
-        return Probe({"text": windows[:, :-1]}, windows[:, 1:])
+        labels = [self.tokenizer.tokens(row) for row in windows[:, :-1].tolist()]
+        return Probe({"text": windows[:, :-1]}, windows[:, 1:], {"text": labels})
 
     def score(self, text: str) -> TextScore:
         """How probable a text is. Its first token is given. Raises DataError for a text of less than two."""

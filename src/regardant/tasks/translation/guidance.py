@@ -23,7 +23,7 @@ from regardant.data.batching import PairBatch, sent
 from regardant.data.tokenizers import Tokenizer
 from regardant.errors import ConfigError
 from regardant.evaluation.alignment import Link
-from regardant.inspection import attention_kinds
+from regardant.inspection import attention_places
 from regardant.inspection.places import choose
 from regardant.models import SequenceToSequenceModel
 from regardant.models.heads import Loss
@@ -53,7 +53,7 @@ class Guidance:
 
     def __init__(self, config: AlignmentGuidance, corpus: Corpus, model: SequenceToSequenceModel) -> None:
         self.config, self.corpus = config, corpus
-        attentions = attention_kinds(model).get("decoder.cross_attention", [])
+        attentions = attention_places(model).get("decoder.cross_attention", [])
         if not -len(attentions) <= config.layer < len(attentions):
             told = f"has {len(attentions)} layers of it: choose one of them" if attentions else "has none: leave it out"
             raise ConfigError(

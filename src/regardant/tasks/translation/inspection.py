@@ -23,7 +23,7 @@ from regardant.generation.config import GenerationConfig
 from regardant.inspection import Records, capture
 from regardant.inspection.places import kind_of
 from regardant.pictures import AttentionPicture, attention_page, head_grid_svg, heat_map_svg, in_notebook, png
-from regardant.tasks.measures_told import told_kind
+from regardant.tasks.measure_tables import kind_title
 from regardant.tasks.translation.alignment import words_of_tokens
 from regardant.tasks.translation.translator import Translator
 from regardant.training.checkpoints import write_atomically
@@ -152,7 +152,7 @@ class Inspection:
             target=rows.tokens,
             weights=weights.clip(0, 1),
             note=note,
-            kind=told_kind(kind),
+            kind=kind_title(kind),
             source_units=columns.units,
             target_units=rows.units,
         )

@@ -3,32 +3,26 @@
 import math
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import islice
 from statistics import fmean
 
 from torch import Tensor
 
-from regardant.data.batching import PairBatch
 from regardant.data.treebank import ParsedSentence
-from regardant.errors import DataError, RunError
+from regardant.errors import DataError
 from regardant.evaluation.alignment import Link
 from regardant.inspection import (
-    Attended,
-    HeadImportance,
     RelationScore,
     agreement,
-    attention_kinds,
     explain,
-    head_importance,
-    measure_heads,
     relation_scores,
     rollout,
 )
 from regardant.pictures.table import Table
-from regardant.tasks.measures import FLOWED, SENTENCES, Measures, Reading, follow, is_causal, read_layers
-from regardant.tasks.translation.alignment import BATCH, error_rates, word_attention
-from regardant.tasks.translation.attended import attended, between_words
+from regardant.tasks import measures
+from regardant.tasks.measures import SENTENCES, Measures, attended
+from regardant.tasks.translation.alignment import error_rates, word_attention
+from regardant.tasks.translation.attended import between_words, probes
 from regardant.tasks.translation.translator import Translator
 
 EXPLAINED = 10
@@ -70,11 +64,8 @@ class TranslatorMeasures(Measures):
     """The error rate by shift (0 or 1), layer and head, the last the mean of the others."""
     relations: list[RelationScore] = field(default_factory=list)
 
-    def title(self) -> str:
-        return f"{self.name}: {self.sentences:,} pairs"
-
     def tables(self) -> Iterator[Table]:
-        from regardant.tasks.translation.measures_told import tables  # which reads this
+        from regardant.tasks.translation.measure_tables import tables  # which reads this
 
         return tables(self)
 
@@ -96,29 +87,19 @@ def measure(
 
     Raises RunError for a model without attention, DataError where no pair or no sentence fits.
     """
-    kinds = attention_kinds(translator.model)
-    if not kinds:
-        raise RunError("this model has no attention to measure")
     kept = _fitting(translator, pairs)
-    found = TranslatorMeasures(
-        name=pairs.name,
-        sentences=len(kept.sources),
-        explained=min(EXPLAINED, len(kept.sources)),
-        heads={kind: measure_heads(_attended(translator, kept, kind), causal=is_causal(kind)) for kind in kinds},
-        importance=_importance(translator, kept, kinds),
+    general = measures.measure(
+        translator.model, pairs.name, list(probes(translator, kept.sources, kept.targets)), "pair"
     )
-    for kind in kinds:
-        if "cross" not in kind:
-            follow(found, kind, _attended(translator, kept, kind), _attended(translator, kept, kind, FLOWED))
-    read_layers(found, translator.model, _readings(translator, kept))
-    if CROSS in kinds:
+    found = TranslatorMeasures(**vars(general), explained=min(EXPLAINED, len(kept.sources)))
+    if CROSS in found.heads:
         _explain(translator, kept, found)
     else:
         found.notes.append("no cross-attention: nothing is said of alignments, and no attention to explain anything by")
-    if CROSS in kinds and kept.gold is not None:
+    if CROSS in found.heads and kept.gold is not None:
         words = word_attention(translator, kept.sources, kept.targets)
         found.alignment = error_rates(words, kept.gold).tolist()
-    elif CROSS in kinds:
+    elif CROSS in found.heads:
         found.notes.append("no gold alignments of these pairs: no error rates")
     if treebank is not None:
         _relate(translator, treebank, found)
@@ -138,35 +119,16 @@ def _fitting(translator: Translator, pairs: Measured) -> Measured:
     return Measured(pairs.name, [pairs.sources[n] for n in fits], [pairs.targets[n] for n in fits], gold)
 
 
-def _attended(translator: Translator, pairs: Measured, kind: str, most: int | None = None) -> Iterator[Attended]:
-    return attended(translator, pairs.sources[:most], pairs.targets[:most], kind)
-
-
-def _batches(translator: Translator, pairs: Measured) -> Iterator[PairBatch]:
-    for start in range(0, len(pairs.sources), BATCH):
-        rows = slice(start, start + BATCH)
-        yield translator.pairs(pairs.sources[rows], pairs.targets[rows])
-
-
-def _importance(translator: Translator, pairs: Measured, kinds: dict[str, list[str]]) -> dict[str, HeadImportance]:
-    passes = [partial(translator.model, **batch.inputs, targets=batch.targets) for batch in _batches(translator, pairs)]
-    return {kind: head_importance(translator.model, passes, attentions) for kind, attentions in kinds.items()}
-
-
-def _readings(translator: Translator, pairs: Measured) -> Iterator[Reading]:
-    for batch in _batches(translator, pairs):
-        yield partial(translator.model.scores, **batch.inputs), batch.targets
-
-
 def _explain(translator: Translator, pairs: Measured, found: TranslatorMeasures) -> None:
     model = translator.model
     embedding = model.representation("source").dropout
     taus: dict[tuple[int, int, bool], tuple[list[float], list[float]]] = {}
     between: list[float] = []
-    crosses = _attended(translator, pairs, CROSS, EXPLAINED)
-    has_encoder = ENCODER in found.heads
-    owns = _attended(translator, pairs, ENCODER, EXPLAINED) if has_encoder else None
-    for source, target, (cross, _) in zip(pairs.sources[:EXPLAINED], pairs.targets[:EXPLAINED], crosses, strict=True):
+    sources, targets = pairs.sources[:EXPLAINED], pairs.targets[:EXPLAINED]
+    few = list(probes(translator, sources, targets))
+    crosses = attended(model, few, CROSS)
+    owns = attended(model, few, ENCODER) if ENCODER in found.heads else None
+    for source, target, (cross, _) in zip(sources, targets, crosses, strict=True):
         batch = translator.pairs([source], [target])
         explained = explain(model, embedding, batch.source[0], batch.target[0])
         between += agreement(explained.gradient, explained.ablation)

@@ -18,7 +18,9 @@ from regardant.errors import ConfigError, RunError
 from regardant.evaluation.alignment import parse_links
 from regardant.generation.config import GenerationConfig
 from regardant.models import SequenceToSequenceModel
-from regardant.tasks.base import PROBE_ELEMENTS, PROBE_ROWS, Log, Prediction, Probe
+from regardant.tasks.base import Log, Prediction
+from regardant.tasks.probe import PROBE_ELEMENTS, PROBE_ROWS, Probe
+from regardant.tasks.translation.attended import probe_of
 from regardant.tasks.translation.config import TranslationConfig
 from regardant.tasks.translation.engines import Engines
 from regardant.tasks.translation.evaluation import (
@@ -117,7 +119,7 @@ class TrainedTranslator:
         order = np.random.default_rng(0).permutation(np.flatnonzero(widths <= self.config.model.max_length))
         rows = max(4, min(PROBE_ROWS, PROBE_ELEMENTS // int(widths[order].max())))
         batch = pairs.batch(order[:rows]).to(self.translator.device)
-        return Probe(batch.inputs, batch.targets)
+        return probe_of(self.translator.tokenizers, batch)
 
     def evaluate(
         self, data: Sequence[Path] = (), *, engine: str | None = None, **options: Any

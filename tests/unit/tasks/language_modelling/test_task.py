@@ -2,7 +2,6 @@ import shutil
 
 import pytest
 import torch
-import torch.nn.functional as F
 
 from regardant import config as configuration
 from regardant.errors import ConfigError, DataError, RunError

@@ -8,13 +8,13 @@ import torch
 from regardant.data.treebank import ROOT, ParsedSentence
 from regardant.errors import DataError, RunError
 from regardant.evaluation.alignment import alignment_error_rate, extract_links, parse_links
-from regardant.inspection import attention_kinds, measure_heads
+from regardant.inspection import attention_places, measure_heads
 from regardant.models.encoder_decoder import EncoderDecoderConfig
 from regardant.models.one_to_one import OneToOneConfig
 from regardant.models.recurrent import RecurrentConfig
-from regardant.tasks.measures import is_causal
+from regardant.tasks.measures import attended
 from regardant.tasks.translation.alignment import error_rates, word_attention
-from regardant.tasks.translation.attended import attended, between_words
+from regardant.tasks.translation.attended import between_words, probes
 from regardant.tasks.translation.measures import Measured, measure
 from regardant.tasks.translation.translator import Translator
 from tests.models import over_pairs
@@ -67,9 +67,9 @@ KINDS = ["encoder.self_attention", "decoder.self_attention", "decoder.cross_atte
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_sentence_is_measured_as_if_it_stood_alone(translator, kind):
     model = translator("transformer")
-    together = list(attended(model, SOURCES, TARGETS, kind))
+    together = list(attended(model.model, probes(model, SOURCES, TARGETS), kind))
     for number, (source, target) in enumerate(zip(SOURCES, TARGETS, strict=True)):
-        (alone,) = attended(model, [source], [target], kind)
+        (alone,) = attended(model.model, probes(model, [source], [target]), kind)
         torch.testing.assert_close(together[number].weights, alone.weights, rtol=1e-4, atol=1e-6)
         torch.testing.assert_close(alone.weights.sum(-1), torch.ones(alone.weights.shape[:-1]))
         assert together[number].idle.tolist() == alone.idle.tolist()
@@ -77,8 +77,8 @@ def test_a_sentence_is_measured_as_if_it_stood_alone(translator, kind):
 
 def test_the_end_and_punctuation_are_idle_in_a_source_and_the_beginning_in_a_target(translator):
     model = translator("transformer")
-    (source,) = attended(model, SOURCES[:1], TARGETS[:1], "encoder.self_attention")
-    (target,) = attended(model, SOURCES[:1], TARGETS[:1], "decoder.self_attention")
+    (source,) = attended(model.model, probes(model, SOURCES[:1], TARGETS[:1]), "encoder.self_attention")
+    (target,) = attended(model.model, probes(model, SOURCES[:1], TARGETS[:1]), "decoder.self_attention")
     assert source.idle.tolist() == [False] * 6 + [True, True]  # the full stop, the end
     assert target.idle.tolist() == [True, False, False, False, True]  # the beginning, the full stop
 
@@ -106,8 +106,10 @@ def test_everything_is_measured_and_said(measured):
 
 
 def test_the_numbers_of_heads_are_those_of_the_library(translator, measured):
+    of = translator("transformer")
     for kind in KINDS:
-        expected = measure_heads(attended(translator("transformer"), SOURCES, TARGETS, kind), causal=is_causal(kind))
+        rows = attended(of.model, probes(of, SOURCES, TARGETS), kind)
+        expected = measure_heads(rows, causal=kind == "decoder.self_attention")
         torch.testing.assert_close(measured.heads[kind].entropy_share, expected.entropy_share)
         torch.testing.assert_close(measured.heads[kind].distances, expected.distances)
 
@@ -135,7 +137,7 @@ def test_a_recurrent_model_is_measured_where_it_attends(translator):
     assert found.importance["decoder.cross_attention"].gradient.shape == (1, 1)
     assert not found.rollout and not found.lens and not found.relations
     assert found.notes == [
-        "no logit lens: RecurrentEncoderDecoder has no stack of decoder layers to read a stream after",
+        "no logit lens: RecurrentEncoderDecoder has no residual stream that leads to its head",
         "no gold alignments of these pairs: no error rates",
         "no self-attention of the encoder to hold to the treebank",
     ]
@@ -181,7 +183,7 @@ def test_attention_between_parsed_words_is_summed_and_averaged_over_their_tokens
     assert [sentence.text for sentence, _ in found] == [text, CHAIN.text]
     for sentence, weights in found:
         assert weights.shape == (2, 2, len(sentence.words), len(sentence.words))
-    (given,) = attended(model, [CHAIN.text], ["le"], "encoder.self_attention")
+    (given,) = attended(model.model, probes(model, [CHAIN.text], ["le"]), "encoder.self_attention")
     torch.testing.assert_close(found[1][1].float(), given.weights[..., :3, :3])
 
 
@@ -198,4 +200,4 @@ def test_the_run_is_measured_over_its_validation_pairs_with_their_gold_links(tra
     first, *_, last = found.lens
     assert last.first > first.first and last.divergence == pytest.approx(0, abs=1e-5)
     assert sorted(path.name for path in (run.folder / "measures").iterdir()) == ["validation.json", "validation.txt"]
-    assert attention_kinds(run.translator.model).keys() == found.heads.keys()
+    assert attention_places(run.translator.model).keys() == found.heads.keys()

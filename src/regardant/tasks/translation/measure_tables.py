@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from regardant.pictures.table import Table
-from regardant.tasks.measures_told import Extra, head_tables
+from regardant.tasks.measure_tables import Extra, head_tables
 from regardant.tasks.translation.measures import CROSS, MEAN, Agreement, TranslatorMeasures
 
 LEAST_COUNT = 20

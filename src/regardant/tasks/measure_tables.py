@@ -1,4 +1,4 @@
-"""What was measured of a model's attention, as tables for people, none wider than a terminal of 80 columns."""
+"""The measures of a model's attention as tables, none wider than a terminal of 80 columns."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -13,9 +13,8 @@ KINDS = {
     "encoder.self_attention": "Encoder self-attention",
     "decoder.self_attention": "Decoder self-attention",
     "decoder.cross_attention": "Cross-attention",
-    "layers.self_attention": "Self-attention",
 }
-"""By the name of the place, layers left out; others are called by that name."""
+"""Titles of kinds of attention; other kinds are called by their own name."""
 
 SHOWN = {
     "entropy": "en-\ntropy",
@@ -52,8 +51,8 @@ Extra = tuple[str, Sequence[Sequence[str]]]
 """A column: its head, and its cells by layer and head."""
 
 
-def told_kind(kind: str) -> str:
-    """The name of a kind of attention."""
+def kind_title(kind: str) -> str:
+    """Return the title of a kind of attention."""
     return KINDS.get(kind, kind)
 
 
@@ -68,7 +67,7 @@ def head_tables(
     places = _places(found)
     idle = f" ({found.no_op.sum()} idle)" if found.no_op.any() else ""
     looks = [[f"{layer}.{head}", *_cells(found, layer, head)] for layer, head in places]
-    yield Table(f"{told_kind(kind)}: where each head looks{idle}", ["head", *SHOWN.values()], looks)
+    yield Table(f"{kind_title(kind)}: where each head looks{idle}", ["head", *SHOWN.values()], looks)
     worth = []
     for number, (layer, head) in enumerate(places):
         nearest = int(found.nearest[number])
@@ -79,14 +78,15 @@ def head_tables(
     rho = importance.rank_correlation
     agree = "" if rho is None else f" (Spearman's rho {rho:.2f})"
     heads = ["head", "most\nalike", "at", "loss\nwithout", "by\ngradient", *(name for name, _ in extra)]
-    yield Table(f"{told_kind(kind)}: what each head is worth{agree}", heads, [*worth, *rows])
+    yield Table(f"{kind_title(kind)}: what each head is worth{agree}", heads, [*worth, *rows])
 
 
-def followed_table(kind: str, rolled: HeadMeasures, flow: HeadMeasures) -> Table:
-    """Rollout up to each layer, and flow."""
+def followed_table(kind: str, rolled: HeadMeasures, flow: HeadMeasures | None) -> Table:
+    """Return rollout up to each layer, and flow."""
     rows = [[f"layer {layer}", *_cells(rolled, layer, 0)] for layer in range(len(rolled.entropy))]
-    rows.append([f"flow of {flow.sentences}", *_cells(flow, 0, 0)])
-    return Table(f"{told_kind(kind)} followed down to the input by rollout", ["up to", *SHOWN.values()], rows)
+    if flow is not None:
+        rows.append([f"flow of {flow.sentences}", *_cells(flow, 0, 0)])
+    return Table(f"{kind_title(kind)} followed down to the input by rollout", ["up to", *SHOWN.values()], rows)
 
 
 def lens_table(lens: "Sequence[LensLayer]") -> Table:

@@ -1,0 +1,84 @@
+"""The attention of a classifier in numbers: over the elements of its items, without padding."""
+
+import json
+import shutil
+
+import pytest
+import torch
+
+from regardant import run
+from regardant.errors import ConfigError, RunError
+from regardant.inspection import capture, flow, measure_heads
+from regardant.inspection.heads import Attended
+from regardant.tasks.measures import attended
+
+KIND = "encoder.self_attention"
+
+
+@pytest.fixture
+def own_run(trained_on_labels, tmp_path):
+    """A copy to write to."""
+    return run.load(shutil.copytree(trained_on_labels().folder, tmp_path / "run"))
+
+
+def test_every_item_counts_as_if_it_were_read_alone(own_run):
+    found, trained = own_run.measure(), own_run.trained
+    assert found.title() == f"validation: {found.sentences} items" and list(found.heads) == [KIND]
+    split = trained._splits()["validation"].first(100)
+    rows = []
+    for ids in split.items:
+        with torch.inference_mode(), capture(trained.model, "*.weights") as records:
+            trained.scores({"input": trained.codec.collate([ids])})
+        weights = torch.cat([records.whole(place) for place in records])
+        labels = trained.codec.labels(ids)
+        rows.append(Attended(weights, torch.tensor([label == "▁." or label == "." for label in labels])))
+    expected = measure_heads(rows)
+    for name in ("entropy_share", "previous", "idle", "coverage", "distances"):
+        torch.testing.assert_close(getattr(found.heads[KIND], name), getattr(expected, name), rtol=1e-4, atol=1e-5)
+
+
+def test_the_lens_reads_the_class_after_every_layer(own_run):
+    lens = own_run.measure().lens
+    assert [layer.layers for layer in lens] == [0, 1, 2]
+    assert lens[-1].divergence == pytest.approx(0, abs=1e-5)
+    assert lens[0].first < 0.75 < 0.9 < lens[-1].first  # a bag of embeddings does not know the order
+
+
+def test_measures_are_kept_and_told_in_80_columns(own_run, regardant):
+    said = regardant("measure", own_run.folder)
+    assert said.code == 0 and max(map(len, said.lines)) <= 80
+    assert "Encoder self-attention: where each head looks" in said.out
+    kept = json.loads((own_run.folder / "measures" / "validation.json").read_text("utf-8"))
+    assert kept["unit"] == "item" and len(kept["importance"][KIND]["ablation"]) == 2
+
+
+def test_flow_is_sought_in_items_that_are_short_enough(own_run, monkeypatch):
+    found, trained = own_run.measure(), own_run.trained
+    batches = trained.batches(trained._splits()["validation"].first(100))
+    rows = list(attended(trained.model, [trained._probe(batches, one) for one in batches.plan(0)], KIND))[:3]
+    expected = measure_heads(Attended(flow(weights)[None, None], idle) for weights, idle in rows)
+    torch.testing.assert_close(found.flow[KIND].entropy, expected.entropy)
+    monkeypatch.setattr("regardant.tasks.measures.LONGEST_FLOW", 1)
+    short = own_run.measure()
+    assert not short.flow and short.notes == ["no flow of Encoder self-attention: every item has more than 1 elements"]
+    assert short.lines()[-1] == short.notes[0]
+
+
+def test_items_of_a_file_are_measured_under_its_name(own_run, labelled_files):
+    found = own_run.measure(data=[labelled_files / "test.tsv"])
+    assert (found.name, found.sentences) == ("test.tsv", 60)
+    with pytest.raises(ConfigError, match="--data was given 2 times: give one file"):
+        own_run.measure(data=["one", "two"])
+    with pytest.raises(ConfigError, match="--treebank is compared with the encoder of a translator: leave it out"):
+        own_run.measure(treebank="a.conllu")
+
+
+def test_a_class_token_is_an_element_that_says_little(trained_on_labels):
+    found = trained_on_labels("head.pooling=class_token", "training.max_updates=5").measure()
+    assert found.heads[KIND].idle.shape == (2, 2)
+
+
+def test_a_model_without_attention_is_refused_in_one_line(trained_on_labels):
+    for kind in ("bag", "recurrent"):
+        with pytest.raises(RunError, match="this model has no attention to measure"):
+            trained_on_labels(f"model={{kind: {kind}}}", "training.max_updates=5").measure()

@@ -17,9 +17,9 @@ from regardant.generation.search import generate
 from regardant.generation.teacher_forcing import score_pairs
 from regardant.layers import convolution, dense
 from regardant.layers.feed_forward import ConvolutionalFeedForwardConfig, GatedFeedForwardConfig
-from regardant.models.base import CausalModel, SequenceToSequenceModel, widen
+from regardant.models.base import CausalModel, SequenceToSequenceModel
 from regardant.models.decoder_only import DecoderOnlyConfig
-from regardant.models.encoder_decoder import EncoderDecoder, EncoderDecoderConfig
+from regardant.models.encoder_decoder import EncoderDecoder, EncoderDecoderConfig, widen
 from regardant.models.heads import Loss
 from regardant.models.one_to_one import OneToOneConfig
 from regardant.models.recurrent import RecurrentConfig

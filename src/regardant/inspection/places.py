@@ -156,7 +156,7 @@ def _site(name: str, module: nn.Module) -> Site | None:
     if isinstance(module, Residual):
         return Site(name, module.written, ("written",))
     if isinstance(module, Representation):
-        return Site(name, module.dropout, ("written",))
+        return Site(name, module.written, ("written",))
     if isinstance(module, NORMS):
         return Site(name, module, ("before", "after"))
     if isinstance(module, Head) and isinstance(logits := getattr(module, "logits", None), nn.Module):

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-import torch
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -110,12 +109,6 @@ class BeamState(DecodingState, Protocol):
     @property
     def beam_size(self) -> int:
         """Beams of each sentence, so far."""
-
-
-def widen(state: BeamState, tokens: Tensor) -> None:
-    """Make room for `tokens` [B, W] of several beams: all of them continue the one there was."""
-    if state.beam_size == 1 < tokens.shape[1]:
-        state.reorder(torch.zeros_like(tokens))
 
 
 class SequenceToSequenceModel(Model):

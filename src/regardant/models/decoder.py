@@ -133,7 +133,7 @@ class Decoder(SequenceDecoder):
         self.final_norm = config.build_last_norm()
         self.positions = positions
         self.position_bias, self.recomputed = positions.shared_bias(), config.recomputes
-        self.config = config
+        self.open_stream = config.open_stream
 
     def forward(self, x: Vectors, memory: Vectors | None = None) -> Vectors:
         """Return the vectors after the last layer, of all tokens at once.
@@ -181,7 +181,7 @@ class Decoder(SequenceDecoder):
         return vectors
 
     def _open(self, x: Tensor) -> Stream:
-        return self.config.open_stream(x, training=self.training)
+        return self.open_stream(x, training=self.training)
 
     def _view(self) -> PassView:
         return PassView(causal=True, bias=self.position_bias, recomputed=self.recomputed)

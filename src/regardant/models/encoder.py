@@ -61,7 +61,7 @@ class Encoder(SequenceEncoder):
         self.final_norm = config.build_last_norm()
         self.positions = positions
         self.position_bias, self.recomputed = positions.shared_bias(), config.recomputes
-        self.config = config
+        self.open_stream = config.open_stream
         self.keeps_layers = keeps_layers
 
     def forward(self, x: Vectors) -> Vectors:
@@ -70,7 +70,7 @@ class Encoder(SequenceEncoder):
         if self.keeps_layers:
             *earlier, last = self._outputs(x.values, view)
             return replace(x, values=last, layers=earlier)
-        stream = self.config.open_stream(x.values, training=self.training)
+        stream = self.open_stream(x.values, training=self.training)
         for layer in self.layers:
             layer(stream, view)
         return x.with_values(self.final_norm(stream.close()))
@@ -79,7 +79,7 @@ class Encoder(SequenceEncoder):
         """The output of each layer, normalised like that of the last."""
         outputs = []
         for layer in self.layers:
-            stream = self.config.open_stream(values, training=self.training)
+            stream = self.open_stream(values, training=self.training)
             layer(stream, view)
             values = stream.close()
             outputs.append(self.final_norm(values))

@@ -8,12 +8,13 @@ Shape legend: B sentences, W beams, S source length, T target length, V target v
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
+import torch
 from jaxtyping import Float, Int
 from pydantic import model_validator
 from torch import Tensor
 
 from regardant.layers.dropout import share_key
-from regardant.models.base import AttentionKind, SequenceToSequenceConfig, SequenceToSequenceModel, widen
+from regardant.models.base import AttentionKind, BeamState, SequenceToSequenceConfig, SequenceToSequenceModel
 from regardant.models.decoder import Decoder
 from regardant.models.encoder import Encoder
 from regardant.models.heads import Head, HeadBuilder
@@ -79,6 +80,12 @@ class EncoderDecoder(SequenceToSequenceModel):
         self.target.tie(weight)
         if tied == "all":
             self.source.tie(weight)
+
+
+def widen(state: BeamState, tokens: Tensor) -> None:
+    """Make room for `tokens` [B, W] of several beams: all of them continue the one there was."""
+    if state.beam_size == 1 < tokens.shape[1]:
+        state.reorder(torch.zeros_like(tokens))
 
 
 def _sizes(d_model: int, num_layers: int, num_heads: int, d_ff: int, dropout: float, norm: str) -> dict[str, Any]:

@@ -1,9 +1,11 @@
 """The part that Transformers of every shape share: sizes, heads, norms, positions, and how a stack is put together."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Self
 
 from pydantic import Field, model_validator
-from torch import Tensor, nn
+from torch import nn
 
 from regardant.attention import AttentionConfig, ScaledDotProductConfig
 from regardant.config import Config
@@ -184,9 +186,10 @@ class TransformerConfig(Config):
         """Return the norm after the last layer: a pre-norm stream has not been normalised."""
         return self.normalisation.build(self.d_model) if self.norm == "pre" else nn.Identity()
 
-    def open_stream(self, x: Tensor, *, training: bool) -> Stream:
-        """Return the residual stream that the layers of a stack write to."""
-        return open_stream(self.residual, x, training=training, checkpointing=self.activation_checkpointing)
+    @property
+    def open_stream(self) -> Callable[..., Stream]:
+        """The function that opens the residual stream of a stack: (x, training=...) to the stream."""
+        return partial(open_stream, self.residual, checkpointing=self.activation_checkpointing)
 
     @property
     def heads(self) -> HeadShape:

@@ -51,6 +51,7 @@ class Representation(nn.Module):
         self.positions = shape.positions
         self.scale = math.sqrt(shape.d_model) if shape.scale else 1.0
         self.dropout = Dropout(shape.dropout)
+        self.written = nn.Identity()  # a module, so that inspection can listen to what is written
         if shape.class_token:
             self.class_token = nn.Parameter(torch.randn(shape.d_model) * shape.d_model**-0.5)
 
@@ -70,7 +71,7 @@ class Representation(nn.Module):
                 values = values + at
         if hasattr(self, "class_token"):
             embedded, values = self._with_class_token(embedded, values)
-        return embedded.with_values(self.dropout(values))
+        return embedded.with_values(self.written(self.dropout(values) if self.training else values))
 
     def tie(self, weight: nn.Parameter) -> None:
         """Share one matrix with the head.

@@ -121,7 +121,7 @@ def _fitting(translator: Translator, pairs: Measured) -> Measured:
 
 def _explain(translator: Translator, pairs: Measured, found: TranslatorMeasures) -> None:
     model = translator.model
-    embedding = model.representation("source").dropout
+    embedding = model.representation("source").written
     taus: dict[tuple[int, int, bool], tuple[list[float], list[float]]] = {}
     between: list[float] = []
     sources, targets = pairs.sources[:EXPLAINED], pairs.targets[:EXPLAINED]

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from regardant.errors import DataError, RunError
+from regardant.tasks import task_named
 from regardant.tasks.translation.choices import count_words, vocab_size_for
 from regardant.tasks.translation.job import DECODING_COST
 from regardant.tasks.translation.prepare import load_translator, prepare_training
@@ -128,7 +129,7 @@ def test_a_run_that_is_not_whole_says_what_it_lacks(trained, tmp_path, missing):
     folder = shutil.copytree(trained().folder, tmp_path / "run")
     (folder / missing).unlink()
     with pytest.raises(RunError, match=f"run has no {missing}: train it first"):
-        load_translator(trained().config, folder, CPU)
+        task_named("translation").open(trained().config, folder, CPU)
 
 
 def test_a_loaded_translator_is_the_trained_one_and_drops_nothing_out(trained):

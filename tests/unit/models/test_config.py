@@ -126,9 +126,7 @@ def test_more_tokens_than_dense_weights_are_refused():
 @pytest.mark.parametrize("positions", [LearnedConfig(), OneHotConfig()], ids=lambda config: config.kind)
 def test_more_tokens_than_positions_are_refused(positions):
     model = build(positions=positions, encoder=ONE_LAYER, decoder=ONE_LAYER)
-    with pytest.raises(
-        ValueError, match=r"^these positions end at 12 tokens and 13 were given: raise model.max_length"
-    ):
+    with pytest.raises(ValueError, match=r"^these positions end at token 12 and 13 were given: raise model.max_length"):
         model.encode(torch.full((1, 13), 5))
 
 

@@ -1,6 +1,15 @@
 """Items to vectors: one representation, one file."""
 
 from regardant.models.representations.base import InputShape, Representation, RepresentationBuilder
+from regardant.models.representations.patches import Patches, patches
 from regardant.models.representations.tokens import TokenEmbedding, tokens
 
-__all__ = ["InputShape", "Representation", "RepresentationBuilder", "TokenEmbedding", "tokens"]
+__all__ = [
+    "InputShape",
+    "Patches",
+    "Representation",
+    "RepresentationBuilder",
+    "TokenEmbedding",
+    "patches",
+    "tokens",
+]

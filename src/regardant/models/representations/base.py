@@ -79,7 +79,7 @@ class Representation(nn.Module):
         Raises:
             ValueError: this representation has no matrix that could be shared, or one of another shape.
         """
-        raise ValueError(f"{self.unit}s have no embedding matrix that the output could share: set tie_embeddings=none")
+        raise ValueError(f"a {self.unit} has no embedding matrix that the output could share: leave out tie_embeddings")
 
     def _positions(self, embedded: Vectors, start: int) -> Tensor:
         count = embedded.values.shape[1]
@@ -88,7 +88,7 @@ class Representation(nn.Module):
         end, longest = start + count, self.positions.longest
         if longest is not None and end > longest:
             raise ValueError(
-                f"these positions end at {longest} {self.unit}s and {end} were given: raise model.max_length and train "
+                f"these positions end at {self.unit} {longest} and {end} were given: raise model.max_length and train "
                 "anew, or take positions that go on (sinusoidal, rotary, alibi)"
             )
         self.positions.reach(end)

@@ -7,6 +7,7 @@ Shape legend: T elements of an item, N items.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,6 +16,18 @@ from numpy.typing import NDArray
 
 from regardant.config import Variants
 from regardant.models.representations import RepresentationBuilder
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The drawing of an item on a page: a grid of its elements, read row by row, over a picture or without one."""
+
+    labels: Sequence[str]
+    """[rows * columns] names of the elements."""
+    rows: int
+    columns: int
+    picture: str | None = None
+    """Data URL of an image that fills the whole grid. None: the labels are shown."""
 
 
 class Codec:
@@ -50,6 +63,14 @@ class Codec:
     def labels(self, encoded: NDArray[Any]) -> list[str]:
         """Return the name of every element, for pictures and tables."""
         raise NotImplementedError
+
+    def layout(self, encoded: NDArray[Any]) -> Layout:
+        """Return how a page draws the item: by default its elements' names in one row.
+
+        Override it where elements stand on a grid or an item is a picture.
+        """
+        labels = self.labels(encoded)
+        return Layout(labels, 1, len(labels))
 
     def describe(self) -> str:
         """Return one line for people: a vocabulary and its size, or the size of an image."""

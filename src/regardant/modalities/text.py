@@ -33,6 +33,8 @@ class TextModalityConfig(ModalityConfig):
 
     def fit(self, items: Iterable[str]) -> "TextCodec":
         texts = list(items)
+        if (other := next((text for text in texts if not isinstance(text, str)), None)) is not None:
+            raise DataError(f"the items are of type {type(other).__name__}, not texts: set another input.kind")
         words = sum(len(text.split()) for text in texts)
         size = int(min(16_000, max(400, 24 * math.sqrt(words))) // 100 * 100)
         return TextCodec(Tokenizer.train(self.tokenizer, texts, self.tokenizer.vocab_size or size))

@@ -122,6 +122,10 @@ class ItemBatches:
         """How many items are longer than the model and are cut."""
         return int((self.codec.lengths(self.split.rows) > self.max_length).sum())
 
+    def require_cut(self) -> None:
+        """Raise DataError if the longest item cannot be cut to the model's length."""
+        self.codec.cut(self.split.items[int(self.split.rows.argmax())], self.max_length)
+
     @property
     def targets_per_epoch(self) -> int:
         """Targets of an epoch: one an item."""

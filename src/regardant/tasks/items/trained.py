@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -50,10 +51,10 @@ class TrainedItems:
             some = encoded[start : start + PROBE_ROWS]
             inputs = self.codec.collate([self.codec.cut(one, self.max_length) for one in some])
             scores = self.scores({"input": inputs})
-            rows = zip(items[start:], some, scores, strict=False)
-            for item, one, row in rows:
+            lengths = self.codec.lengths(np.array([len(one) for one in some]))
+            for item, length, row in zip(items[start:], lengths, scores, strict=False):
                 found = self.answer(item, row)
-                answers.append(found if len(one) <= self.max_length else _with_note(found, self))
+                answers.append(found if length <= self.max_length else _with_note(found, self))
         return answers
 
     def scores(self, inputs: dict[str, Tensor]) -> Tensor:

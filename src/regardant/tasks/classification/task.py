@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
+from regardant.data import digits  # noqa: F401  # a kind is known by being imported
 from regardant.data.labelled import LabelledConfig, TableConfig
 from regardant.errors import DataError, RunError
 from regardant.evaluation.classification import score_classes
@@ -71,6 +72,7 @@ class Classification(Task):
         model = seeded(config, codec, len(read_labels(run)))
         job = ItemsJob(config, codec, splits, model, _metrics, unit="label")
         if job.batches.too_long:
+            job.batches.require_cut()
             log(f"{job.batches.too_long:,} items are cut to the model's {job.batches.max_length} {codec.unit}s")
         return PreparedItems(config, job, fingerprints)
 
@@ -97,9 +99,10 @@ class Classifier(TrainedItems):
         return score_classes(self.answers(split)).as_dict()
 
     def read(self, data: Path) -> EncodedItems:
-        table = self.config.data.model_copy(update={"source": str(data.resolve()), "root": ""})
+        table = self.config.data
         if not isinstance(table, TableConfig):
             raise DataError(f"--data {data}: this run's items come from {table.kind}: leave --data out")
+        table = table.model_copy(update={"source": str(data.resolve()), "root": ""})
         numbers = {label: number for number, label in enumerate(self.labels)}
         items = list(table.items(table.source))
         encoded = self.codec.encode([item for item, _ in items])

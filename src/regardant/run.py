@@ -387,4 +387,5 @@ def compare(folders: Sequence[Path], page: Path | None = None) -> Report:
 
 def _require_verb(folder: Path, config: TaskConfig, verb: str) -> None:
     if verb not in config.verbs:
-        raise RunError(f"{folder} is a run of {config.task}, which has no {verb}: it has {', '.join(config.verbs)}")
+        known = ", ".join((*config.verbs, "predict"))
+        raise RunError(f"{folder} is a run of {config.task}, which has no {verb}: it has {known}")

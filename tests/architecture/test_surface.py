@@ -25,6 +25,7 @@ VERBS = [
     "inspect",
     "measure",
     "plan",
+    "predict",
     "recipes",
     "studio",
     "train",

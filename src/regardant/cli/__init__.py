@@ -22,6 +22,7 @@ VERBS = (
     "plan",
     "evaluate",
     "compare",
+    "predict",
     "translate",
     "generate",
     "inspect",

@@ -3,10 +3,38 @@
 import json
 import os
 import sys
+import time
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Self, TypeVar
 
 from regardant.data.utf8 import UTF8_BOM, require_utf8
+
+Item = TypeVar("Item")
+
+
+class Progress:
+    """Counts items on a line of stderr that is rewritten once a second, if stderr is a terminal and not `hidden`."""
+
+    def __init__(self, *, hidden: bool) -> None:
+        self.hidden = hidden or not sys.stderr.isatty()
+        self.started = self.shown = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self.shown > self.started:  # erase to the end of the line
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+    def counted(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Return the items as they come."""
+        for number, item in enumerate(items, 1):
+            yield item
+            now = time.monotonic()
+            if not self.hidden and now >= self.shown + 1:
+                self.shown = now
+                line = f"{number:,} items, {number / (now - self.started):,.0f} a second"
+                print(f"\r{line}\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def read_lines(raw: Iterable[bytes], place: str = "") -> Iterator[str]:

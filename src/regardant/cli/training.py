@@ -25,7 +25,8 @@ def train(
     """Train into a run folder. The same command goes on where it was interrupted."""
     folder, config = out or _default_folder(recipe), configuration(recipe, overrides)
     _train(config, folder)
-    say(f"use it:   regardant {config.verbs[0]} {folder} 'Your text.'")
+    use = f"{config.verbs[0]} {folder} 'Your text.'" if config.verbs else f"predict {folder} ITEM"
+    say(f"use it:   regardant {use}")
     say(f"score it: regardant evaluate {folder}")
 
 

@@ -1,18 +1,23 @@
 """Verbs that use runs."""
 
+import json
+import re
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from regardant.cli.lines import print_json, read_lines, say
+from regardant.cli.lines import Progress, print_json, read_lines, say
 from regardant.cli.options import AsJson, BeamSize, Engine, Penalty, RunFolder, app
-from regardant.errors import ConfigError
+from regardant.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from regardant.run import Run
+    from regardant.tasks.base import Prediction
     from regardant.tasks.translation.translator import Translation
 
 DATA_HELP = """Other text to test on. For a translator, given twice: a file of sentences and one of their translations,
@@ -72,6 +77,51 @@ def compare(
         print("\n".join(report.lines()))
     if page is not None:
         say(f"open {page} in a browser to see the curves")
+
+
+@app.command()
+def predict(
+    run: RunFolder,
+    items: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="ITEM", help="Texts, or paths of image files. Without any: --input or stdin."),
+    ] = None,
+    source: Annotated[
+        Path | None, typer.Option("--input", metavar="FILE", help="Read the items from FILE, one a line.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the answers to FILE instead of stdout, all at the end.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Predict the answer to each item: its class, its translation, its continuation. Prints one answer a line, an empty
+    one for a blank item. Example: regardant predict runs/sst2 "A moving film." """
+    from regardant.run import load
+
+    if items and source is not None:
+        raise ConfigError(f"items were given as arguments and by --input {source}: leave one of them out")
+    loaded = load(run)
+    on_terminal = not items and source is None and sys.stdin.isatty()
+    with ExitStack() as opened:
+        raw = opened.enter_context(_opened(source)) if source is not None else sys.stdin.buffer
+        lines = read_lines((one.encode(errors="surrogateescape") for one in items) if items else raw)
+        answers = opened.enter_context(Progress(hidden=output is None and not as_json)).counted(
+            _predictions(loaded, lines, 1 if on_terminal else LINES_AT_ONCE)
+        )
+        if output is None and not as_json:
+            for answer in answers:
+                print(_one_line(answer.answer), flush=on_terminal)
+            return
+        found = list(answers)
+    predictions = {"predictions": [one.as_dict() for one in found]}
+    if output is None:
+        print_json(predictions)
+        return
+    from regardant.training.checkpoints import write_atomically
+
+    as_text = "".join(_one_line(one.answer) + "\n" for one in found)
+    write_atomically(output, json.dumps(predictions, ensure_ascii=False) + "\n" if as_json else as_text)
+    say(f"wrote {output}")
 
 
 @app.command()
@@ -224,6 +274,35 @@ def export(
 
     load(run).export(to, out, quantization)
     say(f"wrote {out}")
+
+
+def _predictions(run: "Run", lines: Iterator[str], at_once: int) -> "Iterator[Prediction]":
+    """Return the answer to each line, and write its notes to stderr. A blank line has an empty answer."""
+    from regardant.tasks.base import Prediction
+
+    done = 0
+    while batch := list(islice(lines, at_once)):
+        asked = [line for line in batch if line.strip()]
+        answers = iter(run.predict(asked) if asked else ())
+        for number, line in enumerate(batch, done + 1):
+            found = next(answers) if line.strip() else Prediction(line, "", {})
+            for note in found.notes:
+                say(f"item {number}: {note}")
+            yield found
+        done += len(batch)
+
+
+def _opened(file: Path) -> BinaryIO:
+    try:
+        return file.open("rb")
+    except OSError as error:
+        raise DataError(
+            f"--input {file} cannot be read ({error.strerror}): give a file with one item a line"
+        ) from error
+
+
+def _one_line(text: str) -> str:
+    return re.sub(r"[\r\n]+", " ", text)
 
 
 def _print_log_probabilities(run: "Run", sources: list[str], file: Path, as_json: bool) -> None:

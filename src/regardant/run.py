@@ -29,7 +29,7 @@ from regardant import config as configuration
 from regardant.checks.doctor import Diagnosis, examine
 from regardant.checks.doctor.case import Case
 from regardant.config import Config
-from regardant.config.differences import as_told, differences
+from regardant.config.differences import differences
 from regardant.config.documents import Dumper
 from regardant.config.plugins import import_plugins
 from regardant.config.problems import did_you_mean
@@ -39,6 +39,7 @@ from regardant.planning.decisions import Decisions, use_kernel
 from regardant.planning.plan import Plan, plan_run
 from regardant.tasks import load_recipe, task_named
 from regardant.tasks.base import Log, Prediction, Prepared, Report, TaskConfig, Trained
+from regardant.tasks.take_over import take_over
 from regardant.training.checkpoints import write_atomically
 from regardant.training.config import TrainingConfig
 from regardant.training.devices import bound_kernel_cache, keep_freed_memory, make_fabric, memory_guard, the_device
@@ -64,12 +65,6 @@ folder, *modules, rank, size, store = sys.argv[1:]
 follow(Path(folder), int(rank), int(size), store, modules)
 """
 """What the other processes of a training run, with the folder, plugins, and what `lead` adds."""
-
-FREE_OF_WEIGHTS = {"dropout", "embedding_dropout", "feed_forward_dropout", "activation_checkpointing"}
-"""Of a model: what may change where training goes on from an earlier run."""
-
-TAKEN_OVER = ("model", "tokenizer")
-"""Of a recipe: what then is the earlier run's."""
 
 
 @dataclass(frozen=True)
@@ -270,28 +265,10 @@ def _begin(config: TaskConfig, continued: TaskConfig, folder: Path, log: Log) ->
 
 
 def _taken_over(config: TaskConfig) -> TaskConfig:
-    """With the model and the vocabulary of the run that training goes on from, if there is one."""
+    """Return a configuration with all that it takes over from the run that training starts from, if there is one."""
     if config.training.start_from is None:
         return config
-    earlier = Record.read(Path(config.training.start_from)).config
-    if earlier.task != config.task:
-        told = f"is a run of {earlier.task}: give one of {config.task}"
-        raise ConfigError(f"training.from {config.training.start_from} {told}")
-    sections = {name: getattr(config, name) for name in TAKEN_OVER if name in config.model_fields_set}
-    given = {name: one.model_dump(exclude_unset=True) for name, one in sections.items()}
-    asked_model = given.get("model", {})
-    for free in FREE_OF_WEIGHTS & asked_model.keys():
-        del asked_model[free]
-    if asked_model.get("preset") == "auto":
-        del asked_model["preset"]
-    if differing := differences(as_told(earlier.model_dump(), given), given):
-        raise ConfigError(
-            f"training.from {config.training.start_from} is of another kind ({'; '.join(differing)}): leave that out"
-        )
-    free = config.model.model_dump(exclude_unset=True, include=FREE_OF_WEIGHTS)
-    inherited = {name: getattr(earlier, name) for name in TAKEN_OVER if hasattr(earlier, name)}
-    inherited["model"] = earlier.model.model_copy(update=free)
-    return config.model_copy(update=inherited)
+    return take_over(config, Record.read(Path(config.training.start_from)).config)
 
 
 def _resume(config: TaskConfig, folder: Path, log: Log) -> Outcome:

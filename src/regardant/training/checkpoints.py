@@ -12,7 +12,7 @@ import json
 import os
 import pickle
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -117,13 +117,15 @@ def load_weights(path: Path) -> dict[str, Tensor]:
     return weights | {name: weights[stored] for name, stored in header.get("tied", {}).items()}
 
 
-def load_into(model: nn.Module, path: Path) -> None:
-    """Give `model` the weights in `path`. RunError and an untouched model unless names and shapes agree.
+def load_into(model: nn.Module, path: Path, parts: Sequence[str] | None = None) -> None:
+    """Load the weights in `path` into `model`, or into its submodules named `parts`.
 
     A model may say what its parameters were called in earlier versions, by prefixes: `former_names`.
+
+    Raises RunError and leaves the model as it is unless names and shapes agree.
     """
-    weights = _renamed(load_weights(path), model)
-    own = model.state_dict()
+    weights = _of_parts(_renamed(load_weights(path), model), parts)
+    own = _of_parts(model.state_dict(), parts)
     problems = {
         "missing": [name for name in own if name not in weights],
         "unexpected": [name for name in weights if name not in own],
@@ -131,8 +133,13 @@ def load_into(model: nn.Module, path: Path) -> None:
     }
     if any(problems.values()):
         told = "; ".join(f"{what}: {_some(names)}" for what, names in problems.items() if names)
-        raise RunError(f"{path} does not fit this model ({told}); use the configuration it was trained with")
-    model.load_state_dict(weights)
+        fitted = "this model" if parts is None else f"{', '.join(parts)} of this model"
+        raise RunError(f"{path} does not fit {fitted} ({told}); use the configuration it was trained with")
+    model.load_state_dict(weights, strict=parts is None)
+
+
+def _of_parts(weights: dict[str, Tensor], parts: Sequence[str] | None) -> dict[str, Tensor]:
+    return {name: one for name, one in weights.items() if parts is None or name.partition(".")[0] in parts}
 
 
 def _renamed(weights: dict[str, Tensor], model: nn.Module) -> dict[str, Tensor]:

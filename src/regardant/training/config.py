@@ -23,7 +23,11 @@ class TrainingConfig(Config):
     """Budget, batches, optimizer, schedule and what is kept."""
 
     start_from: str | None = Field(None, alias="from")
-    """A finished run whose weights and tokenizer to go on from."""
+    """A finished run to start from: its model and vocabulary, or the parts of it that are named."""
+
+    parts: tuple[str, ...] | None = Field(None, min_length=1)
+    """Parts of the earlier run's model to start from, as [input, encoder]; all others are fresh, and the task may be
+    another one. Empty: the whole model."""
 
     max_minutes: Annotated[float, Field(gt=0, allow_inf_nan=False)] | Literal["auto"] | None = None
     """Stop after so many minutes of training and validation, over all resumes; the schedule ends with them.
@@ -81,6 +85,13 @@ class TrainingConfig(Config):
 
     keep_checkpoints: int = Field(2, gt=0)
     """How many to keep to resume from."""
+
+    @model_validator(mode="after")
+    def parts_are_of_a_run(self) -> Self:
+        """Refuse parts without the run that has them."""
+        if self.parts is not None and self.start_from is None:
+            raise ValueError("parts are those of an earlier run: set training.from=RUN too")
+        return self
 
     @model_validator(mode="after")
     def has_an_end(self) -> Self:

@@ -21,6 +21,7 @@ from regardant.tasks.items.data import MARKER, EncodedItems
 from regardant.tasks.items.job import Answers, ItemsJob
 from regardant.tasks.items.prepare import PreparedItems, build, keep_items, seeded
 from regardant.tasks.items.trained import TrainedItems
+from regardant.tasks.take_over import require_same_files
 from regardant.training.checkpoints import write_atomically
 from regardant.training.job import Metric
 
@@ -68,8 +69,9 @@ class Classification(Task):
             sets = {name: [(item, _known(numbers, label)) for item, label in items] for name, items in read.items()}
             log(f"{len(labels)} labels: {', '.join(labels[:10])}{', ...' if len(labels) > 10 else ''}")
             write_atomically(run / LABELS, json.dumps(labels, ensure_ascii=False) + "\n")
-        codec, splits, fingerprints = keep_items(run, config.input, sets, log)
-        model = seeded(config, codec, len(read_labels(run)))
+            require_same_files(self.files, config.training, run)
+        codec, splits, fingerprints = keep_items(run, config, sets, log)
+        model = seeded(config, codec, len(read_labels(run)), run)
         job = ItemsJob(config, codec, splits, model, _metrics, unit="label")
         if job.batches.too_long:
             job.batches.require_cut()

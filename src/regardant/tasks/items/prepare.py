@@ -9,11 +9,12 @@ from typing import Any, cast
 import torch
 
 from regardant.errors import ConfigError
-from regardant.modalities import Codec, ModalityConfig
+from regardant.modalities import Codec
 from regardant.models import Model
 from regardant.tasks.base import Log
 from regardant.tasks.items.data import MARKER, EncodedItems, read_splits, write_splits
 from regardant.tasks.items.job import ItemsJob
+from regardant.tasks.take_over import copy_files, load_earlier, run_of_vocabulary
 from regardant.training.config import TrainingConfig
 
 EPOCHS = 10
@@ -43,14 +44,19 @@ class PreparedItems:
 
 
 def keep_items(
-    run: Path, modality: ModalityConfig, sets: Mapping[str, Sequence[tuple[Any, int]]], log: Log
+    run: Path, config: Any, sets: Mapping[str, Sequence[tuple[Any, int]]], log: Log
 ) -> tuple[Codec, dict[str, EncodedItems], dict[str, str]]:
     """Fit the codec to the training items and keep all splits encoded, or open what an earlier start left."""
-    folder = run / "data"
+    folder, modality = run / "data", config.input
     if not (folder / MARKER).is_file():
-        codec = modality.fit([item for item, _ in sets["train"]])
         run.mkdir(parents=True, exist_ok=True)
-        codec.save(run)
+        earlier = run_of_vocabulary(config.training)
+        if earlier is None:
+            codec = modality.fit([item for item, _ in sets["train"]])
+            codec.save(run)
+        else:
+            copy_files(modality.files, earlier, run)
+            codec = modality.load(run)
         write_splits(
             folder,
             {
@@ -76,10 +82,12 @@ def build(config: Any, codec: Codec, num_outputs: int) -> Model:
     return cast(Model, model)
 
 
-def seeded(config: Any, codec: Codec, num_outputs: int) -> Model:
-    """Return the model with the first weights of a run."""
+def seeded(config: Any, codec: Codec, num_outputs: int, run: Path) -> Model:
+    """Return the model with the first weights of a run: fresh ones, and those of the run that it starts from."""
     torch.manual_seed(config.seed)
-    return build(config, codec, num_outputs)
+    model = build(config, codec, num_outputs)
+    load_earlier(model, config.training, run)
+    return model
 
 
 def choose_minutes(training: TrainingConfig, targets_per_epoch: int, targets_per_second: float) -> TrainingConfig:

@@ -14,7 +14,7 @@ from regardant.tasks.base import Log
 from regardant.tasks.language_modelling.choices import choose_minutes, choose_schedule
 from regardant.tasks.language_modelling.config import LanguageModellingConfig
 from regardant.tasks.language_modelling.job import LanguageModellingJob
-from regardant.training.checkpoints import latest_checkpoint, load_into
+from regardant.tasks.take_over import load_earlier, run_of_vocabulary
 
 MOST_CHARACTERS = 2**16
 """Of a vocabulary whose size is left open; rarer ones are unknown."""
@@ -51,8 +51,7 @@ def prepare_training(config: LanguageModellingConfig, run: Path, log: Log) -> Pr
     config = config.model_copy(update={"training": training})
     torch.manual_seed(config.seed)
     model = build_model(config, tokenizer)
-    if training.start_from is not None and latest_checkpoint(run) is None:  # which holds what became of them
-        load_into(model, Path(training.start_from) / "model.safetensors")
+    load_earlier(model, config.training, run)
     return Prepared(config, LanguageModellingJob(config, text, model))
 
 
@@ -67,9 +66,9 @@ def build_model(config: LanguageModellingConfig, tokenizer: Tokenizer) -> Causal
 
 def _tokenise(config: LanguageModellingConfig, run: Path, log: Log) -> None:
     sizes = config.data.sizes()
-    if config.training.start_from is not None:
-        log(f"vocabulary of {config.training.start_from}")
-        tokenizer = Tokenizers.load(Path(config.training.start_from) / "tokenizer.json").target
+    if (earlier := run_of_vocabulary(config.training)) is not None:
+        log(f"vocabulary of {earlier}")
+        tokenizer = Tokenizers.load(earlier / "tokenizer.json").target
     else:  # from the text that is trained on alone, which comes first
         train = (piece for _, piece in takewhile(lambda part: part[0] == "train", cut(config.data.pieces(), sizes)))
         tokenizer = Tokenizer.train(config.tokenizer, train, MOST_CHARACTERS)

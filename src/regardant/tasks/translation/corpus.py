@@ -11,6 +11,7 @@ from regardant.data.batching import EncodedPairs, PairBatch, padding_share, plan
 from regardant.data.parallel import MARKER, Splits
 from regardant.data.tokenizers import Tokenizers
 from regardant.errors import DataError
+from regardant.tasks.take_over import run_of_vocabulary
 from regardant.tasks.translation.choices import count_words, vocab_size_for
 from regardant.tasks.translation.config import TranslationConfig
 from regardant.tasks.translation.training_links import TrainingLinks, read_links
@@ -118,9 +119,9 @@ class Batches:
 
 
 def _tokenizers(config: TranslationConfig, splits: Splits, log: Callable[[str], None]) -> Tokenizers:
-    if config.training.start_from is not None:
-        log(f"vocabulary of {config.training.start_from}")
-        return Tokenizers.load(Path(config.training.start_from) / "tokenizer.json")
+    if (earlier := run_of_vocabulary(config.training)) is not None:
+        log(f"vocabulary of {earlier}")
+        return Tokenizers.load(earlier / "tokenizer.json")
     asked = config.tokenizer.vocab_size or vocab_size_for(count_words(splits))
 
     def column(name: str) -> Any:

@@ -15,12 +15,13 @@ from regardant.models import (
     tokens,
 )
 from regardant.tasks.base import Log
+from regardant.tasks.take_over import load_earlier
 from regardant.tasks.translation.choices import choose_minutes, choose_model, choose_schedule, choose_vocab_size
 from regardant.tasks.translation.config import TranslationConfig
 from regardant.tasks.translation.corpus import Corpus, prepare
 from regardant.tasks.translation.job import TranslationJob
 from regardant.tasks.translation.translator import Translator
-from regardant.training.checkpoints import latest_checkpoint, load_into
+from regardant.training.checkpoints import load_into
 from regardant.training.config import TrainingConfig
 
 
@@ -59,8 +60,7 @@ def prepare_training(config: TranslationConfig, run: Path, log: Log) -> Prepared
     config = config.model_copy(update={"model": model_config, "tokenizer": tokenizer})
     torch.manual_seed(config.seed)
     model = build_model(config, corpus.tokenizers)
-    if config.training.start_from is not None and latest_checkpoint(run) is None:  # which holds what became of them
-        load_into(model, Path(config.training.start_from) / "model.safetensors")
+    load_earlier(model, config.training, run)
     job = TranslationJob(config, corpus, model)
     log(told_of_corpus(corpus, tokenizer))
     log(told_of_model(model_config))

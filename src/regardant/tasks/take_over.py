@@ -1,0 +1,146 @@
+"""Training that starts from an earlier run: from its whole model, or from parts of it with all else fresh.
+
+The whole model is that of a run of the same task. Parts (`training.parts`) are submodules, such as `input`, `encoder`
+and `head`, which the models of both runs have by the same name; their tasks may differ.
+"""
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from regardant.config.differences import as_told, differences
+from regardant.config.problems import did_you_mean
+from regardant.errors import ConfigError, RunError
+from regardant.models import Model
+from regardant.tasks.base import TaskConfig
+from regardant.training.checkpoints import latest_checkpoint, load_into
+from regardant.training.config import TrainingConfig
+
+DROPOUT_SMOOTHING_AND_CHECKPOINTING = {
+    "dropout",
+    "embedding_dropout",
+    "feed_forward_dropout",
+    "label_smoothing",
+    "z_loss",
+    "activation_checkpointing",
+}
+"""Fields of a model and its head that may differ from the earlier run's: no weight depends on them."""
+
+VOCABULARY_SECTIONS = ("tokenizer", "input")
+"""Sections of a recipe that decide how items become elements, which the earlier run's vocabulary does."""
+
+MODEL_SECTIONS = ("model", "head")
+"""Sections of a recipe that describe the model."""
+
+STACKS = ("encoder", "decoder")
+"""Parts of a model that do not depend on the vocabulary."""
+
+INPUT_FIELDS = {"d_model", "embedding_size", "positions", "scale_embeddings"}
+"""Fields of a model's configuration that its representations depend on."""
+
+HEAD_AND_LENGTH_FIELDS = {"kind", "preset", "max_length", "tie_embeddings"}
+"""Fields of a model's configuration that its representations and stacks do not depend on, but for names and shapes."""
+
+
+def take_over(config: TaskConfig, earlier: TaskConfig) -> TaskConfig:
+    """Return a configuration with all that it takes over from that of the run in `training.from`.
+
+    Raises ConfigError if the two do not agree.
+    """
+    parts = config.training.parts
+    if parts is not None:
+        inherited = _agreed(config, earlier, VOCABULARY_SECTIONS if _needs_vocabulary(parts) else ())
+        _require_like_parts(config, earlier, parts)
+        return config.model_copy(update=inherited)
+    if earlier.task != config.task:
+        raise ConfigError(
+            f"training.from {config.training.start_from} is a run of {earlier.task}: give one of {config.task}, or "
+            "name the parts to take over, as in training.parts=[input, encoder]"
+        )
+    return config.model_copy(update=_agreed(config, earlier, (*MODEL_SECTIONS, *VOCABULARY_SECTIONS)))
+
+
+def run_of_vocabulary(training: TrainingConfig) -> Path | None:
+    """Return the earlier run whose vocabulary is taken over, if there is one."""
+    if training.start_from is None or not _needs_vocabulary(training.parts):
+        return None
+    return Path(training.start_from)
+
+
+def copy_files(names: Sequence[str], earlier: Path, run: Path) -> None:
+    """Copy files of the earlier run into a run folder. Raises RunError for one that is not there."""
+    for name in names:
+        try:
+            shutil.copyfile(earlier / name, run / name)
+        except OSError as error:
+            raise RunError(f"training.from {earlier}: {name} cannot be read ({error.strerror}): restore it") from error
+
+
+def require_same_files(names: Sequence[str], training: TrainingConfig, run: Path) -> None:
+    """Raise ConfigError if a head is taken over and a file that names its answers differs from the earlier run's."""
+    if training.start_from is None or (training.parts is not None and "head" not in training.parts):
+        return
+    for name in names:
+        earlier = Path(training.start_from) / name
+        if earlier.is_file() and earlier.read_bytes() != (run / name).read_bytes():
+            raise ConfigError(
+                f"training.from {training.start_from}: its {name} differs from that of this data, so its head does not "
+                "fit: take over the other parts, as in training.parts=[input, encoder]"
+            )
+
+
+def load_earlier(model: Model, training: TrainingConfig, run: Path) -> None:
+    """Load what a model takes over from the earlier run. A checkpoint in `run` has it already.
+
+    Raises ConfigError for an unknown part, RunError for weights that do not fit.
+    """
+    if training.start_from is None or latest_checkpoint(run) is not None:
+        return
+    known = dict(model.named_children())
+    for part in training.parts or ():
+        if part not in known:
+            raise ConfigError(f"training.parts: given {part!r}; allowed: {', '.join(known)}{did_you_mean(part, known)}")
+    load_into(model, Path(training.start_from) / "model.safetensors", training.parts)
+
+
+def _needs_vocabulary(parts: Sequence[str] | None) -> bool:
+    return parts is None or not set(parts) <= set(STACKS)
+
+
+def _agreed(config: TaskConfig, earlier: TaskConfig, names: Sequence[str]) -> dict[str, Any]:
+    """Return sections of the earlier run, with dropout and the like as given. Raises ConfigError for what differs."""
+    names = [name for name in names if hasattr(earlier, name) and hasattr(config, name)]
+    sections = {name: getattr(config, name) for name in names if name in config.model_fields_set}
+    given = {name: section.model_dump(exclude_unset=True) for name, section in sections.items()}
+    free = {
+        name: {field: value for field, value in section.items() if field in DROPOUT_SMOOTHING_AND_CHECKPOINTING}
+        for name, section in given.items()
+    }
+    asked = {
+        name: {field: value for field, value in section.items() if not _is_open(field, value)}
+        for name, section in given.items()
+    }
+    if differing := differences(as_told(earlier.model_dump(), asked), asked):
+        raise ConfigError(
+            f"training.from {config.training.start_from} is of another kind ({'; '.join(differing)}): leave that out"
+        )
+    return {name: getattr(earlier, name).model_copy(update=free.get(name, {})) for name in names}
+
+
+def _is_open(field: str, value: Any) -> bool:
+    return field in DROPOUT_SMOOTHING_AND_CHECKPOINTING or (field, value) == ("preset", "auto")
+
+
+def _require_like_parts(config: TaskConfig, earlier: TaskConfig, parts: Sequence[str]) -> None:
+    own, other = config.model.model_dump(), earlier.model.model_dump()
+    shared = own.keys() & other.keys() - DROPOUT_SMOOTHING_AND_CHECKPOINTING - HEAD_AND_LENGTH_FIELDS
+    shared -= set(STACKS) - set(parts)
+    if set(parts).isdisjoint(STACKS):
+        shared &= INPUT_FIELDS
+    both = [{name: section[name] for name in shared} for section in (other, own)]
+    if differing := differences(*both, path="model"):
+        raise ConfigError(
+            f"training.from {config.training.start_from} has other {', '.join(parts)} ({'; '.join(differing)}): make "
+            "them agree, or leave the part out of training.parts"
+        )

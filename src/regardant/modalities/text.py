@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from regardant.data.batching import id_dtype
 from regardant.data.tokenizers import Tokenizer, TokenizerConfig, Tokenizers
-from regardant.data.vocabulary import PAD, UNK
+from regardant.data.vocabulary import MASK, PAD, UNK
 from regardant.errors import DataError
 from regardant.modalities.base import Codec, ModalityConfig
 from regardant.models.representations import RepresentationBuilder, tokens
@@ -57,6 +57,15 @@ class TextCodec(Codec):
         if (blank := next((number for number, ids in enumerate(encoded, 1) if not len(ids)), None)) is not None:
             raise DataError(f"item {blank} is blank: give a text")
         return encoded
+
+    def encode_with_blanks(self, text: str, blank: str) -> NDArray[Any]:
+        """Return the ids of a text, MASK in the place of each `blank`."""
+        first, *others = text.split(blank)
+        ids = self.tokenizer.encode(first)
+        for part in others:
+            # A space would be put before the start of a text, but not after a full stop, which is a piece of its own.
+            ids += [MASK, *self.tokenizer.encode(f".{part}")[len(self.tokenizer.encode(".")) :]]
+        return np.array(ids, self.dtype)
 
     def parse(self, argument: str) -> str:
         return argument

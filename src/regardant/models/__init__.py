@@ -13,6 +13,7 @@ from regardant.models.base import (
 from regardant.models.encoder_decoder import EncoderDecoder, EncoderDecoderConfig
 from regardant.models.heads import Loss, next_token
 from regardant.models.representations import tokens
+from regardant.models.vectors import Vectors
 
 __all__ = [
     "AttentionKind",
@@ -25,6 +26,7 @@ __all__ = [
     "Model",
     "SequenceToSequenceConfig",
     "SequenceToSequenceModel",
+    "Vectors",
     "decoder_only",
     "encoder_only",
     "next_token",

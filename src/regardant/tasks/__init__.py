@@ -12,6 +12,7 @@ from regardant.tasks.base import Task, TaskConfig
 MODULES = {
     "classification": "regardant.tasks.classification.task",
     "language_modelling": "regardant.tasks.language_modelling.task",
+    "masked_language_modelling": "regardant.tasks.masked_language_modelling.task",
     "translation": "regardant.tasks.translation.task",
 }
 """The package's own tasks. A module is imported when a recipe asks for its task: no task waits for another's

@@ -23,7 +23,7 @@ Answers = Sequence[tuple[Tensor, Tensor]]
 
 
 class ItemsJob:
-    """Implements `tasks.base.TaskJob`. `score` turns the answers of a validation into the values of metrics."""
+    """Implements `tasks.base.TaskJob`. `score` turns the answers of a validation into the metrics beside the loss."""
 
     divisible = True
 
@@ -33,7 +33,7 @@ class ItemsJob:
         codec: Codec,
         splits: dict[str, EncodedItems],
         model: Model,
-        score: Callable[[Answers], dict[str, float]],
+        score: Callable[[Answers], dict[str, float]] = lambda answers: {},
         *,
         unit: str,
     ) -> None:

@@ -1,0 +1,61 @@
+"""Masked language modelling as the trainer sees it: batches whose tokens are masked anew in every epoch."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Self
+
+import numpy as np
+import torch
+from torch import nn
+
+from regardant.data.masking import count_targets, mask_tokens
+from regardant.data.vocabulary import PAD
+from regardant.evaluation.masked_tokens import score_masked_tokens
+from regardant.modalities import Codec
+from regardant.modalities.text import TextCodec
+from regardant.models import Model
+from regardant.tasks.items.data import EncodedItems, ItemBatch, ItemBatches, Planned
+from regardant.tasks.items.job import ItemsJob
+
+
+class MaskedBatch(ItemBatch):
+    """Texts with masked tokens. The targets are the masked tokens, PAD elsewhere."""
+
+    def part(self, number: int, parts: int) -> Self:
+        share = super().part(number, parts)
+        return replace(share, count=int((share.targets != PAD).sum()))
+
+
+class MaskedBatches(ItemBatches):
+    """The batches of a split. Masks are a pure function of the seed, the epoch and the number of the batch, so that
+    all processes mask alike and a resumed run masks as an uninterrupted one."""
+
+    codec: TextCodec
+
+    @property
+    def targets_per_epoch(self) -> int:
+        return int(count_targets(self.lengths).sum())
+
+    def load(self, planned: Planned) -> MaskedBatch:
+        tokens = self.codec.collate(self.arrays(planned))
+        generator = np.random.default_rng([self.seed, planned.epoch, planned.number])
+        shown, targets = mask_tokens(tokens, self.codec.tokenizer.vocab_size, generator)
+        return MaskedBatch({"input": shown}, targets, int((targets != PAD).sum()))
+
+
+class MaskedLanguageModellingJob(ItemsJob):
+    """Validates on one masking of the validation texts, that of epoch 0."""
+
+    def batches_of(self, split: EncodedItems, codec: Codec, *, batch_tokens: int, max_length: int) -> MaskedBatches:
+        return MaskedBatches(split, codec, batch_tokens=batch_tokens, max_length=max_length, seed=self.config.seed)
+
+    def warm_up_validation(self, device: torch.device) -> None:
+        self._score(self.model, self.validation.largest_batches(), device)
+
+    def validate(self, model: nn.Module, device: torch.device) -> dict[str, float]:
+        return self._score(model, self.validation.plan(0), device)
+
+    def _score(self, model: nn.Module, planned: Iterable[Planned], device: torch.device) -> dict[str, float]:
+        assert isinstance(model, Model)
+        scores = score_masked_tokens(model, map(self.validation.load, planned), device)
+        return {"loss": scores.loss, "perplexity": scores.perplexity, "accuracy": scores.accuracy}

@@ -1,0 +1,130 @@
+"""Masked language modelling as a task: texts in, a model out that fills in blanks.
+
+Devlin et al. 2019, "BERT", https://arxiv.org/abs/1810.04805.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import torch
+
+from regardant.data.lines import LinesConfig
+from regardant.data.vocabulary import MASK, SPECIAL_TOKENS
+from regardant.errors import DataError
+from regardant.evaluation.masked_tokens import score_masked_tokens
+from regardant.modalities import TextModalityConfig
+from regardant.modalities.text import TextCodec
+from regardant.models import EncoderConfig
+from regardant.models.encoder_only import EncoderOnlyConfig
+from regardant.models.heads import NextTokenConfig
+from regardant.tasks.base import Log, Prediction, Task, TaskConfig
+from regardant.tasks.items.data import MARKER, EncodedItems
+from regardant.tasks.items.prepare import PreparedItems, build, keep_items, seeded
+from regardant.tasks.items.trained import BATCH_ELEMENTS, TrainedItems
+from regardant.tasks.masked_language_modelling.job import MaskedBatches, MaskedLanguageModellingJob
+from regardant.training.job import Metric
+
+BLANK = "[MASK]"
+"""The mark of a blank in a text to fill in."""
+
+CANDIDATES = 5
+"""Tokens that a prediction lists for a blank."""
+
+
+class MaskedLanguageModellingConfig(TaskConfig):
+    """From texts to a model that fills in blanks."""
+
+    metrics: ClassVar[tuple[Metric, ...]] = (
+        Metric("loss", higher_is_better=False, unit="nats per masked token"),
+        Metric("perplexity", higher_is_better=False),
+        Metric("accuracy", higher_is_better=True),
+    )
+
+    task: Literal["masked_language_modelling"] = "masked_language_modelling"
+    """The name of the task."""
+
+    data: LinesConfig
+    """The texts."""
+
+    input: TextModalityConfig = TextModalityConfig()
+    """How text becomes tokens."""
+
+    model: EncoderConfig = EncoderOnlyConfig()
+    """The model that reads a text."""
+
+    head: NextTokenConfig = NextTokenConfig()
+    """The head that names masked tokens."""
+
+
+class MaskedLanguageModelling(Task):
+    """From texts to a model that fills in blanks."""
+
+    name = "masked_language_modelling"
+    config = MaskedLanguageModellingConfig
+
+    def prepare(self, config: MaskedLanguageModellingConfig, run: Path, log: Log) -> PreparedItems:
+        sets = {}
+        if not (run / "data" / MARKER).is_file():
+            sets = {name: [(text, 0) for text in texts] for name, texts in config.data.read(config.seed).items()}
+        codec, splits, fingerprints = keep_items(run, config, sets, log)
+        assert isinstance(codec, TextCodec)
+        model = seeded(config, codec, codec.tokenizer.vocab_size, run)
+        job = MaskedLanguageModellingJob(config, codec, splits, model, unit="masked token")
+        if job.batches.too_long:
+            log(f"{job.batches.too_long:,} texts are cut to the model's {job.batches.max_length} tokens")
+        return PreparedItems(config, job, fingerprints)
+
+    def open(self, config: MaskedLanguageModellingConfig, run: Path, device: torch.device) -> "MaskedLanguageModel":
+        self.require_trained(run)
+        codec = config.input.load(run)
+        return MaskedLanguageModel(config, run, codec, build(config, codec, codec.tokenizer.vocab_size), device)
+
+
+class MaskedLanguageModel(TrainedItems):
+    """A model that fills in blanks."""
+
+    codec: TextCodec
+
+    def predict(self, items: Sequence[str], **options: Any) -> list[Prediction]:
+        """Return each text with its blanks filled in. Raises DataError for a text without a blank."""
+        for number, item in enumerate(items, 1):
+            if BLANK not in item:
+                raise DataError(f"item {number} has no blank to fill in: write one as in 'a {BLANK} film'")
+        return [self._filled(item) for item in items]
+
+    def scored(self, split: EncodedItems) -> dict[str, Any]:
+        batches = self.batches(split)
+        return score_masked_tokens(self.model, map(batches.load, batches.plan(0)), self.device).as_dict()
+
+    def batches(self, split: EncodedItems) -> MaskedBatches:
+        return MaskedBatches(split, self.codec, batch_tokens=BATCH_ELEMENTS, max_length=self.max_length, seed=0)
+
+    def read(self, data: Path) -> EncodedItems:
+        texts = list(self.config.data.model_copy(update={"root": ""}).items(str(data.resolve())))
+        return EncodedItems.of(self.codec.encode(texts), [0] * len(texts))
+
+    def summary(self, name: str, scores: dict[str, Any]) -> Sequence[str]:
+        return [
+            f"{name}: loss {scores['loss']:.4f} nats per masked token, perplexity {scores['perplexity']:.2f}, accuracy "
+            f"{scores['accuracy']:.2%}, {scores['tokens']:,} masked tokens"
+        ]
+
+    def _filled(self, item: str) -> Prediction:
+        ids = self.codec.encode_with_blanks(item, BLANK)
+        if len(ids) > self.max_length:
+            raise DataError(f"{len(ids)} tokens are more than the model's {self.max_length}: shorten {item[:40]!r}...")
+        scores = self.scores({"input": self.codec.collate([ids])})[0, ids == MASK]
+        scores[:, : len(SPECIAL_TOKENS)] = -torch.inf
+        best = scores.softmax(-1).topk(min(CANDIDATES, scores.shape[1]))
+        blanks = [
+            [
+                {"token": self.codec.tokenizer.decode([token]), "probability": share}
+                for token, share in zip(*row, strict=True)
+            ]
+            for row in zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        ]
+        answer = item
+        for candidates in blanks:
+            answer = answer.replace(BLANK, candidates[0]["token"], 1)
+        return Prediction(item, answer, {"blanks": blanks})

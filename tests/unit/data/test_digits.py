@@ -20,7 +20,7 @@ def test_a_fifth_is_tested_on_and_a_tenth_of_the_others_validated_on():
     sets = DIGITS.read(1)
     assert {name: len(items) for name, items in sets.items()} == {"train": 1293, "validation": 144, "test": 360}
     for image, label in sets["train"]:
-        assert image.shape == (8, 8) and 0 <= image.min() and image.max() <= 1
+        assert image.shape == (8, 8) and image.min() >= 0 and image.max() <= 1
         assert label in set("0123456789")
     assert max(image.max() for image, _ in sets["train"]) == 1
 

@@ -9,6 +9,7 @@ from regardant import config, run
 from regardant.attention import KERNELS, ScaledDotProduct
 from regardant.errors import ConfigError, RunError
 from regardant.planning.decisions import Decisions
+from regardant.run import training
 
 
 def silent(_: str) -> None:
@@ -125,7 +126,7 @@ def test_planning_says_nothing_of_its_result_and_trains_nothing(configure, tmp_p
 
 def budget_of(configure, recorded, asked):
     before = configure(*recorded).training
-    after = run._with_budget(before, configure(*asked).training)
+    after = training.with_budget(before, configure(*asked).training)
     return after.max_minutes, after.max_updates, after.max_epochs
 
 

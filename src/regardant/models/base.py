@@ -8,7 +8,7 @@ Shape legend: B batch, W beams, S source length, T target length or elements of 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from pydantic import Field
 from torch import Tensor, nn
@@ -103,6 +103,7 @@ class DecodingState(Protocol):
         """Go on with these sentences alone, in this order. [B'] int64 indices into the present B."""
 
 
+@runtime_checkable
 class BeamState(DecodingState, Protocol):
     """A state that knows how many beams a sentence has."""
 

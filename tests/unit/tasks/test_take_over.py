@@ -10,6 +10,7 @@ import yaml
 
 from regardant import run
 from regardant.errors import ConfigError, RunError
+from regardant.run import training
 from regardant.tasks import load_recipe, task_named
 from regardant.tasks.items.prepare import build
 from regardant.training.checkpoints import latest_checkpoint, load_checkpoint, load_weights
@@ -90,7 +91,7 @@ def classes(load, tmp_path_factory):
 
 def first_weights(config, folder):
     """The weights before the first update."""
-    prepared = task_named(config.task).prepare(run._taken_over(config), folder, silent)
+    prepared = task_named(config.task).prepare(training.taken_over(config), folder, silent)
     return prepared.job.model.state_dict()
 
 
@@ -215,7 +216,7 @@ def test_a_classifier_starts_from_all_of_another(load, classes, tmp_path):
     )
     weights, earlier = first_weights(config, tmp_path / "run"), load_weights(classes / "model.safetensors")
     torch.testing.assert_close(weights, earlier, rtol=0, atol=0)
-    inherited = run._taken_over(config)
+    inherited = training.taken_over(config)
     assert (inherited.model.d_model, inherited.model.dropout, inherited.head.dropout) == (16, 0.4, 0.3)
     with pytest.raises(ConfigError, match=r"its labels\.json differs from that of this data, so its head does not fit"):
         first_weights(load(bare, f"training.from={classes}", "data.source=c.tsv"), tmp_path / "other")

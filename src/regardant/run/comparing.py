@@ -1,0 +1,35 @@
+"""Runs side by side."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from regardant.errors import ConfigError
+from regardant.run.record import Record, require_verb
+from regardant.tasks import task_named
+from regardant.tasks.base import Report
+from regardant.training.checkpoints import write_atomically
+
+
+def compare(folders: Sequence[Path], page: Path | None = None) -> Report:
+    """Evaluated runs side by side, held to the first and scored as its recipe says; writes a page if given a place.
+
+    Raises ConfigError for runs that make no comparison, RunError for one that is not whole or not evaluated.
+    """
+    if len(folders) < 2:
+        raise ConfigError(f"{', '.join(map(str, folders))} alone makes no comparison: give two runs or more")
+    places = [folder.resolve() for folder in folders]
+    for number, folder in enumerate(folders):
+        if places[number] in places[:number]:
+            raise ConfigError(f"{folder} was given twice: give each run once")
+    records = {folder: Record.read(folder) for folder in folders}
+    first = records[folders[0]].config
+    for folder, record in records.items():
+        require_verb(folder, record.config, "compare")
+        if record.config.task != first.task:
+            raise ConfigError(
+                f"{folders[0]} is a run of {first.task}, {folder} of {record.config.task}: give runs of one"
+            )
+    report = task_named(first.task).compare({folder: (one.config, one.plan) for folder, one in records.items()})
+    if page is not None:
+        write_atomically(page, report.page())
+    return report

@@ -1,0 +1,10 @@
+"""The program of the other processes of a training: -m regardant.run.follower RUN [MODULE...] RANK SIZE STORE."""
+
+import sys
+from pathlib import Path
+
+from regardant.run.training import follow
+
+if __name__ == "__main__":
+    folder, *modules, rank, size, store = sys.argv[1:]
+    follow(Path(folder), int(rank), int(size), store, modules)

@@ -1,0 +1,122 @@
+"""A run folder that is open: use what training has made of it."""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from regardant.checks.doctor import Diagnosis, examine
+from regardant.checks.doctor.case import Case
+from regardant.config import Config
+from regardant.config.plugins import import_plugins
+from regardant.planning.decisions import use_kernel
+from regardant.run.record import Record, require_verb
+from regardant.tasks import task_named
+from regardant.tasks.base import Prediction, Trained
+from regardant.training.devices import keep_freed_memory, the_device
+from regardant.training.reporting import read_events
+
+if TYPE_CHECKING:
+    from regardant.tasks.language_modelling.language_model import LanguageModel
+    from regardant.tasks.measures import Measures
+    from regardant.tasks.translation.inspection import Inspection
+    from regardant.tasks.translation.trained import TrainedTranslator
+    from regardant.tasks.translation.translator import Translation, Translator
+
+
+class Run:
+    """A trained model and all that belongs to it. What it can do is its task's to say."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.record = Record.read(folder)
+        self.config = self.record.config
+
+    @cached_property
+    def trained(self) -> Trained:
+        """What the run has become, by its task: a `TrainedTranslator`, a `LanguageModel`, ..."""
+        keep_freed_memory()
+        trained = task_named(self.config.task).open(self.config, self.folder, the_device())
+        use_kernel(trained.model, self.record.decided.kernel)
+        return trained
+
+    def translate(
+        self, lines: Sequence[str], *, prefixes: Sequence[str] | None = None, engine: str = "torch", **generation: Any
+    ) -> "list[Translation]":
+        """A translation a line; `generation` of the recipe says what may be given, as beam_size=5, nbest=3."""
+        return self.translation.translate(lines, prefixes=prefixes, engine=engine, **generation)
+
+    def export(self, to: str, folder: Path, quantization: str = "int8") -> None:
+        """Write the model to a new folder in another program's format: `ctranslate2`."""
+        self.translation.export(to, folder, quantization)
+
+    def generate(self, prompt: str, *, samples: int = 1, seed: int = 0, **generation: Any) -> list[str]:
+        """Texts that go on from the prompt, without it; more may be given as for `translate`: temperature=0.8, ..."""
+        return self.language_model.generate(prompt, samples=samples, seed=seed, **generation)
+
+    def inspect(self, text: str, target: str | None = None, **generation: Any) -> "Inspection":
+        """What the model does with a sentence and its translation: its own one, if none is given."""
+        return self.translation.inspect(text, target, **generation)
+
+    def measure(self, *, data: Sequence[Path] = (), treebank: Path | None = None) -> "Measures":
+        """Its attention in numbers, over validation data or that in files. All is kept in RUN/measures."""
+        return self.trained.measure(data, treebank)
+
+    def stream(self, prompt: str, *, sample: int = 0, seed: int = 0, **generation: Any) -> Iterator[str]:
+        """The prompt and the text that `generate` goes on with as that sample, piece by piece as it is drawn."""
+        return self.language_model.stream(prompt, sample=sample, seed=seed, **generation)
+
+    def score(self, *texts: Any) -> Any:
+        """How probable given texts are. Of a translator (sources, targets): log-probabilities in nats. Of a language
+        model (text): its TextScore."""
+        self._require("score")
+        return (
+            self.translation.score(*texts) if self.config.task == "translation" else self.language_model.score(*texts)
+        )
+
+    def evaluate(self, *, data: Sequence[Path] = (), **options: Any) -> dict[str, dict[str, Any]]:
+        """Scores by name of the test set: the run's own ones, or that in files. All is kept in RUN/evaluation."""
+        return self.trained.evaluate(data, **options)
+
+    def doctor(self) -> Diagnosis:
+        """The debugging checklist: what is wrong with the run, finished or not, with the evidence and a cure."""
+        events, record = read_events(self.folder / "metrics.jsonl"), self.record
+        return examine(Case(self.config, record.decided, record.plan, events, lambda: self.trained))
+
+    def generation(self, **fields: Any) -> Config:
+        """The recipe's way to write, with those fields replaced that are not None."""
+        return (
+            self.translation.generation(**fields)
+            if "translate" in self.config.verbs
+            else self.language_model.generation(**fields)
+        )
+
+    @property
+    def translation(self) -> "TrainedTranslator":
+        """The trained translator. Raises RunError for a run of another task."""
+        self._require("translate")
+        return cast("TrainedTranslator", self.trained)
+
+    @property
+    def language_model(self) -> "LanguageModel":
+        """The trained language model. Raises RunError for a run of another task."""
+        self._require("generate")
+        return cast("LanguageModel", self.trained)
+
+    @property
+    def translator(self) -> "Translator":
+        """The model of a translation run, ready to translate."""
+        return self.translation.translator
+
+    def predict(self, items: Sequence[str], **options: Any) -> list[Prediction]:
+        """Return the answers to items: texts, or paths of files where items are no text."""
+        return self.trained.predict(items, **options)
+
+    def _require(self, verb: str) -> None:
+        require_verb(self.folder, self.config, verb)
+
+
+def load(folder: str | Path, plugins: Sequence[str] = ()) -> Run:
+    """Open a run folder; `plugins` are modules that add what its recipe names. Raises RunError where it is no run."""
+    import_plugins(plugins)
+    return Run(Path(folder))

@@ -1,0 +1,148 @@
+"""Train into a run folder: plan, begin, resume, and the processes that train along."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from regardant.config import Config
+from regardant.config.differences import differences
+from regardant.config.plugins import import_plugins
+from regardant.errors import ConfigError, RunError
+from regardant.planning.compilation import compiled
+from regardant.planning.decisions import Decisions
+from regardant.planning.plan import Plan, plan_run
+from regardant.run.record import Record
+from regardant.tasks import task_named
+from regardant.tasks.base import Log, Prepared, TaskConfig
+from regardant.tasks.take_over import take_over
+from regardant.training.config import TrainingConfig
+from regardant.training.devices import bound_kernel_cache, keep_freed_memory, make_fabric, memory_guard, the_device
+from regardant.training.engine import Outcome, Trainer
+from regardant.training.processes import Group, join, lead
+from regardant.training.run_folder import UNFINISHED, clear_start, locked, require_free
+
+BUDGET = ("max_minutes", "max_updates", "max_epochs", "patience", "keep_checkpoints", "checkpoint_minutes")
+"""Of training: what may change between the start of a run and its resume."""
+
+
+def plan(config: TaskConfig, folder: Path, log: Log) -> tuple[Prepared, Decisions, Plan]:
+    """Prepare a run and measure what it will cost, up to and with a dry run of the largest batch."""
+    return _plan(taken_over(config), folder, log)
+
+
+def _plan(config: TaskConfig, folder: Path, log: Log) -> tuple[Prepared, Decisions, Plan]:
+    prepared = _prepare(config, folder, log)
+    return prepared, *plan_run(prepared, the_device(), log)
+
+
+def _prepare(config: TaskConfig, folder: Path, log: Log) -> Prepared:
+    keep_freed_memory()
+    bound_kernel_cache()
+    with memory_guard("the corpus with its model", "set data.cleaning.drop_duplicates=false, or take a smaller model"):
+        prepared = task_named(config.task).prepare(config, folder, log)
+        prepared.job.model.to(the_device())
+    return prepared
+
+
+def train(config: TaskConfig, folder: str | Path, log: Log = print) -> Outcome:
+    """Train into a folder, or go on with what is there. Ends bit-equal to a run that was never interrupted."""
+    folder = Path(folder)
+    continued = config
+    if not (folder / "run.yaml").is_file():
+        continued = taken_over(config)
+        require_free(folder)
+    with locked(folder):
+        if (folder / "run.yaml").is_file():
+            return _resume(config, folder, log)
+        return _begin(config, continued, folder, log)
+
+
+def _begin(config: TaskConfig, continued: TaskConfig, folder: Path, log: Log) -> Outcome:
+    clear_start(folder)
+    prepared, decisions, planned = _plan(continued, folder, log)
+    for line in planned.lines():
+        log(line)
+    record = Record(
+        asked=config.model_dump(mode="json", by_alias=True),
+        config=prepared.config,
+        decided=decisions,
+        fingerprints=prepared.fingerprints,
+        plan=planned.as_dict(),
+    )
+    record.write(folder)
+    (folder / UNFINISHED).unlink()
+    return _fit(prepared, decisions, folder)
+
+
+def taken_over(config: TaskConfig) -> TaskConfig:
+    """Return a configuration with all that it takes over from the run that training starts from, if there is one."""
+    if config.training.start_from is None:
+        return config
+    return take_over(config, Record.read(Path(config.training.start_from)).config)
+
+
+def _resume(config: TaskConfig, folder: Path, log: Log) -> Outcome:
+    record = Record.read(folder)
+    if config.training.best_by is None:  # earlier versions recorded the metric that was the default
+        training = config.training.replaced(best_by=record.asked["training"]["best_by"])
+        config = config.model_copy(update={"training": training})
+    asked = config.model_dump(mode="json", by_alias=True)
+    if changed := differences(record.asked, asked, but={f"training.{name}" for name in BUDGET}):
+        raise ConfigError(f"{folder} was begun with other settings ({'; '.join(changed)}): give another --out")
+    resolved = record.config.model_copy(update={"training": with_budget(record.config.training, config.training)})
+    prepared = _prepare(resolved, folder, log)
+    if prepared.fingerprints != record.fingerprints:
+        raise RunError(f"the text is not what {folder} was begun with: restore it, or give another --out")
+    log(f"as decided at the start: {record.decided.summary()}")
+    resolved = prepared.with_speed(record.plan["tokens_per_second"], log)
+    if (asked, resolved) != (record.asked, record.config):
+        replace(record, asked=asked, config=resolved).write(folder)
+    return _fit(prepared, record.decided, folder)
+
+
+def with_budget(recorded: TrainingConfig, asked: TrainingConfig) -> TrainingConfig:
+    """What a run was begun with, and how long it shall go on; minutes that were chosen stay chosen."""
+    budget = {name: getattr(asked, name) for name in BUDGET}
+    if asked.max_minutes == "auto" and not (asked.max_updates or asked.max_epochs):
+        budget["max_minutes"] = recorded.max_minutes or "auto"
+    return recorded.replaced(**budget)
+
+
+def _fit(prepared: Prepared, decisions: Decisions, folder: Path) -> Outcome:
+    decisions.apply(prepared.job.model)
+    follower = [sys.executable, "-m", "regardant.run.follower", str(folder), *_modules_of(prepared.config)]
+    with lead(decisions.processes, follower) as group:
+        return _trainer(prepared, decisions, folder, group).fit()
+
+
+def follow(folder: Path, rank: int, size: int, store: str, modules: Sequence[str]) -> None:
+    """Be one of the processes of a training that another one leads."""
+    import_plugins(modules)
+    record = Record.read(folder)
+    prepared = _prepare(record.config, folder, lambda line: None)
+    record.decided.apply(prepared.job.model)
+    _trainer(prepared, record.decided, folder, join(rank, size, store)).follow()
+
+
+def _trainer(prepared: Prepared, decisions: Decisions, folder: Path, group: Group) -> Trainer:
+    config = prepared.config
+    trainer = Trainer(
+        prepared.job,
+        config.training,
+        folder,
+        fabric=make_fabric(decisions.precision),
+        dropout_key=prepared.job.model.dropout_key,
+        seed=config.seed,
+        group=group,
+    )
+    if decisions.compiled:
+        trainer.model = compiled(trainer.model)
+    return trainer
+
+
+def _modules_of(config: Config) -> list[str]:
+    """Where the classes of a configuration come from that are none of the package's."""
+    parts = [value for _, value in config if isinstance(value, Config)]
+    own = [] if type(config).__module__.startswith("regardant.") else [type(config).__module__]
+    return sorted({*own, *(module for part in parts for module in _modules_of(part))})

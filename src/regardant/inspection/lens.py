@@ -41,14 +41,18 @@ def logit_lens(model: Model, run: Callable[[], Tensor], targets: Tensor) -> Lens
     Logits [B, V] of classes `targets` [B] are read alike. Of tokens, padding is left out.
 
     Raises:
-        ValueError: no residual stream leads to the head, or the model was not run exactly once.
+        ValueError: no residual stream leads to the head, the head scores no classes, or the model was not run exactly
+            once.
     """
     stack = _stack(model)
     real = targets != PAD if targets.dim() > 1 else torch.ones_like(targets, dtype=torch.bool)
     answers = targets[real][:, None]
     with torch.no_grad():
         with _streams(stack.layers) as streams, _output(stack) as outputs:
-            final = run()[real].float().log_softmax(-1)
+            scores = run()
+        if scores.dim() != targets.dim() + 1:
+            raise ValueError(f"{type(model.head).__name__} scores no classes")
+        final = scores[real].float().log_softmax(-1)
         if len(streams) != len(stack.layers) + 1:
             raise ValueError("one pass is read at a time: let `run` run the model once")
         vectors = [outputs[0].with_values(stack.final_norm(stream)) for stream in streams]

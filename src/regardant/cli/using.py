@@ -216,9 +216,9 @@ def generate(
 @app.command()
 def inspect(
     run: RunFolder,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="A sentence.")],
+    text: Annotated[str, typer.Argument(metavar="ITEM", help="A text; or a file, where items are not text.")],
     target: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Its translation. If not given, the model's own.")
+        str | None, typer.Option(metavar="TEXT", help="For a translator: the translation. [default: its own]")
     ] = None,
     out: Annotated[
         Path,
@@ -230,15 +230,16 @@ def inspect(
         ),
     ] = Path("attention.html"),
 ) -> None:
-    """Look at all attention over a sentence. Every layer, head and kind, while the model reads it and translates it."""
+    """Draw all attention over one item. Every layer, head and kind, while the model reads it and answers: by a
+    translation, the likeliest next tokens, or a class. Example: regardant inspect runs/sst2 "a fine film" """
     from regardant.run import load
-    from regardant.tasks.translation.inspection import require_format
+    from regardant.tasks.inspection import require_format
 
     require_format(out)
     read, *given = read_lines(one.encode(errors="surrogateescape") for one in (text, target) if one is not None)
     found = load(run).inspect(read, *given)
     found.save(out)
-    print(found.target)
+    print(found.answer)
     say(f"kept in {out}")
 
 

@@ -72,6 +72,13 @@ class Codec:
         labels = self.labels(encoded)
         return Layout(labels, 1, len(labels))
 
+    def units(self, argument: str, encoded: NDArray[Any]) -> list[tuple[str, int]]:
+        """Return (word, number of its elements) for the elements of an item as a command line gives it.
+
+        Empty: its elements make no words.
+        """
+        return []
+
     def describe(self) -> str:
         """Return one line for people: a vocabulary and its size, or the size of an image."""
         raise NotImplementedError

@@ -14,7 +14,9 @@ from torch.nn.utils.rnn import pad_sequence
 from regardant.data.batching import id_dtype
 from regardant.data.tokenizers import Tokenizer, TokenizerConfig, Tokenizers
 from regardant.data.vocabulary import MASK, PAD, UNK
+from regardant.data.words import words
 from regardant.errors import DataError
+from regardant.evaluation.alignment import NO_WORD, word_of_token
 from regardant.modalities.base import Codec, ModalityConfig
 from regardant.models.representations import RepresentationBuilder, tokens
 
@@ -84,6 +86,9 @@ class TextCodec(Codec):
     def labels(self, encoded: NDArray[Any]) -> list[str]:
         return self.tokenizer.tokens(encoded.tolist())
 
+    def units(self, argument: str, encoded: NDArray[Any]) -> list[tuple[str, int]]:
+        return word_units(self.tokenizer, argument, self.labels(encoded))
+
     def unknown(self, encoded: NDArray[Any]) -> int:
         """Return how many tokens stand for what the vocabulary cannot spell."""
         return int((encoded == UNK).sum())
@@ -93,3 +98,24 @@ class TextCodec(Codec):
 
     def save(self, run: Path) -> None:
         Tokenizers(self.tokenizer, self.tokenizer).save(run / TOKENIZER)
+
+
+def word_units(tokenizer: Tokenizer, text: str, labels: Sequence[str]) -> list[tuple[str, int]]:
+    """Return (word, number of its tokens) for the first tokens of a text, by their labels.
+
+    A token that belongs to no word, as one beyond the text does, stands alone.
+    """
+    named = words(text)
+    numbers = word_of_token(tokenizer.backend.encode(text).offsets, [(word.start, word.end) for word in named])
+    numbers += [NO_WORD] * (len(labels) - len(numbers))
+    units: list[tuple[str, int]] = []
+    before = NO_WORD
+    for label, word in zip(labels, numbers, strict=False):
+        if word == NO_WORD:
+            units.append((label, 1))
+        elif word == before:
+            units[-1] = (named[word].text, units[-1][1] + 1)
+        else:
+            units.append((named[word].text, 1))
+        before = word
+    return units

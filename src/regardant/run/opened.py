@@ -17,9 +17,9 @@ from regardant.training.devices import keep_freed_memory, the_device
 from regardant.training.reporting import read_events
 
 if TYPE_CHECKING:
+    from regardant.tasks.inspection import Inspection
     from regardant.tasks.language_modelling.language_model import LanguageModel
     from regardant.tasks.measures import Measures
-    from regardant.tasks.translation.inspection import Inspection
     from regardant.tasks.translation.trained import TrainedTranslator
     from regardant.tasks.translation.translator import Translation, Translator
 
@@ -54,9 +54,12 @@ class Run:
         """Texts that go on from the prompt, without it; more may be given as for `translate`: temperature=0.8, ..."""
         return self.language_model.generate(prompt, samples=samples, seed=seed, **generation)
 
-    def inspect(self, text: str, target: str | None = None, **generation: Any) -> "Inspection":
-        """What the model does with a sentence and its translation: its own one, if none is given."""
-        return self.translation.inspect(text, target, **generation)
+    def inspect(self, item: str, target: str | None = None, **options: Any) -> "Inspection":
+        """Return the answer to an item and everything that passed the model on the way.
+
+        A translator takes a `target` in place of its own translation.
+        """
+        return self.trained.inspect(item, target=target, **options)
 
     def measure(self, *, data: Sequence[Path] = (), treebank: Path | None = None) -> "Measures":
         """Its attention in numbers, over validation data or that in files. All is kept in RUN/measures."""

@@ -14,10 +14,10 @@ from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
 
 from regardant.errors import RegardantError
-from regardant.studio import curves, lab, looks, steps, timeline
+from regardant.studio import attention_routes, curves, lab, steps, timeline
 from regardant.studio.catalogue import Catalogue, UnknownRun
 from regardant.studio.guard import Guard
-from regardant.studio.opened import Opened
+from regardant.studio.open_runs import OpenRuns
 
 STATIC = Path(str(files("regardant.studio") / "static"))
 PICTURES = Path(str(files("regardant.pictures") / "assets"))
@@ -32,11 +32,11 @@ def make_app(folders: Sequence[Path]) -> FastAPI:
     app.add_exception_handler(RegardantError, _told)
     app.add_exception_handler(RequestValidationError, _misunderstood)
     catalogue = Catalogue(folders)
-    opened = Opened(catalogue)
+    runs = OpenRuns(catalogue)
     app.include_router(timeline.routes(catalogue))
     app.include_router(curves.routes(catalogue))
-    app.include_router(looks.routes(opened))
-    app.include_router(steps.routes(opened))
+    app.include_router(attention_routes.routes(runs))
+    app.include_router(steps.routes(runs))
     app.include_router(lab.router)
     for address, page in PAGES.items():
         app.get(address)(_page(page))

@@ -51,6 +51,8 @@ def summary(name: str, folder: Path) -> dict[str, Any]:
         "run": name,
         "task": record.config.task,
         "verbs": record.config.verbs,
+        "inspect_options": record.config.inspect_options,
+        "views": record.config.views,
         "parameters": record.plan.get("parameters"),
         "best_by": record.config.metric.name,
         "best": next((value for key, value in validated.items() if key.startswith("best_")), None),

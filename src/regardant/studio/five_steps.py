@@ -15,14 +15,13 @@ from torch import Tensor, nn
 from regardant.attention import Attention
 from regardant.attention.interface import expand_heads
 from regardant.attention.masks import EVERYTHING
-from regardant.data.vocabulary import SOS, SPECIAL_TOKENS
 from regardant.errors import DataError, RunError
 from regardant.inspection import Records
 from regardant.layers.multi_head import CrossAttention, SelfAttention
 from regardant.studio.numbers import plain
-from regardant.studio.opened import Asked
-from regardant.tasks.translation.inspection import Inspection
-from regardant.tasks.translation.trained import TrainedTranslator
+from regardant.studio.open_runs import Asked
+from regardant.tasks.base import Trained
+from regardant.tasks.inspection import Inspection
 
 
 class AskedQuery(Asked):
@@ -37,9 +36,9 @@ class AskedQuery(Asked):
     """Of the query vector: the one whose products are listed."""
 
 
-def five_steps(trained: TrainedTranslator, asked: AskedQuery) -> dict[str, Any]:
+def five_steps(trained: Trained, asked: AskedQuery) -> dict[str, Any]:
     """All numbers of a query, and what else there is to choose. Raises RunError or DataError for what is not there."""
-    found = trained.inspect(asked.text, asked.target)
+    found = trained.inspect(asked.text, **asked.options)
     if not found.layers:
         raise RunError("this model has no attention whose steps could be shown")
     places = [place for layers in found.layers.values() for place in layers]
@@ -47,12 +46,12 @@ def five_steps(trained: TrainedTranslator, asked: AskedQuery) -> dict[str, Any]:
     if place not in places:
         raise RunError(f"this model has no attention {place!r}: choose one of {', '.join(places)}")
     kind = next(kind for kind, layers in found.layers.items() if place in layers)
-    queries, keys = _tokens(found, kind)
+    queries, keys = found.rows(kind).labels, found.columns(kind).labels
     _require("head", asked.head, _num_heads(found.records, place))
     _require("row", asked.query, len(queries))
     return {
-        "source": found.source,
-        "target": found.target,
+        "item": found.item,
+        "answer": found.answer,
         "places": [_choice(found, kind, place) for kind, layers in found.layers.items() for place in layers],
         "place": place,
         "head": asked.head,
@@ -105,7 +104,7 @@ def _num_heads(records: Records, place: str) -> int:
     return records[f"{place}.query"][0].shape[1]
 
 
-def _projection(trained: TrainedTranslator, found: Inspection, place: str, asked: AskedQuery) -> dict[str, Any] | None:
+def _projection(trained: Trained, found: Inspection, place: str, asked: AskedQuery) -> dict[str, Any] | None:
     """x W + b of the query: the vector that comes in, and all products of one component; None where it is not linear.
 
     Positions that turn queries do so afterwards.
@@ -134,37 +133,24 @@ def _projection(trained: TrainedTranslator, found: Inspection, place: str, asked
     }
 
 
-def _input_of(linear: nn.Linear, trained: TrainedTranslator, found: Inspection) -> Tensor:
+def _input_of(linear: nn.Linear, trained: Trained, found: Inspection) -> Tensor:
     """[T, M]: what a projection is given, of the one sentence."""
     seen: list[Tensor] = []
 
     def listen(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
         seen.append(inputs[0][0].float().cpu())
 
-    batch = trained.translator.pairs([found.source], [found.target])
     handle = linear.register_forward_hook(listen)
     try:
         with torch.inference_mode():
-            trained.model.scores(batch.source, batch.target[:, :-1])
+            trained.model.scores(**found.batch)
     finally:
         handle.remove()
     return torch.cat(seen)
 
 
 def _choice(found: Inspection, kind: str, place: str) -> dict[str, Any]:
-    queries, _ = _tokens(found, kind)
-    return {"place": place, "heads": _num_heads(found.records, place), "queries": queries}
-
-
-def _tokens(found: Inspection, kind: str) -> tuple[list[str], list[str]]:
-    """What asks and what is asked."""
-    read, written = found.read.tokens, found.written.tokens
-    if kind.startswith("encoder"):
-        return read, read
-    if "cross" in kind:
-        return written, read
-    taken_in = [SPECIAL_TOKENS[SOS], *written[:-1]]
-    return taken_in, taken_in
+    return {"place": place, "heads": _num_heads(found.records, place), "queries": found.rows(kind).labels}
 
 
 def _mechanism(model: nn.Module, place: str) -> str:

@@ -1,4 +1,4 @@
-"""The modules of a model as a tree, with the shapes that went in and out while it read and wrote one sentence pair."""
+"""The modules of a model as a tree, with the shapes that went in and out while it read one item."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -8,26 +8,25 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from regardant.studio.opened import Asked
-from regardant.tasks.translation.trained import TrainedTranslator
+from regardant.studio.open_runs import Asked
+from regardant.tasks.base import Trained
 
 
-def traced(trained: TrainedTranslator, asked: Asked) -> dict[str, Any]:
-    """The tree, and the texts; a module that only holds others, or is used in part, has no shapes."""
-    target = asked.target if asked.target is not None else trained.translate([asked.text], beam_size=1)[0].text
-    batch = trained.translator.pairs([asked.text], [target])
+def traced(trained: Trained, asked: Asked) -> dict[str, Any]:
+    """Return the tree, and the elements of each input; a module that only holds others, or is used in part, has no
+    shapes."""
+    found = trained.inspect(asked.text, **asked.options)
     model = trained.model
     calls: dict[str, list[tuple[list[Any], list[Any]]]] = {name: [] for name, _ in model.named_modules()}
     with ExitStack() as listening, torch.inference_mode():
         for name, module in model.named_modules():
             hook = module.register_forward_hook(_listener(calls[name]), with_kwargs=True)
             listening.callback(hook.remove)
-        model.scores(batch.source, batch.target[:, :-1])
+        model.scores(**found.batch)
     return {
-        "source": asked.text,
-        "target": target,
-        "read": batch.source.shape[1],
-        "written": batch.target.shape[1] - 1,
+        "item": found.item,
+        "answer": found.answer,
+        "elements": {name: len(one.labels) for name, one in found.inputs.items()},
         "tree": _tree(model, "", calls),
     }
 

@@ -1,4 +1,4 @@
-"""What the page *Step through* asks for."""
+"""Routes of the page *Step through*."""
 
 from typing import Any
 
@@ -6,35 +6,29 @@ from fastapi import APIRouter
 
 from regardant.studio.composed_masks import AskedMask, composed
 from regardant.studio.five_steps import AskedQuery, five_steps
-from regardant.studio.opened import Asked, Opened
+from regardant.studio.open_runs import Asked, OpenRuns
 from regardant.studio.shapes import traced
 from regardant.studio.streams import AskedPlace, streams
-from regardant.studio.writing import written
 
 
-def routes(opened: Opened) -> APIRouter:
-    """`/api/steps`, `/api/written`, `/api/streams`, `/api/shapes` and `/api/mask`."""
+def routes(runs: OpenRuns) -> APIRouter:
+    """`/api/steps`, `/api/streams`, `/api/shapes` and `/api/mask`."""
     router = APIRouter(prefix="/api")
 
     @router.post("/steps")
     def steps(asked: AskedQuery) -> dict[str, Any]:
-        with opened.translator(asked.run, asked.off) as translator:
-            return five_steps(translator, asked)
-
-    @router.post("/written")
-    def write(asked: Asked) -> dict[str, Any]:
-        with opened.translator(asked.run, asked.off) as translator:
-            return written(translator, asked)
+        with runs.trained(asked.run, asked.off) as trained:
+            return five_steps(trained, asked)
 
     @router.post("/streams")
     def stream(asked: AskedPlace) -> dict[str, Any]:
-        with opened.translator(asked.run, asked.off) as translator:
-            return streams(translator, asked)
+        with runs.trained(asked.run, asked.off) as trained:
+            return streams(trained, asked)
 
     @router.post("/shapes")
     def shapes(asked: Asked) -> dict[str, Any]:
-        with opened.translator(asked.run, asked.off) as translator:
-            return traced(translator, asked)
+        with runs.trained(asked.run, asked.off) as trained:
+            return traced(trained, asked)
 
     @router.post("/mask")
     def mask(asked: AskedMask) -> dict[str, Any]:

@@ -9,13 +9,12 @@ from typing import Any
 
 from torch import Tensor
 
-from regardant.data.vocabulary import SOS, SPECIAL_TOKENS
 from regardant.errors import RunError
 from regardant.inspection.calls import GATES
-from regardant.inspection.places import kind_of
 from regardant.studio.numbers import plain
-from regardant.studio.opened import Asked
-from regardant.tasks.translation.trained import TrainedTranslator
+from regardant.studio.open_runs import Asked
+from regardant.tasks.base import Trained
+from regardant.tasks.inspection import Inspection
 
 OF_STREAMS = frozenset({"written", "before", "after", "state", *(gate for gates in GATES.values() for gate in gates)})
 """Quantities that are a vector a token."""
@@ -31,45 +30,56 @@ class AskedPlace(Asked):
     """The name of a module; the last that writes, where none is given."""
 
 
-def streams(trained: TrainedTranslator, asked: AskedPlace) -> dict[str, Any]:
-    """How long the vectors of every place are, and all numbers of one. Raises RunError where there is no such place."""
-    found = trained.inspect(asked.text, asked.target)
+def streams(trained: Trained, asked: AskedPlace) -> dict[str, Any]:
+    """Return how long the vectors of every place are, and all numbers of one. Raises RunError for an unknown place."""
+    found = trained.inspect(asked.text, **asked.options)
     quantities: dict[str, list[str]] = {}
     for name in found.records:
         place, _, quantity = name.rpartition(".")
         if quantity in OF_STREAMS:
             quantities.setdefault(place, []).append(quantity)
     if not quantities:
-        raise RunError("this model has no place where a vector a token could be seen")
+        raise RunError("this model has no place where a vector of each element could be seen")
     chosen = asked.place or list(quantities)[-1]
     if chosen not in quantities:
         raise RunError(f"this model has no place {chosen!r}: choose one of {', '.join(quantities)}")
-    taken_in = [SPECIAL_TOKENS[SOS], *found.written.tokens[:-1]]
-    read: dict[str, Any] = {"name": "Source", "tokens": found.read.tokens, "places": []}
-    written: dict[str, Any] = {"name": "Target", "tokens": taken_in, "places": []}
+    sides: dict[str, dict[str, Any]] = {
+        name: {"name": name.capitalize(), "tokens": one.labels, "places": []} for name, one in found.inputs.items()
+    }
     for place, (first, *_) in quantities.items():
         lengths = found.records.whole(f"{place}.{first}")[0].norm(dim=-1)
         lengths = lengths.mean(0) if lengths.dim() == 2 else lengths  # of both directions
-        side = read if _reads(place) else written
-        side["places"].append({"place": place, "quantity": first, "lengths": plain(lengths, DIGITS)})
+        shown = {"place": place, "quantity": first, "lengths": plain(lengths, DIGITS)}
+        sides[input_of(found, place)]["places"].append(shown)
     vectors = {
         name: plain(values, DIGITS)
         for quantity in quantities[chosen]
         for name, values in _by_direction(quantity, found.records.whole(f"{chosen}.{quantity}")[0])
     }
     return {
-        "source": found.source,
-        "target": found.target,
-        "sides": [side for side in (read, written) if side["places"]],
+        "item": found.item,
+        "answer": found.answer,
+        "sides": [side for side in sides.values() if side["places"]],
         "place": chosen,
-        "tokens": (read if _reads(chosen) else written)["tokens"],
+        "tokens": sides[input_of(found, chosen)]["tokens"],
         "vectors": vectors,
     }
 
 
-def _reads(place: str) -> bool:
-    """Whether what passes there is of the source."""
-    return kind_of(place).startswith(("encoder", "source"))
+def input_of(found: Inspection, place: str) -> str:
+    """Return the input whose elements pass a place: the first part of its name is an input or a stack.
+
+    A stack reads the input that asks in its kinds of attention. One without attention, as a recurrent encoder, reads
+    an input that is only attended to.
+    """
+    part = place.partition(".")[0]
+    if part in found.inputs:
+        return part
+    for kind, sides in found.sides.items():
+        if kind.partition(".")[0] == part:
+            return sides.queries
+    asking = {sides.queries for sides in found.sides.values()}
+    return next((name for name in found.inputs if name not in asking), next(iter(found.inputs)))
 
 
 def _by_direction(quantity: str, values: Tensor) -> Iterator[tuple[str, Tensor]]:

@@ -16,9 +16,13 @@ from regardant.training.config import TrainingConfig
 from regardant.training.job import Job, Metric, selecting_metric
 
 if TYPE_CHECKING:
+    from regardant.tasks.inspection import Inspection
     from regardant.tasks.measures import Measures
 
 Log = Callable[[str], None]
+
+View = Callable[..., dict[str, Any]]
+"""Plain values for a page, from an item and options."""
 
 
 class Batches(Protocol):
@@ -98,26 +102,43 @@ class Prediction:
         return {"item": self.item, "answer": self.answer, **self.details, "notes": list(self.notes)}
 
 
-class Trained(Protocol):
-    """A finished run. The verbs of its task are methods of it."""
+class Trained:
+    """Base of finished runs. The verbs of a task are methods of it."""
 
-    @property
-    def model(self) -> Model: ...
+    model: Model
 
     def predict(self, items: Sequence[str], **options: Any) -> list[Prediction]:
         """Return the answers to items as a command line gives them: texts, or paths of files."""
+        raise NotImplementedError
+
+    def inspect(self, item: str, **options: Any) -> "Inspection":
+        """Return the answer to one item and everything that passed the model. Raises DataError or ConfigError."""
+        raise NotImplementedError
+
+    def look(self, item: str, **options: Any) -> "Inspection":
+        """Return an inspection with everything that a page shows beside it, in its details."""
+        return self.inspect(item, **options)
+
+    @property
+    def views(self) -> Mapping[str, View]:
+        """Views of an item beside its attention, by name: functions of the item and the options of `inspect`."""
+        return {}
 
     def measure(self, data: Sequence[Path] = (), treebank: Path | None = None) -> "Measures":
-        """Return its attention in numbers, over validation data or that in files. All is kept in RUN/measures."""
+        """Return measures of its attention, over validation data or that in files. All is kept in RUN/measures."""
+        raise NotImplementedError
 
     def probe(self) -> Probe:
         """Return rows of the run's own validation data, always the same. Raises RunError if the data is gone."""
+        raise NotImplementedError
 
     def evaluate(self, data: Sequence[Path] = (), **options: Any) -> dict[str, dict[str, Any]]:
         """Return scores by name of the test set: the run's own ones, or those in files. All is kept in the run."""
+        raise NotImplementedError
 
     def summary(self, name: str, scores: dict[str, Any]) -> Sequence[str]:
         """Return the scores of a test set as lines for people."""
+        raise NotImplementedError
 
 
 class Report(Protocol):
@@ -138,6 +159,12 @@ class TaskConfig(Config):
 
     verbs: ClassVar[tuple[str, ...]] = ()
     """Verbs of its runs beside those that every run has; the first is the natural word for `predict`."""
+
+    inspect_options: ClassVar[tuple[str, ...]] = ()
+    """Names of options that `Trained.inspect` takes beside the item."""
+
+    views: ClassVar[tuple[str, ...]] = ()
+    """Names of `Trained.views`."""
 
     metrics: ClassVar[tuple[Metric, ...]]
     """Numbers that validation gives. The first one selects the best weights, unless `training.best_by` names one."""

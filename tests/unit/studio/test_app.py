@@ -96,9 +96,8 @@ def test_every_answer_has_a_policy_and_none_lets_others_read(studio, path):
 def test_an_unknown_run_is_not_found(studio, name):
     client, _ = studio
     asked = [client.get("/api/events", params={"run": name})]
-    asked += [
-        client.post(f"/api/{path}", json={"run": name, "text": "x"}) for path in ("look", "beam", "steps", "shapes")
-    ]
+    body = {"run": name, "text": "x", "view": "beam search"}
+    asked += [client.post(f"/api/{path}", json=body) for path in ("look", "view", "steps", "shapes")]
     for answer in asked:
         assert answer.status_code == 404
         assert "choose one that the page Runs lists" in answer.json()["detail"]
@@ -108,13 +107,13 @@ def test_an_unknown_run_is_not_found(studio, name):
     ("path", "body", "told"),
     [
         ("look", {"text": " "}, "the text is blank"),
-        ("beam", {"text": ""}, "the text is blank"),
-        ("written", {"text": "\n"}, "the text is blank"),
+        ("view", {"text": "", "view": "beam search"}, "the text is blank"),
+        ("view", {"text": "\n", "view": "token by token"}, "the text is blank"),
         ("steps", {"text": " "}, "the text is blank"),
         ("shapes", {"text": " "}, "the text is blank"),
         ("look", {"text": "x" * 5000}, "text: "),
         ("look", {"text": "a " * 200}, "48: shorten it"),
-        ("beam", {"text": "a " * 200}, "48: shorten it"),
+        ("view", {"text": "a " * 200, "view": "beam search"}, "48: shorten it"),
         ("look", {"text": None}, "text: "),
         ("look", {"beam_size": 99}, "beam_size: "),
         ("look", {"off": [{"attention": "decoder.layers.0.cross_attention", "head": 7}]}, "there is no head 7"),
@@ -153,15 +152,6 @@ def test_runs_are_found_as_they_come(tmp_path, trained):
     folder.mkdir(parents=True)
     (folder / "run.yaml").write_bytes((trained().folder / "run.yaml").read_bytes())
     assert [run["run"] for run in client.get("/api/runs").json()] == [folder.as_posix()]
-
-
-def test_a_language_model_is_listed_but_has_nothing_to_translate(trained_on_text):
-    folder = trained_on_text().folder
-    client = TestClient(make_app([folder]), base_url="http://localhost")
-    (run,) = client.get("/api/runs").json()
-    assert run["task"] == "language_modelling" and "inspect" not in run["verbs"]
-    answer = client.post("/api/look", json={"run": folder.as_posix(), "text": "x"})
-    assert answer.status_code == 422 and "no translations" in answer.json()["detail"]
 
 
 def test_a_port_in_use_is_one_line(tmp_path):

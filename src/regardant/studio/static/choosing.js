@@ -19,12 +19,11 @@ export function button(name, act, attributes = {}) {
   return element;
 }
 
-// The names of the runs that translate and have weights. Throws where there is none.
-export async function translators() {
-  const runs = await ask("/api/runs");
-  const names = runs.filter((run) => run.trained && run.verbs?.includes("inspect")).map((run) => run.run);
-  if (!names.length) throw new Error("there is no trained translator here: `regardant demo` trains one in two minutes");
-  return names;
+// The runs that have weights, by name. Throws where there is none.
+export async function trainedRuns() {
+  const runs = (await ask("/api/runs")).filter((run) => run.trained);
+  if (!runs.length) throw new Error("there is no trained run here: `regardant demo` trains a translator in two minutes");
+  return Object.fromEntries(runs.map((run) => [run.run, run]));
 }
 
 // While something is waited for, its place says so.
@@ -59,7 +58,8 @@ export function tabbed(names, chosen, show) {
     one.addEventListener("click", () => choose(names[i]));
     one.addEventListener("keydown", (event) => {
       const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-      const next = step && buttons[i + step];
+      const offered = buttons.filter((other) => !other.hidden);
+      const next = step && offered[offered.indexOf(one) + step];
       if (next) {
         next.focus();
         next.click();
@@ -67,5 +67,12 @@ export function tabbed(names, chosen, show) {
     });
   });
   const element = html("div", {}, html("div", { class: "tabs", role: "tablist" }, ...buttons), panel);
-  return { element, again: () => choose(now) };
+  // Shows the chosen panel anew. Names that are not offered have no tab.
+  const again = (offered = names) => {
+    buttons.forEach((one, i) => {
+      one.hidden = !offered.includes(names[i]);
+    });
+    choose(offered.includes(now) ? now : offered[0]);
+  };
+  return { element, again };
 }

@@ -27,6 +27,9 @@ from regardant.training.job import Metric
 
 LABELS = "labels.json"
 
+SHOWN_CLASSES = 5
+"""Number of likeliest classes on a page."""
+
 
 class ClassificationConfig(TaskConfig):
     """From labelled items to a classifier."""
@@ -96,6 +99,9 @@ class Classifier(TrainedItems):
         shares = dict(zip(self.labels, scores.softmax(-1).tolist(), strict=True))
         best = max(shares, key=shares.__getitem__)
         return Prediction(item, best, {"label": best, "probability": shares[best], "probabilities": shares})
+
+    def shares(self, found: Prediction) -> list[tuple[str, float]]:
+        return sorted(found.details["probabilities"].items(), key=lambda one: -one[1])[:SHOWN_CLASSES]
 
     def scored(self, split: EncodedItems) -> dict[str, Any]:
         return score_classes(self.answers(split)).as_dict()

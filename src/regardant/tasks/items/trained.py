@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from regardant.errors import ConfigError, RunError
 from regardant.modalities import Codec
 from regardant.models import Model
-from regardant.tasks.base import Prediction
+from regardant.tasks.base import Prediction, Trained
+from regardant.tasks.inspection import Elements, Inspection, format_shares, look, shown_inputs
 from regardant.tasks.items.data import MARKER, EncodedItems, ItemBatch, ItemBatches, Planned, read_splits
 from regardant.tasks.measures import SENTENCES, Measures, measure
 from regardant.tasks.probe import PROBE_ELEMENTS, PROBE_ROWS, Probe
@@ -22,8 +24,8 @@ BATCH_ELEMENTS = 8192
 """Elements of a batch that is read at once."""
 
 
-class TrainedItems:
-    """Base of trained runs over items. Write `answer` and `scored`. Implements `tasks.base.Trained`."""
+class TrainedItems(Trained):
+    """Base of trained runs over items. Write `answer` and `scored`."""
 
     def __init__(self, config: Any, folder: Path, codec: Codec, model: Model, device: torch.device) -> None:
         load_into(model, folder / "model.safetensors")
@@ -77,6 +79,34 @@ class TrainedItems:
         first = batches.plan(0)[0]
         rows = max(4, min(PROBE_ROWS, PROBE_ELEMENTS // int(batches.lengths[first.indices].max())))
         return self._probe(batches, first._replace(indices=first.indices[:rows]))
+
+    def inspect(self, item: str, **options: Any) -> Inspection:
+        """Return what passes the model while it reads an item. Raises DataError, ConfigError for any option."""
+        if given := [name for name, value in options.items() if value is not None]:
+            raise ConfigError(f"a run of {self.config.task} is inspected without {', '.join(given)}: leave that out")
+        encoded, (found,) = self.encoded(item), self.predict([item])
+        inputs = {"input": self.codec.collate([encoded]).to(self.device)}
+        records, _ = look(self.model, inputs)
+        shares = self.shares(found)
+        elements = Elements(self.codec.labels(encoded), self.codec.units(item, encoded))
+        return Inspection(
+            item=item,
+            answer=found.answer,
+            note=" ".join([f"Answer: {format_shares(shares) or found.answer}.", *found.notes]),
+            **shown_inputs(self.model, inputs, {"input": elements}),
+            records=records,
+            shares=shares,
+            details=found.details,
+        )
+
+    def encoded(self, item: str) -> NDArray[Any]:
+        """Return an item of a command line as the codec has it, cut to the model's length. Raises DataError."""
+        (whole,) = self.codec.encode([self.codec.parse(item)])
+        return self.codec.cut(whole, self.max_length)
+
+    def shares(self, found: Prediction) -> list[tuple[str, float]]:
+        """Return the likeliest answers with their probabilities, the likeliest first. Empty where there are none."""
+        return []
 
     def measure(self, data: Sequence[Path] = (), treebank: Path | None = None) -> Measures:
         """Return measures of its attention over the first items of the validation set or of a file. They are kept in

@@ -18,7 +18,10 @@ from regardant.data.windows import consecutive_windows
 from regardant.errors import ConfigError, DataError, RunError
 from regardant.evaluation.language import TextScore, score_text
 from regardant.generation.sampling import SamplingConfig, sample
-from regardant.tasks.base import Prediction
+from regardant.modalities.text import word_units
+from regardant.models import CausalModel
+from regardant.tasks.base import Prediction, Trained
+from regardant.tasks.inspection import Elements, Inspection, format_shares, likeliest, look, shown_inputs
 from regardant.tasks.language_modelling.config import LanguageModellingConfig
 from regardant.tasks.language_modelling.measures import measure
 from regardant.tasks.language_modelling.prepare import build_model
@@ -27,8 +30,10 @@ from regardant.tasks.probe import PROBE_ELEMENTS, PROBE_ROWS, Probe
 from regardant.training.checkpoints import load_into, write_atomically
 
 
-class LanguageModel:
-    """A model with its tokenizer and the folder it was trained in. Implements `tasks.base.Trained`."""
+class LanguageModel(Trained):
+    """A model with its tokenizer and the folder it was trained in."""
+
+    model: CausalModel
 
     def __init__(self, config: LanguageModellingConfig, folder: Path, device: torch.device) -> None:
         self.config, self.folder, self.device = config, folder, device
@@ -48,6 +53,29 @@ class LanguageModel:
         return [
             Prediction(text, samples[0], {"samples": samples}) for text, samples in zip(items, continued, strict=True)
         ]
+
+    def inspect(self, item: str, **options: Any) -> Inspection:
+        """Return what passes the model while it reads a text. Raises DataError, ConfigError for any option."""
+        if given := [name for name, value in options.items() if value is not None]:
+            raise ConfigError(f"a language model is inspected without {', '.join(given)}: leave that out")
+        if not item.strip():
+            raise DataError("the text is blank: give a text to look at")
+        ids, longest = torch.from_numpy(self.tokenizer.encode_long(item)), self.config.model.max_length
+        if len(ids) > longest:
+            raise DataError(f"the text has {len(ids)} tokens, the model takes {longest}: shorten it")
+        batch = {"text": ids[None].to(self.device)}
+        records, logits = look(self.model, batch)
+        labels, next_tokens = self.tokenizer.tokens(ids.tolist()), likeliest(logits.cpu(), self.tokenizer)
+        best = [(repr(token), share) for token, share in next_tokens[-1]]
+        return Inspection(
+            item=item,
+            answer=f"likeliest next: {format_shares(best)}",
+            note=f"Likeliest next tokens: {format_shares(best)}.",
+            **shown_inputs(self.model, batch, {"text": Elements(labels, word_units(self.tokenizer, item, labels))}),
+            records=records,
+            shares=best,
+            details={"next_tokens": next_tokens},
+        )
 
     def stream(self, prompt: str, *, sample: int = 0, seed: int = 0, **generation: Any) -> Iterator[str]:
         """The prompt and what `generate` goes on with as that sample, piece by piece as it is drawn."""

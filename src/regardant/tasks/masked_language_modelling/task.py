@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import torch
+from numpy.typing import NDArray
 
 from regardant.data.lines import LinesConfig
 from regardant.data.vocabulary import MASK, SPECIAL_TOKENS
@@ -92,6 +93,13 @@ class MaskedLanguageModel(TrainedItems):
             if BLANK not in item:
                 raise DataError(f"item {number} has no blank to fill in: write one as in 'a {BLANK} film'")
         return [self._filled(item) for item in items]
+
+    def encoded(self, item: str) -> NDArray[Any]:
+        return self.codec.cut(self.codec.encode_with_blanks(item, BLANK), self.max_length)
+
+    def shares(self, found: Prediction) -> list[tuple[str, float]]:
+        """Return the candidates of the first blank."""
+        return [(one["token"], one["probability"]) for one in found.details["blanks"][0]]
 
     def scored(self, split: EncodedItems) -> dict[str, Any]:
         batches = self.batches(split)

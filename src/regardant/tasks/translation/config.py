@@ -36,6 +36,10 @@ class TranslationConfig(TaskConfig):
 
     verbs: ClassVar[tuple[str, ...]] = ("translate", "score", "evaluate", "compare", "export", "inspect", "measure")
 
+    inspect_options: ClassVar[tuple[str, ...]] = ("target", "beam_size")
+
+    views: ClassVar[tuple[str, ...]] = ("beam search", "token by token")
+
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric("bleu", higher_is_better=True),
         Metric("loss", higher_is_better=False, unit="nats per token"),

@@ -1,7 +1,8 @@
 """What a finished translation run can do."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,9 @@ from regardant.errors import ConfigError, RunError
 from regardant.evaluation.alignment import parse_links
 from regardant.generation.config import GenerationConfig
 from regardant.models import SequenceToSequenceModel
-from regardant.tasks.base import Log, Prediction
+from regardant.tasks.base import Log, Prediction, Trained, View
 from regardant.tasks.probe import PROBE_ELEMENTS, PROBE_ROWS, Probe
+from regardant.tasks.translation import views
 from regardant.tasks.translation.attended import probe_of
 from regardant.tasks.translation.config import TranslationConfig
 from regardant.tasks.translation.engines import Engines
@@ -30,25 +32,27 @@ from regardant.tasks.translation.evaluation import (
     summary,
     test_sets,
 )
-from regardant.tasks.translation.inspection import Inspection, inspect_pair
-from regardant.tasks.translation.measures import Measured, TranslatorMeasures, measure
+from regardant.tasks.translation.inspection import TranslationInspection, inspect_pair
+from regardant.tasks.translation.measures import CROSS, Measured, TranslatorMeasures, measure
 from regardant.tasks.translation.pictures import lecture_drawing, lecture_page, lecture_pictures
 from regardant.tasks.translation.prepare import load_translator
 from regardant.tasks.translation.translator import Translation
 from regardant.training.checkpoints import write_atomically
 
+NBEST = 5
+"""Translations on a page, where the beam has as many."""
 
-class TrainedTranslator:
-    """A translator with the folder it was trained in. Implements `tasks.base.Trained`."""
+
+class TrainedTranslator(Trained):
+    """A translator with the folder it was trained in."""
+
+    model: SequenceToSequenceModel
 
     def __init__(self, config: TranslationConfig, folder: Path, device: torch.device) -> None:
         self.config, self.folder = config, folder
         self.translator = load_translator(config, folder, device)
+        self.model = self.translator.model
         self.engines = Engines(self.translator, folder / "engines")
-
-    @property
-    def model(self) -> SequenceToSequenceModel:
-        return self.translator.model
 
     def translate(
         self, lines: Sequence[str], *, prefixes: Sequence[str] | None = None, engine: str = "torch", **generation: Any
@@ -68,9 +72,34 @@ class TrainedTranslator:
             for one in self.translate(items, **options)
         ]
 
-    def inspect(self, text: str, target: str | None = None, **generation: Any) -> Inspection:
-        """What the model does with a sentence and its translation: its own one, if none is given."""
-        return inspect_pair(self.translator, text, target, self.generation(**generation))
+    def inspect(self, item: str, *, target: str | None = None, **generation: Any) -> TranslationInspection:
+        """Return what passes the model over a sentence and its translation: its own one, if none is given."""
+        return inspect_pair(self.translator, item, target, self.generation(**generation))
+
+    def look(self, item: str, *, target: str | None = None, **options: Any) -> TranslationInspection:
+        """Return the inspection with up to NBEST translations and the alignment of words."""
+        if target is None:
+            options["beam_size"] = self.generation(**options).beam_size
+            options["nbest"] = min(NBEST, options["beam_size"])
+        found = self.inspect(item, target=target, **options)
+        aligned = None
+        if CROSS in found.layers:
+            aligned = views.alignment(
+                self.translator, self.folder, found.source, found.target, len(found.layers[CROSS])
+            )
+        return replace(found, details={**found.details, "alignment": aligned})
+
+    @property
+    def views(self) -> Mapping[str, View]:
+        return {"beam search": self._beam_search, "token by token": self._token_by_token}
+
+    def _beam_search(self, item: str, *, target: str | None = None, **options: Any) -> dict[str, Any]:
+        return views.beam_search(self.translator, item, self.generation(**options, nbest=1))
+
+    def _token_by_token(self, item: str, *, target: str | None = None, **options: Any) -> dict[str, Any]:
+        forced = target is not None
+        written = target if target is not None else self.translate([item], beam_size=1)[0].text
+        return views.token_by_token(self.translator, item, written, forced=forced)
 
     def measure(self, data: Sequence[Path] = (), treebank: Path | None = None) -> TranslatorMeasures:
         """Its attention in numbers, over the run's validation pairs or those in files, and over the sentences of a

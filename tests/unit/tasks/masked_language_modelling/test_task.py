@@ -11,6 +11,7 @@ from regardant.data.vocabulary import MASK, PAD, SPECIAL_TOKENS
 from regardant.errors import ConfigError, DataError
 from regardant.modalities import TextModalityConfig
 from regardant.tasks import load_recipe, task_named
+from regardant.tasks.masked_language_modelling.task import BLANK
 from regardant.training.checkpoints import latest_checkpoint, load_checkpoint
 
 CPU = torch.device("cpu")
@@ -194,3 +195,18 @@ def test_a_recipe_that_cannot_be_right_is_one_line(load, override, told):
     with pytest.raises(ConfigError, match=told) as refusal:
         load(override)
     assert "\n" not in str(refusal.value)
+
+
+def test_a_text_with_a_blank_is_inspected_and_the_attention_measured(whole):
+    loaded = run.load(whole)
+    text = f"the {BLANK} cat"
+    found = loaded.inspect(text)
+    assert len(found.inputs["input"].labels) == 3 and found.inputs["input"].labels[1] == "<mask>"
+    assert found.pictures[0].source == found.inputs["input"].labels
+    (predicted,) = loaded.predict([text])
+    assert found.answer == predicted.answer and found.shares[0][0] == predicted.details["blanks"][0][0]["token"]
+    with pytest.raises(DataError, match="item 1 has no blank to fill in"):
+        loaded.inspect("the cat")
+    measures = loaded.measure()
+    assert list(measures.heads) == ["encoder.self_attention"]
+    assert measures.lens[-1].divergence == pytest.approx(0, abs=1e-5)

@@ -29,17 +29,17 @@ def translator(trained):
 
 
 def test_the_tokens_are_those_that_the_model_read_and_wrote(inspection):
-    assert inspection.read.tokens == ["▁The", "▁judge", "<unk>", ".", "<eos>"]
-    assert inspection.read.units == [("The", 1), ("judge", 1), ("sleeps", 1), (".", 1), ("<eos>", 1)]
-    assert [word for word, _ in inspection.written.units] == ["Le", "juge", "dort", ".", "<eos>"]
+    assert inspection.inputs["source"].labels == ["▁The", "▁judge", "<unk>", ".", "<eos>"]
+    assert inspection.inputs["source"].units == [("The", 1), ("judge", 1), ("sleeps", 1), (".", 1), ("<eos>", 1)]
+    assert [word for word, _ in inspection.written["target"].units] == ["Le", "juge", "dort", ".", "<eos>"]
 
 
 def test_every_kind_has_its_picture_with_the_words_of_its_rows_and_columns(inspection):
     encoder, decoder, cross = inspection.pictures
     assert [picture.kind for picture in inspection.pictures] == KINDS
-    assert encoder.source == encoder.target == cross.source == inspection.read.tokens
-    assert decoder.source == decoder.target == ["<sos>", *inspection.written.tokens[:-1]]
-    assert cross.target == inspection.written.tokens
+    assert encoder.source == encoder.target == cross.source == inspection.inputs["source"].labels
+    assert decoder.source == decoder.target == ["<sos>", *inspection.written["target"].labels[:-1]]
+    assert cross.target == inspection.written["target"].labels
     assert all(picture.title == SOURCE and TARGET in picture.note for picture in inspection.pictures)
 
 
@@ -60,16 +60,16 @@ def test_without_a_target_it_is_the_model_s_own_translation(trained):
 def test_pieces_are_gathered_to_the_words_they_make(trained, kind):
     tokens = (f"tokenizer.kind={kind}", "tokenizer.vocab_size=null")
     found = trained(*tokens, "training.max_updates=2", "model.max_length=128").inspect("Ça dort.", "Où ça ?")
-    for pieces, text in ((found.read, "Ça dort."), (found.written, "Où ça ?")):
-        assert sum(count for _, count in pieces.units) == len(pieces.tokens) > len(pieces.units)
+    for pieces, text in ((found.inputs["source"], "Ça dort."), (found.written["target"], "Où ça ?")):
+        assert sum(count for _, count in pieces.units) == len(pieces.labels) > len(pieces.units)
         assert [word for word, _ in pieces.units if word in text and word.strip("▁")] == [w.text for w in words(text)]
     assert found.page()
 
 
 def test_the_likeliest_next_tokens_come_first_with_their_probabilities(inspection):
-    assert len(inspection.next_tokens) == len(inspection.written.tokens)
+    assert len(inspection.details["next_tokens"]) == len(inspection.written["target"].labels)
     whole = inspection.records.whole("head.probabilities")[0]
-    for best, probabilities in zip(inspection.next_tokens, whole, strict=True):
+    for best, probabilities in zip(inspection.details["next_tokens"], whole, strict=True):
         shares = [share for _, share in best]
         assert shares == sorted(shares, reverse=True)
         assert shares[0] == pytest.approx(float(probabilities.max()), abs=1e-6)
@@ -104,12 +104,12 @@ def test_a_name_that_says_nothing_is_refused(inspection, tmp_path):
 def test_json_has_tokens_words_weights_and_next_tokens(inspection):
     told = json.loads(json.dumps(inspection.as_dict()))
     assert (told["source"], told["target"]) == (SOURCE, TARGET)
-    assert told["source_tokens"] == inspection.read.tokens
+    assert told["source_tokens"] == inspection.inputs["source"].labels
     assert [kind["kind"] for kind in told["attention"]] == KINDS
     cross = told["attention"][-1]
     assert np.array(cross["weights"]).shape == (1, 2, len(cross["rows"]), len(cross["columns"]))
     np.testing.assert_allclose(np.array(cross["weights"]), inspection.pictures[-1].weights, atol=1e-6)
-    assert told["next_tokens"][0][0][0] == inspection.next_tokens[0][0][0]
+    assert told["next_tokens"][0][0][0] == inspection.details["next_tokens"][0][0][0]
     assert "decoder.layers.0.cross_attention.scores" in told["places"]
 
 

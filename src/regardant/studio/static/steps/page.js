@@ -1,6 +1,6 @@
 // What happens inside, one step at a time. The sentence and all that is chosen are in the address.
 
-import { field, select, tabbed, translators } from "../choosing.js";
+import { field, select, tabbed, trainedRuns } from "../choosing.js";
 import { complain, html, shell } from "../shell.js";
 import { readState, writeState } from "../state.js";
 import { fiveSteps } from "./five_steps.js";
@@ -24,6 +24,12 @@ const EXAMPLE = { run: "", text: "The old judge sees the small cat.", target: ""
 const OF_TABS = { ...OF_STEPS, ...OF_WRITING, ...OF_STREAMS, ...OF_MASKS, open: "" };
 const state = readState({ tab: "Five steps", ...EXAMPLE, ...OF_TABS });
 
+let known = {}; // the runs by name
+
+const takes = (option) => known[state.run]?.inspect_options.includes(option) ?? false;
+const offered = () =>
+  Object.keys(TABS).filter((tab) => tab !== "Token by token" || known[state.run]?.views.includes("token by token"));
+
 const main = shell();
 const text = html("textarea", { rows: 1, dir: "auto" });
 const target = html("textarea", { rows: 1, dir: "auto", placeholder: "the model's own" });
@@ -33,7 +39,7 @@ const page = {
     Object.assign(state, change);
     writeState(state);
   },
-  question: () => ({ run: state.run, text: state.text, target: state.target.trim() || null }),
+  question: () => ({ run: state.run, text: state.text, target: (takes("target") && state.target.trim()) || null }),
 };
 const tabs = tabbed(Object.keys(TABS), state.tab, (tab, panel) => {
   page.keep({ tab });
@@ -45,17 +51,21 @@ const form = html("form", { class: "asking" });
 
 main.append(html("h1", {}, "Step through"), form, tabs.element);
 try {
-  const names = await translators();
+  known = await trainedRuns();
+  const names = Object.keys(known);
   if (!names.includes(state.run)) state.run = names[0];
+  const translation = field("Its translation", target);
+  translation.hidden = !takes("target");
   const runs = select(names, state.run, (run) => {
     page.keep({ run, ...OF_STEPS, ...OF_STREAMS, open: "" });
-    tabs.again();
+    translation.hidden = !takes("target");
+    tabs.again(offered());
   });
   [text.value, target.value] = [state.text, state.target];
   form.append(
     field("Run", runs),
     field("Sentence", text),
-    field("Its translation", target),
+    translation,
     html("button", { type: "submit", class: "do" }, "Show"),
   );
 } catch (error) {
@@ -64,6 +74,6 @@ try {
 form.addEventListener("submit", (event) => {
   event.preventDefault();
   page.keep({ text: text.value, target: target.value, query: "0", at: "0", token: "0" });
-  tabs.again();
+  tabs.again(offered());
 });
-tabs.again();
+tabs.again(offered());

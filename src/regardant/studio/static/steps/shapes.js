@@ -47,7 +47,8 @@ export function shapes(page, panel) {
       keep({ open: state.open === "none" ? "" : "none" });
       draw();
     });
-    const caption = `${told.read} tokens are read, ${told.written} written. [batch, tokens, …]: one sentence is a batch of 1.`;
+    const counts = Object.entries(told.elements).map(([name, count]) => `${count} of the ${name}`);
+    const caption = `Elements: ${counts.join(", ")}. [batch, elements, …]: one item is a batch of 1.`;
     panel.replaceChildren(
       html(
         "div",

@@ -69,7 +69,7 @@ export function writing(page, panel) {
       const asked = question();
       if (way === WAYS[1] && !asked.target) throw new Error("give a translation above, so that it can be forced");
       told = await busy(panel, () =>
-        ask("/api/written", { body: { ...asked, target: way === WAYS[0] ? null : asked.target } }),
+        ask("/api/view", { body: { ...asked, view: "token by token", target: way === WAYS[0] ? null : asked.target } }),
       );
       slider.max = told.steps.length - 1;
       slider.value = Math.min(Number(state.at) || 0, told.steps.length - 1);

@@ -1,8 +1,8 @@
-// A sentence, its translation, all heads over it, and what becomes of it when the source changes or heads are off.
+// An item, the answer of a run, all heads over it, and how the answer changes when the item changes or heads are off.
 
 import { FORMS, UNITS, attentionView } from "../pictures/view.js";
 import { MEAN, inflate, readKind } from "../pictures/weights.js";
-import { busy, button, field, select, tabbed, translators } from "../choosing.js";
+import { busy, button, field, select, tabbed, trainedRuns } from "../choosing.js";
 import { ask, complain, html, saveButton, shell } from "../shell.js";
 import { readState, writeState } from "../state.js";
 import { alignmentView } from "./alignment.js";
@@ -18,10 +18,13 @@ const main = shell();
 const text = html("textarea", { rows: 2, dir: "auto" });
 const target = html("textarea", { rows: 2, dir: "auto", placeholder: "the model's own" });
 const beam = html("input", { type: "number", min: 1, max: 16, placeholder: "auto" });
-const results = html("section", { "aria-label": "Translation" });
+const results = html("section", { "aria-label": "Answer" });
 const heads = html("details", { class: "switches" }, html("summary", {}, "Heads switched off: none"));
 let found = null; // the last answer
-let before = null; // the translation before that
+let before = null; // the answer before that
+let known = {}; // the runs by name
+
+const takes = (option) => known[state.run]?.inspect_options.includes(option) ?? false;
 
 const off = () => new Set(state.off.split(",").filter(Boolean));
 const numberOr = (given, otherwise) => (/^\d+$/.test(given) ? Number(given) : otherwise);
@@ -32,7 +35,8 @@ function question() {
     attention: one.slice(0, one.lastIndexOf(":")),
     head: Number(one.slice(one.lastIndexOf(":") + 1)),
   }));
-  return { run: state.run, text: text.value, target: given || null, beam_size: size, off: switched };
+  const options = { target: takes("target") && given ? given : null, beam_size: takes("beam_size") ? size : null };
+  return { run: state.run, text: text.value, ...options, off: switched };
 }
 
 async function translate() {
@@ -51,10 +55,11 @@ async function translate() {
 
 function show() {
   const words = before
-    ? changedWords(before.target, found.target)
-    : found.target.split(/\s+/).map((word) => ({ word, changed: false }));
+    ? changedWords(before.answer, found.answer)
+    : found.answer.split(/\s+/).map((word) => ({ word, changed: false }));
   const sentence = words.flatMap(({ word, changed }) => [html(changed ? "mark" : "span", {}, word), " "]);
-  const scores = found.candidates
+  const candidates = found.candidates ?? [];
+  const scores = candidates
     .slice(1)
     .map((one) =>
       html(
@@ -64,13 +69,23 @@ function show() {
         html("span", { dir: "auto" }, one.text),
       ),
     );
-  const score = found.candidates.length ? `, score ${found.candidates[0].score.toFixed(3)}` : "";
-  const notes = found.notes.map((note) => html("p", { class: "note" }, note));
+  const score = candidates.length ? `, score ${candidates[0].score.toFixed(3)}` : "";
+  const number = found.log_probability === undefined ? "" : `log-probability ${found.log_probability.toFixed(3)}${score}`;
+  const shares = found.shares.map(([name, share]) =>
+    html(
+      "li",
+      { class: "candidate-line" },
+      html("span", { class: "number" }, `${(100 * share).toFixed(1)}%`),
+      html("span", { dir: "auto" }, name),
+    ),
+  );
+  const notes = (found.notes ?? []).map((note) => html("p", { class: "note" }, note));
   const earlier =
-    before && before.target !== found.target ? [html("p", { class: "quiet", dir: "auto" }, `before: ${before.target}`)] : [];
+    before && before.answer !== found.answer ? [html("p", { class: "quiet", dir: "auto" }, `before: ${before.answer}`)] : [];
   results.replaceChildren(
     html("p", { class: "sentence translation", dir: "auto" }, ...sentence),
-    html("p", { class: "quiet" }, `log-probability ${found.log_probability.toFixed(3)}${score}`),
+    ...(number ? [html("p", { class: "quiet" }, number)] : []),
+    ...(shares.length ? [html("ol", { class: "candidates", "aria-label": "Probabilities" }, ...shares)] : []),
     ...earlier,
     ...notes,
     ...(scores.length
@@ -85,7 +100,8 @@ function show() {
       : []),
   );
   showSwitches();
-  tabs.again();
+  const offered = { Attention: true, Alignment: found.alignment, "Beam search": found.views.includes("beam search") };
+  tabs.again(TABS.filter((name) => offered[name]));
 }
 
 function showSwitches() {
@@ -156,7 +172,7 @@ function sentenceOf(pictures) {
 
 async function showBeam(panel) {
   try {
-    const tree = await busy(panel, () => ask("/api/beam", { body: { ...question(), target: null } }));
+    const tree = await busy(panel, () => ask("/api/view", { body: { ...question(), view: "beam search", target: null } }));
     const { drawing, readout } = beamTree(tree, numberOr(state.candidate, null), (number) => {
       state.candidate = number === null ? "" : String(number);
       writeState(state);
@@ -189,11 +205,11 @@ const tabs = tabbed(TABS, state.tab, (name, panel) => {
   writeState(state);
   if (!found) return;
   if (name === "Beam search") showBeam(panel);
-  else if (!found.pictures || (name === "Alignment" && !found.alignment))
+  else if (!found.pictures)
     panel.append(html("p", { class: "quiet" }, "This model has no attention to draw."));
   else if (name === "Attention") showAttention(panel);
   else {
-    const view = alignmentView(found.alignment, found.source);
+    const view = alignmentView(found.alignment, found.item);
     panel.append(
       html(
         "div",
@@ -210,21 +226,28 @@ const tabs = tabbed(TABS, state.tab, (name, panel) => {
 });
 
 try {
-  const names = await translators();
+  known = await trainedRuns();
+  const names = Object.keys(known);
   if (!names.includes(state.run)) state.run = names[0];
   [text.value, target.value, beam.value] = [state.text, state.target, state.beam];
   const runs = select(names, state.run, (name) => {
     Object.assign(state, { run: name, off: "", candidate: "", ...NOTHING });
-    found = null;
+    found = before = null;
+    showFields();
     translate();
   });
+  const fields = { target: field("Its translation", target), beam_size: field("Beam size", beam) };
+  const showFields = () => {
+    for (const [name, one] of Object.entries(fields)) one.hidden = !takes(name);
+  };
+  showFields();
   const form = html(
     "form",
     { class: "asking" },
     field("Run", runs),
     field("Sentence", text),
-    field("Its translation", target),
-    field("Beam size", beam),
+    fields.target,
+    fields.beam_size,
     html("button", { type: "submit", class: "do" }, "Translate"),
   );
   form.addEventListener("submit", (event) => {

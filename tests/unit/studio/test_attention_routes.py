@@ -24,7 +24,7 @@ def weights_of(pictures):
 def test_a_look_is_the_inspection(ask, trained):
     told, run = ask("look"), trained()
     found = run.inspect(TEXT, run.translate([TEXT])[0].text)
-    assert (told["source"], told["target"]) == (TEXT, found.target)
+    assert (told["item"], told["answer"]) == (TEXT, found.target)
     assert told["log_probability"] == pytest.approx(run.score([TEXT], [found.target])[0], abs=1e-4)
     assert told["candidates"][0]["text"] == found.target
     for layers, picture in zip(weights_of(told["pictures"]), found.pictures, strict=True):
@@ -40,17 +40,17 @@ def test_heads_switched_off_translate_otherwise(ask, trained):
     with intervene(run.translator.model, ScaleHead(CROSS, 0), ScaleHead(CROSS, 1)):
         expected = run.translate([TEXT])[0].text
     told = ask("look", off=off)
-    assert told["target"] == expected != ask("look")["target"]
+    assert told["answer"] == expected != ask("look")["answer"]
     assert told["log_probability"] != pytest.approx(run.score([TEXT], [expected])[0], abs=1e-3)
 
 
 def test_a_given_translation_is_looked_at(ask):
     told = ask("look", target="Le vieux juge voit le petit chat.")
-    assert told["target"] == "Le vieux juge voit le petit chat." and told["candidates"] == []
+    assert told["answer"] == "Le vieux juge voit le petit chat." and told["candidates"] == []
 
 
 def test_the_tree_s_best_path_is_the_translation(ask, trained):
-    tree = ask("beam", beam_size=4)
+    tree = ask("view", view="beam search", beam_size=4)
     (best,) = tree["best"]
     tokens = [tree["candidates"][number]["token"] for number in best]
     expected = trained().translate([TEXT], beam_size=4)[0]
@@ -62,7 +62,7 @@ def test_markup_is_text(ask, studio):
     client, name = studio
     text = "</script><img src=x onerror=alert(1)> cat"
     answer = client.post("/api/look", json={"run": name, "text": text})
-    assert answer.headers["content-type"] == "application/json" and answer.json()["source"] == text
+    assert answer.headers["content-type"] == "application/json" and answer.json()["item"] == text
 
 
 @pytest.mark.parametrize("place", ["encoder.layers.0.self_attention", "decoder.layers.0.self_attention", CROSS])
@@ -86,7 +86,7 @@ def test_the_five_steps_follow_from_each_other(ask, place):
 
 def test_the_probabilities_of_tokens_multiply_to_the_sentence_s(ask, trained):
     target = "Le vieux juge voit le petit chat."
-    told = ask("written", target=target)
+    told = ask("view", view="token by token", target=target)
     total = sum(np.log(step["probability"]) for step in told["steps"])
     assert told["forced"] and total == pytest.approx(trained().score([TEXT], [target])[0], abs=1e-3)
     for step in told["steps"]:
@@ -97,7 +97,7 @@ def test_the_probabilities_of_tokens_multiply_to_the_sentence_s(ask, trained):
 
 
 def test_by_itself_the_likeliest_token_is_written(ask):
-    told = ask("written")
+    told = ask("view", view="token by token")
     written = [step for step in told["steps"] if step["token"] != "<eos>"]
     assert not told["forced"] and written and all(step["rank"] == 1 for step in written)
 
@@ -110,9 +110,12 @@ def test_shapes_are_those_of_the_pass(ask, trained):
 
     tree, d_model = told["tree"], 32
     layer = find(tree, "encoder.layers.0")
-    assert layer["inputs"][0] == layer["outputs"][0] == [1, told["read"], d_model]
+    assert layer["inputs"][0] == layer["outputs"][0] == [1, told["elements"]["source"], d_model]
     mechanism = find(tree, "decoder.layers.0.cross_attention.mechanism")
-    assert mechanism["inputs"][:2] == [[1, 2, told["written"], d_model // 2], [1, 2, told["read"], d_model // 2]]
+    assert mechanism["inputs"][:2] == [
+        [1, 2, told["elements"]["target"], d_model // 2],
+        [1, 2, told["elements"]["source"], d_model // 2],
+    ]
     assert tree["parameters"] == sum(p.numel() for p in trained().translator.model.parameters())
     assert not any(module._forward_hooks for module in trained().translator.model.modules())
 
@@ -121,7 +124,10 @@ def test_vectors_that_pass_are_those_captured(ask, trained):
     target = "Le vieux juge voit le petit chat."
     told, found = ask("streams", target=target), trained().inspect(TEXT, target)
     read, written = told["sides"]
-    assert (read["tokens"], len(written["tokens"])) == (found.read.tokens, len(found.written.tokens))
+    assert (read["tokens"], len(written["tokens"])) == (
+        found.inputs["source"].labels,
+        len(found.inputs["target"].labels),
+    )
     assert written["tokens"][:2] == ["<sos>", "▁Le"]
     first = read["places"][0]
     lengths = found.records.whole("source.written")[0].norm(dim=-1)
@@ -166,3 +172,68 @@ def test_masks_hide_together_what_each_hides(studio):
     assert told["code"].startswith("together(padding(") and torch.tensor(told["allowed"]).any()
     alone = client.post("/api/mask", json={"length": 2}).json()
     assert alone["allowed"] == [[True, True], [True, True]] and alone["code"] == "View()"
+
+
+@pytest.fixture(scope="module")
+def others(trained_on_text, trained_on_labels):
+    """A client over a language model, a classifier and one without attention; and their names."""
+    folders = [trained_on_text().folder, trained_on_labels().folder]
+    folders.append(trained_on_labels("model={kind: bag}", "training.max_updates=5").folder)
+    return TestClient(make_app(folders), base_url="http://localhost"), [folder.as_posix() for folder in folders]
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_any_run_with_attention_is_looked_at(others, trained_on_text, trained_on_labels, number):
+    client, names = others
+    text = ("the old cat", "a bird sees the cat and the red dog .")[number]
+    told = client.post("/api/look", json={"run": names[number], "text": text}).json()
+    found = (trained_on_text, trained_on_labels)[number]().inspect(text)
+    assert (told["item"], told["answer"], told["views"]) == (text, found.answer, [])
+    assert told["shares"][0][1] == pytest.approx(found.shares[0][1], abs=1e-6)
+    for layers, picture in zip(weights_of(told["pictures"]), found.pictures, strict=True):
+        np.testing.assert_allclose(np.stack(layers), picture.weights, atol=0.51 / 255)
+    place = told["pictures"]["places"][0][0]
+    steps = client.post("/api/steps", json={"run": names[number], "text": text, "attention": place, "query": 2}).json()
+    ((name, elements),) = found.inputs.items()
+    assert steps["queries"] == steps["keys"] == elements.labels
+    np.testing.assert_allclose(np.dot(steps["weights"], steps["v"]), steps["mixed"], atol=1e-4)
+    streams = client.post("/api/streams", json={"run": names[number], "text": text}).json()
+    assert [side["name"] for side in streams["sides"]] == [name.capitalize()] and streams["tokens"] == elements.labels
+    shapes = client.post("/api/shapes", json={"run": names[number], "text": text}).json()
+    assert shapes["elements"] == {name: len(elements.labels)} and shapes["tree"]["parameters"] > 0
+
+
+def test_a_head_that_is_switched_off_changes_the_answer_of_a_classifier(others):
+    client, (_, name, _) = others
+    body = {"run": name, "text": "a bird sees the cat and the red dog ."}
+    places = client.post("/api/look", json=body).json()["pictures"]["places"]
+    off = [{"attention": place, "head": head} for place in places[0] for head in (0, 1)]
+    whole, without = (client.post("/api/look", json={**body, "off": one}).json()["shares"] for one in ([], off))
+    assert abs(dict(whole)["cat first"] - dict(without)["cat first"]) > 1e-3
+
+
+def test_what_a_task_cannot_show_is_refused_by_name_in_one_line(others):
+    client, (text_run, labels_run, bag) = others
+    body = {"run": labels_run, "text": "the cat and the dog"}
+    for name in ("beam search", "token by token"):
+        answer = client.post("/api/view", json={**body, "view": name})
+        assert answer.status_code == 422 and f"has no {name} to look at" in answer.json()["detail"]
+    answer = client.post("/api/look", json={**body, "target": "le chat"})
+    assert answer.json()["detail"] == "a run of classification is inspected without target: leave that out"
+    answer = client.post("/api/look", json={"run": text_run, "text": "the cat", "beam_size": 3})
+    assert answer.json()["detail"] == "a language model is inspected without beam_size: leave that out"
+    told = client.post("/api/look", json={**body, "run": bag}).json()
+    assert told["pictures"] is None and told["shares"]
+    answer = client.post("/api/steps", json={**body, "run": bag})
+    assert answer.json()["detail"] == "this model has no attention whose steps could be shown"
+
+
+def test_the_list_of_runs_has_the_options_and_views_of_each(others, studio):
+    client, _ = studio
+    (translator,) = client.get("/api/runs").json()
+    assert (translator["inspect_options"], len(translator["views"])) == (["target", "beam_size"], 2)
+    assert all((run["inspect_options"], run["views"]) == ([], []) for run in others[0].get("/api/runs").json())
+
+
+def test_views_are_those_that_the_task_names(trained):
+    assert tuple(trained().trained.views) == trained().config.views

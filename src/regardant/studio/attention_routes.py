@@ -1,0 +1,57 @@
+"""One item, the answer of a run, all attention on the way, and the views that the run's task has beside it."""
+
+from typing import Any
+
+from fastapi import APIRouter
+
+from regardant.pictures.page import packed, record
+from regardant.studio.open_runs import Asked, OpenRuns
+from regardant.tasks.base import Trained
+from regardant.tasks.inspection import Inspection
+
+
+class AskedView(Asked):
+    """A view of an item."""
+
+    view: str
+
+
+def routes(runs: OpenRuns) -> APIRouter:
+    """`/api/look` and `/api/view`."""
+    router = APIRouter(prefix="/api")
+
+    @router.post("/look")
+    def look(asked: Asked) -> dict[str, Any]:
+        with runs.trained(asked.run, asked.off) as trained:
+            return look_at(trained, asked)
+
+    @router.post("/view")
+    def view(asked: AskedView) -> dict[str, Any]:
+        return runs.view(asked.view, asked)
+
+    return router
+
+
+def look_at(trained: Trained, asked: Asked) -> dict[str, Any]:
+    """Return the answer with its details, all weights, and the names of the views that there are."""
+    found = trained.look(asked.text, **asked.options)
+    return {
+        **found.details,
+        "item": found.item,
+        "answer": found.answer,
+        "note": found.note,
+        "shares": found.shares,
+        "pictures": _pictures(found),
+        "views": list(trained.views),
+    }
+
+
+def _pictures(found: Inspection) -> dict[str, Any] | None:
+    """What `view.js` draws, and the places of each kind's layers; None for a model without attention."""
+    if not found.pictures:
+        return None
+    return {
+        **record(found.pictures),
+        "weights": [[packed(layer) for layer in picture.weights] for picture in found.pictures],
+        "places": list(found.layers.values()),
+    }

@@ -1,0 +1,100 @@
+"""Runs that are looked into: opened when first asked for, one at a time at work."""
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from pydantic import BaseModel, Field, field_validator
+
+from regardant import run
+from regardant.errors import RunError
+from regardant.inspection import ScaleHead, intervene
+from regardant.studio.catalogue import Catalogue
+from regardant.tasks.base import Trained
+
+MOST_OPEN = 3
+"""Runs kept in memory."""
+
+LONGEST_TEXT = 4000
+"""Characters."""
+
+
+class Head(BaseModel):
+    """A head of attention, by the name of its place."""
+
+    attention: str
+    head: int
+
+
+class Asked(BaseModel):
+    """An item that a run reads, with some heads switched off."""
+
+    run: str
+    text: str = Field(max_length=LONGEST_TEXT)
+    target: str | None = Field(None, max_length=LONGEST_TEXT)
+    """Of a translator: the translation; its own where none is given."""
+    beam_size: int | None = Field(None, ge=1, le=16)
+    off: list[Head] = []
+
+    @field_validator("text")
+    @classmethod
+    def text_is_not_blank(cls, text: str) -> str:
+        if not text.strip():
+            raise ValueError("the text is blank: type a sentence")
+        return text
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of `Trained.inspect` that are given."""
+        given = {"target": self.target, "beam_size": self.beam_size}
+        return {name: value for name, value in given.items() if value is not None}
+
+
+class OpenRuns:
+    """The trained runs of a catalogue."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self.catalogue = catalogue
+        self.runs: OrderedDict[tuple[Path, int], Trained] = OrderedDict()
+        self.lock = Lock()  # hooks are on the model, so that two that look at once would see each other
+
+    @contextmanager
+    def trained(self, name: str, off: Sequence[Head] = ()) -> Iterator[Trained]:
+        """Open a run as it is now, for one at a time, with heads switched off.
+
+        Raises:
+            UnknownRun: a name that is not listed.
+            RunError: a run without weights, or a head that its model does not have.
+        """
+        folder = self.catalogue.folder(name)
+        with self.lock:
+            trained = self._open(folder)
+            try:
+                with intervene(trained.model, *(ScaleHead(one.attention, one.head) for one in off)):
+                    yield trained
+            except ValueError as error:
+                raise RunError(str(error)) from error
+
+    def view(self, name: str, asked: Asked) -> dict[str, Any]:
+        """Return a view of an item by its name. Raises RunError where the run's task has no such view."""
+        with self.trained(asked.run, asked.off) as trained:
+            if name not in trained.views:
+                allowed = f": it has {', '.join(trained.views)}" if trained.views else " or any other view"
+                raise RunError(f"{asked.run} has no {name} to look at{allowed}")
+            return trained.views[name](asked.text, **asked.options)
+
+    def _open(self, folder: Path) -> Trained:
+        weights = folder / "model.safetensors"
+        key = (folder, weights.stat().st_mtime_ns if weights.is_file() else 0)
+        if key not in self.runs:
+            trained = run.load(folder).trained
+            for known in [known for known in self.runs if known[0] == folder]:
+                del self.runs[known]
+            self.runs[key] = trained
+        self.runs.move_to_end(key)
+        while len(self.runs) > MOST_OPEN:
+            self.runs.popitem(last=False)
+        return self.runs[key]

@@ -1,0 +1,196 @@
+"""One item and what passed the places of a model while it read it: to be drawn, kept and looked at.
+
+Rows and columns of attention are labelled by the inputs that `Model.attention_kinds` names. Where an input is written
+token by token, its row i has read tokens up to the i-th and writes the next: attention among its own tokens is between
+tokens that are read, attention to another input is from tokens that are written.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regardant.data.tokenizers import Tokenizer
+from regardant.errors import ConfigError, RunError
+from regardant.inspection import Records, attention_places, capture
+from regardant.inspection.elements import class_tokens
+from regardant.models.base import AttentionKind, Model
+from regardant.pictures import AttentionPicture, attention_page, head_grid_svg, heat_map_svg, in_notebook, png
+from regardant.tasks.measure_tables import kind_title
+from regardant.training.checkpoints import write_atomically
+
+FORMATS = (".html", ".svg", ".png", ".json")
+"""Formats of a kept inspection."""
+
+NEXT_TOKENS = 10
+"""Number of likeliest tokens in JSON."""
+
+
+@dataclass(frozen=True)
+class Elements:
+    """One input, or the tokens that it writes, for people."""
+
+    labels: list[str]
+    """Names of its elements, special ones too."""
+    units: list[tuple[str, int]] = field(default_factory=list)
+    """(word, number of its elements), each element that belongs to no word by itself. Empty: elements make no words."""
+
+    def after(self, labels: Sequence[str]) -> "Elements":
+        """Return the same elements after others that belong to no word."""
+        units = [*((label, 1) for label in labels), *self.units] if self.units else []
+        return Elements([*labels, *self.labels], units)
+
+
+@dataclass(frozen=True, eq=False)
+class Inspection:
+    """An item, the model's answer, and what passed the places of the model in between."""
+
+    item: str
+    answer: str
+    """One line."""
+    note: str
+    """The answer in one line of a page, named: "Translation: ..."."""
+    inputs: Mapping[str, Elements]
+    """The inputs of the model by name."""
+    sides: Mapping[str, AttentionKind]
+    """The inputs of each kind of attention."""
+    layers: Mapping[str, list[str]]
+    """Places of attention by kind, in the order of layers: `decoder.layers.0.cross_attention`."""
+    records: Records
+    """By the names of places, of this one item."""
+    batch: Mapping[str, Any]
+    """The inputs of the model as it took them: a batch of one."""
+    shares: Sequence[tuple[str, float]] = ()
+    """The likeliest answers with their probabilities, the likeliest first. Empty where answers are texts."""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """Numbers of the answer, for JSON."""
+    written: Mapping[str, Elements] = field(default_factory=dict)
+    """The tokens that are written, by the input that reads them afterwards."""
+
+    @cached_property
+    def pictures(self) -> list[AttentionPicture]:
+        """A picture of every kind of attention that the model has."""
+        return [
+            self._picture(kind, np.stack([self.records.whole(f"{place}.weights")[0].numpy() for place in places]))
+            for kind, places in self.layers.items()
+        ]
+
+    def rows(self, kind: str) -> Elements:
+        """Return the elements that attend, by kind of attention."""
+        sides = self.sides[kind]
+        own = self.inputs[sides.queries]
+        return own if sides.queries == sides.keys else self.written.get(sides.queries, own)
+
+    def columns(self, kind: str) -> Elements:
+        """Return the elements that are attended to, by kind of attention."""
+        return self.inputs[self.sides[kind].keys]
+
+    def page(self) -> str:
+        """Return one HTML file that needs nothing else. RunError for a model without attention, as do drawings."""
+        return attention_page([self._drawn()], title="Where it looks")
+
+    def svg(self, kind: str | None = None, layer: int = 0, head: int | None = None) -> str:
+        """Return all heads side by side; or a head of a kind ("Cross-attention"), or the mean of a layer's heads."""
+        if kind is None:
+            return head_grid_svg(self._drawn())
+        for picture in self.pictures:
+            if picture.kind == kind:
+                return heat_map_svg(picture, layer, head)
+        raise ValueError(f"there is no {kind}: choose {', '.join(picture.kind for picture in self.pictures)}")
+
+    def png(self, kind: str | None = None, layer: int = 0, head: int | None = None) -> bytes:
+        """Return the same as pixels."""
+        return png(self.svg(kind, layer, head))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON: the answer, elements, all weights, and the places that `records` has."""
+        return {
+            "item": self.item,
+            "answer": self.answer,
+            **self.details,
+            "inputs": {name: {"labels": one.labels, "words": one.units} for name, one in self.inputs.items()},
+            "attention": [
+                {
+                    "kind": picture.kind,
+                    "rows": picture.target,
+                    "columns": picture.source,
+                    "weights": np.round(picture.weights.astype(float), 6).tolist(),
+                }
+                for picture in self.pictures
+            ],
+            "places": list(self.records),
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Keep it as the file's name says: .html, .svg or .png (all heads), .json. Raises ConfigError for others."""
+        path = Path(path)
+        require_format(path)
+        if path.suffix == ".json":
+            write_atomically(path, json.dumps(self.as_dict(), ensure_ascii=False) + "\n")
+        elif path.suffix == ".html":
+            write_atomically(path, self.page())
+        else:
+            write_atomically(path, self.svg() if path.suffix == ".svg" else self.png())
+
+    def _repr_html_(self) -> str:
+        return in_notebook(self.page())
+
+    def _drawn(self) -> list[AttentionPicture]:
+        if not self.pictures:
+            raise RunError("this model has no attention that could be drawn: give a name that ends in .json")
+        return self.pictures
+
+    def _picture(self, kind: str, weights: Any) -> AttentionPicture:
+        rows, columns, note = self.rows(kind), self.columns(kind), self.note
+        if weights.min() < 0 or weights.max() > 1.01:
+            note += " (Weights of this attention below 0 or above 1 are drawn as 0 or 1.)"
+        in_words = bool(rows.units and columns.units)
+        return AttentionPicture(
+            title=self.item,
+            source=columns.labels,
+            target=rows.labels,
+            weights=weights.clip(0, 1),
+            note=note,
+            kind=kind_title(kind),
+            source_units=columns.units if in_words else (),
+            target_units=rows.units if in_words else (),
+        )
+
+
+def look(model: Model, inputs: Mapping[str, Any]) -> tuple[Records, Tensor]:
+    """Return what passed the places of a model that read one item, and the head's scores of it in float32."""
+    with torch.inference_mode(), capture(model) as records:
+        scores = model.scores(**inputs)
+    return records, scores[0].float()
+
+
+def shown_inputs(model: Model, batch: Mapping[str, Any], elements: Mapping[str, Elements]) -> dict[str, Any]:
+    """Return the fields of an Inspection that follow from a model, its inputs and their elements."""
+    inputs = {name: one.after(class_tokens(model, name)) for name, one in elements.items()}
+    return {"inputs": inputs, "sides": model.attention_kinds, "layers": attention_places(model), "batch": batch}
+
+
+def format_shares(shares: Sequence[tuple[str, float]]) -> str:
+    """Return answers with their probabilities in one line."""
+    return ", ".join(f"{answer} {share:.1%}" for answer, share in shares)
+
+
+def likeliest(logits: Tensor, tokenizer: Tokenizer, count: int = NEXT_TOKENS) -> list[list[tuple[str, float]]]:
+    """Return the likeliest tokens of each row of logits [T, V], with their probabilities."""
+    best = logits.softmax(-1).topk(min(count, logits.shape[-1]))
+    return [
+        list(zip(tokenizer.tokens(ids), probabilities, strict=True))
+        for ids, probabilities in zip(best.indices.tolist(), best.values.tolist(), strict=True)
+    ]
+
+
+def require_format(path: Path) -> None:
+    """Raise ConfigError for a file that an inspection cannot be kept as."""
+    if path.suffix not in FORMATS:
+        raise ConfigError(f"{path} is none of {', '.join(FORMATS)}: give the file a name that ends in one of them")

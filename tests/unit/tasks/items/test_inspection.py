@@ -1,0 +1,123 @@
+"""One item in a classifier and one text in a language model: elements, attention, and the answer with its numbers."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from regardant.errors import ConfigError, DataError, RunError
+from regardant.inspection import capture
+from regardant.modalities.text import word_units
+
+TEXT = "the old cat sees the dog ."
+
+
+@pytest.fixture
+def inspection(trained_on_labels):
+    return trained_on_labels().inspect(TEXT)
+
+
+def test_an_item_is_drawn_with_its_elements_and_its_words(inspection, trained_on_labels):
+    trained = trained_on_labels().trained
+    (ids,) = trained.codec.encode([TEXT])
+    (picture,) = inspection.pictures
+    assert picture.source == picture.target == inspection.inputs["input"].labels == trained.codec.labels(ids)
+    assert [word for word, _ in picture.source_units] == TEXT.split()
+    with torch.inference_mode(), capture(trained.model, "*.weights") as records:
+        trained.scores({"input": trained.codec.collate([ids])})
+    expected = torch.cat([records.whole(place) for place in records]).numpy()
+    np.testing.assert_allclose(picture.weights, expected, atol=1e-6)
+
+
+def test_the_answer_and_its_probabilities_are_those_of_predict(inspection, trained_on_labels):
+    (found,) = trained_on_labels().predict([TEXT])
+    assert inspection.answer == found.answer == "cat first"
+    assert dict(inspection.shares) == pytest.approx(found.details["probabilities"], abs=1e-6)
+    assert inspection.shares[0][0] == "cat first" and inspection.shares[0][1] > 0.5
+    assert inspection.note.startswith("Answer: cat first ") and "%, dog first " in inspection.note
+    assert "Answer: cat first" in inspection.page()
+
+
+def test_a_class_token_is_named(trained_on_labels):
+    found = trained_on_labels("head={kind: sequence_class, pooling: class_token}", "training.max_updates=5").inspect(
+        "the cat"
+    )
+    assert found.inputs["input"].labels[0] == "<class>" and len(found.pictures[0].source) == 3
+    assert found.pictures[0].source_units[0] == ("<class>", 1)
+
+
+def test_an_item_that_is_too_long_is_cut_and_says_so(trained_on_labels):
+    found = trained_on_labels().inspect("the cat " * 20)
+    assert len(found.inputs["input"].labels) == 16
+    assert sum(count for _, count in found.inputs["input"].units) == 16
+    assert "longer than the model's 16 tokens" in found.note
+
+
+def test_a_text_is_drawn_with_what_the_language_model_would_write_next(trained_on_text):
+    run = trained_on_text()
+    found = run.inspect("the old cat")
+    (picture,) = found.pictures
+    assert picture.source == picture.target == ["▁" if letter == " " else letter for letter in "the old cat"]
+    assert np.triu(picture.weights, 1).max() == 0
+    assert [word for word, _ in picture.source_units if word.strip("▁ ")] == ["the", "old", "cat"]
+    logits = run.trained.model.scores(**found.batch)[0].detach()
+    (token, share), *_ = found.details["next_tokens"][-1]
+    assert share == pytest.approx(float(logits[-1].softmax(-1).max()), abs=1e-6)
+    assert found.answer.startswith(f"likeliest next: {token!r} ") and found.shares[0] == (repr(token), share)
+    assert len(found.details["next_tokens"]) == len("the old cat")
+
+
+def test_tokens_beyond_the_text_stand_alone(trained_on_labels):
+    tokenizer = trained_on_labels().trained.codec.tokenizer
+    assert word_units(tokenizer, "the cat", ["▁the", "▁cat", "<eos>"]) == [("the", 1), ("cat", 1), ("<eos>", 1)]
+    assert word_units(tokenizer, "the cat", ["▁the"]) == [("the", 1)]
+
+
+@pytest.mark.parametrize(
+    ("run", "text", "error", "message"),
+    [
+        ("text", "  ", DataError, "the text is blank: give a text to look at"),
+        ("text", "the cat " * 20, DataError, "the text has 160 tokens, the model takes 16: shorten it"),
+        ("labels", " ", DataError, "item 1 is blank: give a text"),
+    ],
+)
+def test_a_text_that_cannot_be_read_is_one_line(trained_on_text, trained_on_labels, run, text, error, message):
+    with pytest.raises(error, match=f"^{message}$"):
+        {"text": trained_on_text, "labels": trained_on_labels}[run]().inspect(text)
+
+
+def test_a_target_is_for_translators(trained_on_labels, trained_on_text):
+    with pytest.raises(ConfigError, match="a run of classification is inspected without target: leave that out"):
+        trained_on_labels().inspect(TEXT, target="le chat")
+    with pytest.raises(ConfigError, match="a language model is inspected without target: leave that out"):
+        trained_on_text().inspect(TEXT, target="le chat")
+
+
+def test_without_attention_there_are_numbers_and_no_picture(trained_on_labels, tmp_path):
+    found = trained_on_labels("model={kind: recurrent}", "training.max_updates=5").inspect(TEXT)
+    assert not found.pictures and "encoder.layers.0.forget_gate" in found.records
+    with pytest.raises(RunError, match=r"no attention that could be drawn: give a name that ends in .json"):
+        found.save(tmp_path / "a.svg")
+
+
+@pytest.mark.parametrize("kind", ["labels", "text"])
+@pytest.mark.parametrize(("name", "begins"), [("a.html", b"<!doctype"), ("a.svg", b"<svg"), ("a.png", b"\x89PNG")])
+def test_the_command_draws_any_run(regardant, trained_on_labels, trained_on_text, tmp_path, kind, name, begins):
+    run, text = {"labels": (trained_on_labels(), TEXT), "text": (trained_on_text(), "the old cat")}[kind]
+    said = regardant("inspect", run.folder, text, "--out", tmp_path / name)
+    assert said.code == 0, said.err
+    assert said.out == f"{run.inspect(text).answer}\n"
+    assert (tmp_path / name).read_bytes().startswith(begins)
+
+
+def test_json_has_elements_the_answer_and_all_weights(regardant, trained_on_labels, tmp_path):
+    assert regardant("inspect", trained_on_labels().folder, TEXT, "--out", tmp_path / "a.json").code == 0
+    told = json.loads((tmp_path / "a.json").read_text("utf-8"))
+    assert (told["item"], told["answer"], told["label"]) == (TEXT, "cat first", "cat first")
+    assert told["probabilities"]["cat first"] == told["probability"]
+    (kind,) = told["attention"]
+    assert kind["rows"] == kind["columns"] == told["inputs"]["input"]["labels"]
+    assert np.array(kind["weights"]).shape == (2, 2, len(kind["rows"]), len(kind["columns"]))
+    said = regardant("inspect", trained_on_labels().folder, TEXT, "--target", "x", "--out", tmp_path / "b.json")
+    assert (said.code, said.err.count("\n")) == (2, 1) and not (tmp_path / "b.json").exists()

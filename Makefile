@@ -8,7 +8,7 @@ PEERS := benchmarks/.peers
 
 .PHONY: setup demo test test-slow test-browser check experiments ladder clean
 .PHONY: bench bench-attention bench-training bench-decoding bench-memory bench-processes bench-profile
-.PHONY: bench-accelerator bench-startup bench-smoke
+.PHONY: bench-accelerator bench-startup bench-smoke bench-sst2
 
 setup: .venv/ready
 
@@ -69,6 +69,9 @@ bench-startup: setup
 
 bench-smoke: setup
 	$(BIN)/python -m benchmarks.smoke
+
+bench-sst2: setup
+	$(BIN)/python -m benchmarks.sst2 $(BENCH)
 
 bench-memory: setup
 	$(BIN)/python -m benchmarks.memory $(BENCH)

@@ -35,6 +35,10 @@ def score_of(result: dict[str, Any]) -> str:
             f"BLEU {scores['bleu']:.2f} on unseen sentences, {combinations:.2f} on held-out combinations; "
             f"alignment error rate {scores['alignment_error_rate']:.3f}"
         )
+    if "macro_f1" in scores:
+        return f"accuracy {scores['accuracy']:.4f} of {scores['items']:,} items, seed {result['seed']}"
+    if "bits_per_character" not in scores and "bleu" not in scores:
+        return f"loss {scores['loss']:.3f} nats per masked token, {100 * scores['accuracy']:.1f} % of them named"
     if "bleu" not in scores:
         return f"loss {scores['loss']:.3f} nats a token, {scores['bits_per_character']:.3f} bits a character"
     tokenised = next(part for part in scores["signature"].split("|") if part.startswith("tok:"))

@@ -39,6 +39,9 @@ class Model(nn.Module):
     inputs: ClassVar[tuple[str, ...]]
     """The names of what it reads: arguments of `vectors`, `scores` and `forward`."""
 
+    reads_order: ClassVar[bool] = True
+    """Whether the order of elements may change an answer."""
+
     config: Any
     head: Head
     dropout_key: DropoutKey

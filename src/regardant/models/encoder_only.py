@@ -115,6 +115,8 @@ class BagOfVectorsConfig(EncoderConfig):
 class Bag(EncoderOnly):
     """Reads elements in no order."""
 
+    reads_order = False
+
     @property
     def attention_kinds(self) -> Mapping[str, AttentionKind]:
         return {}

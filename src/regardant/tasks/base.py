@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import torch
 from pydantic import Field, model_validator
+from torch import Tensor
 
 from regardant.config import Config
+from regardant.data.vocabulary import PAD
 from regardant.errors import ConfigError, RunError
 from regardant.models.base import Model
 from regardant.tasks.probe import Probe
@@ -131,6 +133,11 @@ class Trained:
     def probe(self) -> Probe:
         """Return rows of the run's own validation data, always the same. Raises RunError if the data is gone."""
         raise NotImplementedError
+
+    def target_counts(self) -> Tensor:
+        """Return how often each target occurs in validation data. Raises RunError if the data is gone."""
+        targets = self.probe().targets
+        return (targets[targets != PAD] if targets.dim() > 1 else targets).bincount().cpu()
 
     def evaluate(self, data: Sequence[Path] = (), **options: Any) -> dict[str, dict[str, Any]]:
         """Return scores by name of the test set: the run's own ones, or those in files. All is kept in the run."""

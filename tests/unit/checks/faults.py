@@ -10,6 +10,7 @@ from regardant.layers.residual import Residual
 from regardant.models import EncoderDecoderConfig
 from regardant.models.decoder import Decoder
 from regardant.models.encoder_decoder import EncoderDecoder
+from regardant.models.encoder_only import EncoderOnly, EncoderOnlyConfig
 
 
 class UnmaskedConfig(EncoderDecoderConfig):
@@ -99,3 +100,40 @@ class UnnormalisedConfig(EncoderDecoderConfig):
                 module.weight.data.mul_(2)
         model.encoder.final_norm = model.decoder.final_norm = nn.Identity()
         return model
+
+
+class UnmaskedEncoderConfig(EncoderOnlyConfig):
+    """An encoder that reads padding like words, and a head that pools it."""
+
+    kind: Literal["unmasked_encoder"] = "unmasked_encoder"
+
+    def build(self, representation, head):
+        model = super().build(representation, head)
+        model.__class__ = UnmaskedEncoder
+        return model
+
+
+class UnmaskedEncoder(EncoderOnly):
+    """Takes every element for a real one."""
+
+    def vectors(self, input):
+        return self.encoder(replace(self.input(input), real=None))
+
+
+class BlindConfig(EncoderOnlyConfig):
+    """An encoder whose answers do not depend on its input."""
+
+    kind: Literal["blind"] = "blind"
+
+    def build(self, representation, head):
+        model = super().build(representation, head)
+        model.__class__ = Blind
+        return model
+
+
+class Blind(EncoderOnly):
+    """The elements are zeroed on their way."""
+
+    def vectors(self, input):
+        x = self.input(input)
+        return self.encoder(x.with_values(0 * x.values))

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from random import Random
 
 import pytest
 import torch
@@ -61,9 +62,9 @@ def the_finding(diagnosis, name):
 
 def test_a_missing_padding_mask_is_found(doctor, brief):
     finding = the_finding(doctor(brief("unmasked")), "padding mask")
-    assert finding.what == "padding changes what the model says: a padding mask is missing"
+    assert finding.what == "padding changes the answers: a padding mask is missing"
     assert re.search(
-        r"a sentence of \d+ tokens, padded to \d+: its logits change by [\d.]+ of their spread", finding.evidence
+        r"an item of \d+ tokens, padded to \d+: its scores change by [\d.]+ of their spread", finding.evidence
     )
     assert "View(keys=tokens != PAD)" in finding.cure
 
@@ -102,9 +103,10 @@ def test_collapsed_entropy_is_found(doctor, tiny_config):
 
 def test_targets_that_are_not_shifted_are_found(doctor, brief):
     finding = the_finding(doctor(brief("unshifted", "training.max_updates=80")), "shifted targets")
-    assert finding.what == "the targets are not shifted: the model repeats what it reads"
+    assert finding.what == "the targets are not shifted: the model repeats its input"
     assert re.search(
-        r"validation said \d\.\d\d nats .* costs \d+\.\d\d\. In \d+% of the places .* BLEU", finding.evidence
+        r"validation gave \d\.\d\d nats .* costs \d+\.\d\d\. In \d+% of the places .* Validation bleu was",
+        finding.evidence,
     )
     assert "read target[:, :-1] and ask for target[:, 1:]" in finding.cure
 
@@ -130,6 +132,60 @@ def test_batches_that_are_mostly_padding_are_found(doctor, brief, tmp_path):
     assert "lower training.batch_tokens (now 40,000)" in finding.cure
 
 
+# faults of a classifier
+
+
+def test_a_classifier_that_pools_padding_is_found(doctor, tiny_labels_config):
+    finding = the_finding(
+        doctor(tiny_labels_config("model.kind=unmasked_encoder", "training.max_updates=5")), "padding mask"
+    )
+    assert finding.what == "padding changes the answers: a padding mask is missing"
+    assert re.search(
+        r"an item of \d+ tokens, padded to \d+: its scores change by [\d.]+ of their spread", finding.evidence
+    )
+    assert "leave it out of what the head pools" in finding.cure
+
+
+def test_labels_that_do_not_belong_to_their_items_are_found(doctor, tiny_labels_config, labelled_files, tmp_path):
+    random = Random(0)
+    for name in ("train", "test"):
+        lines = [line.split("\t") for line in (labelled_files / f"{name}.tsv").read_text("utf-8").splitlines()]
+        labels = [label for _, label in lines]
+        random.shuffle(labels)
+        text = "".join(f"{item}\t{label}\n" for (item, _), label in zip(lines, labels, strict=True))
+        (tmp_path / f"{name}.tsv").write_text(text, "utf-8")
+    found = dict(doctor(tiny_labels_config(f"data.root={tmp_path}")).findings)
+    finding = found["more than frequencies"]
+    assert finding.what == "the model knows no more than how frequent each target is"
+    assert re.search(r"from the frequencies of targets alone; \d+% right, \d+% by the most frequent", finding.evidence)
+    assert "check that items and targets belong together" in finding.cure
+
+
+def test_answers_that_are_right_and_too_certain_are_no_finding(trained_on_labels, tmp_path):
+    folder = shutil.copytree(trained_on_labels().folder, tmp_path / "changed")
+    text = (folder / "metrics.jsonl").read_text("utf-8")
+    (folder / "metrics.jsonl").write_text(
+        re.sub(r'("event": "validation".*"loss": )[\d.e-]+', r"\g<1>0.9", text), "utf-8"
+    )
+    diagnosis = run.load(folder).doctor()
+    assert "more than frequencies" not in findings(diagnosis)
+    assert "by the most frequent answer alone" in diagnosis.seen["more than frequencies"].measured
+
+
+def test_a_classifier_without_positions_and_one_that_ignores_its_input_are_found(doctor, tiny_labels_config, tmp_path):
+    finding = the_finding(
+        doctor(tiny_labels_config("model.positions={kind: none}", "training.max_updates=5")), "order of elements"
+    )
+    assert finding.what == "the order of the input does not matter"
+    shutil.rmtree(tmp_path / "sick")
+    found = dict(
+        doctor(
+            tiny_labels_config("model.kind=blind", "training.max_updates=5", "model.positions={kind: none}")
+        ).findings
+    )
+    assert found["order of elements"].what == "the input makes no difference"
+
+
 # other faults
 
 
@@ -143,7 +199,7 @@ def test_a_model_that_knows_frequencies_alone_is_found(trained, tmp_path):
     text = (folder / "metrics.jsonl").read_text("utf-8")
     (folder / "metrics.jsonl").write_text(re.sub(r'("took".*"loss": )[\d.]+', r"\g<1>5.5", text), "utf-8")
     diagnosis = run.load(folder).doctor()
-    assert findings(diagnosis) == {"more than frequencies": "the model knows no more than how frequent each token is"}
+    assert findings(diagnosis) == {"more than frequencies": "the model knows no more than how frequent each target is"}
 
 
 def test_positions_that_are_missing_are_found(doctor, tiny_config):
@@ -159,9 +215,9 @@ def test_a_decoder_that_never_asks_the_source_is_found(doctor, brief):
     found = dict(doctor(brief("deaf")).findings)
     assert found["attention entropy"].what == "attention has collapsed: all heads look at everything alike"
     assert found["attention entropy"].evidence.startswith("decoder.layers.0.cross_attention: ")
-    finding = found["order of tokens"]
+    finding = found["order of elements"]
     assert finding.what == "the source makes no difference"
-    assert finding.evidence.startswith("sources of other sentences change the logits by ")
+    assert finding.evidence.startswith("the source of other rows changes the scores by ")
 
 
 def test_unknown_tokens_are_found(doctor, tiny_config):
@@ -253,15 +309,58 @@ def assert_healthy(diagnosis):
 def test_a_healthy_translator_has_nothing(trained):
     diagnosis = assert_healthy(trained(KNOWN).doctor())
     assert set(diagnosis.left_out) == {"overfitting"}  # of two validations
-    assert (
-        "2 sentences" in diagnosis.seen["padding mask"].measured
-        or "4 sentences" in diagnosis.seen["padding mask"].measured
-    )
+    assert "2 items" in diagnosis.seen["padding mask"].measured or "4 items" in diagnosis.seen["padding mask"].measured
 
 
 def test_a_healthy_language_model_has_nothing_and_no_padding(trained_on_text):
     diagnosis = assert_healthy(trained_on_text().doctor())
     assert set(diagnosis.left_out) == {"overfitting", "padding mask", "padding share"}
+
+
+def test_a_healthy_classifier_has_nothing_and_writes_nothing(trained_on_labels):
+    diagnosis = assert_healthy(trained_on_labels().doctor())
+    why = "this model reads its input at once: it writes nothing token by token"
+    assert {name: diagnosis.left_out[name] for name in ("future mask", "shifted targets")} == {
+        "future mask": why,
+        "shifted targets": why,
+    }
+    assert set(diagnosis.left_out) <= {"future mask", "shifted targets", "overfitting"}
+    assert re.search(
+        r"nats per label in validation, 0\.6\d from the freq", diagnosis.seen["more than frequencies"].measured
+    )
+    assert diagnosis.seen["order of elements"].measured.startswith("another order of the input changes scores by ")
+
+
+@pytest.mark.parametrize("kind", ["bag", "recurrent"])
+def test_a_classifier_without_attention_has_nothing(trained_on_labels, kind):
+    diagnosis = assert_healthy(trained_on_labels(f"model={{kind: {kind}}}", "training.max_updates=5").doctor())
+    assert diagnosis.left_out["attention entropy"] == "this model has no attention"
+    assert ("order of elements" in diagnosis.left_out) == (kind == "bag")
+
+
+def test_a_healthy_reader_of_masked_text_has_nothing(doctor, text_file):
+    recipe = {
+        "task": "masked_language_modelling",
+        "data": {"source": str(text_file), "validation_share": 0.2},
+        "model": {"d_model": 32, "num_heads": 2, "num_layers": 1, "d_ff": 64, "max_length": 16, "dropout": 0.0},
+        "training": {"max_updates": 20, "batch_tokens": 256, "validate_every": 20, "precision": "float32"},
+    }
+    diagnosis = assert_healthy(doctor(load_recipe(recipe)))
+    assert {"future mask", "shifted targets"} <= set(diagnosis.left_out) and "padding mask" in diagnosis.seen
+
+
+def test_images_have_neither_padding_nor_an_order_to_be_changed(doctor):
+    pytest.importorskip("sklearn")
+    recipe = {
+        "task": "classification",
+        "data": {"kind": "digits"},
+        "input": {"kind": "image", "patch_size": 2},
+        "model": {"d_model": 16, "num_heads": 2, "num_layers": 1, "d_ff": 32, "max_length": 32, "dropout": 0.0},
+        "training": {"max_updates": 20, "batch_tokens": 1024, "validate_every": 20, "precision": "float32"},
+    }
+    diagnosis = assert_healthy(doctor(load_recipe(recipe)))
+    assert set(diagnosis.left_out) >= {"padding mask", "order of elements", "unknown tokens", "padding share"}
+    assert "attention entropy" in diagnosis.seen
 
 
 RECURRENT = "{kind: recurrent, embedding_size: 32, hidden_size: 64, dropout: 0.0, max_length: 48"
@@ -276,13 +375,18 @@ def test_of_a_recurrent_model_is_left_out_what_it_has_not(doctor, tiny_config, d
     assert set(diagnosis.left_out) >= CURVES  # of 20 updates
 
 
-def shrunk(name, corpus, text_file):
+def shrunk(name, corpus, text_file, labelled_files):
     """A recipe that ends in seconds, on a corpus of 200 pairs where it needs files."""
     recipe = config.recipe(name)
     small = ["training.max_minutes=null", "training.max_updates=20", "training.validate_every=20"]
     small += ["training.batch_tokens=300", "training.precision=float32", "training.attention_kernel=sdpa"]
     if recipe["task"] == "language_modelling":
         small += [f"data={{source: {text_file}}}", "model.max_length=32"]
+    elif recipe["task"] == "masked_language_modelling":
+        small += [f"data={{source: {text_file}, validation_share: 0.2}}"]
+    elif recipe["task"] == "classification":
+        files = f"root: {labelled_files}, source: train.tsv, test: test.tsv, text: '1', label: '2'"
+        small += [f"data={{{files}}}"] if recipe["data"].get("kind", "table") == "table" else []
     elif recipe["data"]["kind"] == "pairs":
         files = f"root: {corpus}, source: a.en, target: a.fr"
         small += [f"data={{kind: pairs, {files}, validation_size: 10, test_size: 4}}", "tokenizer={kind: word}"]
@@ -296,14 +400,14 @@ FAST = ["demo", "shakespeare", "ladder/linear"]
 
 
 @pytest.mark.parametrize("name", FAST)
-def test_a_recipe_has_nothing(doctor, corpus, text_file, name):
-    assert_healthy(doctor(shrunk(name, corpus, text_file)))
+def test_a_recipe_has_nothing(doctor, corpus, text_file, labelled_files, name):
+    assert_healthy(doctor(shrunk(name, corpus, text_file, labelled_files)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in config.recipes() if name not in FAST])
-def test_every_recipe_has_nothing(doctor, corpus, text_file, name):
-    assert_healthy(doctor(shrunk(name, corpus, text_file)))
+def test_every_recipe_has_nothing(doctor, corpus, text_file, labelled_files, name):
+    assert_healthy(doctor(shrunk(name, corpus, text_file, labelled_files)))
 
 
 UPDATES = {"demo": 800, "copy": 900, "reverse": 900}
@@ -332,7 +436,7 @@ def test_heads_are_told_apart_by_where_they_look():
     weights[:, 2, :, :5] = 1 / 5
     weights[:, 3, :, :5] = torch.tensor([0.4, 0.3, 0.1, 0.1, 0.1])
     real = torch.tensor([[True] * 5 + [False]] * 2)
-    stuck, each, alike, between = judged(weights, real[:, :5], real)
+    stuck, each, alike, between = judged(weights, real[:, :5], real, causal=False)
     assert (stuck.stuck, stuck.one_hot, stuck.uniform, stuck.entropy) == (True, True, False, 0)
     assert (each.stuck, each.one_hot, each.uniform) == (False, True, False)
     assert (alike.stuck, alike.one_hot, alike.uniform) == (False, False, True)
@@ -344,14 +448,15 @@ def test_heads_are_told_apart_by_where_they_look():
 def test_a_causal_query_is_held_to_the_keys_before_it():
     weights = torch.tril(torch.ones(4, 4)) / torch.arange(1, 5)[:, None]
     real = torch.ones(1, 4, dtype=torch.bool)
-    (alike,) = judged(weights[None, None], real, real)
+    (alike,) = judged(weights[None, None], real, real, causal=True)
     assert alike.uniform and alike.entropy == pytest.approx(1)
 
 
 def test_tokens_run_backwards_between_their_ends():
     rows = torch.tensor([[SOS, 5, 6, 7, 8], [5, 6, EOS, PAD, PAD]])
-    assert reversed_between(rows, first=1).tolist() == [[SOS, 7, 6, 5, 8], [5, 6, EOS, PAD, PAD]]
-    assert reversed_between(rows, first=0).tolist() == [[7, 6, 5, SOS, 8], [6, 5, EOS, PAD, PAD]]
+    lengths = torch.tensor([5, 3])
+    assert reversed_between(rows, lengths, first=1).tolist() == [[SOS, 7, 6, 5, 8], [5, 6, EOS, PAD, PAD]]
+    assert reversed_between(rows, lengths, first=0).tolist() == [[7, 6, 5, SOS, 8], [6, 5, EOS, PAD, PAD]]
 
 
 # the command

@@ -4,12 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
-from typing import Any, Protocol, cast
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from regardant.errors import RunError
+from regardant.models.representations import Representation
 from regardant.planning.decisions import Decisions
 from regardant.tasks.base import TaskConfig, Trained
 from regardant.tasks.probe import Probe
@@ -52,13 +53,6 @@ class Check:
     name: str
     look: Callable[["Case"], Seen]
     """Raises LeftOut."""
-
-
-class Scores(Protocol):
-    """What every model of the package promises, whatever its task."""
-
-    def scores(self, *inputs: Tensor) -> Tensor:
-        """Logits [N, T, V] of the next token, of a probe's inputs."""
 
 
 @dataclass(frozen=True)
@@ -109,11 +103,6 @@ class Case:
         except RunError as error:
             raise LeftOut(str(error)) from error
 
-    @property
-    def model(self) -> Scores:
-        """Raises LeftOut where there is none yet."""
-        return cast(Scores, self.trained.model)
-
     @cached_property
     def probe(self) -> Probe:
         """Raises LeftOut where the run's data is gone."""
@@ -123,14 +112,33 @@ class Case:
             raise LeftOut(str(error)) from error
 
     @cached_property
-    def logits(self) -> Tensor:
-        """[N, T, V] of the probe."""
-        return self.scores(*self.probe.inputs.values())
+    def answers(self) -> Tensor:
+        """The head's scores of the probe."""
+        return self.scores(self.probe.inputs)
 
-    def scores(self, *inputs: Tensor) -> Tensor:
-        """What the trained model says of the next token, in float32."""
+    def scores(self, inputs: Mapping[str, Any]) -> Tensor:
+        """Return the head's scores of inputs, in float32."""
         with torch.inference_mode():
-            return self.model.scores(*inputs).float()
+            return self.trained.model.scores(**inputs).float()
+
+    def lengths(self, name: str) -> list[int]:
+        """Return the number of elements of every row of an input, padding left out."""
+        return [len(labels) for labels in self.probe.labels[name]]
+
+    def unit(self, name: str) -> str:
+        """Return what an element of an input is called."""
+        part = getattr(self.trained.model, name, None)
+        return part.unit if isinstance(part, Representation) else "element"
+
+    def in_rows(self, name: str) -> bool:
+        """Return whether an input is a tensor [N, T, ...] with one number or vector for each element."""
+        value = self.probe.inputs[name]
+        return isinstance(value, Tensor) and value.dim() in (2, 3) and value.shape[1] == max(self.lengths(name))
+
+    @property
+    def loss_unit(self) -> str:
+        """Unit of the loss: "nats per label"."""
+        return next((one.unit for one in self.config.metrics if one.name == "loss" and one.unit), "nats")
 
 
 def middle(points: Sequence[tuple[int, float]], start: float, end: float) -> float:

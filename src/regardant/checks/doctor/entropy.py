@@ -3,8 +3,6 @@
 Shape legend: N rows, H heads, Q queries, K keys.
 """
 
-import re
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -13,10 +11,8 @@ from torch import Tensor
 
 from regardant.attention.hard import Hard
 from regardant.checks.doctor.case import Case, Check, Finding, LeftOut, Seen
-from regardant.data.vocabulary import PAD
-from regardant.inspection import capture
+from regardant.inspection import attention_places, capture, real_elements
 from regardant.pictures import Bars, bar_chart
-from regardant.tasks.probe import Probe
 
 ONE_HOT = 0.99
 """What the largest weight of a row exceeds that looks at one key alone, and the share of such rows in its head."""
@@ -69,19 +65,17 @@ ENTROPY = (Check("attention entropy", attention_entropy),)
 def _findings(case: Case, layers: dict[str, Sequence[Head]]) -> list[Finding]:
     stuck = [name for name, heads in layers.items() if _nearly_all([head.stuck for head in heads])]
     uniform = [name for name, heads in layers.items() if _nearly_all([head.uniform for head in heads])]
-    kinds: dict[str, list[Head]] = defaultdict(list)
-    for name, heads in layers.items():
-        if "self_attention" in name:
-            kinds[re.sub(r"\.?layers\.\d+\.", ".", name).strip(".")] += heads
-    saturated = [
-        kind for kind, heads in kinds.items() if len(heads) > 1 and _nearly_all([head.one_hot for head in heads])
-    ]
+    model, saturated = case.trained.model, []
+    for kind, places in attention_places(model).items():
+        sides, looked_at = model.attention_kinds[kind], [place for place in places if place in layers]
+        one_hot = [head.one_hot for place in looked_at for head in layers[place]]
+        if sides.queries == sides.keys and len(one_hot) > 1 and _nearly_all(one_hot):
+            saturated += looked_at
     findings = []
     if stuck:
         findings.append(_collapsed(case, layers, stuck, "all heads look at one position, whatever the query"))
     elif saturated:
-        names = [name for name in layers if any(name.endswith(kind.rpartition(".")[2]) for kind in saturated)]
-        findings.append(_collapsed(case, layers, names, "every head looks at a single key"))
+        findings.append(_collapsed(case, layers, saturated, "every head looks at a single key"))
     if uniform:
         findings.append(
             Finding(
@@ -109,36 +103,28 @@ def _collapsed(case: Case, layers: dict[str, Sequence[Head]], names: Sequence[st
 def _layers(case: Case) -> Iterator[tuple[str, Sequence[Head]]]:
     """Every place of attention and its heads."""
     model, probe = case.trained.model, case.probe
+    kinds = attention_places(model)
+    if not kinds:
+        raise LeftOut("this model has no attention")
     by_design = {name.removesuffix(".mechanism") for name, part in model.named_modules() if isinstance(part, Hard)}
-    try:
-        with torch.inference_mode(), capture(model, "*.weights") as records:
-            case.model.scores(*probe.inputs.values())
-    except ValueError as error:  # no place of that name
-        raise LeftOut("this model has no attention") from error
-    for place in records:
-        name = place.removesuffix(".weights")
-        weights = records.whole(place)
-        sides = _sides(name, probe, weights)
-        if name in by_design or sides is None or weights.min() < 0 or weights.sum(-1).max() > 1.01:
-            continue
-        if heads := judged(weights, *sides):
-            yield name, heads
+    with torch.inference_mode(), capture(model, "*.weights") as records:
+        case.scores(probe.inputs)
+    for kind, places in kinds.items():
+        sides = model.attention_kinds[kind]
+        queries, keys = (real_elements(model, name, probe.inputs[name]) for name in (sides.queries, sides.keys))
+        for place in places:
+            weights = records.whole(f"{place}.weights")
+            fits = weights.shape[2:] == (queries.shape[1], keys.shape[1])  # or keys are other things than elements
+            if place in by_design or not fits or weights.min() < 0 or weights.sum(-1).max() > 1.01:
+                continue
+            if heads := judged(weights, queries, keys, causal=sides.causal):
+                yield place, heads
 
 
-def _sides(name: str, probe: Probe, weights: Tensor) -> tuple[Tensor, Tensor] | None:
-    """Which queries [N, Q] and keys [N, K] are real. None: it is between other things than tokens."""
-    written = (list(probe.inputs.values())[-1] != PAD).cpu()
-    read = written if "source" not in probe.inputs else (probe.inputs["source"] != PAD).cpu()
-    queries = read if name.startswith("encoder") else written
-    keys = read if name.startswith("encoder") or "cross" in name else written
-    fits = weights.shape[0] == len(written) and weights.shape[2:] == (queries.shape[1], keys.shape[1])
-    return (queries, keys) if fits else None
-
-
-def judged(weights: Tensor, queries: Tensor, keys: Tensor) -> list[Head]:
-    """Heads of weights [N, H, Q, K], from the queries that see two real keys at least. None of them: no heads."""
+def judged(weights: Tensor, queries: Tensor, keys: Tensor, *, causal: bool) -> list[Head]:
+    """Return heads of weights [N, H, Q, K], from queries that see two real keys at least. Without such, no heads."""
     seen = keys.sum(1)[:, None].expand_as(queries)
-    if weights.shape[2] == weights.shape[3] and not weights.triu(1).any():  # causal
+    if causal:
         seen = torch.minimum(seen, torch.arange(1, weights.shape[2] + 1)[None])
     rows = queries & (seen > 1)
     if not rows.any():

@@ -1,9 +1,12 @@
-"""The trained model on its own validation data, of which something is changed that must not matter, or must.
+"""The trained model on its own validation data, with a change that must make no difference, or must make one.
 
-Shape legend: N rows, T target tokens or tokens of a text, S source tokens, V vocabulary.
+Which tests apply follows from the promises of the model and the probe: a padding test needs rows of unequal length, a
+test of the future a model that writes token by token, and so on. A test that does not apply is left out with a reason.
+
+Shape legend: N rows, T elements of an input, V answers to choose from.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 
 import torch
 import torch.nn.functional as F
@@ -11,151 +14,173 @@ from torch import Tensor
 
 from regardant.checks.doctor.case import Case, Check, Finding, LeftOut, Seen, lower_rate
 from regardant.data.vocabulary import PAD
-from regardant.tasks.probe import Probe
+from regardant.errors import RunError
+from regardant.models.base import CausalModel, Model, SequenceToSequenceModel
 
 NOTHING = 1e-3
-"""A change of logits that rounding explains, in standard deviations of the logits."""
+"""A change of scores that rounding explains, in standard deviations of the scores."""
 
 ORDER = 1e-4
-"""The same where tokens run backwards. Sums in another order change logits by a hundredth of it."""
+"""The same where elements run backwards. Sums in another order change scores by a hundredth of it."""
 
 FEW_ROWS = 4
-"""As many are run alone, without padding."""
+"""Rows that are run alone, without padding."""
 
 NATS_OFF = 1.0
-"""What a loss may differ from the validated one, on a part of the data."""
+"""Nats by which a loss may differ from the validated one, on a part of the data."""
 
 AS_FREQUENCIES = 0.97
-"""What is left of the entropy of the tokens' frequencies where nothing else was learned."""
+"""Share of the entropy of the targets' frequencies that is left where nothing else was learned."""
+
+SIGMAS = 2.0
+"""Standard errors by which a share of right answers exceeds that of the most frequent one, if more was learned."""
 
 REPEATS = 0.5
-"""The share of places in which a model that repeats what it reads does so."""
+"""The share of places in which a model that repeats its input does so."""
+
+
+def written_input(model: Model) -> str | None:
+    """Return the input that a model writes token by token; None for one that reads all inputs at once."""
+    return model.inputs[-1] if isinstance(model, SequenceToSequenceModel | CausalModel) else None
 
 
 def padding_mask(case: Case) -> Seen:
-    """The padding of a batch never changes a real position."""
-    probe = case.probe
-    if "source" not in probe.inputs:
-        raise LeftOut("the batches of this task have no padding")
-    lengths = (probe.inputs["source"] != PAD).sum(1)
-    shortest = [row for row in lengths.argsort()[:FEW_ROWS].tolist() if lengths[row] < probe.inputs["source"].shape[1]]
-    if not shortest:
-        raise LeftOut("all validation sentences that were tried are equally long")
+    """Compare the scores of items in a padded batch with those of the same items alone."""
+    probe, padded = case.probe, {name: width for name, width in _padded(case)}
+    if not padded:
+        raise LeftOut("no input of this task is padded, or all rows that were tried are equally long")
+    name, width = next(iter(padded.items()))
+    lengths = {one: torch.tensor(case.lengths(one)) for one in padded}
     changes = {}
-    for row in shortest:
-        words = int((written_of(probe)[row] != PAD).sum())
-        alone = case.scores(
-            probe.inputs["source"][row : row + 1, : lengths[row]], written_of(probe)[row : row + 1, :words]
-        )
-        changes[row] = _change(case, case.logits[row, :words], alone[0])
+    for row in lengths[name].argsort()[:FEW_ROWS].tolist():
+        if lengths[name][row] == width:
+            continue
+        cut = {one: int(lengths[one][row]) for one in padded}
+        alone = {
+            one: value[row : row + 1, : cut[one]] if one in cut else value[row : row + 1]
+            for one, value in probe.inputs.items()
+        }
+        scores = case.scores(alone)[0]
+        together = case.answers[row]
+        if together.dim() > 1:  # one answer for each element
+            together = together[: len(scores)]
+        changes[row] = _change(case, together, scores)
     worst = max(changes, key=changes.__getitem__)
-    measured = (
-        f"logits change by {changes[worst]:.1g} of their spread when {len(shortest)} sentences lose their padding"
-    )
+    measured = f"scores change by {changes[worst]:.1g} of their spread when {len(changes)} items lose their padding"
     if changes[worst] <= NOTHING:
         return Seen(measured)
+    unit = case.unit(name)
     finding = Finding(
-        "padding changes what the model says: a padding mask is missing",
-        f"a sentence of {int(lengths[worst])} tokens, padded to {probe.inputs['source'].shape[1]}: its logits change "
-        f"by {changes[worst]:.2g} of their spread when it stands alone; rounding would be under {NOTHING:g}",
-        "hide padding as keys: View(keys=tokens != PAD) for every attention on the source, in the encoder and across, "
-        "and zero it before what mixes positions otherwise",
+        "padding changes the answers: a padding mask is missing",
+        f"an item of {int(lengths[name][worst])} {unit}s, padded to {width}: its scores change by "
+        f"{changes[worst]:.2g} of their spread when it stands alone; rounding would be under {NOTHING:g}",
+        "mask padding as keys: View(keys=tokens != PAD) for every attention to a padded input, leave it out of what "
+        "the head pools, and zero it before layers that mix elements otherwise",
     )
     return Seen(measured, [finding])
 
 
 def future_mask(case: Case) -> Seen:
-    """What comes later never changes what was said before."""
-    written = written_of(case.probe)
-    cut = int((written != PAD).sum(1).max()) // 2
+    """Compare the scores of the first positions with those for other tokens after them."""
+    name = _require_written(case)
+    written, lengths = case.probe.inputs[name], torch.tensor(case.lengths(name))
+    cut = int(lengths.max()) // 2
     if cut < 1 or len(written) < 2:
         raise LeftOut("the validation data is too short to be cut")
     changed = written.clone()
     changed[:, cut:] = written.roll(1, 0)[:, cut:]
-    before = (written != PAD)[:, :cut]
-    change = _change(
-        case, case.logits[:, :cut][before], case.scores(*with_written(case.probe, changed))[:, :cut][before]
-    )
-    measured = f"logits of the first {cut} positions change by {change:.1g} of their spread when later tokens change"
+    before = _real(case, name)[:, :cut]
+    after = case.scores(case.probe.replaced(name, changed))
+    change = _change(case, case.answers[:, :cut][before], after[:, :cut][before])
+    measured = f"scores of the first {cut} positions change by {change:.1g} of their spread when later tokens change"
     if change <= NOTHING:
         return Seen(measured)
     finding = Finding(
         "the future changes the past: a causal mask is missing",
-        f"other tokens from position {cut} on change the logits before it by {change:.2g} of their spread; rounding "
+        f"other tokens from position {cut} on change the scores before it by {change:.2g} of their spread; rounding "
         f"would be under {NOTHING:g}",
         "let no position that writes see a later one: View(causal=True) for every self-attention of the decoder, and "
-        "no padding to the right in what mixes positions otherwise",
+        "no padding to the right in layers that mix positions otherwise",
     )
     return Seen(measured, [finding])
 
 
 def shift(case: Case) -> Seen:
-    """The loss that was trained is that of the next token."""
-    probe, told = case.probe, case.kept
+    """Compare the loss of the next token with the validated loss."""
+    name = _require_written(case)
+    probe, kept = case.probe, case.kept
     real = probe.targets != PAD
-    said = case.logits[real]
-    loss = float(F.cross_entropy(said, probe.targets[real]))
-    repeated = float((said.argmax(-1) == written_of(probe)[real]).float().mean())
-    measured = f"{loss:.2f} nats to say the next token, {told['loss']:.2f} in validation"
-    if loss <= told["loss"] + NATS_OFF or loss <= 2 * told["loss"]:
+    logits = case.answers[real]
+    loss = float(F.cross_entropy(logits, probe.targets[real]))
+    repeated = float((logits.argmax(-1) == probe.inputs[name][real]).float().mean())
+    measured = f"{loss:.2f} nats for the next token, {kept['loss']:.2f} in validation"
+    if loss <= kept["loss"] + NATS_OFF or loss <= 2 * kept["loss"]:
         return Seen(measured)
-    bleu = f" BLEU of free translations was {told['bleu']:.1f}." if "bleu" in told else ""
+    others = [one.name for one in case.config.metrics if one.name not in ("loss", "perplexity") and one.name in kept]
+    scores = "".join(f" Validation {name} was {kept[name]:.1f}." for name in others)
     repeats = repeated > REPEATS
-    what = "the targets are not shifted: the model repeats what it reads" if repeats else "another loss was trained"
     finding = Finding(
-        what if repeats else f"{what} than that of the next token",
-        f"validation said {told['loss']:.2f} nats a token at update {told['update']:,}, but to say the next token "
-        f"costs {loss:.2f}. In {repeated:.0%} of the places the likeliest token is the one just read.{bleu}",
+        "the targets are not shifted: the model repeats its input"
+        if repeats
+        else "another loss was trained than that of the next token",
+        f"validation gave {kept['loss']:.2f} nats a token at update {kept['update']:,}, but the next token costs "
+        f"{loss:.2f}. In {repeated:.0%} of the places the likeliest token is the one just read.{scores}",
         "in the model's forward, read target[:, :-1] and ask for target[:, 1:]",
     )
     return Seen(measured, [finding])
 
 
 def frequencies(case: Case) -> Seen:
-    """The model knows more of the next token than how frequent each is."""
+    """Compare the validated loss with the entropy of the targets' frequencies."""
     case.curve("loss")  # a few updates teach no more
-    asked = case.probe.targets[case.probe.targets != PAD]
-    shares = asked.bincount() / len(asked)
-    entropy, told = float(torch.special.entr(shares).sum()), case.kept
-    measured = f"{told['loss']:.2f} nats a token in validation, {entropy:.2f} from the frequencies of tokens alone"
-    if told["loss"] < AS_FREQUENCIES * entropy:
+    if case.probe.targets.is_floating_point():
+        raise LeftOut("the targets are numbers, which have no frequencies")
+    try:
+        counts, kept = case.trained.target_counts(), case.kept
+    except RunError as error:
+        raise LeftOut(str(error)) from error
+    total = int(counts.sum())
+    shares = counts / total
+    entropy, most = float(torch.special.entr(shares).sum()), float(shares.max())
+    measured = f"{kept['loss']:.2f} {case.loss_unit} in validation, {entropy:.2f} from the frequencies of targets alone"
+    if kept["loss"] < AS_FREQUENCIES * entropy:
         return Seen(measured)
+    if (right := kept.get("accuracy")) is not None:  # answers may be right and too certain
+        measured += f"; {right:.0%} right, {most:.0%} by the most frequent answer alone"
+        if right > most + SIGMAS * (most * (1 - most) / total) ** 0.5:
+            return Seen(measured)
     finding = Finding(
-        "the model knows no more than how frequent each token is",
-        f"{measured}, at update {told['update']:,}",
-        f"{lower_rate(case)}, raise training.schedule.warmup_steps, or set model.norm=pre; where the loss still "
-        "falls, train longer",
+        "the model knows no more than how frequent each target is",
+        f"{measured}, at update {kept['update']:,}",
+        f"check that items and targets belong together; {lower_rate(case)}, raise training.schedule.warmup_steps, or "
+        "set model.norm=pre; where the loss still falls, train longer",
     )
     return Seen(measured, [finding])
 
 
 def order(case: Case) -> Seen:
-    """The order of tokens matters wherever the tokens do."""
-    probe, findings, told = case.probe, [], []
-    last = (written_of(probe) != PAD).sum(1) - 1
-    if "source" in probe.inputs:
-        effects = [
-            _change(case, case.logits, case.scores(other, written_of(probe)), where=written_of(probe) != PAD)
-            for other in (probe.inputs["source"].roll(1, 0), reversed_between(probe.inputs["source"], first=0))
-        ]
-        told.append(_told("source", *effects))
-        findings += _of_order("the source", *effects)
-        if effects[0] <= NOTHING:
-            findings.append(_ignored(case, effects[0]))
-    at_last = torch.arange(written_of(probe).shape[1], device=last.device) == last[:, None]
-    own_last = written_of(probe).gather(1, last[:, None])
-    others = written_of(probe).roll(1, 0)
-    effects = [
-        _change(case, case.logits, case.scores(*with_written(probe, other)), where=at_last)
-        for other in (
-            torch.where(at_last, own_last, _without_padding(others)),
-            reversed_between(written_of(probe), first=1),
+    """Compare the effect of other elements on the scores with that of the same elements backwards."""
+    model, findings, measured = case.trained.model, [], []
+    if not model.reads_order:
+        raise LeftOut("this model reads elements in no order by design")
+    written = written_input(model)
+    for name in case.probe.inputs:
+        if not case.in_rows(name):
+            continue
+        title = f"{name} so far" if name == written else name
+        content, backwards = _written_effects(case, name) if name == written else _read_effects(case, name)
+        measured.append(
+            f"the {title} makes no difference"
+            if content <= NOTHING
+            else f"another order of the {title} changes scores by {backwards:.2g} of their spread"
         )
-    ]
-    name = "text" if "source" not in probe.inputs else "target"
-    told.append(_told(name, *effects))
-    findings += _of_order(f"the {name} so far", *effects)
-    return Seen("; ".join(told), findings)
+        if content <= NOTHING and name != written:
+            findings.append(_ignored(case, name, content))
+        elif content > NOTHING and backwards <= ORDER:
+            findings.append(_unordered(title, content, backwards))
+    if not measured:
+        raise LeftOut("no input of this task holds one number or vector for each element")
+    return Seen("; ".join(measured), findings)
 
 
 SELF_TESTS = (
@@ -163,64 +188,87 @@ SELF_TESTS = (
     Check("future mask", future_mask),
     Check("shifted targets", shift),
     Check("more than frequencies", frequencies),
-    Check("order of tokens", order),
+    Check("order of elements", order),
 )
 
 
-def reversed_between(tokens: Tensor, *, first: int) -> Tensor:
-    """Rows [N, T] of which the real tokens from `first` to the last but one run backwards."""
-    lengths = (tokens != PAD).sum(1, keepdim=True)
-    at = torch.arange(tokens.shape[1], device=tokens.device).expand_as(tokens)
-    mirrored = first + lengths - 2 - at
-    inside = (at >= first) & (at < lengths - 1)
-    return tokens.gather(1, torch.where(inside, mirrored, at))
+def reversed_between(rows: Tensor, lengths: Tensor, *, first: int) -> Tensor:
+    """Return rows [N, T, ...] with the elements from `first` to the last but one of each row backwards."""
+    at = torch.arange(rows.shape[1], device=rows.device).expand(len(rows), -1)
+    ends = lengths.to(rows.device)[:, None]
+    inside = (at >= first) & (at < ends - 1)
+    return rows[torch.arange(len(rows), device=rows.device)[:, None], torch.where(inside, first + ends - 2 - at, at)]
 
 
-def written_of(probe: Probe) -> Tensor:
-    """Return the tokens that the model reads as written so far."""
-    return probe.inputs["target"] if "target" in probe.inputs else probe.inputs["text"]
+def _require_written(case: Case) -> str:
+    name = written_input(case.trained.model)
+    if name is None:
+        raise LeftOut("this model reads its input at once: it writes nothing token by token")
+    return name
 
 
-def with_written(probe: Probe, written: Tensor) -> Sequence[Tensor]:
-    """Return the inputs with other tokens written."""
-    return list(probe.replaced("target" if "target" in probe.inputs else "text", written).values())
+def _padded(case: Case) -> Iterator[tuple[str, int]]:
+    """The inputs that have a row shorter than the longest, with the length of the longest."""
+    for name in case.probe.inputs:
+        lengths = case.lengths(name)
+        if case.in_rows(name) and min(lengths) < max(lengths):
+            yield name, max(lengths)
 
 
-def _without_padding(tokens: Tensor) -> Tensor:
-    """Padding replaced by the first token: among real positions it would be none."""
-    return torch.where(tokens == PAD, tokens[:, :1], tokens)
+def _real(case: Case, name: str) -> Tensor:
+    """Which elements of an input are no padding [N, T]."""
+    value = case.probe.inputs[name]
+    lengths = torch.tensor(case.lengths(name), device=value.device)
+    return torch.arange(value.shape[1], device=value.device) < lengths[:, None]
+
+
+def _read_effects(case: Case, name: str) -> tuple[float, float]:
+    """How other items, and the same ones backwards, change the scores of an input that is read at once."""
+    probe, written = case.probe, written_input(case.trained.model)
+    where = None if written is None else _real(case, written)
+    value, lengths = probe.inputs[name], torch.tensor(case.lengths(name))
+    content, backwards = (
+        _change(case, case.answers, case.scores(probe.replaced(name, other)), where=where)
+        for other in (value.roll(1, 0), reversed_between(value, lengths, first=0))
+    )
+    return content, backwards
+
+
+def _written_effects(case: Case, name: str) -> tuple[float, float]:
+    """How other tokens before the last, and the same ones backwards, change the scores of the token after it."""
+    written, lengths = case.probe.inputs[name], torch.tensor(case.lengths(name))
+    last = lengths.to(written.device)[:, None] - 1
+    at_last = torch.arange(written.shape[1], device=written.device) == last
+    others = written.roll(1, 0)
+    others = torch.where(others == PAD, others[:, :1], others)  # among real positions there is no padding
+    others = torch.where(at_last, written.gather(1, last), others)
+    content, backwards = (
+        _change(case, case.answers, case.scores(case.probe.replaced(name, other)), where=at_last)
+        for other in (others, reversed_between(written, lengths, first=1))
+    )
+    return content, backwards
 
 
 def _change(case: Case, before: Tensor, after: Tensor, *, where: Tensor | None = None) -> float:
-    """The largest, in standard deviations of all logits."""
+    """The largest, in standard deviations of all scores."""
     difference = (before - after).abs()
     if where is not None:
         difference = difference[where]
-    return float(difference.max() / case.logits.std().clamp_min(1e-12))
+    return float(difference.max() / case.answers.std().clamp_min(1e-12))
 
 
-def _ignored(case: Case, content: float) -> Finding:
+def _ignored(case: Case, name: str, content: float) -> Finding:
     return Finding(
-        "the source makes no difference",
-        f"sources of other sentences change the logits by {content:.1g} of their spread",
+        f"the {name} makes no difference",
+        f"the {name} of other rows changes the scores by {content:.1g} of their spread",
         f"{lower_rate(case)}, raise training.schedule.warmup_steps, set model.norm=pre and model.residual=add; of a "
-        "model of your own, see that the decoder reads what the encoder says",
+        f"model of your own, check that the head's vectors depend on the {name}",
     )
 
 
-def _told(name: str, content: float, order: float) -> str:
-    if content <= NOTHING:
-        return f"the {name} is not read"
-    return f"another order of the {name} changes logits by {order:.2g} of their spread"
-
-
-def _of_order(name: str, content: float, order: float) -> list[Finding]:
-    if content <= NOTHING or order > ORDER:
-        return []
-    return [
-        Finding(
-            f"the order of {name} does not matter",
-            f"other tokens change the logits by {content:.2g} of their spread, the same ones backwards by {order:.1g}",
-            "give the model positions: model.positions={kind: sinusoidal}, or learned, rotary",
-        )
-    ]
+def _unordered(title: str, content: float, backwards: float) -> Finding:
+    return Finding(
+        f"the order of the {title} does not matter",
+        f"other elements change scores by {content:.2g} of their spread, the same ones backwards by {backwards:.1g}",
+        "give the model positions: model.positions={kind: sinusoidal}, or learned, rotary",
+    )

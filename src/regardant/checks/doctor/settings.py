@@ -1,12 +1,15 @@
 """What the settings, the data and the machine say of a run."""
 
 import os
+from typing import Any
 
 import torch
 
 from regardant.checks.doctor.case import Case, Check, Finding, LeftOut, Seen
-from regardant.data.vocabulary import PAD, UNK
+from regardant.data.vocabulary import UNK
+from regardant.models.base import CausalModel
 from regardant.models.transformer import TransformerConfig
+from regardant.tasks.base import TaskConfig
 
 MOST_PADDING = 0.4
 MOST_UNKNOWN = 0.05
@@ -61,33 +64,38 @@ def padding_share(case: Case) -> Seen:
         "much of what is computed is padding",
         f"{measured}, in the batches of the first epoch, of at most {training.batch_tokens:,} tokens",
         f"lower training.batch_tokens (now {training.batch_tokens:,}), and raise training.accumulate as much, so that "
-        "sentences of like length share a batch; leave out what is much longer than the rest by "
-        f"data.cleaning.max_chars, or model.max_length (now {getattr(case.config.model, 'max_length', 0):,})",
+        "items of like length share a batch; leave out items much longer than the rest, or lower model.max_length (now "
+        f"{getattr(case.config.model, 'max_length', 0):,})",
     )
     return Seen(measured, [finding])
 
 
 def unknown_tokens(case: Case) -> Seen:
-    """The vocabulary can spell the text."""
-    probe = case.probe
-    sides = (
-        {"text": probe.targets}
-        if "source" not in probe.inputs
-        else {"source": probe.inputs["source"], "target": probe.targets}
-    )
-    shares = {side: float((tokens == UNK).sum() / (tokens != PAD).sum()) for side, tokens in sides.items()}
-    measured = ", ".join(f"{share:.1%} of the {side}" for side, share in shares.items())
+    """The share of tokens that the vocabulary cannot spell."""
+    probe, model = case.probe, case.trained.model
+    names = [name for name in probe.inputs if case.unit(name) == "token"]
+    if not names:
+        raise LeftOut("its items are no text")
+    shares = {name: float((probe.inputs[name] == UNK).sum()) / sum(case.lengths(name)) for name in names}
+    measured = ", ".join(f"{share:.1%} of the {name}" for name, share in shares.items())
     if max(shares.values()) <= MOST_UNKNOWN:
         return Seen(measured)
-    tokenizer = getattr(case.config, "tokenizer", None)
-    kind, size = getattr(tokenizer, "kind", ""), getattr(tokenizer, "vocab_size", None)
-    other = "tokenizer.kind=byte" if "source" not in probe.inputs else "tokenizer.kind=bpe"
+    path, tokenizer = _tokenizer(case.config)
+    other = "byte" if isinstance(model, CausalModel) else "bpe"
     finding = Finding(
         "many tokens are unknown to the vocabulary",
-        f"{measured} in validation, with {kind} tokens",
-        f"set {other}, which spells everything, or raise tokenizer.vocab_size (now {size or 'chosen'})",
+        f"{measured} in validation, with {tokenizer.kind} tokens",
+        f"set {path}.kind={other}, which spells everything, or raise {path}.vocab_size (now "
+        f"{tokenizer.vocab_size or 'chosen'})",
     )
     return Seen(measured, [finding])
+
+
+def _tokenizer(config: TaskConfig) -> tuple[str, Any]:
+    """The tokenizer of a recipe and its path there: beside the data, or part of the kind of item."""
+    if hasattr(config, "tokenizer"):
+        return "tokenizer", config.tokenizer
+    return "input.tokenizer", getattr(config, "input").tokenizer  # noqa: B009  # a field of some tasks
 
 
 def memory(case: Case) -> Seen:

@@ -100,6 +100,9 @@ class Classifier(TrainedItems):
         best = max(shares, key=shares.__getitem__)
         return Prediction(item, best, {"label": best, "probability": shares[best], "probabilities": shares})
 
+    def target_counts(self) -> Tensor:
+        return torch.from_numpy(self._splits()["validation"].targets).bincount()
+
     def shares(self, found: Prediction) -> list[tuple[str, float]]:
         return sorted(found.details["probabilities"].items(), key=lambda one: -one[1])[:SHOWN_CLASSES]
 

@@ -75,10 +75,11 @@ class TrainedItems(Trained):
 
     def probe(self) -> Probe:
         """Return rows of the validation set."""
-        batches = self.batches(self._splits()["validation"])
-        first = batches.plan(0)[0]
-        rows = max(4, min(PROBE_ROWS, PROBE_ELEMENTS // int(batches.lengths[first.indices].max())))
-        return self._probe(batches, first._replace(indices=first.indices[:rows]))
+        split = self._splits()["validation"]
+        batches = self.batches(split)
+        rows = max(4, min(PROBE_ROWS, PROBE_ELEMENTS // int(batches.lengths.max())))
+        chosen = np.random.default_rng(0).permutation(len(split))[:rows]
+        return self._probe(batches, Planned(0, 0, chosen))
 
     def inspect(self, item: str, **options: Any) -> Inspection:
         """Return what passes the model while it reads an item. Raises DataError, ConfigError for any option."""

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from regardant.data.lines import LinesConfig
 from regardant.data.vocabulary import MASK, SPECIAL_TOKENS
@@ -104,6 +106,13 @@ class MaskedLanguageModel(TrainedItems):
     def scored(self, split: EncodedItems) -> dict[str, Any]:
         batches = self.batches(split)
         return score_masked_tokens(self.model, map(batches.load, batches.plan(0)), self.device).as_dict()
+
+    def target_counts(self) -> Tensor:
+        """Return how often each token occurs in the validation texts: any may be masked."""
+        items = self._splits()["validation"].items
+        return torch.from_numpy(
+            np.concatenate([items[number] for number in range(len(items))]).astype(np.int64)
+        ).bincount()
 
     def batches(self, split: EncodedItems) -> MaskedBatches:
         return MaskedBatches(split, self.codec, batch_tokens=BATCH_ELEMENTS, max_length=self.max_length, seed=0)

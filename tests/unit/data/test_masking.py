@@ -55,3 +55,9 @@ def test_the_shortest_text_has_a_target():
     assert count_targets(np.array([1, 2, 3, 9, 10, 20])).tolist() == [1, 1, 1, 1, 2, 3]
     shown, targets = mask_tokens(torch.tensor([[7, PAD, PAD]]), VOCABULARY, np.random.default_rng(1))
     assert targets.tolist() == [[7, PAD, PAD]] and shown[0, 1:].tolist() == [PAD, PAD]
+
+
+def test_no_token_is_replaced_by_a_special_one():
+    tokens = torch.full((50, 100), len(SPECIAL_TOKENS))
+    shown, _ = mask_tokens(tokens, len(SPECIAL_TOKENS) + 2, np.random.default_rng(1))
+    assert set(shown.unique().tolist()) == {MASK, len(SPECIAL_TOKENS), len(SPECIAL_TOKENS) + 1}

@@ -7,7 +7,7 @@ from regardant.tasks import load_recipe
 
 
 def results(**means):
-    """What is measured of four models, with these means and three seeds around them."""
+    """Results of four models with these means, from three seeds."""
     names = dict(zip(("scratch", "lstm", "bag", "pretrained"), sst2.MODELS, strict=True))
     return {
         name: {

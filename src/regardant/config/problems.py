@@ -55,12 +55,18 @@ def _locate(schema: type[Config], location: tuple[int | str, ...]) -> tuple[list
     keys: list[str] = []
     choices: list[Any] = [schema]
     for step in location:
-        if len(choices) > 1:  # pydantic's label for the member of a union that it tried, not a key of the file
+        if len(choices) > 1 or _is_label(choices, str(step)):
+            # pydantic's label for the member of a union that it tried, not a key of the file
             choices = _labelled(choices, str(step))
         else:
             keys.append(str(step))
             choices = inside(choices[0], step) if choices else []
     return keys, choices
+
+
+def _is_label(choices: list[Any], step: str) -> bool:
+    """Return whether a step names the one kind of a union instead of a key."""
+    return step in variants(choices) and not any(step in choice.model_fields for choice in choices)
 
 
 def _labelled(choices: list[Any], label: str) -> list[Any]:

@@ -73,6 +73,27 @@ def test_a_kind_that_is_not_there_gets_a_suggestion():
         load(Drawing, {"shape": {"kind": "square", "sid": 1}})
 
 
+class Ink(Variants):
+    default_kind: ClassVar[str] = "black"
+
+
+class Black(Ink):
+    kind: Literal["black"] = "black"
+    depth: int = 1
+
+
+class Letter(Config):
+    ink: Ink = Black()
+
+
+@pytest.mark.parametrize("document", [{"ink": {"dept": 1}}, {"ink": {"kind": "black", "dept": 1}}])
+def test_a_problem_in_a_section_of_one_kind_is_told_by_the_path_of_the_file(document):
+    with pytest.raises(ConfigError, match=r": ink.dept: unknown key; did you mean depth\? \(allowed: kind, depth\)$"):
+        load(Letter, document)
+    with pytest.raises(ConfigError, match=r": ink.depth: given 'x'; must be a valid integer"):
+        load(Letter, {"ink": {"depth": "x"}})
+
+
 def test_what_was_written_is_read_again():
     drawing = load(Drawing, {"shape": {"kind": "square", "side": 3}})
     assert load(Drawing, drawing.model_dump(mode="json")) == drawing

@@ -22,6 +22,7 @@ from pydantic import Field, model_validator
 
 from regardant.config import Config
 from regardant.data.cleaning import CleaningConfig, CleaningReport, Dropped, Pair, Reason, clean
+from regardant.data.places import place
 from regardant.data.readers import (
     Fault,
     Record,
@@ -187,7 +188,7 @@ class PairsConfig(Pairs):
 
     def read(self, folder: Path, seed: int) -> Splits:
         """Reads, cleans and splits the corpus into `folder`. Raises DataError for text that cannot be used."""
-        root = Path(self.root).expanduser()
+        root = place(self.root, "")
         # Found before the long pass over the training text, so that a missing file is told at once.
         sets: dict[str, Iterable[Pair]] = {
             name: evaluation_pairs(given, given.records(root))
@@ -219,7 +220,7 @@ class PairsConfig(Pairs):
             pass
 
     def _linked(self) -> Iterator[tuple[tuple[str | Fault, str | Fault], str]]:
-        root = Path(self.root).expanduser()
+        root = place(self.root, "")
         path = root / str(self.links)
         for number, (record, line) in enumerate(zip_longest(self.records(root), read_lines(path)), 1):
             if record is None or line is None:

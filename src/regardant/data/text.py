@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from regardant.config import Config
+from regardant.data.places import place
 from regardant.data.readers import read_text
 from regardant.data.tokenizers import Tokenizer
 from regardant.errors import DataError
@@ -69,7 +70,7 @@ class TextConfig(Config):
         return sizes
 
     def _path(self, source: str) -> Path:
-        return Path(self.root).expanduser() / source
+        return place(self.root, source)
 
 
 @dataclass(frozen=True)

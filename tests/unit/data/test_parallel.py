@@ -256,3 +256,14 @@ def test_multi30k_is_read_whole(tmp_path):
     assert len(splits.train) == splits.report.kept == 28_995
     assert (len(splits.validation), len(splits.tests["test"])) == (1014, 1000)
     assert splits.train[0]["source"] == "Two young, White males are outside near many bushes."
+
+
+def test_a_root_may_name_an_environment_variable(tmp_path, monkeypatch):
+    monkeypatch.setenv("CORPORA", str(tmp_path.parent))
+    files = write_corpus(tmp_path, "train", numbered(40))
+    by_variable = PairsConfig(root=f"${{CORPORA}}/{tmp_path.name}", **files).read(tmp_path / "one", 1)
+    by_path = PairsConfig(root=str(tmp_path), **files).read(tmp_path / "other", 1)
+    assert by_variable.fingerprints == by_path.fingerprints
+    monkeypatch.delenv("CORPORA")
+    with pytest.raises(DataError, match=r"data\.root names CORPORA, which is not set"):
+        PairsConfig(root="$CORPORA", **files).read(tmp_path / "third", 1)

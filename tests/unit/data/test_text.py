@@ -115,3 +115,12 @@ def test_the_marker_is_written_last(tmp_path, text, encoded, monkeypatch):
     with pytest.raises(ZeroDivisionError):
         encoded(text())
     assert not (tmp_path / "character" / MARKER).exists()
+
+
+def test_a_root_may_name_an_environment_variable(text, tmp_path, monkeypatch):
+    monkeypatch.setenv("TEXTS", str(tmp_path.parent))
+    found = text(root=f"${{TEXTS}}/{tmp_path.name}")
+    assert "".join(found.pieces()) == TEXT
+    monkeypatch.delenv("TEXTS")
+    with pytest.raises(DataError, match=r"data\.root names TEXTS, which is not set: export TEXTS=FOLDER, or --set"):
+        list(found.pieces())

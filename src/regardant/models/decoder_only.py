@@ -62,10 +62,42 @@ class DecoderOnly(CausalModel):
         return self.head.scores(Vectors(vectors[:, -1]))
 
 
+Preset = Literal["tiny", "small", "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "gpt3"]
+
+
+def _sizes(num_layers: int, num_heads: int, d_model: int, max_length: int, dropout: float) -> dict[str, Any]:
+    return {
+        "num_layers": num_layers,
+        "num_heads": num_heads,
+        "d_model": d_model,
+        "d_ff": 4 * d_model,
+        "max_length": max_length,
+        "dropout": dropout,
+    }
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "tiny": _sizes(4, 4, 128, 256, 0.0),
+    "small": _sizes(6, 6, 384, 256, 0.2),
+    "gpt2": _sizes(12, 12, 768, 1024, 0.1),
+    "gpt2-medium": _sizes(24, 16, 1024, 1024, 0.1),
+    "gpt2-large": _sizes(36, 20, 1280, 1024, 0.1),
+    "gpt2-xl": _sizes(48, 25, 1600, 1024, 0.1),
+    "gpt3": _sizes(96, 96, 12288, 2048, 0.0),
+}
+"""small: nanoGPT's model of characters. gpt2 to gpt2-xl: Radford et al. 2019, table 2, and the released weights. gpt3:
+Brown et al. 2020, https://arxiv.org/abs/2005.14165, table 2.1, here with dense attention in all layers."""
+
+
 class DecoderOnlyConfig(TransformerConfig, CausalConfig):
     """The decoder-only Transformer (Radford et al. 2019) and all its settings."""
 
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = PRESETS
+
     kind: Literal["decoder_only"] = "decoder_only"
+
+    preset: Preset | None = None
+    """Sizes to start from. Sizes of the recipe go before them, unless an override names the preset."""
 
     num_layers: int = Field(4, gt=0)
     """Number of layers."""
@@ -90,6 +122,14 @@ class DecoderOnlyConfig(TransformerConfig, CausalConfig):
 
     tie_embeddings: Literal["all", "none"] = "all"
     """One matrix for input and output, or two."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def fill_in_preset(cls, given: Any) -> Any:
+        """Take the preset's sizes where none is given."""
+        if not isinstance(given, dict) or not isinstance(given.get("preset"), str):
+            return given
+        return {**PRESETS.get(given["preset"], {}), **given}
 
     @model_validator(mode="after")
     def positions_leave_room(self) -> "DecoderOnlyConfig":

@@ -10,13 +10,14 @@ from regardant.attention.location import LocationConfig
 from regardant.errors import ConfigError
 from regardant.layers.dense import DenseConfig
 from regardant.models import EncoderDecoderConfig
+from regardant.models.decoder_only import DecoderOnlyConfig
 from regardant.models.recurrent import RecurrentConfig
 from regardant.models.recurrent.decoders import LuongConfig
 from regardant.positions.learned import LearnedConfig
 from regardant.positions.one_hot import OneHotConfig
 from regardant.positions.sinusoidal import SinusoidalConfig
 from regardant.tasks import load_recipe
-from tests.models import over_pairs
+from tests.models import over_pairs, over_text
 
 SIZES = {"preset": None, "d_model": 16, "num_heads": 4, "d_ff": 32, "max_length": 12}
 ONE_LAYER = {"num_layers": 1}
@@ -168,4 +169,41 @@ def test_a_preset_that_there_is_not_is_one_line(given):
         ConfigError, match=r"^demo: model\.preset: given .*; allowed: tiny, small, base, big"
     ) as refusal:
         load_recipe(config.recipe("demo"), [f"model.preset={given}"], origin="demo")
+    assert "\n" not in str(refusal.value)
+
+
+PARAMETERS = {
+    "gpt2": (1024, 124_439_808),
+    "gpt2-medium": (1024, 354_823_168),
+    "gpt2-large": (1024, 774_030_080),
+    "gpt2-xl": (1024, 1_557_611_200),
+    "gpt3": (2048, 174_604_259_328),
+}
+"""Context and parameters over a vocabulary of 50,257: those of the released weights of GPT-2; for GPT-3 the count of
+its table 2.1 with learned positions, tied output, biases and a final norm."""
+
+
+@pytest.mark.parametrize("preset", PARAMETERS)
+def test_published_language_models_have_exactly_their_parameters(preset):
+    given = load_recipe(config.recipe("shakespeare"), [f"model.preset={preset}"]).model
+    with torch.device("meta"):
+        model = over_text(given, 50_257)
+    assert (given.max_length, sum(parameter.numel() for parameter in model.parameters())) == PARAMETERS[preset]
+
+
+@pytest.mark.parametrize("preset", ["tiny", "small"])
+def test_a_preset_replaces_the_sizes_of_a_language_model_s_recipe(preset):
+    recipe = config.recipe("shakespeare")
+    given = load_recipe(recipe, [f"model.preset={preset}"]).model
+    assert given == DecoderOnlyConfig(preset=preset)
+    narrower = load_recipe(recipe, ["model.d_model=96", "model.num_heads=6", f"model.preset={preset}"]).model
+    assert (narrower.d_model, narrower.num_heads, narrower.d_ff) == (96, 6, given.d_ff)
+    assert load_recipe(recipe).model.preset is None
+
+
+def test_a_preset_of_a_model_that_has_none_is_one_line():
+    with pytest.raises(
+        ConfigError, match=r"^r: model\.preset: unknown key \(allowed: kind, max_length, cell, "
+    ) as refusal:
+        load_recipe(config.recipe("shakespeare"), ["model.kind=recurrent", "model.preset=tiny"], origin="r")
     assert "\n" not in str(refusal.value)

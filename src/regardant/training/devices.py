@@ -5,11 +5,12 @@ import ctypes
 import os
 import resource
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import torch
+from torch import nn
 
 from regardant.errors import OutOfMemory
 
@@ -80,6 +81,22 @@ def _left_in_group(group: Path) -> int:
     return (
         limit - used + stat["inactive_file"] + stat["active_file"]
     )  # files that were read are kept while there is room
+
+
+def require_memory(build: Callable[[], nn.Module]) -> None:
+    """Raise OutOfMemory if the weights of a model and their gradients need more memory than there is.
+
+    The model is built on the meta device, which allocates nothing.
+    """
+    with torch.device("meta"):
+        model = build()
+    needed, free = 2 * sum(parameter.nbytes for parameter in model.parameters()), available_memory()
+    if needed > free:
+        count = sum(parameter.numel() for parameter in model.parameters())
+        raise OutOfMemory(
+            f"{count:,} parameters and their gradients take {needed / 2**30:,.1f} GiB, and {free / 2**30:,.1f} GiB are "
+            "free: take a smaller model"
+        )
 
 
 @contextlib.contextmanager

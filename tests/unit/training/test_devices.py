@@ -1,3 +1,4 @@
+import contextlib
 import resource
 import subprocess
 import sys
@@ -7,7 +8,14 @@ import torch
 
 from regardant.errors import OutOfMemory
 from regardant.training import devices
-from regardant.training.devices import available_memory, keep_freed_memory, make_fabric, memory_guard, the_device
+from regardant.training.devices import (
+    available_memory,
+    keep_freed_memory,
+    make_fabric,
+    memory_guard,
+    require_memory,
+    the_device,
+)
 
 GIB = 1 << 30
 
@@ -107,3 +115,24 @@ def test_what_a_container_has_read_counts_as_free(tmp_path):
         (tmp_path / name).write_text(text, encoding="ascii")
     (tmp_path / "memory.stat").write_text("anon 90\ninactive_file 700\nactive_file 200\n", encoding="ascii")
     assert devices._left_in_group(tmp_path) == 910
+
+
+def test_a_model_larger_than_memory_is_refused_before_it_is_allocated():
+    built = []
+
+    def build():
+        built.append(torch.nn.Linear(1 << 20, 1 << 20, bias=False))
+        return built[-1]
+
+    with pytest.raises(OutOfMemory) as refusal:
+        require_memory(build)
+    assert str(refusal.value).startswith("1,099,511,627,776 parameters and their gradients take 8,192.0 GiB, and ")
+    assert str(refusal.value).endswith(" GiB are free: take a smaller model")
+    assert built[0].weight.is_meta
+
+
+@pytest.mark.parametrize(("free", "fits"), [(1 << 20, True), ((1 << 20) - 1, False)])
+def test_weights_and_gradients_have_to_fit(monkeypatch, free, fits):
+    monkeypatch.setattr(devices, "available_memory", lambda: free)
+    with contextlib.nullcontext() if fits else pytest.raises(OutOfMemory):
+        require_memory(lambda: torch.nn.Linear(1 << 9, 1 << 8, bias=False))

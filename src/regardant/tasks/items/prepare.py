@@ -16,6 +16,7 @@ from regardant.tasks.items.data import MARKER, EncodedItems, read_splits, write_
 from regardant.tasks.items.job import ItemsJob
 from regardant.tasks.take_over import copy_files, load_earlier, run_of_vocabulary
 from regardant.training.config import TrainingConfig
+from regardant.training.devices import require_memory
 
 EPOCHS = 10
 """Passes over the items that a small model bears before it learns them by heart."""
@@ -84,6 +85,7 @@ def build(config: Any, codec: Codec, num_outputs: int) -> Model:
 
 def seeded(config: Any, codec: Codec, num_outputs: int, run: Path) -> Model:
     """Return the model with the first weights of a run: fresh ones, and those of the run that it starts from."""
+    require_memory(lambda: build(config, codec, num_outputs))
     torch.manual_seed(config.seed)
     model = build(config, codec, num_outputs)
     load_earlier(model, config.training, run)

@@ -15,6 +15,7 @@ from regardant.tasks.language_modelling.choices import choose_minutes, choose_sc
 from regardant.tasks.language_modelling.config import LanguageModellingConfig
 from regardant.tasks.language_modelling.job import LanguageModellingJob
 from regardant.tasks.take_over import load_earlier, run_of_vocabulary
+from regardant.training.devices import require_memory
 
 MOST_CHARACTERS = 2**16
 """Of a vocabulary whose size is left open; rarer ones are unknown."""
@@ -49,6 +50,7 @@ def prepare_training(config: LanguageModellingConfig, run: Path, log: Log) -> Pr
     text, tokenizer = EncodedText.load(run / "data"), Tokenizers.load(run / "tokenizer.json").target
     training = choose_schedule(config.training, config.model)
     config = config.model_copy(update={"training": training})
+    require_memory(lambda: build_model(config, tokenizer))
     torch.manual_seed(config.seed)
     model = build_model(config, tokenizer)
     load_earlier(model, config.training, run)

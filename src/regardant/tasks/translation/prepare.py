@@ -23,6 +23,7 @@ from regardant.tasks.translation.job import TranslationJob
 from regardant.tasks.translation.translator import Translator
 from regardant.training.checkpoints import load_into
 from regardant.training.config import TrainingConfig
+from regardant.training.devices import require_memory
 
 
 @dataclass
@@ -58,6 +59,7 @@ def prepare_training(config: TranslationConfig, run: Path, log: Log) -> Prepared
     tokenizer = choose_vocab_size(config.tokenizer, corpus.tokenizers)
     model_config = choose_model(config.model, len(corpus.train))
     config = config.model_copy(update={"model": model_config, "tokenizer": tokenizer})
+    require_memory(lambda: build_model(config, corpus.tokenizers))
     torch.manual_seed(config.seed)
     model = build_model(config, corpus.tokenizers)
     load_earlier(model, config.training, run)

@@ -22,7 +22,7 @@ from regardant.models.decoder_only import DecoderOnlyConfig
 from regardant.models.encoder_decoder import EncoderDecoder, EncoderDecoderConfig, widen
 from regardant.models.heads import Loss
 from regardant.models.one_to_one import OneToOneConfig
-from regardant.models.recurrent import RecurrentConfig
+from regardant.models.recurrent import RecurrentConfig, RecurrentLanguageModelConfig
 from regardant.models.recurrent.decoders import (
     BahdanauConfig,
     ChoConfig,
@@ -74,7 +74,7 @@ class Unconditioned(SequenceToSequenceModel):
     def forward(self, source, target, *, targets):
         rows = zip(target.split(1), targets.split(1), (targets != PAD).sum(1).tolist(), strict=True)
         losses = [self.model(text[:, :end], targets=said[:, :end]) for text, said, end in rows]  # a text has no padding
-        return Loss(*(sum(parts) for parts in zip(*losses, strict=True)))
+        return Loss(*(sum(parts) for parts in zip(*(loss[:3] for loss in losses), strict=True)))
 
     def scores(self, source, target):
         return self.model.scores(target)
@@ -95,6 +95,11 @@ def causal(attention=None, **fields) -> Unconditioned:
     sizes = {"d_model": 16, "num_heads": 4, "d_ff": 32, "num_layers": 2, "max_length": 32} | fields
     mechanism = {} if attention is None else {"self_attention": attention}
     return Unconditioned(over_text(DecoderOnlyConfig(**sizes, **mechanism), VOCAB_SIZE, label_smoothing=SMOOTHING))
+
+
+def recurrent_text(**fields) -> Unconditioned:
+    sizes = {"embedding_size": 16, "hidden_size": 24, "max_length": 32} | fields
+    return Unconditioned(over_text(RecurrentLanguageModelConfig(**sizes), VOCAB_SIZE, label_smoothing=SMOOTHING))
 
 
 def can(kind, **demands):
@@ -167,6 +172,11 @@ MODELS = {
     ),
     "going on, dense over positions": lambda: causal(dense.DenseConfig()),
     "going on, reversible": lambda: causal(residual="reversible"),
+    "going on, recurrent": lambda: recurrent_text(),
+    "going on, recurrent, gru, two layers, two matrices": lambda: recurrent_text(
+        cell="gru", num_layers=2, tie_embeddings="none"
+    ),
+    "going on, recurrent, vanilla cells, one size": lambda: recurrent_text(cell="rnn", hidden_size=16),
 }
 
 ASKING = {
@@ -322,3 +332,41 @@ def test_a_text_read_in_pieces_is_read_as_a_whole(model, name, cuts):
         read = [model.model.step(piece, state) for piece in text.split(cuts, 1)]
         ends = torch.tensor(cuts).cumsum(0) - 1
         assert_close(torch.stack(read, 1), model.model.scores(text)[:, ends], rtol=1e-4, atol=1e-5)
+
+
+CARRIERS = [name for name in MODELS if "going on, recurrent" in name]
+
+
+@pytest.mark.parametrize("name", CARRIERS, indirect=True)
+def test_a_state_is_carried_from_window_to_window_without_a_gradient(model):
+    carrier, text = model.model, torch.randint(5, VOCAB_SIZE, (3, 13))
+    whole = carrier.scores(text=text[:, :-1])
+    state, scores, total = carrier.first_state(3), [], 0
+    for inputs, targets in zip(text[:, :-1].split(5, 1), text[:, 1:].split(5, 1), strict=True):
+        vectors = carrier.vectors(text=inputs, state=state)
+        loss = carrier(text=inputs, targets=targets, state=state)
+        assert not any(part.requires_grad for part in loss.state)
+        assert_close(loss.state, tuple(part.detach() for part in vectors.state))
+        scores.append(carrier.head.scores(vectors))
+        state, total = loss.state, total + loss.plain
+    assert_close(torch.cat(scores, 1), whole, rtol=1e-4, atol=1e-5)
+    assert_close(total, carrier(text=text[:, :-1], targets=text[:, 1:]).plain, rtol=1e-4, atol=1e-5)
+
+
+def test_models_that_carry_a_state_say_so():
+    made = {name: build() for name, build in MODELS.items() if "going on" in name}
+    assert [name for name, one in made.items() if one.model.carries_state] == CARRIERS
+    text = TARGET[:, :4]
+    for name, one in made.items():
+        with torch.no_grad():
+            state = one.model(text=text, targets=text).state
+        assert (state is None) == (name not in CARRIERS), name
+
+
+def test_every_model_is_counted_without_being_allocated():
+    for name, build in MODELS.items():
+        with torch.device("meta"):
+            counted = build()
+        sizes = [{part: p.shape for part, p in one.named_parameters()} for one in (counted, build())]
+        assert sizes[0] == sizes[1], name
+        assert all(p.is_meta for p in counted.parameters()), name

@@ -66,10 +66,10 @@ def begin_alike(uninterrupted, folder):
     return folder
 
 
-def start_training(tiny_config, folder, *overrides):
-    """`regardant train` as a process of its own."""
+def start_training(config, folder):
+    """Start `regardant train` as a process of its own."""
     recipe = folder.with_suffix(".yaml")
-    recipe.write_text(yaml.safe_dump(tiny_config(*OVERRIDES, *overrides).model_dump(mode="json", by_alias=True)))
+    recipe.write_text(yaml.safe_dump(config.model_dump(mode="json", by_alias=True)))
     command = [
         sys.executable,
         "-c",
@@ -125,7 +125,7 @@ def assert_bit_equal(folder, other):
 def test_an_interrupted_run_saves_exits_with_130_and_ends_bit_equal(tmp_path, tiny_config, uninterrupted):
     folder = begin_alike(uninterrupted, tmp_path / "interrupted")
     metrics = folder / "metrics.jsonl"
-    process = start_training(tiny_config, folder)
+    process = start_training(tiny_config(*OVERRIDES), folder)
     wait_for(process, lambda: metrics.is_file() and metrics.stat().st_size)  # told of update 10, in the second epoch
     process.send_signal(signal.SIGINT)
     told, _ = process.communicate(timeout=300)
@@ -133,7 +133,7 @@ def test_an_interrupted_run_saves_exits_with_130_and_ends_bit_equal(tmp_path, ti
     stopped_at = load_checkpoint(latest_checkpoint(folder))["cursor"]["update"]
     assert 10 <= stopped_at < 60, told
     assert f"stopped at update {stopped_at}, saved" in told
-    process = start_training(tiny_config, folder)
+    process = start_training(tiny_config(*OVERRIDES), folder)
     told, _ = process.communicate(timeout=300)
     assert process.returncode == 0, told
     assert f"going on from update {stopped_at} " in told
@@ -161,7 +161,7 @@ def test_what_a_cpu_decides_for_itself_is_resumed_bit_equal_too(tmp_path, tiny_c
 
 def test_a_killed_run_goes_on_from_its_last_checkpoint_and_ends_bit_equal(tmp_path, tiny_config, uninterrupted):
     folder = begin_alike(uninterrupted, tmp_path / "killed")
-    process = start_training(tiny_config, folder, EVERY_UPDATE)
+    process = start_training(tiny_config(*OVERRIDES, EVERY_UPDATE), folder)
     wait_for(process, lambda: newest_update(folder) > 26)  # a validation lies behind it
     process.kill()
     process.communicate()
@@ -216,6 +216,47 @@ def test_training_on_a_text_stops_in_any_epoch_and_ends_bit_equal(tmp_path, tiny
     states = [load_checkpoint(latest_checkpoint(one)) for one in (folder, whole)]
     for part in ("model", "optimizers", "average"):
         assert same(states[0][part], states[1][part]), part
+
+
+CARRIED_OVERRIDES = (
+    "model={kind: recurrent, embedding_size: 16, hidden_size: 24, num_layers: 2, max_length: 16}",
+    "model.dropout=0.3",
+    "training.carry_state=true",
+    "training.max_updates=60",
+    "training.accumulate=2",
+    "training.batch_tokens=256",
+    "training.validate_every=25",
+    "training.schedule={kind: constant, learning_rate: 1.0e-2, warmup_steps: 2}",
+)
+
+
+@pytest.fixture(scope="module")
+def carried(trained_on_text):
+    folder = trained_on_text(*CARRIED_OVERRIDES).folder
+    epochs = {event["epoch"] for event in events(folder) if event["event"] == "train"}
+    assert len(epochs) > 1 and load_checkpoint(latest_checkpoint(folder))["cursor"]["batch"] > 1
+    return folder
+
+
+def test_a_killed_run_that_carries_a_state_ends_bit_equal(tmp_path, tiny_text_config, carried):
+    folder = begin_alike(carried, tmp_path / "killed")
+    process = start_training(tiny_text_config(*CARRIED_OVERRIDES, EVERY_UPDATE), folder)
+    wait_for(process, lambda: newest_update(folder) > 3)
+    process.kill()
+    process.communicate()
+    stopped = load_checkpoint(latest_checkpoint(folder))
+    assert stopped["cursor"]["batch"] > 0 and any(part.any() for part in stopped["job"]["state"])
+    assert run.train(tiny_text_config(*CARRIED_OVERRIDES), folder, quietly).finished
+    assert_bit_equal(folder, carried)
+    assert same(*(load_checkpoint(latest_checkpoint(one))["job"] for one in (folder, carried)))
+    assert events(folder) == events(carried)
+
+
+def test_a_checkpoint_without_a_carried_state_is_resumed(tmp_path, tiny_text_config, trained_on_text):
+    folder = shutil.copytree(trained_on_text(*TEXT_OVERRIDES).folder, tmp_path / "longer")
+    assert "job" not in load_checkpoint(latest_checkpoint(folder))
+    outcome = run.train(tiny_text_config(*TEXT_OVERRIDES, "training.max_updates=62"), folder, quietly)
+    assert outcome.cursor.update == 62
 
 
 @pytest.mark.parametrize(

@@ -1,21 +1,30 @@
-"""How well a language model knows a text: the mean surprise of its tokens, each after those before it.
+"""The loss of a language model on a text: the mean surprise of its tokens, each after those before it.
 
 A text longer than the model's context is read in windows without overlap, so that the first tokens of a window are
-judged with little before them.
+predicted from few tokens. A model that carries a state carries it through the whole text instead. A long text is read
+as parallel streams, each of which begins without a state: one stream would take as many steps as there are tokens.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from regardant.data.text import Tokens
-from regardant.data.windows import consecutive_windows
+from regardant.data.windows import consecutive_windows, parallel_streams
 from regardant.models.base import CausalModel
+from regardant.models.heads import Loss
 
 BATCH_TOKENS = 8192
-"""Of the windows that are read at once."""
+"""Tokens of the windows that are read at once."""
+
+STREAM_TOKENS = 8192
+"""Tokens of a stream at least. A shorter text is one stream."""
+
+MOST_STREAMS = 128
+"""Streams of a text at most."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +66,25 @@ class TextScore:
 
 
 def score_text(model: CausalModel, tokens: Tokens, characters: int, device: torch.device) -> TextScore:
-    """The score of a text of two tokens or more, and of so many characters. The model must be in evaluation mode."""
-    nats, count = 0.0, 0
+    """Return the score of a text of two tokens or more and so many characters. The model is in evaluation mode."""
+    losses = _losses_of_streams if model.carries_state else _losses_of_windows
     with torch.inference_mode():
-        for batch in consecutive_windows(tokens, model.config.max_length, BATCH_TOKENS):
-            windows = batch.to(device)
-            nats += float(model(**windows.inputs, targets=windows.targets).plain)
-            count += batch.count
-    return TextScore(nats, count, characters - 1)
+        nats = sum(float(loss.plain) for loss in losses(model, tokens, device))
+    return TextScore(nats, len(tokens) - 1, characters - 1)
+
+
+def _losses_of_windows(model: CausalModel, tokens: Tokens, device: torch.device) -> Iterator[Loss]:
+    for batch in consecutive_windows(tokens, model.config.max_length, BATCH_TOKENS):
+        windows = batch.to(device)
+        yield model(**windows.inputs, targets=windows.targets)
+
+
+def _losses_of_streams(model: CausalModel, tokens: Tokens, device: torch.device) -> Iterator[Loss]:
+    num_streams = max(1, min(MOST_STREAMS, (len(tokens) - 1) // STREAM_TOKENS))
+    state = model.first_state(num_streams)
+    for batch in parallel_streams(tokens, num_streams, max(1, BATCH_TOKENS // num_streams)):
+        windows = batch.to(device)
+        loss: Loss = model(**windows.inputs, targets=windows.targets, state=state)
+        assert loss.state is not None
+        state = loss.state
+        yield loss

@@ -61,22 +61,25 @@ def sample(
     """The next token of every sample, `max_tokens` times; `samples` are their numbers. The model must be in evaluation
     mode.
 
-    When its context is full, it goes on from the newer half of it. Raises DataError for an empty prompt.
+    When its context is full, sampling continues from the newer half of it; a model that carries a state needs none.
+    Raises DataError for an empty prompt.
     """
     if not len(prompt):
         raise DataError("there is nothing to go on with: give a prompt of at least one character")
     draws = np.stack([np.random.default_rng([seed, sample]).random(config.max_tokens) for sample in samples], 1)
     context = model.config.max_length
-    seen = newest = prompt[-context:].expand(len(samples), -1)
+    read = prompt if model.carries_state else prompt[-context:]
+    seen = newest = read.expand(len(samples), -1)
     state = model.start(1, context)
     for drawn in torch.from_numpy(draws).to(prompt.device):
-        if seen.shape[1] > context:
+        if seen.shape[1] > context and not model.carries_state:
             seen = newest = seen[:, -(context // 2) :]
             state = model.start(1, context)
         with torch.inference_mode():  # left before each yield, or it would hold for whoever asks for the next token
-            logits = model.step(newest, state)
+            for piece in newest.split(context, 1):
+                logits = model.step(piece, state)
             logits[:, : len(SPECIAL_TOKENS)] = -torch.inf  # a text holds none of them
             chances = config.distribution(logits).cumsum(-1)
             newest = (chances <= drawn[:, None] * chances[:, -1:]).sum(-1, keepdim=True)
-            seen = torch.cat([seen, newest], 1)
+            seen = torch.cat([seen, newest], 1)[:, -context - 1 :]
         yield newest.squeeze(1)

@@ -138,9 +138,28 @@ class SequenceToSequenceModel(Model):
 
 
 class CausalModel(Model):
-    """Base of models that continue a text. Texts of a batch are equally long: nothing is padded."""
+    """Base of models that continue a text. Texts of a batch are equally long: nothing is padded.
+
+    Where the model carries a state, `vectors` and `forward` take the one to begin with as `state`, and the Loss of
+    `forward` has the one after the last token.
+    """
 
     inputs = ("text",)
+
+    @property
+    def carries_state(self) -> bool:
+        """Whether a state can be carried from one window of a text to the next."""
+        carries: bool = self.config.carries_state
+        return carries
+
+    def first_state(self, rows: int) -> tuple[Tensor, ...]:
+        """Return the state before so many texts, [layers, rows, size] each. Only for a model that carries a state."""
+        raise NotImplementedError
+
+    def forward(self, *args: Any, targets: Tensor, **inputs: Any) -> Loss:
+        vectors = self.vectors(*args, **inputs)
+        loss = self.head.loss(vectors, targets)
+        return loss if vectors.state is None else loss._replace(state=tuple(part.detach() for part in vectors.state))
 
     def start(self, beam_size: int, max_length: int) -> Any:
         """Return the state before the first of at most `max_length` tokens: a DecodingState."""
@@ -175,6 +194,9 @@ class CausalConfig(Variants):
     """Configuration of a model that continues a text. A subclass with a `kind` adds a model."""
 
     default_kind: ClassVar[str] = "decoder_only"
+
+    carries_state: ClassVar[bool] = False
+    """Whether the model's state can be carried from one window of a text to the next."""
 
     max_length: int = Field(256, gt=1)
     """The context: how many tokens the model sees at once, in training and after."""

@@ -30,7 +30,7 @@ class Vectors:
     layers: Sequence[Tensor] = ()
     """Outputs of all encoder layers but the last, where each decoder layer reads the one of its own height."""
     state: tuple[Tensor, ...] | None = None
-    """The last state of a recurrent encoder, [layers, B, M] each."""
+    """A recurrent state, [layers, B, M] each: into a stack the one to begin with, out of it the last one."""
 
     def with_values(self, values: Tensor) -> "Vectors":
         """Return the same sequences with other values."""

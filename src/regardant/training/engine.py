@@ -25,7 +25,7 @@ from regardant.errors import RunError
 from regardant.layers.dropout import DropoutKey
 from regardant.training.checkpoints import latest_checkpoint, load_checkpoint, save_checkpoint, save_weights
 from regardant.training.config import TrainingConfig
-from regardant.training.job import Batch, Job, Metric, require_divisible, selecting_metric
+from regardant.training.job import Batch, CarriesState, Job, Metric, require_divisible, selecting_metric
 from regardant.training.processes import ALONE, Group
 from regardant.training.reporting import Reporter
 
@@ -36,7 +36,7 @@ LOG_EVERY = 10
 """Updates between two lines of metrics: numbers wait on the device until then, so that no step waits for them."""
 
 STATE = {"model", "optimizers", "average", "cursor", "generator", "waiting"}
-"""Keys of a checkpoint."""
+"""Keys of every checkpoint. One of a job that carries a state has `job` as well."""
 
 
 @dataclass
@@ -158,7 +158,8 @@ class Trainer:
             loss = self.job.loss(self.model, part, self.fabric.device)
             self.fabric.backward(loss.total / targets)
             plain += loss.plain.detach()
-        self.group.add_up(list(self.job.model.parameters()), plain)
+        carried = self.job.own_state(self.group.rank, self.group.size) if isinstance(self.job, CarriesState) else ()
+        self.group.add_up(list(self.job.model.parameters()), plain, *carried)
         norm = self._clip()
         for optimizer in self.optimizers:
             optimizer.step()
@@ -187,6 +188,7 @@ class Trainer:
             "generator": torch.cuda.get_rng_state() if self.fabric.device.type == "cuda" else None,
             # Reported as late as without a checkpoint, so that metrics.jsonl does not depend on checkpoints.
             "waiting": [tuple(update) for update in self.waiting],
+            **({"job": self.job.state_dict()} if isinstance(self.job, CarriesState) else {}),
         }
 
     def _take(self) -> Sequence[Any]:
@@ -225,6 +227,8 @@ class Trainer:
             optimizer.load_state_dict(saved)
         self.average.load_state_dict(state["average"])
         self.cursor = Cursor(**state["cursor"])
+        if isinstance(self.job, CarriesState):
+            self.job.load_state_dict(state["job"])
         device = self.fabric.device
         if device.type == "cuda" and state["generator"] is not None:  # on a CPU dropout depends on the update's number
             torch.cuda.set_rng_state(state["generator"])

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -88,6 +88,24 @@ class Job(Protocol):
 
     validate_every: int
     """Updates between validations."""
+
+
+@runtime_checkable
+class CarriesState(Protocol):
+    """A job whose batches continue one another: each begins with a state that earlier ones of its epoch left.
+
+    The state has a row for each row of a batch. A process computes those of its own rows.
+    """
+
+    def own_state(self, rank: int, size: int) -> Sequence[Tensor]:
+        """Return the state with zeros in all rows but `rank::size`. The trainer replaces the tensors by their sums over
+        all processes, so that each process has every row."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state for a checkpoint, as plain containers and tensors."""
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from the state of a checkpoint."""
 
 
 def selecting_metric(metrics: Sequence[Metric], best_by: str | None) -> Metric:

@@ -15,6 +15,7 @@ from regardant.data.vocabulary import SPECIAL_TOKENS
 from regardant.errors import DataError
 from regardant.generation.sampling import SamplingConfig, sample
 from regardant.models.decoder_only import DecoderOnlyConfig
+from regardant.models.recurrent import RecurrentLanguageModelConfig
 from tests.models import over_text
 
 FIRST = len(SPECIAL_TOKENS)
@@ -148,3 +149,18 @@ def test_an_empty_prompt_is_one_line(model):
 def test_what_makes_no_distribution_is_refused(field):
     with pytest.raises(ValidationError):
         SamplingConfig(**field)
+
+
+def test_a_model_that_carries_a_state_forgets_nothing_past_its_windows():
+    torch.manual_seed(3)
+    sizes = {"embedding_size": 8, "hidden_size": 12, "max_length": CONTEXT}
+    carrier = over_text(RecurrentLanguageModelConfig(**sizes), VOCAB_SIZE).eval()
+    for parameter in carrier.parameters():
+        torch.nn.init.normal_(parameter, std=2)
+    prompt = torch.arange(FIRST, VOCAB_SIZE).repeat(3)[: 2 * CONTEXT + 1]
+    written = drawn(carrier, prompt=prompt, temperature=0, max_tokens=3 * CONTEXT)[0]
+    text = torch.cat([prompt, written])[None]
+    with torch.no_grad():
+        logits = carrier.scores(text[:, :-1])[0, len(prompt) - 1 :, FIRST:]
+    assert torch.equal(written, logits.argmax(-1) + FIRST)
+    assert len(set(written.tolist())) > 1

@@ -21,6 +21,8 @@ class Loss(NamedTuple):
     """The same without smoothing and other additions: what validation reports."""
     count: Tensor  # type: ignore[assignment]  # in the place of tuple.count
     """How many targets were summed."""
+    state: tuple[Tensor, ...] | None = None
+    """The state after the last element, without a gradient. None: the model carries no state."""
 
 
 class Head(nn.Module):

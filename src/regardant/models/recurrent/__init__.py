@@ -1,6 +1,13 @@
-"""Recurrent models: with one context for the whole target, or one for every step."""
+"""Recurrent models: encoder-decoders, encoders of one input, language models."""
 
+from regardant.models.recurrent.decoder_only import RecurrentLanguageModel, RecurrentLanguageModelConfig
 from regardant.models.recurrent.encoder_decoder import RecurrentConfig, RecurrentEncoderDecoder
 from regardant.models.recurrent.encoder_only import RecurrentEncoderConfig
 
-__all__ = ["RecurrentConfig", "RecurrentEncoderConfig", "RecurrentEncoderDecoder"]
+__all__ = [
+    "RecurrentConfig",
+    "RecurrentEncoderConfig",
+    "RecurrentEncoderDecoder",
+    "RecurrentLanguageModel",
+    "RecurrentLanguageModelConfig",
+]

@@ -51,7 +51,7 @@ class DecoderMemory:
     """The memory of a decoder between two steps: one row a beam; of the source, one row a sentence."""
 
     state: State
-    """[L, B x W, R] each."""
+    """[L, B x W, R] each. Empty before the first token of a text that has no source."""
     said: Float[Tensor, "N R"] | None = None
     """The last attentional vector, where it is fed in again."""
     asked: AskedMemory | None = None

@@ -1,8 +1,8 @@
 """What a language modelling recipe says."""
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from regardant.data.text import TextConfig
 from regardant.data.tokenizers import TokenizerConfig
@@ -33,6 +33,10 @@ class TextTrainingConfig(NextTokenTraining):
     label_smoothing: float = Field(0.0, ge=0, lt=1)
     """Share of the target distribution spread over the whole vocabulary."""
 
+    carry_state: bool = False
+    """Start each window of a recurrent model from the state after the window before it in the text (truncated
+    back-propagation through time). False: start each window without a state."""
+
 
 class LanguageModellingConfig(TaskConfig):
     """From a text to a model that goes on with it."""
@@ -62,3 +66,14 @@ class LanguageModellingConfig(TaskConfig):
 
     generation: SamplingConfig = SamplingConfig()
     """How it goes on with a text."""
+
+    @model_validator(mode="after")
+    def state_is_there_to_be_carried(self) -> Self:
+        """Refuse to carry the state of a model that has none."""
+        if self.training.carry_state and not self.model.carries_state:
+            carriers = [kind for kind, config in CausalConfig.kinds().items() if config.carries_state]
+            raise ValueError(
+                f"training.carry_state: given true, but model.kind {self.model.kind} has no state to carry: set "
+                f"model.kind={' or '.join(carriers)}, or leave training.carry_state out"
+            )
+        return self

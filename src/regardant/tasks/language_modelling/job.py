@@ -1,14 +1,14 @@
-"""Language modelling as the trainer sees it: windows of a text, a loss, a validation on all of the text kept for it."""
+"""Language modelling for the trainer: windows of a text, a loss, a validation on all of the text kept for it."""
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from regardant.data.text import EncodedText
-from regardant.data.windows import TrainingWindows, WindowBatch
+from regardant.data.windows import StreamBatch, TrainingStreams, TrainingWindows, WindowBatch
 from regardant.evaluation.language import BATCH_TOKENS, score_text
 from regardant.models import CausalModel
 from regardant.models.heads import Loss
@@ -27,10 +27,13 @@ class LanguageModellingJob:
     unit = "target token"
     divisible = True
 
+    windows: ClassVar[type[TrainingWindows | TrainingStreams]] = TrainingWindows
+    """The batches of an epoch."""
+
     def __init__(self, config: LanguageModellingConfig, text: EncodedText, model: CausalModel) -> None:
         self.config, self.text, self.model = config, text, model
         batch_tokens = config.training.batch_tokens
-        self.batches = TrainingWindows(
+        self.batches = self.windows(
             text.tokens["train"], context=config.model.max_length, batch_tokens=batch_tokens, seed=config.seed
         )
         cost = READING_COST * len(text.tokens["validation"])
@@ -54,9 +57,9 @@ class LanguageModellingJob:
     def load(self, planned: Any) -> WindowBatch:
         return self.batches.load(planned)
 
-    def loss(self, model: nn.Module, batch: WindowBatch, device: torch.device) -> Loss:
-        batch = batch.to(device)
-        loss: Loss = model(**batch.inputs, targets=batch.targets)
+    def loss(self, model: nn.Module, batch: Any, device: torch.device) -> Loss:
+        windows: WindowBatch = batch.to(device)
+        loss: Loss = model(**windows.inputs, targets=windows.targets)
         return loss
 
     def warm_up_validation(self, device: torch.device) -> None:
@@ -76,3 +79,47 @@ class LanguageModellingJob:
     def observe(self, model: nn.Module, device: torch.device) -> dict[str, Any]:
         """Nothing yet."""
         return {}
+
+
+class StreamJob(LanguageModellingJob):
+    """Language modelling over parallel streams, each window from the state after the one before it.
+
+    Implements `training.job.CarriesState`. A window takes the state as it is: gradients end where it begins.
+    """
+
+    windows = TrainingStreams
+    batches: TrainingStreams
+
+    def __init__(self, config: LanguageModellingConfig, text: EncodedText, model: CausalModel) -> None:
+        super().__init__(config, text, model)
+        self.state = model.first_state(self.batches.num_streams)
+        """The state of every stream after its last window, [layers, streams, size] each."""
+
+    def loss(self, model: nn.Module, batch: StreamBatch, device: torch.device) -> Loss:
+        """Return the loss of a batch and carry the state of its streams on."""
+        if batch.begins:
+            self.state = self.model.first_state(self.batches.num_streams)
+        before = tuple(part[:, batch.streams].to(device) for part in self.state)
+        windows = batch.to(device)
+        loss: Loss = model(**windows.inputs, targets=windows.targets, state=before)
+        assert loss.state is not None
+        self.state = tuple(_with_rows(*parts, batch.streams) for parts in zip(self.state, loss.state, strict=True))
+        return loss
+
+    def own_state(self, rank: int, size: int) -> Sequence[Tensor]:
+        own = slice(rank, None, size)
+        self.state = tuple(_with_rows(torch.zeros_like(part), part[:, own], own) for part in self.state)
+        return self.state
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"state": self.state}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.state = tuple(state["state"])
+
+
+def _with_rows(state: Tensor, rows: Tensor, places: slice) -> Tensor:
+    """Return a state [L, N, R] with other rows at some places."""
+    changed = state.to(rows, copy=True)
+    changed[:, places] = rows
+    return changed

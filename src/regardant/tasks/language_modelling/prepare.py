@@ -13,7 +13,7 @@ from regardant.models import CausalModel, next_token, tokens
 from regardant.tasks.base import Log
 from regardant.tasks.language_modelling.choices import choose_minutes, choose_schedule
 from regardant.tasks.language_modelling.config import LanguageModellingConfig
-from regardant.tasks.language_modelling.job import LanguageModellingJob
+from regardant.tasks.language_modelling.job import LanguageModellingJob, StreamJob
 from regardant.tasks.take_over import load_earlier, run_of_vocabulary
 from regardant.training.devices import require_memory
 
@@ -54,7 +54,8 @@ def prepare_training(config: LanguageModellingConfig, run: Path, log: Log) -> Pr
     torch.manual_seed(config.seed)
     model = build_model(config, tokenizer)
     load_earlier(model, config.training, run)
-    return Prepared(config, LanguageModellingJob(config, text, model))
+    kind = StreamJob if training.carry_state else LanguageModellingJob
+    return Prepared(config, kind(config, text, model))
 
 
 def build_model(config: LanguageModellingConfig, tokenizer: Tokenizer) -> CausalModel:

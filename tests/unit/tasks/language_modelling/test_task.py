@@ -45,10 +45,15 @@ def load(*overrides):
         ("tokenizer.kind=bpe", "tokenizer.kind: given 'bpe'; allowed: character, byte"),
         ("tokenizer.joint=false", "tokenizer.joint"),
         ("training.best_by=bleu", r"training\.best_by: given 'bleu'; allowed: loss, perplexity, bits_per_character"),
-        ("model.kind=encoder_decoder", "model.kind: .*allowed: decoder_only"),
+        ("model.kind=encoder_decoder", "model.kind: .*allowed: decoder_only, recurrent"),
         ("model.num_heads=3", r"d_model \(128\) must be a multiple of num_heads \(3\)"),
         ("model={positions: {kind: learned, combine: concatenate}}", "set tie_embeddings=none"),
         ("data.validation_share=0", "data.validation_share"),
+        (
+            "training.carry_state=true",
+            "training.carry_state: given true, but model.kind decoder_only has no state to carry: set "
+            "model.kind=recurrent, or leave training.carry_state out$",
+        ),
     ],
 )
 def test_what_is_for_another_task_or_cannot_be_is_one_line(override, told):

@@ -33,6 +33,7 @@ DATA = {
     "multi30k-en-fr": "multi30k",
     "translation": "multi30k",
     "shakespeare": "tinyshakespeare",
+    "shakespeare-lstm": "tinyshakespeare",
     "shakespeare-nanogpt": "tinyshakespeare",
 }
 """Folders under REGARDANT_DATA by recipe."""

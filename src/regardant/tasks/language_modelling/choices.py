@@ -4,6 +4,7 @@ import math
 
 from regardant.models import CausalConfig
 from regardant.models.decoder_only import DecoderOnlyConfig
+from regardant.models.recurrent import RecurrentLanguageModelConfig
 from regardant.tasks.language_modelling.config import TextTrainingConfig
 
 EPOCHS = 10
@@ -17,10 +18,16 @@ MOST_MINUTES = 50.0
 
 
 def choose_schedule(training: TextTrainingConfig, model: CausalConfig) -> TextTrainingConfig:
-    """The learning rate that suits the model's width, where the recipe leaves the schedule open."""
-    if "schedule" in training.model_fields_set or not isinstance(model, DecoderOnlyConfig):
+    """Fill in the learning rate that suits the model's width, where the recipe leaves the schedule open."""
+    if "schedule" in training.model_fields_set:
         return training
-    rate = round(4e-3 * math.sqrt(128 / model.d_model), 6)  # wider models take smaller steps
+    if isinstance(model, DecoderOnlyConfig):
+        width = model.d_model
+    elif isinstance(model, RecurrentLanguageModelConfig):
+        width = model.hidden_size
+    else:
+        return training
+    rate = round(4e-3 * math.sqrt(128 / width), 6)  # wider models take smaller steps
     return training.replaced(schedule={"kind": "linear", "learning_rate": rate, "warmup_steps": 100})
 
 

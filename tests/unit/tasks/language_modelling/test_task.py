@@ -151,6 +151,8 @@ def test_a_schedule_left_open_gets_a_rate_that_falls_with_the_width(prepared, ti
         for width in (32, 128)
     ]
     assert rates[0] == pytest.approx(2 * rates[1])
+    recurrent = prepared("training={max_updates: 1}", "model={kind: recurrent, hidden_size: 128}").config.training
+    assert recurrent.schedule.learning_rate == rates[1]
 
 
 def test_minutes_left_open_follow_the_text_and_the_machine():

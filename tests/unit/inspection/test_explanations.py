@@ -27,12 +27,12 @@ def model(request):
 
 @pytest.fixture
 def explained(model):
-    return explain(model, model.source.dropout, SOURCE, TARGET)
+    return explain(model, model.source.written, SOURCE, TARGET)
 
 
 def test_the_gradient_is_what_backward_passes_token_by_token_say(model, explained):
     read = []
-    model.source.dropout.register_forward_hook(lambda module, inputs, output: read.append(output))
+    model.source.written.register_forward_hook(lambda module, inputs, output: read.append(output))
     for step, token in enumerate(TARGET[1:]):
         said = model.scores(SOURCE[None], TARGET[None, :-1])[0, step].log_softmax(-1)[token]
         (gradient,) = torch.autograd.grad(said, read[-1])
@@ -57,14 +57,14 @@ def test_looking_for_explanations_leaves_nothing_behind(model):
             return model.scores(SOURCE[None], TARGET[None, :-1])
 
     before = scores()
-    explain(model, model.source.dropout, SOURCE, TARGET)
+    explain(model, model.source.written, SOURCE, TARGET)
     assert torch.equal(scores(), before)
-    assert not model.source.dropout._forward_hooks and all(parameter.grad is None for parameter in model.parameters())
+    assert not model.source.written._forward_hooks and all(parameter.grad is None for parameter in model.parameters())
 
 
 def test_a_source_of_one_token_is_refused(model):
     with pytest.raises(ValueError, match="a source of one token: give two or more"):
-        explain(model, model.source.dropout, SOURCE[-1:], TARGET)
+        explain(model, model.source.written, SOURCE[-1:], TARGET)
 
 
 def test_ways_agree_by_kendall_s_tau_but_for_rows_that_order_nothing():

@@ -13,6 +13,7 @@ from regardant.modalities import TextModalityConfig
 from regardant.tasks import load_recipe, task_named
 from regardant.tasks.masked_language_modelling.task import BLANK
 from regardant.training.checkpoints import latest_checkpoint, load_checkpoint
+from regardant.training.reporting import read_events
 
 CPU = torch.device("cpu")
 
@@ -122,6 +123,17 @@ def test_a_run_in_parts_ends_bit_equal(load, whole, tmp_path):
     assert states[0]["cursor"]["epoch"] > 0
     torch.testing.assert_close(states[0]["model"], states[1]["model"], rtol=0, atol=0)
     torch.testing.assert_close(states[0]["average"], states[1]["average"], rtol=0, atol=0)
+
+
+@pytest.mark.slow
+def test_two_processes_learn_as_one(load, tmp_path):
+    losses = []
+    for processes in (1, 2):
+        config = load("model.dropout=0", "training.max_updates=4", f"training.processes={processes}")
+        assert run.train(config, tmp_path / str(processes), silent).finished
+        events = read_events(tmp_path / str(processes) / "metrics.jsonl")
+        losses.append([(event["loss"], event.get("gradient_norm", 0.0)) for event in events])
+    assert losses[0] == [pytest.approx(pair, rel=1e-4) for pair in losses[1]] and len(losses[0]) == 2
 
 
 def test_evaluation_scores_the_validation_texts_or_those_of_a_file(whole, tmp_path):

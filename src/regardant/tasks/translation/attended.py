@@ -28,14 +28,17 @@ def probes(translator: Translator, sources: Sequence[str], targets: Sequence[str
         yield probe_of(translator.tokenizers, translator.pairs(sources[rows], targets[rows], first_line=start + 1))
 
 
+def read_inputs(batch: PairBatch) -> dict[str, Tensor]:
+    """Return the inputs of a batch. Targets are read up to the token before EOS: every token read has a target."""
+    return {"source": batch.source, "target": batch.inputs["target"].masked_fill(batch.targets == PAD, PAD)}
+
+
 def probe_of(tokenizers: Tokenizers, batch: PairBatch) -> Probe:
-    """Return the pairs of a batch. Targets are read up to the token before EOS: every token read has a target."""
-    read = batch.inputs["target"].masked_fill(batch.targets == PAD, PAD)
-    labels = {
-        "source": [tokenizers.source.tokens(row[row != PAD].tolist()) for row in batch.source],
-        "target": [tokenizers.target.tokens(row[row != PAD].tolist()) for row in read],
-    }
-    return Probe({"source": batch.source, "target": read}, batch.targets, labels)
+    """Return the pairs of a batch with the names of their tokens."""
+    inputs = read_inputs(batch)
+    tokens = {"source": tokenizers.source, "target": tokenizers.target}
+    labels = {name: [tokens[name].tokens(row[row != PAD].tolist()) for row in rows] for name, rows in inputs.items()}
+    return Probe(inputs, batch.targets, labels)
 
 
 def between_words(

@@ -13,6 +13,7 @@ from regardant.generation.config import GenerationConfig
 from regardant.generation.search import generate
 from regardant.models import SequenceToSequenceModel
 from regardant.models.heads import Loss
+from regardant.tasks.translation.attended import read_inputs
 from regardant.tasks.translation.config import TranslationConfig
 from regardant.tasks.translation.corpus import Batches, Corpus
 from regardant.tasks.translation.guidance import Guidance
@@ -101,7 +102,7 @@ class TranslationJob:
         """The entropy of every head over a few validation pairs, and what the last validation wrote for some."""
         assert isinstance(model, SequenceToSequenceModel)
         batch = self.validation.pairs.batch(self.validation.kept[:PROBED]).to(device)
-        return {"entropy": entropy_of_heads(model, batch), "samples": self.samples}
+        return {"entropy": entropy_of_heads(model, read_inputs(batch)), "samples": self.samples}
 
     def _keep_samples(self, translations: dict[int, str]) -> None:
         texts = self.corpus.splits.validation

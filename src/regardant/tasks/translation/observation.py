@@ -1,18 +1,17 @@
-"""What a translator's heads do while it is trained, seen on a few fixed sentences.
+"""The entropy of heads while a translator is trained, on a few fixed sentences.
 
 Shape legend: B sentences, H heads, Q queries, K keys.
 """
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from regardant.data.batching import PairBatch
-from regardant.data.vocabulary import PAD
-from regardant.inspection import capture, place_names
-from regardant.inspection.places import kind_of
-from regardant.models import SequenceToSequenceModel
+from regardant.inspection import attention_places, capture, real_elements
+from regardant.models import Model
 
 PROBED = 16
 """Sentences whose attention is looked at. Their pass costs a few thousandths of a validation's decoding."""
@@ -21,22 +20,22 @@ SAMPLES = 5
 """Sentences whose translations are kept."""
 
 
-def entropy_of_heads(model: SequenceToSequenceModel, batch: PairBatch) -> dict[str, list[list[float | None]]]:
-    """Of every kind of attention, layer and head: the mean entropy of a real query's weights, in nats.
+def entropy_of_heads(model: Model, inputs: Mapping[str, Any]) -> dict[str, list[list[float | None]]]:
+    """Return the mean entropy of a real query's weights, in nats, by kind of attention, layer and head.
 
-    0: it looks at one token; log K: at K alike. What is negative counts as nothing, and rows are divided by their sums.
+    0: it looks at one element; log K: at K alike. Negative weights count as zero, and rows are divided by their sums.
     None where a weight is not finite. Empty for a model without attention.
     """
-    if not any(name.endswith(".weights") for name in place_names(model)):
+    kinds = attention_places(model)
+    if not kinds:
         return {}
-    read, writing = batch.source != PAD, batch.target[:, 1:] != PAD  # a short target's EOS is not asked from
     with capture(model, "*.weights") as records:
-        model.scores(batch.source, batch.target[:, :-1])
+        model.scores(**inputs)
     found: dict[str, list[list[float | None]]] = {}
-    for place in records:
-        kind = kind_of(place.removesuffix(".weights"))
-        real = (read if kind.startswith("encoder") else writing).cpu()
-        found.setdefault(kind, []).append(_entropy(records.whole(place), real))
+    for kind, places in kinds.items():
+        asking = model.attention_kinds[kind].queries
+        real = real_elements(model, asking, inputs[asking])
+        found[kind] = [_entropy(records.whole(f"{place}.weights"), real) for place in places]
     return found
 
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from regardant.data.batching import collate
+from regardant.tasks.translation.attended import read_inputs
 from regardant.tasks.translation.observation import PROBED, SAMPLES, _entropy, entropy_of_heads
 from regardant.tasks.translation.prepare import prepare_training
 from regardant.training.reporting import read_events
@@ -34,8 +35,8 @@ def test_padding_makes_no_difference(trained, model):
     translator = trained(*model).translator
     pairs = [("The judge sleeps.", "Le juge dort."), ("The old judge sees the small cat.", "Le juge voit le chat.")]
     ids = [translator.pairs([source], [target]) for source, target in pairs]
-    alone = [entropy_of_heads(translator.model, batch) for batch in ids]
-    together = entropy_of_heads(translator.model, translator.pairs(*map(list, zip(*pairs, strict=True))))
+    alone = [entropy_of_heads(translator.model, read_inputs(batch)) for batch in ids]
+    together = entropy_of_heads(translator.model, read_inputs(translator.pairs(*map(list, zip(*pairs, strict=True)))))
     assert together.keys() == alone[0].keys() and together
     for kind, layers in together.items():
         rows = [batch.source.shape[1] if kind.startswith("encoder") else batch.target.shape[1] - 1 for batch in ids]
@@ -47,7 +48,7 @@ def test_padding_makes_no_difference(trained, model):
 
 def test_a_model_without_attention_has_nothing_to_tell(trained):
     model = trained(SIZES % "sutskever", "training.max_updates=2").trained.model
-    assert entropy_of_heads(model, collate([[5, 6]], [[5]])) == {}
+    assert entropy_of_heads(model, read_inputs(collate([[5, 6]], [[5]]))) == {}
 
 
 def test_every_validation_is_followed_by_what_was_seen(trained):
@@ -71,7 +72,7 @@ def test_what_is_told_is_the_entropy_of_the_probe(trained):
     probe = validation.pairs.batch(validation.kept[:PROBED])
     told = [event for event in read_events(run.folder / "metrics.jsonl") if event["event"] == "observation"][-1]
     with torch.inference_mode():
-        found = entropy_of_heads(run.translator.model, probe)
+        found = entropy_of_heads(run.translator.model, read_inputs(probe))
     for kind, layers in told["entropy"].items():
         for heads, measured in zip(layers, found[kind], strict=True):
             assert heads == pytest.approx(measured, abs=2e-3)

@@ -13,6 +13,7 @@ from sacrebleu.metrics.base import Score
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.significance import PairedTest, Result, _bootstrap_resample
 
+from regardant.evaluation.paired import Difference
 from regardant.evaluation.translation import (
     TranslationMetrics,
     bleu_metric,
@@ -20,18 +21,6 @@ from regardant.evaluation.translation import (
     chrf_metric,
     corpus_bleu,
 )
-
-
-@dataclass(frozen=True)
-class Difference:
-    """How far a translation is from the first one, in BLEU."""
-
-    difference: float
-    """Positive: better than the first."""
-    interval: tuple[float, float]
-    """Holds 95 % of the differences of resampled sentences, the same ones for both."""
-    p: float
-    """How often chance alone would make a difference of this size, either way. At least 1 / (resamples + 1)."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from regardant.errors import ConfigError
-from regardant.run.record import Record, require_verb
+from regardant.run.record import Record
 from regardant.tasks import task_named
 from regardant.tasks.base import Report
 from regardant.training.checkpoints import write_atomically
@@ -24,7 +24,6 @@ def compare(folders: Sequence[Path], page: Path | None = None) -> Report:
     records = {folder: Record.read(folder) for folder in folders}
     first = records[folders[0]].config
     for folder, record in records.items():
-        require_verb(folder, record.config, "compare")
         if record.config.task != first.task:
             raise ConfigError(
                 f"{folders[0]} is a run of {first.task}, {folder} of {record.config.task}: give runs of one"

@@ -13,6 +13,7 @@ from regardant.config import Config
 from regardant.data.vocabulary import PAD
 from regardant.errors import ConfigError, RunError
 from regardant.models.base import Model
+from regardant.tasks.comparison import compare_runs
 from regardant.tasks.probe import Probe
 from regardant.training.config import TrainingConfig
 from regardant.training.job import Job, Metric, selecting_metric
@@ -236,7 +237,7 @@ class Task:
 
     def compare(self, runs: Mapping[Path, tuple[Any, Mapping[str, Any]]]) -> Report:
         """Compare runs with the first of them, given the configuration and the plan of each."""
-        raise NotImplementedError
+        return compare_runs(runs)
 
     def require_trained(self, run: Path) -> None:
         """Raise RunError if a run folder holds no model yet."""

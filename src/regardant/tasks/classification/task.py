@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,6 +18,7 @@ from regardant.models import EncoderConfig
 from regardant.models.encoder_only import EncoderOnlyConfig
 from regardant.models.heads import HeadConfig, SequenceClassConfig
 from regardant.tasks.base import Log, Prediction, Task, TaskConfig
+from regardant.tasks.comparison import PREDICTIONS
 from regardant.tasks.items.data import MARKER, EncodedItems
 from regardant.tasks.items.job import Answers, ItemsJob
 from regardant.tasks.items.prepare import PreparedItems, build, keep_items, seeded
@@ -108,6 +110,18 @@ class Classifier(TrainedItems):
 
     def scored(self, split: EncodedItems) -> dict[str, Any]:
         return score_classes(self.answers(split)).as_dict()
+
+    def evaluated(self, name: str, split: EncodedItems) -> dict[str, Any]:
+        answers, labels = self.answers(split), self.labels
+        rows = np.concatenate([planned.indices for planned in self.batches(split).plan(0)])
+        shares = torch.cat([scores for scores, _ in answers]).softmax(-1)
+        lines = [""] * len(rows)
+        for row, share in zip(rows.tolist(), shares, strict=True):
+            best = int(share.argmax())
+            found = {"target": labels[split.targets[row]], "answer": labels[best], "probability": float(share[best])}
+            lines[row] = json.dumps(found, ensure_ascii=False) + "\n"
+        write_atomically(self.folder / "evaluation" / f"{name}{PREDICTIONS}", "".join(lines))
+        return score_classes(answers).as_dict()
 
     def read(self, data: Path) -> EncodedItems:
         table = self.config.data

@@ -41,6 +41,10 @@ class TrainedItems(Trained):
         """Return the scores of a set of items with targets."""
         raise NotImplementedError
 
+    def evaluated(self, name: str, split: EncodedItems) -> dict[str, Any]:
+        """Return the scores of a test set. A task may keep the answers to its items beside them."""
+        return self.scored(split)
+
     def read(self, data: Path) -> EncodedItems:
         """Return the items and targets of a file. Raises DataError."""
         raise NotImplementedError
@@ -68,7 +72,7 @@ class TrainedItems(Trained):
     def evaluate(self, data: Sequence[Path] = (), **options: Any) -> dict[str, dict[str, Any]]:
         """Return scores by name of the test set: the run's own ones, or those in files. All is kept in the run."""
         sets = {file.name: self.read(file) for file in data} if data else self._own_sets()
-        scores = {name: self.scored(split) for name, split in sets.items()}
+        scores = {name: self.evaluated(name, split) for name, split in sets.items()}
         for name, numbers in scores.items():
             write_atomically(self.folder / "evaluation" / f"{name}.json", json.dumps(numbers, indent=2) + "\n")
         return scores

@@ -1,8 +1,6 @@
 """Evaluated runs side by side: what each scores on the test sets all share, what it costs, and how it got there."""
 
-import os
-import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -10,37 +8,19 @@ from typing import Any
 from regardant.errors import RunError
 from regardant.evaluation.comparison import Compared, Signatures, compare_translations
 from regardant.evaluation.translation import TranslationMetrics
+from regardant.tasks.training_history import (
+    TrainingHistory,
+    names_from_where_paths_part,
+    read_history,
+    require_current,
+)
 from regardant.tasks.translation.evaluation import Evaluated, read_evaluated
-from regardant.training.reporting import read_events
 
 Sets = Mapping[str, Evaluated]
 """What is kept of a run's evaluation, by name of the test set."""
 
-
-@dataclass(frozen=True)
-class Validation:
-    """What training said of itself at some point."""
-
-    minutes: float
-    """Of training and validation so far."""
-    loss: float | None
-    """Nats a token. None where it was no number, as for all that follows."""
-    bleu: float | None
-    """Of greedy translations."""
-
-
-@dataclass(frozen=True)
-class Training:
-    """What a run cost, and how it went."""
-
-    parameters: int
-    memory_bytes: int
-    """The most that training held, with what the process brings along."""
-    tokens_per_second: float
-    """Target tokens, the median over training."""
-    training_seconds: float
-    """With validations, over all resumes."""
-    validations: list[Validation]
+CURVES = ("loss", "bleu")
+"""Numbers of a validation that are compared."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +41,7 @@ class ComparedRun:
     folder: Path
     name: str
     """As much of the folder's path as tells it from the others."""
-    training: Training
+    training: TrainingHistory
     tests: dict[str, Compared]
     """By name of the shared set."""
 
@@ -87,7 +67,7 @@ class Comparison:
             "runs": [
                 {
                     "run": str(run.folder),
-                    **asdict(run.training),
+                    **run.training.as_dict(),
                     "tests": {name: {**asdict(scores), **shared[name]} for name, scores in run.tests.items()},
                 }
                 for run in self.runs
@@ -101,7 +81,7 @@ def compare_runs(plans: Mapping[Path, Mapping[str, Any]], metrics: TranslationMe
     Raises RunError where a run was not evaluated, or where no test set is the same for all.
     """
     evaluated = {folder: _evaluated(folder) for folder in plans}
-    trainings = [_training(folder, plan) for folder, plan in plans.items()]
+    trainings = [read_history(folder, plan, CURVES) for folder, plan in plans.items()]
     names = names_from_where_paths_part(list(plans))
     tests: list[dict[str, Compared]] = [{} for _ in names]
     sets = []
@@ -137,13 +117,6 @@ def shared_sets(evaluated: Mapping[Path, Sets]) -> list[str]:
     return common
 
 
-def names_from_where_paths_part(folders: Sequence[Path]) -> list[str]:
-    """Each path without the folders that all have in common."""
-    whole = [folder.resolve() for folder in folders]
-    common = os.path.commonpath([folder.parent for folder in whole])
-    return [str(folder.relative_to(common)) for folder in whole]
-
-
 def _differing(evaluated: Mapping[Path, Sets], name: str) -> dict[Path, str]:
     """The runs whose set of that name is not the first run's, with the file that differs."""
     first, *others = evaluated
@@ -158,31 +131,9 @@ def _differing(evaluated: Mapping[Path, Sets], name: str) -> dict[Path, str]:
 
 
 def _evaluated(folder: Path) -> Sets:
-    kept, weights = read_evaluated(folder), folder / "model.safetensors"
-    if not kept:
-        raise RunError(f"{folder} was not evaluated: evaluate it first: regardant evaluate {folder}")
-    for name in kept:
-        if weights.is_file() and weights.stat().st_mtime > (folder / "evaluation" / f"{name}.json").stat().st_mtime:
-            raise RunError(f"{folder} was trained on after {name} was evaluated: evaluate it anew")
+    kept = read_evaluated(folder)
+    require_current(folder, list(kept))
     return kept
-
-
-def _training(folder: Path, plan: Mapping[str, Any]) -> Training:
-    if "parameters" not in plan:
-        raise RunError(f"{folder / 'run.yaml'} is damaged (no plan.parameters): restore it or train anew")
-    path = folder / "metrics.jsonl"
-    events = read_events(path)
-    updates = [event for event in events if event["event"] == "train"]
-    validations = [event for event in events if event["event"] == "validation"]
-    if not updates or not validations:
-        raise RunError(f"{path} tells of no training with a validation: train the run to its end first")
-    return Training(
-        parameters=plan["parameters"],
-        memory_bytes=max(event["memory_bytes"] for event in updates),
-        tokens_per_second=statistics.median(event["tokens_per_second"] for event in updates),
-        training_seconds=events[-1]["time"],
-        validations=[Validation(one["time"] / 60, one.get("loss"), one.get("bleu")) for one in validations],
-    )
 
 
 def _decoding(kept: Evaluated) -> str:

@@ -6,12 +6,11 @@ from typing import Any
 
 from regardant.evaluation.comparison import Compared
 from regardant.pictures import Bars, Chapter, Curve, Table, bar_chart, line_chart, report_page
-from regardant.tasks.translation.comparison import ComparedRun, Comparison, SharedSet, Validation
+from regardant.tasks.training_history import COSTS, Validation
+from regardant.tasks.translation.comparison import Comparison, SharedSet
 
 NOTHING = "–"
 """Where the first run has no distance from itself."""
-
-COSTS = ["tokens\na second", "minutes of\ntraining", "peak\nGiB", "parameters"]
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ def _table(comparison: Comparison, tested: SharedSet) -> Table:
     return Table(
         caption=f"{tested.name}: {tested.sentences:,} sentences; under numbers of words, BLEU of the sources so long",
         heads=[*heads, *COSTS],
-        rows=[[run.name, *_scores(run.tests[tested.name]), *_costs(run)] for run in comparison.runs],
+        rows=[[run.name, *_scores(run.tests[tested.name]), *run.training.cost_cells()] for run in comparison.runs],
     )
 
 
@@ -75,16 +74,6 @@ def _scores(scores: Compared) -> list[str]:
         low, high = against.interval
         cells += [f"{against.difference:+.2f}", f"{low:+.2f} to {high:+.2f}", f"{against.p:.3f}"]
     return cells + [f"{quarter.bleu:.2f}" for quarter in scores.by_length]
-
-
-def _costs(run: ComparedRun) -> list[str]:
-    cost = run.training
-    return [
-        f"{cost.tokens_per_second:,.0f}",
-        f"{cost.training_seconds / 60:.1f}",
-        f"{cost.memory_bytes / 2**30:.2f}",
-        f"{cost.parameters:,}",
-    ]
 
 
 def _notes(comparison: Comparison, tested: SharedSet) -> list[str]:
@@ -109,15 +98,15 @@ def _length_bars(comparison: Comparison, tested: SharedSet) -> str:
 
 def _on_the_way(comparison: Comparison) -> Chapter:
     rows = [
-        [run.name, f"{one.minutes:.1f}", _number(one.loss), _number(one.bleu)]
+        [run.name, f"{one.minutes:.1f}", _number(one.scores["loss"]), _number(one.scores["bleu"])]
         for run in comparison.runs
         for one in run.training.validations
     ]
     return Chapter(
         title="On the way",
         parts=[
-            *_curves(comparison, "validation BLEU, greedy", lambda one: one.bleu),
-            *_curves(comparison, "validation loss, nats a token", lambda one: one.loss),
+            *_curves(comparison, "validation BLEU, greedy", lambda one: one.scores["bleu"]),
+            *_curves(comparison, "validation loss, nats a token", lambda one: one.scores["loss"]),
         ],
         notes=["Losses compare where the vocabularies are the same: a token of one may be two of another."],
         folded=Table("Validations", ["run", "minutes", "loss", "BLEU"], rows),

@@ -7,7 +7,8 @@ import sacrebleu
 
 from regardant.errors import RunError
 from regardant.evaluation.translation import TranslationMetrics
-from regardant.tasks.translation.comparison import compare_runs, names_from_where_paths_part, shared_sets
+from regardant.tasks.training_history import names_from_where_paths_part
+from regardant.tasks.translation.comparison import compare_runs, shared_sets
 from regardant.tasks.translation.comparison_page import page, told
 from regardant.tasks.translation.evaluation import read_evaluated
 
@@ -78,7 +79,10 @@ def test_costs_are_those_of_metrics_and_plan(first, second):
 
 def test_validations_are_told_in_minutes(first, second):
     found = compare(first, second).runs[0].training.validations
-    assert [(one.minutes, one.loss, one.bleu) for one in found] == [(0.6, 4.5, 1.5), (1.7, None, 7.25)]
+    assert [(one.minutes, one.scores) for one in found] == [
+        (0.6, {"loss": 4.5, "bleu": 1.5}),
+        (1.7, {"loss": None, "bleu": 7.25}),
+    ]
 
 
 def test_a_line_of_metrics_that_a_kill_cut_off_is_passed_over(first, second):

@@ -1,0 +1,38 @@
+"""Paired bootstrap resampling of two systems on the same items.
+
+Koehn 2004, "Statistical significance tests for machine translation evaluation", https://aclanthology.org/W04-3250, in
+the two-sided form of Moses.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+SAMPLES = 1000
+"""Resamples of all items."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The distance of a system from the first one, in the unit of the score."""
+
+    difference: float
+    """Positive: higher than the first."""
+    interval: tuple[float, float]
+    """Holds 95 % of the differences of resampled items, the same ones for both."""
+    p: float
+    """Share of resamples in which chance alone makes a difference of this size, either way. At least 1 / (resamples +
+    1)."""
+
+
+def paired_bootstrap(first: Sequence[float], other: Sequence[float], samples: int = SAMPLES) -> Difference:
+    """Return the difference of the mean scores of items, given the score of each item by both systems."""
+    distances = np.asarray(other, dtype=np.float64) - np.asarray(first, dtype=np.float64)
+    difference = float(distances.mean())
+    generator = np.random.default_rng(0)
+    rows = (generator.integers(0, len(distances), len(distances)) for _ in range(samples))
+    resampled = np.array([distances[chosen].mean() for chosen in rows])
+    low, high = np.quantile(resampled, [0.025, 0.975])
+    as_far = int((abs(resampled - difference) >= abs(difference)).sum())
+    return Difference(difference, (float(low), float(high)), (as_far + 1) / (samples + 1))

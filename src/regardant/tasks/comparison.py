@@ -1,0 +1,227 @@
+"""Evaluated runs of one task side by side: scores on the test sets that all share, costs, curves, settings.
+
+RUN/evaluation/NAME.json                 scores of a test set
+RUN/evaluation/NAME.predictions.jsonl    its items in their order: {"target", "answer", ...}, where a task keeps them
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from regardant.config.differences import differences
+from regardant.errors import RunError
+from regardant.evaluation.paired import Difference, paired_bootstrap
+from regardant.pictures import Chapter, Curve, Table, line_chart, report_page
+from regardant.tasks.training_history import (
+    COSTS,
+    TrainingHistory,
+    names_from_where_paths_part,
+    read_history,
+    require_current,
+)
+from regardant.training.job import Metric
+
+NOTHING = "–"
+"""The cell of the first run, which is not compared with itself."""
+
+UNCOMPARED = frozenset({"task"})
+"""Fields of a configuration that are equal in all compared runs."""
+
+PREDICTIONS = ".predictions.jsonl"
+
+
+SIZES = ("items", "characters", "sentences")
+"""Scores that are sizes of a test set."""
+
+
+class Settings(Protocol):
+    """The configuration of a run, as a comparison reads it."""
+
+    @property
+    def metrics(self) -> Sequence[Metric]: ...
+
+    def model_dump(self, *, mode: str) -> dict[str, Any]:
+        """Return plain values."""
+
+
+@dataclass(frozen=True)
+class ComparedRun:
+    """One of the runs."""
+
+    folder: Path
+    name: str
+    """As much of the folder's path as tells it from the others."""
+    history: TrainingHistory
+    scores: Mapping[str, Mapping[str, float]]
+    """By test set and metric."""
+    accuracy_from_first: Mapping[str, Difference]
+    """By test set; only where the answers to single items are kept. Empty for the first run."""
+    settings: Sequence[str]
+    """Settings that differ from those of the first run."""
+
+
+@dataclass(frozen=True)
+class RunComparison:
+    """Runs, each compared with the first. Implements `tasks.base.Report`."""
+
+    metrics: Sequence[Metric]
+    sets: Sequence[str]
+    runs: Sequence[ComparedRun]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values for --json."""
+        return {
+            "metrics": [asdict(one) for one in self.metrics],
+            "runs": [
+                {
+                    "run": str(run.folder),
+                    **run.history.as_dict(),
+                    "tests": {
+                        name: {**run.scores[name], "accuracy_from_first": _plain(run.accuracy_from_first.get(name))}
+                        for name in self.sets
+                    },
+                    "settings": list(run.settings),
+                }
+                for run in self.runs
+            ],
+        }
+
+    def lines(self) -> list[str]:
+        """Return lines for people."""
+        lines: list[str] = []
+        for name in self.sets:
+            lines += ["", *self._table(name).lines()]
+        for run in self.runs[1:]:
+            settings = [f"  {one}" for one in run.settings] or ["  none"]
+            lines += ["", f"settings of {run.name} that differ from {self.runs[0].name}", *settings]
+        return lines[1:]
+
+    def page(self) -> str:
+        """Return an offline page: tables, curves of validations, settings."""
+        chapters = [Chapter(title=f"Test set: {name}", notes=[], parts=[self._table(name)]) for name in self.sets]
+        chapters.append(Chapter(title="Validation during training", notes=[], parts=self._curves()))
+        rows = [[run.name, "\n".join(run.settings) or "none"] for run in self.runs[1:]]
+        table = Table(f"Settings that differ from {self.runs[0].name}", ["run", "settings"], rows, prose=True)
+        chapters.append(Chapter(title="Settings", notes=[], parts=[table]))
+        return report_page(
+            chapters,
+            title=f"{len(self.runs)} runs compared",
+            summary=[("compared with", self.runs[0].name)],
+        )
+
+    def _table(self, name: str) -> Table:
+        shown = [metric for metric in self.metrics if all(metric.name in run.scores[name] for run in self.runs)]
+        tested = any(run.accuracy_from_first.get(name) for run in self.runs)
+        heads = ["run", *(f"{one.name}\n{'higher' if one.higher_is_better else 'lower'} wins" for one in shown)]
+        heads += [f"accuracy from\n{self.runs[0].name}", "95 %\ninterval", "p"] if tested else []
+        rows = []
+        for run in self.runs:
+            cells = [f"{run.scores[name][metric.name]:.4f}" for metric in shown]
+            rows.append([run.name, *cells, *(self._tested(run, name) if tested else []), *run.history.cost_cells()])
+        return Table(name, [*heads, *COSTS], rows)
+
+    def _tested(self, run: ComparedRun, name: str) -> list[str]:
+        if (found := run.accuracy_from_first.get(name)) is None:
+            return [NOTHING] * 3
+        low, high = found.interval
+        return [f"{found.difference:+.4f}", f"{low:+.4f} to {high:+.4f}", f"{found.p:.3f}"]
+
+    def _curves(self) -> list[str]:
+        charts = []
+        for metric in self.metrics:
+            curves = []
+            for run in self.runs:
+                values = [(one.minutes, one.scores[metric.name]) for one in run.history.validations]
+                if points := [(minutes, value) for minutes, value in values if value is not None]:
+                    curves.append(Curve(run.name, points))
+            label = f"validation {metric.name}{', ' + metric.unit if metric.unit else ''}"
+            if curves:
+                charts.append(line_chart(curves, title=f"{label}, over minutes", x_label="minutes", y_label=label))
+        return charts
+
+
+def compare_runs(runs: Mapping[Path, tuple[Settings, Mapping[str, Any]]]) -> RunComparison:
+    """Compare run folders, given the configuration and the plan of each.
+
+    Raises:
+        RunError: a run was not evaluated, or no test set is the same for all.
+    """
+    (first, _), *_ = runs.values()
+    scores = {folder: _evaluated(folder) for folder in runs}
+    sets = _shared(scores)
+    metrics = [metric.name for metric in first.metrics]
+    answers = {name: [_right(folder, name) for folder in runs] for name in sets}
+    _require_same_targets(runs, answers)
+    compared = []
+    for number, (folder, name) in enumerate(zip(runs, names_from_where_paths_part(list(runs)), strict=True)):
+        config, plan = runs[folder]
+        tested = {}
+        for one in sets if number else ():
+            (before, now) = answers[one][0], answers[one][number]
+            if before is not None and now is not None:
+                tested[one] = paired_bootstrap(before[1], now[1])
+        settings = differences(first.model_dump(mode="json"), config.model_dump(mode="json"), but=UNCOMPARED)
+        history = read_history(folder, plan, metrics)
+        kept = {one: {key: scores[folder][one][key] for key in metrics if key in scores[folder][one]} for one in sets}
+        compared.append(ComparedRun(folder, name, history, kept, tested, settings))
+    return RunComparison(first.metrics, sets, compared)
+
+
+def _plain(found: Difference | None) -> dict[str, Any] | None:
+    return None if found is None else asdict(found)
+
+
+def _evaluated(folder: Path) -> dict[str, dict[str, Any]]:
+    found = {}
+    for path in sorted((folder / "evaluation").glob("*.json")):
+        try:
+            found[path.stem] = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise RunError(f"{path} is damaged ({error}): evaluate {folder} anew") from error
+    require_current(folder, list(found))
+    return found
+
+
+def _shared(scores: Mapping[Path, Mapping[str, Any]]) -> list[str]:
+    first, *others = scores.values()
+    common = [name for name in first if all(name in other for other in others)]
+    if not common:
+        known = "; ".join(f"{run} on {', '.join(sets)}" for run, sets in scores.items())
+        raise RunError(f"no test set is common to all runs ({known}): evaluate all on one: regardant evaluate --data")
+    start, *rest = scores
+    for name in common:
+        for size in SIZES:
+            for folder in rest:
+                if scores[folder][name].get(size) != (expected := scores[start][name].get(size)):
+                    raise RunError(
+                        f"{name} has {expected} {size} in {start} and {scores[folder][name].get(size)} in {folder}: "
+                        "compare runs that were evaluated on the same test set"
+                    )
+    return common
+
+
+def _right(folder: Path, name: str) -> tuple[list[str], list[float]] | None:
+    """The targets of a test set, and 1 for every item that was answered right. None where no answers are kept."""
+    path = folder / "evaluation" / f"{name}{PREDICTIONS}"
+    if not path.is_file():
+        return None
+    try:
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        return [one["target"] for one in lines], [float(one["answer"] == one["target"]) for one in lines]
+    except (ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{path} is damaged ({error}): evaluate {folder} anew") from error
+
+
+def _require_same_targets(
+    runs: Mapping[Path, Any], answers: Mapping[str, Sequence[tuple[list[str], list[float]] | None]]
+) -> None:
+    first, *others = runs
+    for name, (expected, *given) in answers.items():
+        for folder, one in zip(others, given, strict=True):
+            if expected is not None and one is not None and one[0] != expected[0]:
+                raise RunError(
+                    f"{name} of {folder} has other targets than that of {first}: compare runs that were evaluated on "
+                    "the same test set"
+                )

@@ -1,0 +1,88 @@
+"""The cost of a finished training and the numbers of its validations, read from a run folder."""
+
+import os
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from regardant.errors import RunError
+from regardant.training.reporting import read_events
+
+COSTS = ["targets\na second", "minutes of\ntraining", "peak\nGiB", "parameters"]
+"""Heads of the columns that `cost_cells` fills."""
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Numbers of one validation."""
+
+    minutes: float
+    """Of training and validation so far."""
+    scores: Mapping[str, float | None]
+    """By metric. None where it was not finite, or was not measured."""
+
+
+@dataclass(frozen=True)
+class TrainingHistory:
+    """The cost of a run, and its validations."""
+
+    parameters: int
+    memory_bytes: int
+    """The most that training held, with what the process brings along."""
+    tokens_per_second: float
+    """Targets, the median over training."""
+    training_seconds: float
+    """With validations, over all resumes."""
+    validations: list[Validation]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values for --json."""
+        validations = [{"minutes": one.minutes, **one.scores} for one in self.validations]
+        return {**vars(self), "validations": validations}
+
+    def cost_cells(self) -> list[str]:
+        """Return the cells of COSTS."""
+        return [
+            f"{self.tokens_per_second:,.0f}",
+            f"{self.training_seconds / 60:.1f}",
+            f"{self.memory_bytes / 2**30:.2f}",
+            f"{self.parameters:,}",
+        ]
+
+
+def read_history(folder: Path, plan: Mapping[str, Any], metrics: Sequence[str]) -> TrainingHistory:
+    """Return the history of a run, given its plan and the names of its metrics. Raises RunError where there is none."""
+    if "parameters" not in plan:
+        raise RunError(f"{folder / 'run.yaml'} is damaged (no plan.parameters): restore it or train anew")
+    path = folder / "metrics.jsonl"
+    events = read_events(path)
+    updates = [event for event in events if event["event"] == "train"]
+    validations = [event for event in events if event["event"] == "validation"]
+    if not updates or not validations:
+        raise RunError(f"{path} tells of no training with a validation: train the run to its end first")
+    return TrainingHistory(
+        parameters=plan["parameters"],
+        memory_bytes=max(event["memory_bytes"] for event in updates),
+        tokens_per_second=statistics.median(event["tokens_per_second"] for event in updates),
+        training_seconds=events[-1]["time"],
+        validations=[Validation(one["time"] / 60, {name: one.get(name) for name in metrics}) for one in validations],
+    )
+
+
+def require_current(folder: Path, names: Sequence[str]) -> None:
+    """Raise RunError where a run was not evaluated, or was trained on afterwards."""
+    weights = folder / "model.safetensors"
+    if not names:
+        raise RunError(f"{folder} was not evaluated: evaluate it first: regardant evaluate {folder}")
+    for name in names:
+        if weights.is_file() and weights.stat().st_mtime > (folder / "evaluation" / f"{name}.json").stat().st_mtime:
+            raise RunError(f"{folder} was trained on after {name} was evaluated: evaluate it anew")
+
+
+def names_from_where_paths_part(folders: Sequence[Path]) -> list[str]:
+    """Return each path without the folders that all have in common."""
+    whole = [folder.resolve() for folder in folders]
+    common = os.path.commonpath([folder.parent for folder in whole])
+    return [str(folder.relative_to(common)) for folder in whole]

@@ -1,0 +1,119 @@
+"""Runs of any task side by side: scores on shared sets, what chance may be in them, costs, curves and settings."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from regardant import run
+from regardant.errors import ConfigError, RunError
+from regardant.evaluation.paired import paired_bootstrap
+
+
+@pytest.fixture
+def pair(trained_on_labels, tmp_path):
+    """A classifier and one that was trained for a moment, evaluated."""
+    folders = []
+    for name, overrides in (("whole", ()), ("brief", ("training.max_updates=5",))):
+        folder = shutil.copytree(trained_on_labels(*overrides).folder, tmp_path / name)
+        run.load(folder).evaluate()
+        folders.append(folder)
+    return folders
+
+
+def test_the_answers_to_all_items_are_kept_in_their_order(pair, labelled_files):
+    lines = (pair[0] / "evaluation" / "test.predictions.jsonl").read_text("utf-8").splitlines()
+    rows = [line.split("\t") for line in (labelled_files / "test.tsv").read_text("utf-8").splitlines()]
+    kept = [json.loads(line) for line in lines]
+    assert [one["target"] for one in kept] == [label for _, label in rows]
+    predicted = run.load(pair[0]).predict([item for item, _ in rows])
+    assert [one["answer"] for one in kept] == [one.answer for one in predicted]
+    shares = [one.details["probability"] for one in predicted]
+    assert [one["probability"] for one in kept] == pytest.approx(shares, abs=1e-5)
+
+
+def test_classifiers_are_compared_with_the_first(pair):
+    found = run.compare(pair)
+    first, other = found.runs
+    assert list(found.sets) == ["test", "validation"] and not first.accuracy_from_first
+    for name in found.sets:
+        accuracies = [one.scores[name]["accuracy"] for one in found.runs]
+        tested = other.accuracy_from_first[name]
+        assert tested.difference == pytest.approx(accuracies[1] - accuracies[0])
+        assert tested.interval[0] <= tested.difference <= tested.interval[1] and 0 < tested.p <= 1
+    assert other.accuracy_from_first["test"].difference < -0.1 and other.accuracy_from_first["test"].p < 0.05
+    assert "training.max_updates was 300, is 5" in other.settings and not first.settings
+
+
+def test_the_table_names_the_direction_of_each_metric_and_the_settings(pair, regardant):
+    said = regardant("compare", *pair)
+    assert said.code == 0, said.err
+    assert "higher wins" in said.out and "lower wins" in said.out
+    head = said.lines.index("test")
+    assert "accuracy" in said.lines[head + 1] and "macro_f1" in said.lines[head + 1]
+    assert "settings of brief that differ from whole" in said.out
+    assert "  training.max_updates was 300, is 5" in said.lines
+
+
+def test_json_and_page_have_all(pair, regardant, tmp_path):
+    said = regardant("compare", *pair, "--json", "--page", tmp_path / "a.html")
+    told = json.loads(said.out, parse_constant=pytest.fail)
+    assert {one["name"]: one["higher_is_better"] for one in told["metrics"]} == {
+        "accuracy": True,
+        "loss": False,
+        "macro_f1": True,
+    }
+    first, other = told["runs"]
+    assert first["tests"]["test"]["accuracy_from_first"] is None
+    assert other["tests"]["test"]["accuracy_from_first"]["difference"] < -0.1
+    assert first["validations"][-1].keys() == {"minutes", "accuracy", "loss", "macro_f1"}
+    text = (tmp_path / "a.html").read_text("utf-8")
+    assert text.count("<svg") == 3 and "training.max_updates was 300, is 5" in text
+
+
+def test_language_models_are_compared_by_their_own_metrics(trained_on_text, tmp_path):
+    folders = []
+    for name, overrides in (("whole", ()), ("brief", ("training.max_updates=5",))):
+        folder = shutil.copytree(trained_on_text(*overrides).folder, tmp_path / name)
+        run.load(folder).evaluate()
+        folders.append(folder)
+    found = run.compare(folders)
+    first, other = (one.scores["validation"] for one in found.runs)
+    assert list(first) == ["loss", "perplexity", "bits_per_character"] and first["loss"] < other["loss"]
+    assert not found.runs[1].accuracy_from_first and "accuracy from" not in "\n".join(found.lines())
+
+
+def test_runs_that_make_no_comparison_are_one_line(pair, trained_on_text, tmp_path):
+    with pytest.raises(ConfigError, match=r"is a run of classification, .* of language_modelling: give runs of one"):
+        run.compare([pair[0], trained_on_text().folder])
+    kept = pair[1] / "evaluation" / "test.predictions.jsonl"
+    lines = kept.read_text("utf-8").splitlines()
+    kept.write_text("\n".join(reversed(lines)), "utf-8")
+    with pytest.raises(RunError, match=r"test of .*brief has other targets than that of .*whole: compare runs"):
+        run.compare(pair)
+    kept.write_text("{", "utf-8")
+    with pytest.raises(RunError, match=r"test.predictions.jsonl is damaged .*: evaluate .*brief anew"):
+        run.compare(pair)
+    kept.unlink()
+    assert list(run.compare(pair).runs[1].accuracy_from_first) == ["validation"]
+    scores = json.loads((pair[1] / "evaluation" / "test.json").read_text("utf-8"))
+    (pair[1] / "evaluation" / "test.json").write_text(json.dumps({**scores, "items": 3}), "utf-8")
+    with pytest.raises(RunError, match=r"test has 60 items in .*whole and 3 in .*brief: compare runs"):
+        run.compare(pair)
+    shutil.rmtree(pair[1] / "evaluation")
+    with pytest.raises(RunError, match="brief was not evaluated: evaluate it first: regardant evaluate"):
+        run.compare(pair)
+
+
+def test_the_bootstrap_knows_chance_from_a_difference():
+    random = np.random.default_rng(1)
+    first = random.random(400) < 0.5
+    same = paired_bootstrap(first, first)
+    assert (same.difference, same.interval, same.p) == (0, (0, 0), 1)
+    better = paired_bootstrap(first, first | (random.random(400) < 0.3))
+    assert better.p == 1 / 1001 and 0 < better.interval[0] < better.difference < better.interval[1]
+    chance = paired_bootstrap(first, random.random(400) < 0.5)
+    assert chance.interval[0] < 0 < chance.interval[1] and chance.p > 0.05
+    spread = np.sqrt(np.var(np.asarray(random.random(400) < 0.5, float) - first) / 400)
+    assert chance.interval[1] - chance.interval[0] == pytest.approx(2 * 1.96 * spread, rel=0.15)

@@ -377,3 +377,44 @@ def test_ctrl_c_ends_it_at_once_and_quietly(tmp_path):
     told = program.communicate(timeout=60)[1]
     assert time.monotonic() - began < 20
     assert program.returncode in (0, 130) and told == ""
+
+
+@pytest.fixture(scope="module")
+def other_address(trained_on_text, trained_on_labels) -> Iterator[tuple[str, str, str]]:
+    """A studio over a language model and a classifier, and their names."""
+    folders = [trained_on_text().folder, trained_on_labels().folder]
+    program, at = start(*folders)
+    yield at, *(folder.as_posix() for folder in folders)
+    program.send_signal(signal.SIGINT)
+    assert "Traceback" not in program.communicate(timeout=60)[1]
+
+
+@pytest.mark.parametrize("kind", ["language-model", "classifier"])
+def test_any_run_is_looked_at_and_what_it_has_not_is_hidden(
+    visit, other_address, trained_on_text, trained_on_labels, kind
+):
+    at, language_model, classifier = other_address
+    text, name, run = {
+        "language-model": ("the old cat", language_model, trained_on_text()),
+        "classifier": ("a bird sees the cat and the red dog .", classifier, trained_on_labels()),
+    }[kind]
+    opened = visit("/translate", served=at, run=name, text=text)
+    page = opened.page
+    found = run.inspect(text)
+    expect(page.locator(".translation")).to_have_text(found.answer)
+    first = page.get_by_role("list", name="Probabilities").get_by_role("listitem").first
+    expect(first).to_contain_text(f"{100 * found.shares[0][1]:.1f}%")
+    expect(page.locator(".figure > svg")).to_be_visible()
+    expect(page.get_by_role("tab", name="Attention")).to_be_visible()
+    for hidden in (page.get_by_role("tab", name="Beam search"), page.get_by_role("tab", name="Alignment")):
+        expect(hidden).to_be_hidden()
+    for hidden in (page.get_by_label("Its translation"), page.get_by_label("Beam size")):
+        expect(hidden).to_be_hidden()
+    opened.screenshot(f"studio-look-{kind}")
+    page = visit("/steps", served=at, run=name, text=text).page
+    expect(page.get_by_role("heading", name="5. Mix")).to_be_visible()
+    expect(page.get_by_role("tab", name="Token by token")).to_be_hidden()
+    page.get_by_role("tab", name="Through the layers").click()
+    expect(page.get_by_label("Place")).to_be_visible()
+    page.get_by_role("tab", name="Shapes").click()
+    expect(page.get_by_text("one item is a batch of 1")).to_be_visible()

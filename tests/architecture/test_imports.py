@@ -22,6 +22,8 @@ DOORS = {
     "fastapi": "studio",
     "uvicorn": "studio",
     "plotly": "studio",
+    "PIL": "modalities",
+    "sklearn": "data",
 }
 ASSETS = {"recipes"}
 """Folders of the package that hold no code."""

@@ -25,17 +25,16 @@ TRAINING = {
 MODEL = {"d_model": 16, "num_heads": 2, "d_ff": 32, "num_layers": 1, "max_length": 16, "dropout": 0.0}
 
 
-def classifier(folder, data, modality):
-    config = load_recipe(
-        {"task": "classification", "data": data, "input": modality, "model": MODEL, "training": TRAINING}
-    )
+def classifier(folder, data, modality, **model):
+    document = {"data": data, "input": modality, "model": {**MODEL, **model}, "training": TRAINING}
+    config = load_recipe({"task": "classification", **document})
     run.train(config, folder, lambda line: None)
     return folder
 
 
 @pytest.fixture(scope="module")
 def texts_run(tmp_path_factory):
-    """A classifier of films as good or bad."""
+    """The folder of a run that tells good films from bad ones."""
     folder = tmp_path_factory.mktemp("texts")
     random = Random(1)
     rows = [(f"a {random.choice(words)} film", label) for words, label in ((GOOD, "good"), (BAD, "bad")) * 60]
@@ -46,8 +45,9 @@ def texts_run(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def digits_run(tmp_path_factory):
+    """The folder of a run whose model reads images 8 pixels high in 4 patches, and no more than 4."""
     folder = tmp_path_factory.mktemp("digits") / "run"
-    return classifier(folder, {"kind": "digits"}, {"kind": "image", "patch_size": 2})
+    return classifier(folder, {"kind": "digits"}, {"kind": "image", "patch_size": 4}, max_length=4)
 
 
 FILMS = [f"a {word} film" for word in (*GOOD, *BAD)]
@@ -109,12 +109,20 @@ def test_a_classifier_of_images_reads_files(regardant, digits_run, tmp_path):
     assert first["item"] == str(tmp_path / "a.png")
     assert first["answer"] in set("0123456789") and len(first["probabilities"]) == 10
     assert first["probabilities"] == pytest.approx(second["probabilities"])
+    assert first["notes"] == second["notes"] == []
 
 
 def test_a_file_that_is_no_image_is_one_line(regardant, digits_run, tmp_path):
     said = regardant("predict", digits_run, tmp_path / "b.png")
     assert (said.code, said.out, len(said.err.splitlines())) == (2, "", 1)
     assert said.err.startswith(f"regardant: {tmp_path / 'b.png'} cannot be read (No such file or directory)")
+
+
+def test_patches_that_a_model_cannot_read_are_refused_before_training(regardant):
+    said = regardant("plan", "digits-vit", "--set", "model.max_length=3")
+    assert said.code == 2
+    assert said.err.splitlines()[-1].startswith("regardant: an image has 4 patches, of which at most 3 are read: ")
+    assert "are cut" not in said.err
 
 
 def test_a_run_of_digits_has_no_other_data_to_score(regardant, digits_run, tmp_path):

@@ -5,10 +5,10 @@ import torch
 
 from regardant import config as configuration
 from regardant.errors import ConfigError, DataError, RunError
+from regardant.tasks import task_named
 from regardant.tasks.language_modelling.choices import EPOCHS, LEAST_UPDATES, MOST_MINUTES, choose_minutes
 from regardant.tasks.language_modelling.config import LanguageModellingConfig, TextTrainingConfig
 from regardant.tasks.language_modelling.job import READING_COST, VALIDATION_SHARE
-from regardant.tasks.language_modelling.language_model import LanguageModel
 from regardant.tasks.language_modelling.prepare import prepare_training
 
 CPU = torch.device("cpu")
@@ -174,4 +174,4 @@ def test_a_run_that_is_not_whole_says_what_it_lacks(trained_on_text, tmp_path, m
     folder = shutil.copytree(trained_on_text().folder, tmp_path / "run")
     (folder / missing).unlink()
     with pytest.raises(RunError, match=f"run has no {missing}: train it first"):
-        LanguageModel(trained_on_text().config, folder, CPU)
+        task_named("language_modelling").open(trained_on_text().config, folder, CPU)

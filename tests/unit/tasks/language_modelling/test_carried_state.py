@@ -95,7 +95,7 @@ def test_two_processes_train_as_one_and_resume_bit_equal(tiny_text_config, tmp_p
                 *SHORT,
                 f"training.processes={processes}",
                 f"training.max_updates={stop}",
-                "training.schedule={kind: constant, learning_rate: 1.0e-2}",
+                "training.schedule={kind: constant, learning_rate: 1.0e-2, warmup_steps: 2}",
             )
             run.train(config, tmp_path / name, lambda line: None)
         states[name] = load_checkpoint(latest_checkpoint(tmp_path / name))

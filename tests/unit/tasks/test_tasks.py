@@ -29,7 +29,8 @@ def test_an_unknown_task_is_told_with_those_there_are(task, told):
     with pytest.raises(ConfigError) as refusal:
         tasks.load_recipe({"task": task}, origin="r.yaml")
     assert str(refusal.value).startswith(
-        f"r.yaml: task: given {task!r}; allowed: classification, language_modelling, masked_language_modelling, translation{told}"
+        f"r.yaml: task: given {task!r}; allowed: classification, language_modelling, "
+        f"masked_language_modelling, translation{told}"
     )
 
 

@@ -65,7 +65,7 @@ def test_gradients_and_dropout_are_what_they_are_without(model):
         gradients = []
         for one in (model, through):
             model.zero_grad()
-            one(source, target).total.backward()
+            one(source=source, target=target[:, :-1], targets=target[:, 1:]).total.backward()
             gradients.append([parameter.grad.clone() for parameter in model.parameters()])
         for mine, other in zip(*gradients, strict=True):
             torch.testing.assert_close(mine, other, rtol=1e-4, atol=1e-5)  # sums in another order

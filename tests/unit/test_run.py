@@ -10,6 +10,7 @@ from regardant.attention import KERNELS, ScaledDotProduct
 from regardant.errors import ConfigError, RunError
 from regardant.planning.decisions import Decisions
 from regardant.run import training
+from regardant.training.run_folder import UNFINISHED
 
 
 def silent(_: str) -> None:
@@ -87,7 +88,7 @@ def test_a_start_that_came_to_nothing_is_begun_anew_with_the_text_as_it_is_now(c
     run.train(configure(f"data.root={tmp_path}", "training.max_updates=1"), folder, silent)
     assert "tiger" in (folder / "tokenizer.json").read_text(encoding="utf-8")
     assert (folder / "notes").read_text(encoding="utf-8") == "mine"
-    assert not (folder / run.UNFINISHED).exists()
+    assert not (folder / UNFINISHED).exists()
 
 
 @pytest.mark.parametrize("held", ["notes", "data", "model.safetensors"])

@@ -75,7 +75,7 @@ def train(name: str) -> set[str]:
         loss.total.backward()
         gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
         assert gradients
-        return {one.device.type for one in [*loss, *gradients]}
+        return {one.device.type for one in [loss.total, loss.plain, loss.count, *gradients]}
 
 
 def decode(name: str) -> list[tuple[str, tuple[int, ...]]]:

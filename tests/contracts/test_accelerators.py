@@ -22,7 +22,7 @@ def there():
         yield lambda *asked: pool.submit(pretended.told, *asked).result()
 
 
-RECURRENT = ("luong", "bahdanau", "sutskever", "cho", "one to one")
+RECURRENT = ("luong", "bahdanau", "sutskever", "cho", "one to one", "going on, recurrent")
 """No pretended device has their cells; and encoders that pack what they read need the lengths on the CPU."""
 
 NAMES = [name for name in MODELS if not any(kind in name for kind in RECURRENT)]

@@ -329,7 +329,7 @@ def test_a_verb_that_a_run_s_task_has_not_is_one_line(tiny_run, trained_on_text)
         _ = of_text.translator
     with pytest.raises(RunError, match="is a run of translation, which has no generate: it has translate, score, "):
         regardant.load(tiny_run).generate("the cat")
-    with pytest.raises(ConfigError, match="is a run of translation, .* of language_modelling: give runs of one"):
+    with pytest.raises(ConfigError, match=r"is a run of translation, .* of language_modelling: give runs of one"):
         run.compare([tiny_run, of_text.folder])
 
 

@@ -1,13 +1,53 @@
 """What was measured of a translator alone, as tables for people."""
 
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
+from regardant.inspection import RelationScore
 from regardant.pictures.table import Table
 from regardant.tasks.measure_tables import Extra, head_tables
-from regardant.tasks.translation.measures import CROSS, MEAN, Agreement, TranslatorMeasures
+from regardant.tasks.measures import Measures
+
+ENCODER, CROSS = "encoder.self_attention", "decoder.cross_attention"
+
+MEAN = -1
+"""The head that stands for the mean of a layer's heads."""
+
 
 LEAST_COUNT = 20
 """Dependents that a relation must have to be shown; JSON has all."""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far attention orders source tokens as two other explanations do: mean Kendall's tau over target tokens."""
+
+    layer: int
+    head: int
+    """MEAN: the mean of the layer's heads."""
+    rolled: bool
+    """Whether followed on through the encoder by rollout."""
+    gradient: float
+    """With gradient x input."""
+    ablation: float
+    """With leaving one token out."""
+
+
+@dataclass
+class TranslatorMeasures(Measures):
+    """With what only a translator has."""
+
+    explained: int = 0
+    explanations: list[Agreement] = field(default_factory=list)
+    gradient_and_ablation: float = math.nan
+    """How far these two agree, with which attention's agreement is to be compared."""
+    alignment: list[list[list[float]]] = field(default_factory=list)
+    """The error rate by shift (0 or 1), layer and head, the last the mean of the others."""
+    relations: list[RelationScore] = field(default_factory=list)
+
+    def tables(self) -> Iterator[Table]:
+        return tables(self)
 
 
 def tables(measures: TranslatorMeasures) -> Iterator[Table]:

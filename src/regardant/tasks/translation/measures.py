@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from statistics import fmean
 
@@ -12,17 +12,16 @@ from regardant.data.treebank import ParsedSentence
 from regardant.errors import DataError
 from regardant.evaluation.alignment import Link
 from regardant.inspection import (
-    RelationScore,
     agreement,
     explain,
     relation_scores,
     rollout,
 )
-from regardant.pictures.table import Table
 from regardant.tasks import measures
-from regardant.tasks.measures import SENTENCES, Measures, attended
+from regardant.tasks.measures import SENTENCES, attended
 from regardant.tasks.translation.alignment import error_rates, word_attention
 from regardant.tasks.translation.attended import between_words, probes
+from regardant.tasks.translation.measure_tables import CROSS, ENCODER, MEAN, Agreement, TranslatorMeasures
 from regardant.tasks.translation.translator import Translator
 
 EXPLAINED = 10
@@ -30,44 +29,6 @@ EXPLAINED = 10
 
 PARSED = 500
 """Sentences of a treebank that are read."""
-
-ENCODER, CROSS = "encoder.self_attention", "decoder.cross_attention"
-
-MEAN = -1
-"""The head that stands for the mean of a layer's heads."""
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """How far attention orders source tokens as two other explanations do: mean Kendall's tau over target tokens."""
-
-    layer: int
-    head: int
-    """MEAN: the mean of the layer's heads."""
-    rolled: bool
-    """Whether followed on through the encoder by rollout."""
-    gradient: float
-    """With gradient x input."""
-    ablation: float
-    """With leaving one token out."""
-
-
-@dataclass
-class TranslatorMeasures(Measures):
-    """With what only a translator has."""
-
-    explained: int = 0
-    explanations: list[Agreement] = field(default_factory=list)
-    gradient_and_ablation: float = math.nan
-    """How far these two agree, with which attention's agreement is to be compared."""
-    alignment: list[list[list[float]]] = field(default_factory=list)
-    """The error rate by shift (0 or 1), layer and head, the last the mean of the others."""
-    relations: list[RelationScore] = field(default_factory=list)
-
-    def tables(self) -> Iterator[Table]:
-        from regardant.tasks.translation.measure_tables import tables  # which reads this
-
-        return tables(self)
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,8 @@ from regardant.tasks.translation.evaluation import (
     test_sets,
 )
 from regardant.tasks.translation.inspection import TranslationInspection, inspect_pair
-from regardant.tasks.translation.measures import CROSS, Measured, TranslatorMeasures, measure
+from regardant.tasks.translation.measure_tables import CROSS, TranslatorMeasures
+from regardant.tasks.translation.measures import Measured, measure
 from regardant.tasks.translation.pictures import lecture_drawing, lecture_page, lecture_pictures
 from regardant.tasks.translation.prepare import load_translator
 from regardant.tasks.translation.translator import Translation

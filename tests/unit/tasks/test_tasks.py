@@ -25,7 +25,8 @@ def test_a_recipe_is_checked_by_its_own_task():
 
 
 @pytest.mark.parametrize(("task", "told"), [("translatoin", "; did you mean translation"), (3, ""), (["a"], "")])
-def test_an_unknown_task_is_told_with_those_there_are(task, told):
+def test_an_unknown_task_is_told_with_those_there_are(monkeypatch, task, told):
+    monkeypatch.setattr(Task, "registered", {})  # tasks that other tests registered are not the package's
     with pytest.raises(ConfigError) as refusal:
         tasks.load_recipe({"task": task}, origin="r.yaml")
     assert str(refusal.value).startswith(

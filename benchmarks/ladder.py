@@ -19,7 +19,7 @@ from regardant import config
 from regardant.evaluation.comparison import compare_translations
 from regardant.evaluation.translation import TranslationMetrics
 from regardant.pictures import Curve, line_chart
-from regardant.tasks.translation.evaluation import read_test_set
+from regardant.tasks.translation.evaluate.evaluation import read_test_set
 
 from .bars import bar, conclude, lines
 from .multi30k import folder

@@ -9,7 +9,7 @@ from regardant import config as configuration
 from regardant.data.batching import PairBatch
 from regardant.data.vocabulary import MASK, PAD
 from regardant.tasks.translation.config import TranslationConfig
-from regardant.tasks.translation.corpus import Corpus, prepare
+from regardant.tasks.translation.learn.corpus import Corpus, prepare
 
 from .records import ROOT
 from .shared_batches import BATCH_TOKENS, BATCHES, SHAPE, bucketed, spread, training_flops, write

@@ -15,7 +15,7 @@ from regardant.data.parallel import Splits
 from regardant.tasks.classification.task import ClassificationConfig
 from regardant.tasks.language_modelling.config import LanguageModellingConfig
 from regardant.tasks.translation.config import TranslationConfig
-from regardant.tasks.translation.evaluation import TestSet, test_sets
+from regardant.tasks.translation.evaluate.evaluation import TestSet, test_sets
 
 torch.set_num_threads(1)  # sums come in one order, and parallel test processes do not fight for cores
 

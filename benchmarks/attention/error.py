@@ -12,7 +12,7 @@ from regardant.attention import Attention, ScaledDotProductConfig, View
 from regardant.data.batching import pad
 from regardant.data.parallel import Splits
 from regardant.data.vocabulary import EOS
-from regardant.tasks.translation.evaluation import test_sets
+from regardant.tasks.translation.evaluate.evaluation import test_sets
 
 from .cost import MECHANISMS, NO_ESTIMATE, draw
 

@@ -6,7 +6,7 @@ import torch
 from torch.testing import assert_close
 
 from regardant import run
-from regardant.tasks.translation.prepare import prepare_training
+from regardant.tasks.translation.learn.prepare import prepare_training
 from regardant.training.checkpoints import latest_checkpoint, load_checkpoint, load_weights
 
 GUIDED = ("data.links=gold", "alignment_guidance.weight=0.5", "data.train_size=300")

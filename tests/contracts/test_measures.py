@@ -9,7 +9,7 @@ from regardant.errors import ConfigError
 from regardant.inspection import Attended, attention_places, capture, measure_heads
 from regardant.inspection.importance import by_gradient
 from regardant.tasks.translation.config import AlignmentGuidance
-from regardant.tasks.translation.guidance import Guidance, GuidedBatch
+from regardant.tasks.translation.learn.guidance import Guidance, GuidedBatch
 from tests.models import loss_of_pairs
 
 from .test_models import MODELS, SOURCE, TARGET

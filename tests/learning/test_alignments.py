@@ -12,8 +12,8 @@ import pytest
 from regardant import config, run
 from regardant.data.words import words
 from regardant.evaluation.alignment import extract_links
-from regardant.tasks.translation.alignment import word_attention
 from regardant.tasks.translation.config import TranslationConfig
+from regardant.tasks.translation.look.alignment import word_attention
 
 UPDATES = 1000
 """As many as fit into the minutes of `demo`; here a busy machine changes nothing."""

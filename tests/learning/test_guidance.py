@@ -2,7 +2,7 @@
 
 import pytest
 
-from regardant.tasks.translation.alignment import error_rates, word_attention
+from regardant.tasks.translation.look.alignment import error_rates, word_attention
 
 FEW = "training.max_updates=100"
 GUIDED = ("data.links=gold", "alignment_guidance.weight=0.5", "alignment_guidance.head=1")

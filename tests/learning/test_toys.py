@@ -14,8 +14,8 @@ from regardant import config as configuration
 from regardant import run
 from regardant.data.parallel import Splits
 from regardant.data.vocabulary import EOS
-from regardant.tasks.translation.alignment import choose_alignment, word_attention
 from regardant.tasks.translation.config import TranslationConfig
+from regardant.tasks.translation.look.alignment import choose_alignment, word_attention
 
 TOY = {
     "data": {

@@ -18,7 +18,7 @@ from regardant.errors import ConfigError, DataError
 if TYPE_CHECKING:
     from regardant.run import Run
     from regardant.tasks.base import Prediction
-    from regardant.tasks.translation.translator import Translation
+    from regardant.tasks.translation.use.translator import Translation
 
 DATA_HELP = """Other text to test on. For a translator, given twice: a file of sentences and one of their translations,
 a line each; given once: a .jsonl, .parquet, .csv or .tsv table with columns named source and target; a .csv or .tsv of

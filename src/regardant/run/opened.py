@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from regardant.tasks.language_modelling.language_model import LanguageModel
     from regardant.tasks.measures import Measures
     from regardant.tasks.translation.trained import TrainedTranslator
-    from regardant.tasks.translation.translator import Translation, Translator
+    from regardant.tasks.translation.use.translator import Translation, Translator
 
 
 class Run:

@@ -8,7 +8,7 @@ import torch
 from regardant import run
 from regardant.planning.decisions import Decisions
 from regardant.planning.plan import _as_in_training, plan_training
-from regardant.tasks.translation.prepare import prepare_training
+from regardant.tasks.translation.learn.prepare import prepare_training
 from regardant.training.reporting import memory
 
 CPU = torch.device("cpu")

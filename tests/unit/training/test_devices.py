@@ -25,7 +25,7 @@ from pathlib import Path
 from regardant import config, run
 from regardant.errors import OutOfMemory
 from regardant.tasks.translation.config import TranslationConfig
-from regardant.tasks.translation.prepare import prepare_training
+from regardant.tasks.translation.learn.prepare import prepare_training
 from regardant.training import devices
 
 overrides = ["model.d_ff=4096", "training.batch_tokens=80000", "data.train_size=10000", "training.max_updates=1"]

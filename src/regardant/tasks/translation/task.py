@@ -7,10 +7,10 @@ from typing import Any
 import torch
 
 from regardant.tasks.base import Log, Prepared, Report, Task
-from regardant.tasks.translation.comparison import compare_runs
-from regardant.tasks.translation.comparison_page import ComparisonReport
 from regardant.tasks.translation.config import TranslationConfig
-from regardant.tasks.translation.prepare import prepare_training
+from regardant.tasks.translation.evaluate.comparison import compare_runs
+from regardant.tasks.translation.evaluate.comparison_page import ComparisonReport
+from regardant.tasks.translation.learn.prepare import prepare_training
 from regardant.tasks.translation.trained import TrainedTranslator
 
 

@@ -21,23 +21,23 @@ from regardant.generation.config import GenerationConfig
 from regardant.models import SequenceToSequenceModel
 from regardant.tasks.base import Log, Prediction, Trained, View
 from regardant.tasks.probe import PROBE_ELEMENTS, PROBE_ROWS, Probe
-from regardant.tasks.translation import views
-from regardant.tasks.translation.attended import probe_of
 from regardant.tasks.translation.config import TranslationConfig
-from regardant.tasks.translation.engines import Engines
-from regardant.tasks.translation.evaluation import (
+from regardant.tasks.translation.evaluate.evaluation import (
     choose_on_validation,
     evaluate_translator,
     read_test_set,
     summary,
     test_sets,
 )
-from regardant.tasks.translation.inspection import TranslationInspection, inspect_pair
-from regardant.tasks.translation.measure_tables import CROSS, TranslatorMeasures
-from regardant.tasks.translation.measures import Measured, measure
-from regardant.tasks.translation.pictures import lecture_drawing, lecture_page, lecture_pictures
-from regardant.tasks.translation.prepare import load_translator
-from regardant.tasks.translation.translator import Translation
+from regardant.tasks.translation.learn.prepare import load_translator
+from regardant.tasks.translation.look import views
+from regardant.tasks.translation.look.attended import probe_of
+from regardant.tasks.translation.look.inspection import TranslationInspection, inspect_pair
+from regardant.tasks.translation.look.measure_tables import CROSS, TranslatorMeasures
+from regardant.tasks.translation.look.measures import Measured, measure
+from regardant.tasks.translation.look.pictures import lecture_drawing, lecture_page, lecture_pictures
+from regardant.tasks.translation.use.engines import Engines
+from regardant.tasks.translation.use.translator import Translation
 from regardant.training.checkpoints import write_atomically
 
 NBEST = 5

@@ -8,8 +8,8 @@ from regardant.data.words import words
 from regardant.evaluation.alignment import parse_links
 from regardant.inspection import capture
 from regardant.models.encoder_decoder import EncoderDecoderConfig
-from regardant.tasks.translation.alignment import MEAN_OF_HEADS, choose_alignment, links_by, word_attention
-from regardant.tasks.translation.translator import Translator
+from regardant.tasks.translation.look.alignment import MEAN_OF_HEADS, choose_alignment, links_by, word_attention
+from regardant.tasks.translation.use.translator import Translator
 from tests.models import over_pairs
 
 PLAIN, SHIFTED = 0, 1

@@ -3,7 +3,7 @@ import torch
 
 from regardant.data.parallel import Splits
 from regardant.models import EncoderDecoderConfig, SequenceToSequenceConfig
-from regardant.tasks.translation.choices import (
+from regardant.tasks.translation.learn.choices import (
     EPOCHS,
     LEARNING_RATES,
     LEAST_UPDATES,

@@ -8,9 +8,9 @@ import sacrebleu
 from regardant.errors import RunError
 from regardant.evaluation.translation import TranslationMetrics
 from regardant.tasks.training_history import names_from_where_paths_part
-from regardant.tasks.translation.comparison import compare_runs, shared_sets
-from regardant.tasks.translation.comparison_page import page, told
-from regardant.tasks.translation.evaluation import read_evaluated
+from regardant.tasks.translation.evaluate.comparison import compare_runs, shared_sets
+from regardant.tasks.translation.evaluate.comparison_page import page, told
+from regardant.tasks.translation.evaluate.evaluation import read_evaluated
 
 METRICS = TranslationMetrics(bootstrap_samples=50)
 PLAN = {"parameters": 2_093_568, "memory_bytes": 2**30, "seconds": 600.0}
@@ -277,7 +277,7 @@ def test_a_run_s_name_is_no_markup(first, tmp_path):
 
 def test_evaluation_itself_leaves_what_compares(trained, tmp_path, test_set):
     """Not what this test writes, but what the evaluation of a trained run does."""
-    from regardant.tasks.translation.evaluation import TestSet, evaluate_translator
+    from regardant.tasks.translation.evaluate.evaluation import TestSet, evaluate_translator
 
     run = trained()
     tested = TestSet("test", test_set.sources, test_set.references)

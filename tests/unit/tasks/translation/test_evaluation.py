@@ -12,15 +12,15 @@ from regardant.errors import ConfigError, DataError
 from regardant.evaluation.alignment import alignment_error_rate, parse_links
 from regardant.evaluation.translation import TranslationMetrics
 from regardant.generation.config import GenerationConfig
-from regardant.tasks.translation import evaluation
-from regardant.tasks.translation.alignment import choose_alignment, word_attention
-from regardant.tasks.translation.evaluation import (
+from regardant.tasks.translation.evaluate import evaluation
+from regardant.tasks.translation.evaluate.evaluation import (
     TestSet,
     choose_on_validation,
     evaluate_translator,
     read_test_set,
     summary,
 )
+from regardant.tasks.translation.look.alignment import choose_alignment, word_attention
 
 GENERATION = GenerationConfig(beam_size=2, length_penalty=0.5)
 METRICS = TranslationMetrics(bootstrap_samples=10)

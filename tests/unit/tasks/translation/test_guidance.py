@@ -7,8 +7,8 @@ from regardant.data.words import words
 from regardant.errors import ConfigError, DataError
 from regardant.evaluation.alignment import parse_links
 from regardant.inspection import capture
-from regardant.tasks.translation.guidance import token_alignment
-from regardant.tasks.translation.prepare import prepare_training
+from regardant.tasks.translation.learn.guidance import token_alignment
+from regardant.tasks.translation.learn.prepare import prepare_training
 
 CPU = torch.device("cpu")
 GUIDED = ("data.links=gold", "alignment_guidance.weight=0.25", "data.train_size=60", "data.validation_size=5")

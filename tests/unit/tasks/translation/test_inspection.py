@@ -10,8 +10,8 @@ from regardant.errors import ConfigError, DataError, RunError
 from regardant.generation.config import GenerationConfig
 from regardant.inspection import capture
 from regardant.models.recurrent import RecurrentConfig
-from regardant.tasks.translation.inspection import inspect_pair
-from regardant.tasks.translation.translator import Translator
+from regardant.tasks.translation.look.inspection import inspect_pair
+from regardant.tasks.translation.use.translator import Translator
 from tests.models import over_pairs
 
 SOURCE, TARGET = "The judge sleeps.", "Le juge dort."

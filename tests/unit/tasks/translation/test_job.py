@@ -8,8 +8,8 @@ from regardant.data.vocabulary import PAD
 from regardant.evaluation.translation import corpus_bleu
 from regardant.generation.config import GenerationConfig
 from regardant.generation.search import generate
-from regardant.tasks.translation.job import DECODING_COST, VALIDATION_SHARE
-from regardant.tasks.translation.prepare import prepare_training
+from regardant.tasks.translation.learn.job import DECODING_COST, VALIDATION_SHARE
+from regardant.tasks.translation.learn.prepare import prepare_training
 
 CPU = torch.device("cpu")
 

@@ -13,10 +13,10 @@ from regardant.models.encoder_decoder import EncoderDecoderConfig
 from regardant.models.one_to_one import OneToOneConfig
 from regardant.models.recurrent import RecurrentConfig
 from regardant.tasks.measures import attended
-from regardant.tasks.translation.alignment import error_rates, word_attention
-from regardant.tasks.translation.attended import between_words, probes
-from regardant.tasks.translation.measures import Measured, measure
-from regardant.tasks.translation.translator import Translator
+from regardant.tasks.translation.look.alignment import error_rates, word_attention
+from regardant.tasks.translation.look.attended import between_words, probes
+from regardant.tasks.translation.look.measures import Measured, measure
+from regardant.tasks.translation.use.translator import Translator
 from tests.models import over_pairs
 
 SOURCES = ["the cat sat on a mat .", "a dog ran .", "the old bird saw the big red house .", "it sat ."]

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from regardant.data.batching import collate
-from regardant.tasks.translation.attended import read_inputs
-from regardant.tasks.translation.observation import PROBED, SAMPLES, _entropy, entropy_of_heads
-from regardant.tasks.translation.prepare import prepare_training
+from regardant.tasks.observation import PROBED, SAMPLES, _entropy, entropy_of_heads
+from regardant.tasks.translation.learn.prepare import prepare_training
+from regardant.tasks.translation.look.attended import read_inputs
 from regardant.training.reporting import read_events
 
 SIZES = (

@@ -5,7 +5,7 @@ import pytest
 from regardant.data.grammar import LECTURE_SENTENCES
 from regardant.data.words import words
 from regardant.generation.config import GenerationConfig
-from regardant.tasks.translation.pictures import lecture_drawing, lecture_page, lecture_pictures
+from regardant.tasks.translation.look.pictures import lecture_drawing, lecture_page, lecture_pictures
 
 GENERATION = GenerationConfig(beam_size=2)
 SCORES = {

@@ -5,9 +5,9 @@ import torch
 
 from regardant.errors import DataError, RunError
 from regardant.tasks import task_named
-from regardant.tasks.translation.choices import count_words, vocab_size_for
-from regardant.tasks.translation.job import DECODING_COST
-from regardant.tasks.translation.prepare import load_translator, prepare_training
+from regardant.tasks.translation.learn.choices import count_words, vocab_size_for
+from regardant.tasks.translation.learn.job import DECODING_COST
+from regardant.tasks.translation.learn.prepare import load_translator, prepare_training
 from regardant.training.checkpoints import save_checkpoint
 
 CPU = torch.device("cpu")

@@ -11,7 +11,7 @@ from regardant.data.vocabulary import UNK
 from regardant.errors import DataError
 from regardant.generation.config import GenerationConfig
 from regardant.models.encoder_decoder import EncoderDecoderConfig
-from regardant.tasks.translation.translator import Translator
+from regardant.tasks.translation.use.translator import Translator
 from tests.models import over_pairs
 
 GREEDY = GenerationConfig(beam_size=1, length_penalty=0)

@@ -19,10 +19,10 @@ from regardant.inspection import (
 )
 from regardant.tasks import measures
 from regardant.tasks.measures import SENTENCES, attended
-from regardant.tasks.translation.alignment import error_rates, word_attention
-from regardant.tasks.translation.attended import between_words, probes
-from regardant.tasks.translation.measure_tables import CROSS, ENCODER, MEAN, Agreement, TranslatorMeasures
-from regardant.tasks.translation.translator import Translator
+from regardant.tasks.translation.look.alignment import error_rates, word_attention
+from regardant.tasks.translation.look.attended import between_words, probes
+from regardant.tasks.translation.look.measure_tables import CROSS, ENCODER, MEAN, Agreement, TranslatorMeasures
+from regardant.tasks.translation.use.translator import Translator
 
 EXPLAINED = 10
 """Of them, those on which attention is held against other explanations: each costs much."""

@@ -13,11 +13,11 @@ from regardant.generation.config import GenerationConfig
 from regardant.generation.search import generate
 from regardant.models import SequenceToSequenceModel
 from regardant.models.heads import Loss
-from regardant.tasks.translation.attended import read_inputs
+from regardant.tasks.observation import PROBED, SAMPLES, entropy_of_heads
 from regardant.tasks.translation.config import TranslationConfig
-from regardant.tasks.translation.corpus import Batches, Corpus
-from regardant.tasks.translation.guidance import Guidance
-from regardant.tasks.translation.observation import PROBED, SAMPLES, entropy_of_heads
+from regardant.tasks.translation.learn.corpus import Batches, Corpus
+from regardant.tasks.translation.learn.guidance import Guidance
+from regardant.tasks.translation.look.attended import read_inputs
 
 DECODING_COST = 3.0
 """What a token costs to validate, with its greedy decoding, in training tokens: 2.6 on Multi30k and two cores."""

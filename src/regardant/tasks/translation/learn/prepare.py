@@ -16,11 +16,11 @@ from regardant.models import (
 )
 from regardant.tasks.base import Log
 from regardant.tasks.take_over import load_earlier
-from regardant.tasks.translation.choices import choose_minutes, choose_model, choose_schedule, choose_vocab_size
 from regardant.tasks.translation.config import TranslationConfig
-from regardant.tasks.translation.corpus import Corpus, prepare
-from regardant.tasks.translation.job import TranslationJob
-from regardant.tasks.translation.translator import Translator
+from regardant.tasks.translation.learn.choices import choose_minutes, choose_model, choose_schedule, choose_vocab_size
+from regardant.tasks.translation.learn.corpus import Corpus, prepare
+from regardant.tasks.translation.learn.job import TranslationJob
+from regardant.tasks.translation.use.translator import Translator
 from regardant.training.checkpoints import load_into
 from regardant.training.config import TrainingConfig
 from regardant.training.devices import require_memory

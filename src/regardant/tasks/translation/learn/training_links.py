@@ -14,7 +14,7 @@ from regardant.data.grammar.config import LINKS_FOLDER
 from regardant.data.parallel import PairsConfig, Splits
 from regardant.errors import DataError
 from regardant.evaluation.alignment import Link, Span, parse_links
-from regardant.tasks.translation.alignment import spans_of_words
+from regardant.tasks.translation.look.alignment import spans_of_words
 from regardant.training.checkpoints import write_atomically
 
 

@@ -27,9 +27,9 @@ from regardant.inspection import attention_places
 from regardant.inspection.places import choose
 from regardant.models import SequenceToSequenceModel
 from regardant.models.heads import Loss
-from regardant.tasks.translation.alignment import words_of_tokens
 from regardant.tasks.translation.config import AlignmentGuidance
-from regardant.tasks.translation.corpus import Corpus
+from regardant.tasks.translation.learn.corpus import Corpus
+from regardant.tasks.translation.look.alignment import words_of_tokens
 
 
 @dataclass(frozen=True)

@@ -24,13 +24,13 @@ from regardant.errors import ConfigError, RunError
 from regardant.evaluation.alignment import alignment_error_rate, format_links, parse_links
 from regardant.evaluation.translation import TranslationMetrics, score
 from regardant.generation.config import GenerationConfig
-from regardant.tasks.translation.alignment import (
+from regardant.tasks.translation.look.alignment import (
     AlignmentChoice,
     choose_alignment,
     links_by,
     word_attention,
 )
-from regardant.tasks.translation.translator import LINE_BREAK, Translator
+from regardant.tasks.translation.use.translator import LINE_BREAK, Translator
 from regardant.training.checkpoints import write_atomically
 
 PAIRS_TO_CHOOSE_BY = 200

@@ -11,7 +11,7 @@ from regardant.config.problems import did_you_mean
 from regardant.errors import ConfigError
 from regardant.generation.search import ModelSearcher
 from regardant.layers.linear import Layouts
-from regardant.tasks.translation.translator import Translator
+from regardant.tasks.translation.use.translator import Translator
 
 KNOWN = ("torch", "torch-bfloat16", "ctranslate2")
 

@@ -14,7 +14,7 @@ from regardant.tasks.training_history import (
     read_history,
     require_current,
 )
-from regardant.tasks.translation.evaluation import Evaluated, read_evaluated
+from regardant.tasks.translation.evaluate.evaluation import Evaluated, read_evaluated
 
 Sets = Mapping[str, Evaluated]
 """What is kept of a run's evaluation, by name of the test set."""

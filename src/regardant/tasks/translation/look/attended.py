@@ -17,8 +17,8 @@ from regardant.data.vocabulary import PAD
 from regardant.evaluation.alignment import merge_to_words
 from regardant.inspection import attention_places, capture
 from regardant.tasks.probe import Probe
-from regardant.tasks.translation.alignment import BATCH, words_of_tokens
-from regardant.tasks.translation.translator import Translator
+from regardant.tasks.translation.look.alignment import BATCH, words_of_tokens
+from regardant.tasks.translation.use.translator import Translator
 
 
 def probes(translator: Translator, sources: Sequence[str], targets: Sequence[str]) -> Iterator[Probe]:

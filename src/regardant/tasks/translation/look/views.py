@@ -13,8 +13,8 @@ from regardant.generation.beam_tree import beam_tree
 from regardant.generation.config import GenerationConfig
 from regardant.generation.constraints import NEVER_WRITTEN
 from regardant.generation.search import length_limits
-from regardant.tasks.translation.alignment import MEAN_OF_HEADS, AlignmentChoice, links_by, word_attention
-from regardant.tasks.translation.translator import Translator
+from regardant.tasks.translation.look.alignment import MEAN_OF_HEADS, AlignmentChoice, links_by, word_attention
+from regardant.tasks.translation.use.translator import Translator
 
 LIKELIEST = 10
 """Number of likeliest tokens at every step."""

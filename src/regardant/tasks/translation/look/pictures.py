@@ -7,8 +7,8 @@ from regardant.data.grammar import LECTURE_SENTENCES
 from regardant.data.words import words
 from regardant.generation.config import GenerationConfig
 from regardant.pictures import AttentionPicture, attention_page, heat_map_svg
-from regardant.tasks.translation.alignment import MEAN_OF_HEADS, word_attention
-from regardant.tasks.translation.translator import Translator
+from regardant.tasks.translation.look.alignment import MEAN_OF_HEADS, word_attention
+from regardant.tasks.translation.use.translator import Translator
 
 
 def lecture_pictures(

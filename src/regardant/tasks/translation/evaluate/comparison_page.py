@@ -7,7 +7,7 @@ from typing import Any
 from regardant.evaluation.comparison import Compared
 from regardant.pictures import Bars, Chapter, Curve, Table, bar_chart, line_chart, report_page
 from regardant.tasks.training_history import COSTS, Validation
-from regardant.tasks.translation.comparison import Comparison, SharedSet
+from regardant.tasks.translation.evaluate.comparison import Comparison, SharedSet
 
 NOTHING = "–"
 """Where the first run has no distance from itself."""

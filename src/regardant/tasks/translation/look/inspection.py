@@ -10,8 +10,8 @@ from regardant.errors import DataError
 from regardant.generation.config import GenerationConfig
 from regardant.modalities.text import word_units
 from regardant.tasks.inspection import Elements, Inspection, likeliest, look, shown_inputs
-from regardant.tasks.translation.attended import probe_of
-from regardant.tasks.translation.translator import Candidate, Translator
+from regardant.tasks.translation.look.attended import probe_of
+from regardant.tasks.translation.use.translator import Candidate, Translator
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,9 +12,9 @@ from regardant.data.parallel import MARKER, Splits
 from regardant.data.tokenizers import Tokenizers
 from regardant.errors import DataError
 from regardant.tasks.take_over import run_of_vocabulary
-from regardant.tasks.translation.choices import count_words, vocab_size_for
 from regardant.tasks.translation.config import TranslationConfig
-from regardant.tasks.translation.training_links import TrainingLinks, read_links
+from regardant.tasks.translation.learn.choices import count_words, vocab_size_for
+from regardant.tasks.translation.learn.training_links import TrainingLinks, read_links
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from regardant.evaluation.alignment import (
     word_of_token,
 )
 from regardant.inspection import capture
-from regardant.tasks.translation.translator import Translator
+from regardant.tasks.translation.use.translator import Translator
 
 BATCH = 50
 

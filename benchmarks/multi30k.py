@@ -9,7 +9,7 @@ from regardant import config as configuration
 from regardant.data.batching import PairBatch
 from regardant.data.vocabulary import MASK, PAD
 from regardant.tasks.translation.config import TranslationConfig
-from regardant.tasks.translation.learn.corpus import Corpus, prepare
+from regardant.tasks.translation.learn.corpus import TextCorpus, read_corpus
 
 from .records import ROOT
 from .shared_batches import BATCH_TOKENS, BATCHES, SHAPE, bucketed, spread, training_flops, write
@@ -44,7 +44,7 @@ def write_batches(path: Path, shape: dict[str, Any] = SHAPE, batch_tokens: int =
     config = configuration.load(TranslationConfig, recipe, settings(), origin="translation")
     run = ROOT / "runs" / "bench-corpus"
     run.mkdir(parents=True, exist_ok=True)
-    corpus = prepare(config, run, progress)
+    corpus = read_corpus(config, run, progress)
     source_lengths, target_lengths = corpus.train.source_lengths.tolist(), corpus.train.target_lengths.tolist()
     batches = bucketed(source_lengths, target_lengths, batch_tokens)
     chosen = spread(batches, BATCHES)
@@ -65,7 +65,7 @@ def write_batches(path: Path, shape: dict[str, Any] = SHAPE, batch_tokens: int =
     }
 
 
-def write_text(folder: Path, corpus: Corpus) -> None:
+def write_text(folder: Path, corpus: TextCorpus) -> None:
     """train.en and train.de with tokens as numbers between spaces, and a few lines of them as dev.en and dev.de."""
     folder.mkdir(exist_ok=True)
     whole: PairBatch = corpus.train.batch(range(len(corpus.train)))

@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from decoding_loop import MOST_TOKENS, answer_requests, folder
 from devices import DEVICE
@@ -54,7 +55,8 @@ class Uncached:
 
 def main() -> None:
     driver = Driver()
-    model = regardant.load(folder()).translator.model
+    translator = regardant.load(folder()).translator
+    model = translator.model
 
     precision = sys.argv[3]
     layouts = Layouts(None if precision == "float32" else getattr(torch, precision))
@@ -71,8 +73,9 @@ def main() -> None:
         )
         searched: Any = Uncached(model) if request.get("uncached") else model
         longest = model.config.max_length - 1
-        searcher = ModelSearcher(searched, DEVICE, layouts, work)
-        found = searcher.search(sources, [[] for _ in sources], generation, longest)
+        searcher = ModelSearcher(searched, translator.codec, DEVICE, layouts, work)
+        without_eos = [np.array(source[:-1]) for source in sources]
+        found = searcher.search(without_eos, [[] for _ in sources], generation, longest)
         return [best.tokens for best, *_ in found]
 
     driver.answer(

@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 import ctranslate2
+import numpy as np
 from decoding_loop import MOST_TOKENS, answer_requests, folder
 from serve import Driver
 
@@ -25,7 +26,8 @@ def main() -> None:
         generation = GenerationConfig(
             beam_size=request["beam_size"], length_penalty=1.0, max_length_ratio=0, max_length_extra=MOST_TOKENS
         )
-        found = translator.searcher.search(sources, [[] for _ in sources], generation, translator.max_length - 1)
+        without_eos = [np.array(source[:-1]) for source in sources]
+        found = translator.searcher.search(without_eos, [[] for _ in sources], generation, translator.max_length - 1)
         return [best.tokens for best, *_ in found]
 
     driver.answer(versions={"ctranslate2": ctranslate2.__version__}, threads=1)

@@ -43,8 +43,8 @@ def sources(translator, test_set):
 
 
 def search(translator, sources, generation, **options):
-    with_eos, prefixes = [[*ids, EOS] for ids in sources], [[] for _ in sources]
-    return ModelSearcher(translator.model, translator.device, **options).search(with_eos, prefixes, generation, 40)
+    searcher = ModelSearcher(translator.model, translator.codec, translator.device, **options)
+    return searcher.search(sources, [[] for _ in sources], generation, 40)
 
 
 def assert_same(found, expected):

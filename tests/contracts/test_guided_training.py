@@ -6,7 +6,7 @@ import torch
 from torch.testing import assert_close
 
 from regardant import run
-from regardant.tasks.translation.learn.prepare import prepare_training
+from regardant.tasks.translation.task import Translation
 from regardant.training.checkpoints import latest_checkpoint, load_checkpoint, load_weights
 
 GUIDED = ("data.links=gold", "alignment_guidance.weight=0.5", "data.train_size=300")
@@ -74,7 +74,7 @@ def test_two_processes_teach_as_one_does(guided, model, batch_tokens):
 
 def test_in_bfloat16_the_alignments_loss_is_that_of_float32_but_for_rounding(tiny_config, tmp_path, model):
     torch.manual_seed(0)
-    job = prepare_training(tiny_config(*GUIDED, *MODELS[model]), tmp_path / "run", lambda line: None).job
+    job = Translation().prepare(tiny_config(*GUIDED, *MODELS[model]), tmp_path / "run", lambda line: None).job
     batch, found = job.load(job.plan(0)[0]), []
     for narrow in (False, True):
         job.model.zero_grad()

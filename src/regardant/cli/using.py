@@ -18,7 +18,7 @@ from regardant.errors import ConfigError, DataError
 if TYPE_CHECKING:
     from regardant.run import Run
     from regardant.tasks.base import Prediction
-    from regardant.tasks.translation.use.translator import Translation
+    from regardant.tasks.sequence_to_sequence.generator import GeneratedText
 
 DATA_HELP = """Other text to test on. For a translator, given twice: a file of sentences and one of their translations,
 a line each; given once: a .jsonl, .parquet, .csv or .tsv table with columns named source and target; a .csv or .tsv of
@@ -316,7 +316,7 @@ def _print_log_probabilities(run: "Run", sources: list[str], file: Path, as_json
             print(f"{score:.4f}")
 
 
-def _print_translation(translation: "Translation", with_scores: bool, as_json: bool) -> None:
+def _print_translation(translation: "GeneratedText", with_scores: bool, as_json: bool) -> None:
     if as_json:
         candidates = [{"text": c.text, "score": c.score, "tokens": c.tokens} for c in translation.candidates]
         print_json({"source": translation.source, "translations": candidates, "notes": translation.notes})

@@ -4,7 +4,7 @@ PATH.ids.npy       all arrays end to end
 PATH.starts.npy    where each begins
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -29,25 +29,29 @@ class Arrays(Sequence[NDArray[Any]]):
 
 
 class ArraysWriter:
-    """Writes what `Arrays` reads, a chunk at a time. All arrays have one dtype and one shape but for their length."""
+    """Writes what `Arrays` reads, a chunk at a time. All arrays have the dtype of the first one, and its shape but for
+    the length."""
 
-    def __init__(self, path: Path, dtype: Any, shape: tuple[int, ...] = ()) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
-        self._dtype = np.dtype(dtype)
-        self._shape = shape
+        self._dtype = np.dtype(np.int64)
+        self._shape: tuple[int, ...] = ()
         self._lengths = [np.zeros(1, dtype=np.int64)]
 
     def __enter__(self) -> Self:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._file = self._path.with_suffix(".ids.npy").open("wb")
-        self._write_header(0)
         return self
 
-    def append(self, arrays: Sequence[Sequence[int]] | Sequence[NDArray[Any]]) -> None:
+    def append(self, arrays: Sequence[NDArray[Any]]) -> None:
         """Add a chunk of arrays."""
+        if not arrays:
+            return
+        if not self._file.tell():
+            self._dtype, self._shape = arrays[0].dtype, arrays[0].shape[1:]
+            self._write_header(0)
         self._lengths.append(np.array([len(one) for one in arrays], dtype=np.int64))
-        if arrays:
-            np.concatenate([np.asarray(one, dtype=self._dtype) for one in arrays]).tofile(self._file)
+        np.concatenate(arrays, dtype=self._dtype).tofile(self._file)
 
     def __exit__(self, *exception: object) -> None:
         starts = np.concatenate(self._lengths).cumsum()
@@ -60,19 +64,3 @@ class ArraysWriter:
         self._file.seek(0)
         header = {"descr": self._dtype.str, "fortran_order": False, "shape": (length, *self._shape)}
         np.lib.format.write_array_header_1_0(self._file, header)
-
-
-def write_arrays(path: Path, arrays: Iterable[NDArray[Any]], chunk: int = 1000) -> None:
-    """Write a column whose dtype and shape are those of the first array."""
-    waiting: list[NDArray[Any]] = []
-    writer: ArraysWriter | None = None
-    for one in arrays:
-        if writer is None:
-            writer = ArraysWriter(path, one.dtype, one.shape[1:]).__enter__()
-        waiting.append(one)
-        if len(waiting) == chunk:
-            writer.append(waiting)
-            waiting = []
-    writer = writer or ArraysWriter(path, np.int64).__enter__()
-    writer.append(waiting)
-    writer.__exit__()

@@ -1,13 +1,13 @@
-"""Sentence pairs as arrays of ids, and the batches of an epoch.
+"""Pairs of a source and the tokens of a target as arrays, and the batches of an epoch.
 
-Sentences of like length share a batch, so that little of it is padding, and a batch holds as many as fit a budget of
-tokens. The plan of an epoch is a pure function of the lengths, the budget, the seed and the epoch: every process of a
+Pairs of like length share a batch, so that little of it is padding, and a batch holds as many as fit a budget of
+elements. The plan of an epoch is a pure function of the lengths, the budget, the seed and the epoch: every process of a
 training works it out alone, and one that goes on after a stop finds its batch again.
 
-Lengths count what one side of a pair costs: its tokens and EOS. SOS is not counted, since the decoder reads
-`target[:, :-1]` and answers `target[:, 1:]`.
+Lengths count the elements of one side of a pair: those that the model reads of a source, and the tokens of a target
+with EOS. SOS is not counted, since the decoder reads `target[:, :-1]` and answers `target[:, 1:]`.
 
-Shape legend: B sentences, S longest source with EOS, T longest target with EOS.
+Shape legend: B pairs, S longest source, T longest target with EOS.
 """
 
 import shutil
@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 import torch
@@ -24,12 +24,8 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from regardant.data.arrays import Arrays, ArraysWriter
-from regardant.data.tokenizers import Tokenizers
 from regardant.data.vocabulary import EOS, PAD, SOS
 from regardant.errors import DataError
-
-if TYPE_CHECKING:
-    from datasets import Dataset
 
 Lengths = NDArray[np.integer]
 Batches = list[NDArray[np.int64]]
@@ -39,8 +35,6 @@ LENGTH_JITTER = 0.05
 batches of 4096 tokens of Multi30k the two jitters renew 63 % of a sentence's company; padding is 5 % and 3 %."""
 DIFFERENCE_JITTER = 2.0
 """Tokens by which the difference between source and target is stretched at random before sorting."""
-CHUNK = 10_000
-"""Sentence pairs tokenised at a time: enough to keep all cores at work, a few megabytes."""
 
 
 def plan_batches(
@@ -81,12 +75,22 @@ def padding_share(batches: Batches, source_lengths: Lengths, target_lengths: Len
     return share(source_lengths), share(target_lengths)
 
 
+class Source(Protocol):
+    """The promise that a source is read by: the codec of a kind of item."""
+
+    def lengths(self, rows: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Return the elements of sources whose arrays have so many rows."""
+
+    def collate(self, encoded: Sequence[NDArray[Any]]) -> Tensor:
+        """Return the block of a batch [B, ...]."""
+
+
 @dataclass(frozen=True)
 class PairBatch:
-    """A padded batch of sentence pairs."""
+    """A padded batch of pairs."""
 
-    source: Int[Tensor, "B S"]
-    """Tokens, EOS, then PAD."""
+    source: Tensor
+    """[B, ...] as the codec of the source collates it: [B, S] tokens, then PAD."""
     target: Int[Tensor, "B T+1"]
     """SOS, tokens, EOS, then PAD."""
 
@@ -103,6 +107,11 @@ class PairBatch:
         return {"source": self.source, "target": self.target[:, :-1]}
 
     @property
+    def read(self) -> dict[str, Tensor]:
+        """The same with the target up to the token before EOS: every token that is read has a target."""
+        return {"source": self.source, "target": self.target[:, :-1].masked_fill(self.targets == PAD, PAD)}
+
+    @property
     def targets(self) -> Tensor:
         """The tokens to be predicted [B, T]: the target without SOS."""
         return self.target[:, 1:]
@@ -116,11 +125,6 @@ class PairBatch:
 def sent(block: Tensor, device: torch.device) -> Tensor:
     """The block there. An accelerator fetches it from pinned memory, while the CPU goes on."""
     return block.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else block.to(device)
-
-
-def collate(sources: Sequence[ArrayLike], targets: Sequence[ArrayLike]) -> PairBatch:
-    """Pad token ids, given without SOS and EOS, to a batch."""
-    return PairBatch(pad(sources), pad(targets, sos=True))
 
 
 def pad(sequences: Sequence[ArrayLike], *, sos: bool = False) -> Int[Tensor, "B L"]:
@@ -142,56 +146,58 @@ def id_dtype(vocab_size: int) -> np.dtype[Any]:
 
 
 class EncodedPairs:
-    """Tokenised sentence pairs in a folder, read from disk as needed, so they may be larger than memory."""
+    """Pairs in a folder, read from disk as needed, so they may be larger than memory."""
 
-    def __init__(self, source: Arrays, target: Arrays) -> None:
-        self._source = source
-        self._target = target
-        self.source_lengths = source.lengths + 1
-        """Tokens with EOS, a sentence each."""
+    def __init__(self, codec: Source, source: Arrays, target: Arrays) -> None:
+        self._codec, self._source, self._target = codec, source, target
+        self.source_lengths = codec.lengths(source.lengths)
+        """Elements of each source."""
         self.target_lengths = target.lengths + 1
-        """Tokens with EOS, a sentence each."""
+        """Tokens of each target, with EOS."""
 
     @classmethod
-    def build(cls, dataset: "Dataset", tokenizers: Tokenizers, folder: Path) -> Self:
-        """Tokenise the text columns `source` and `target` into `folder`, which appears once it is whole.
+    def build(
+        cls, codec: Source, chunks: Iterable[tuple[Sequence[NDArray[Any]], Sequence[NDArray[Any]]]], folder: Path
+    ) -> Self:
+        """Write chunks of encoded sources and targets into `folder`, which appears once it is whole.
 
         For one process: others wait and `load`.
         """
         partial = folder.with_name(f"{folder.name}.{uuid.uuid4().hex}.partial")
         partial.mkdir(parents=True)
         try:
-            with (
-                ArraysWriter(partial / "source", id_dtype(tokenizers.source.vocab_size)) as source,
-                ArraysWriter(partial / "target", id_dtype(tokenizers.target.vocab_size)) as target,
-            ):
-                for chunk in dataset.iter(batch_size=CHUNK):
-                    source.append(tokenizers.source.encode_batch(chunk["source"]))
-                    target.append(tokenizers.target.encode_batch(chunk["target"]))
+            with ArraysWriter(partial / "source") as source, ArraysWriter(partial / "target") as target:
+                for sources, targets in chunks:
+                    source.append(sources)
+                    target.append(targets)
             if folder.exists():
                 shutil.rmtree(folder)
             partial.rename(folder)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
-        return cls.load(folder)
+        return cls.load(codec, folder)
 
     @classmethod
-    def load(cls, folder: Path) -> Self:
-        """Open what `build` wrote. Raises DataError."""
+    def load(cls, codec: Source, folder: Path) -> Self:
+        """Open the folder that `build` wrote. Raises DataError."""
         try:
-            return cls(Arrays(folder / "source"), Arrays(folder / "target"))
+            return cls(codec, Arrays(folder / "source"), Arrays(folder / "target"))
         except (OSError, EOFError, ValueError) as error:
-            raise DataError(
-                f"{folder} holds no tokenised sentence pairs ({error}): delete it, it is made anew"
-            ) from error
+            raise DataError(f"{folder} holds no encoded pairs ({error}): delete it, it is made anew") from error
 
     def __len__(self) -> int:
         return len(self.source_lengths)
 
+    def source(self, index: int) -> NDArray[Any]:
+        """Return an encoded source."""
+        encoded: NDArray[Any] = self._source[index]
+        return encoded
+
     def batch(self, indices: Iterable[int]) -> PairBatch:
-        """These sentence pairs, in this order."""
+        """Return these pairs, in this order."""
         chosen = list(indices)
-        return collate([self._source[i] for i in chosen], [self._target[i] for i in chosen])
+        source = self._codec.collate([self._source[i] for i in chosen])
+        return PairBatch(source, pad([self._target[i] for i in chosen], sos=True))
 
 
 def _by_length(widths: Lengths, differences: Lengths, generator: np.random.Generator) -> NDArray[np.int64]:

@@ -5,7 +5,7 @@ bootstrap over sentences: Koehn 2004, "Statistical Significance Tests for Machin
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -75,6 +75,20 @@ def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str], config: Tr
     """BLEU alone, without an interval: what validation during training needs, in a fraction of the time."""
     check_counts(hypotheses, references)
     return bleu_metric(config).corpus_score(hypotheses, [references]).score
+
+
+QUICK: dict[str, Callable[[Sequence[str], Sequence[str], TranslationMetrics], float]] = {
+    "bleu": corpus_bleu,
+    "chrf": lambda texts, references, config: chrf_metric(config).corpus_score(texts, [references]).score,
+    "accuracy": lambda texts, references, config: share_equal(texts, references),
+}
+"""Scores that are quick enough for validation during training, by name."""
+
+
+def share_equal(hypotheses: Sequence[str], references: Sequence[str]) -> float:
+    """Return the share of texts that equal their reference, from 0 to 1."""
+    check_counts(hypotheses, references)
+    return sum(text == reference for text, reference in zip(hypotheses, references, strict=True)) / len(references)
 
 
 def bleu_metric(config: TranslationMetrics) -> BLEU:

@@ -47,7 +47,7 @@ class Search:
         constraints: Constraints,
         config: GenerationConfig,
     ) -> None:
-        """Encode source [B, S] and begin; `limits` are the most tokens of each target, EOS counted."""
+        """Encode a batch of sources [B, ...] and begin; `limits` are the most tokens of each target, EOS counted."""
         self.model, self.constraints, self.config = model, constraints, config
         self.state = model.start(model.encode(source), config.beam_size, max(limits))
         self.sentences = torch.arange(len(source), device=source.device)

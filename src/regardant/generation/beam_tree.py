@@ -55,7 +55,7 @@ class BeamTree:
 
 
 def beam_tree(model: SequenceToSequenceModel, source: Tensor, limit: int, config: GenerationConfig) -> BeamTree:
-    """Search for the n best targets, of at most `limit` tokens with EOS, of one source [1, S] that ends with EOS.
+    """Search for the n best targets, of at most `limit` tokens with EOS, of a batch of one source.
 
     The model must be in evaluation mode. Raises RunError where the model's scores are NaN.
     """

@@ -1,16 +1,18 @@
-"""Search for the best targets of sources: of one padded batch, or of any number of sentences.
+"""Search for the best targets of sources: of one padded batch, or of any number of sources.
 
-Shape legend: B sentences, S source length.
+Shape legend: B sources of a batch.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
+from regardant.data.batching import Source
 from regardant.data.vocabulary import EOS, PAD, SOS
 from regardant.errors import DataError
 from regardant.generation.beam import BeamSearch, Search
@@ -36,9 +38,9 @@ class Work:
     """Size of batches and number of workers. Results do not depend on it beyond rounding."""
 
     batch_tokens: int = BATCH_TOKENS
-    """Most tokens of a batch, counted as sentences * beam_size * longest source. It has at least one sentence."""
+    """Most elements of a batch, counted as sources * beam_size * longest source. It has at least one source."""
     batch_sentences: int | None = None
-    """Most sentences of a batch. None: any number."""
+    """Most sources of a batch. None: any number."""
     workers: int = 1
     """Processes, or threads of one, see `parallel`. Each decodes a batch of its own."""
 
@@ -51,9 +53,9 @@ class Searcher(Protocol):
         """Name that an evaluation records beside its scores."""
 
     def search(
-        self, sources: list[list[int]], prefixes: list[list[int]], config: GenerationConfig, max_length: int
+        self, sources: Sequence[NDArray[Any]], prefixes: list[list[int]], config: GenerationConfig, max_length: int
     ) -> list[list[Hypothesis]]:
-        """Find what `generate` finds, for any number of sources, each ending with EOS; in their order."""
+        """Find what `generate` finds, for any number of sources as their codec encodes them; in their order."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,8 @@ class ModelSearcher:
     """A model in evaluation mode, and the device it is on."""
 
     model: SequenceToSequenceModel
+    codec: Source
+    """The codec of the sources."""
     device: torch.device
     layouts: Layouts = field(default_factory=Layouts)
     """Copies of weights for the products of a search, and the precision of these products."""
@@ -73,10 +77,14 @@ class ModelSearcher:
         return "torch" if products is None else f"torch-{str(products).removeprefix('torch.')}"
 
     def search(
-        self, sources: list[list[int]], prefixes: list[list[int]], config: GenerationConfig, max_length: int | None
+        self,
+        sources: Sequence[NDArray[Any]],
+        prefixes: list[list[int]],
+        config: GenerationConfig,
+        max_length: int | None,
     ) -> list[list[Hypothesis]]:
         work = self._work() if self.work is None else self.work
-        lengths = [len(source) for source in sources]
+        lengths = self.codec.lengths(np.array([len(source) for source in sources])).tolist()
         limits = length_limits(lengths, config, prefixes, max_length)
         share = -(-sum(lengths) // work.workers)  # no worker stays idle if there are few sentences
         batch_tokens = min(work.batch_tokens // config.beam_size, share)
@@ -87,8 +95,7 @@ class ModelSearcher:
             decoded: list[tuple[int, list[Hypothesis]]] = []
             with self.layouts.in_use(), torch.inference_mode():
                 for batch in batches:
-                    rows = [torch.tensor(sources[index]) for index in batch]
-                    source = pad_sequence(rows, batch_first=True, padding_value=PAD).to(self.device)
+                    source = self.codec.collate([sources[index] for index in batch]).to(self.device)
                     own = [limits[index] for index in batch]
                     search = begin(self.model, source, own, [prefixes[index] for index in batch], config)
                     while len(search.sentences):
@@ -122,17 +129,20 @@ def generate(
     config: GenerationConfig,
     prefixes: list[list[int]] | None = None,
     max_length: int | None = None,
+    lengths: Sequence[int] | None = None,
 ) -> list[list[Hypothesis]]:
-    """Return the n best targets of each sentence of source [B, S], best first, those that ended before those cut.
+    """Return the n best targets of each source of a batch [B, ...], best first, those that ended before those cut.
 
-    There may be fewer than nbest, never none. Each prefix is a sentence's first target tokens: it is written
-    whatever it costs, and its log-probabilities count. max_length is the most tokens the model can write, EOS
-    counted. The result of a sentence does not depend on the others. The model must be in evaluation mode.
+    There may be fewer than nbest, never none. Each prefix is a target's first tokens: it is written whatever it costs,
+    and its log-probabilities count. max_length is the most tokens the model can write, EOS counted. `lengths` are the
+    elements of each source; None: of token ids [B, S], all but PAD. The targets of a source do not depend on the
+    others. The model must be in evaluation mode.
 
     Raises DataError for a prefix that cannot be written, RunError where the model's scores are NaN.
     """
     prefixes = [[] for _ in source] if prefixes is None else prefixes
-    limits = length_limits((source != PAD).sum(1).tolist(), config, prefixes, max_length)
+    lengths = (source != PAD).sum(1).tolist() if lengths is None else lengths
+    limits = length_limits(lengths, config, prefixes, max_length)
     with torch.inference_mode():
         search = begin(model, source, limits, prefixes, config)
         while len(search.sentences):
@@ -147,7 +157,7 @@ def begin(
     prefixes: list[list[int]],
     config: GenerationConfig,
 ) -> Search:
-    """Begin the search for the targets of source [B, S]: greedy search for one beam, else beam search."""
+    """Begin the search for the targets of a batch [B, ...]: greedy search for one beam, else beam search."""
     kind = BeamSearch if config.beam_size > 1 else GreedySearch
     constraints = Constraints.of(prefixes, config.no_repeat_ngram_size, source.device)
     return kind(model, source, limits, constraints, config)
@@ -156,7 +166,7 @@ def begin(
 def length_limits(
     lengths: Sequence[int], config: GenerationConfig, prefixes: list[list[int]], max_length: int | None
 ) -> list[int]:
-    """Return the most tokens of each target, EOS counted, for sources of these lengths, EOS counted and padding not.
+    """Return the most tokens of each target, EOS counted, for sources of so many elements, padding not counted.
 
     Never more than the model can write, never less than the prefix.
     """

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from regardant.data.batching import id_dtype
+from regardant.data.batching import id_dtype, pad
 from regardant.data.tokenizers import Tokenizer, TokenizerConfig, Tokenizers
-from regardant.data.vocabulary import MASK, PAD, UNK
+from regardant.data.vocabulary import EOS, MASK, PAD, UNK
 from regardant.data.words import words
 from regardant.errors import DataError
 from regardant.evaluation.alignment import NO_WORD, word_of_token
@@ -98,6 +98,28 @@ class TextCodec(Codec):
 
     def save(self, run: Path) -> None:
         Tokenizers(self.tokenizer, self.tokenizer).save(run / TOKENIZER)
+
+
+class SentenceCodec(TextCodec):
+    """Texts as the source of an encoder-decoder: each ends with EOS, and a blank one is EOS alone."""
+
+    def encode(self, items: Sequence[str]) -> list[NDArray[Any]]:
+        """Return the ids of texts, without EOS."""
+        return [np.array(ids, self.dtype) for ids in self.tokenizer.encode_batch(list(items))]
+
+    def cut(self, encoded: NDArray[Any], length: int) -> NDArray[Any]:
+        return encoded[: length - 1]
+
+    def lengths(self, rows: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Return the tokens of texts of so many ids, with EOS."""
+        return rows.astype(np.int64) + 1
+
+    def collate(self, encoded: Sequence[NDArray[Any]]) -> Tensor:
+        """Return token ids [N, T], each row ended by EOS, then PAD."""
+        return pad(encoded)
+
+    def labels(self, encoded: NDArray[Any]) -> list[str]:
+        return self.tokenizer.tokens([*encoded.tolist(), EOS])
 
 
 def word_units(tokenizer: Tokenizer, text: str, labels: Sequence[str]) -> list[tuple[str, int]]:

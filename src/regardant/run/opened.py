@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from regardant.tasks.inspection import Inspection
     from regardant.tasks.language_modelling.language_model import LanguageModel
     from regardant.tasks.measures import Measures
+    from regardant.tasks.sequence_to_sequence.generator import GeneratedText
     from regardant.tasks.translation.trained import TrainedTranslator
-    from regardant.tasks.translation.use.translator import Translation, Translator
+    from regardant.tasks.translation.use.translator import Translator
 
 
 class Run:
@@ -42,7 +43,7 @@ class Run:
 
     def translate(
         self, lines: Sequence[str], *, prefixes: Sequence[str] | None = None, engine: str = "torch", **generation: Any
-    ) -> "list[Translation]":
+    ) -> "list[GeneratedText]":
         """A translation a line; `generation` of the recipe says what may be given, as beam_size=5, nbest=3."""
         return self.translation.translate(lines, prefixes=prefixes, engine=engine, **generation)
 

@@ -4,15 +4,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from datasets import Dataset
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regardant.data import batching
-from regardant.data.batching import Batches, EncodedPairs, Lengths, collate, pad, padding_share, plan_batches
+from regardant.data.batching import Batches, EncodedPairs, Lengths, PairBatch, pad, padding_share, plan_batches
 from regardant.data.tokenizers import TokenizerConfig, Tokenizers
 from regardant.data.vocabulary import EOS, PAD, SOS
 from regardant.errors import DataError
+from regardant.modalities.text import SentenceCodec
 
 length = st.integers(1, 60) | st.integers(250, 300)
 pairs_of_lengths = st.lists(st.tuples(length, length), max_size=200).map(
@@ -21,6 +20,10 @@ pairs_of_lengths = st.lists(st.tuples(length, length), max_size=200).map(
         np.array([target for _, target in pairs], dtype=np.int64),
     )
 )
+
+
+def batch_of(sources: list, targets: list) -> PairBatch:
+    return PairBatch(pad(sources), pad(targets, sos=True))
 
 
 def natural_lengths(size: int) -> tuple[Lengths, Lengths]:
@@ -117,7 +120,7 @@ def test_a_sentence_longer_than_a_batch_is_refused_in_one_line(sides: tuple[list
 
 
 def test_parts_of_a_batch_are_its_rows_and_there_may_be_none_left() -> None:
-    batch = collate([[7, 8], [], [9]], [[5], [6, 7, 8], []])
+    batch = batch_of([[7, 8], [], [9]], [[5], [6, 7, 8], []])
     parts = [batch.part(number, 2) for number in range(2)]
     assert [part.source.tolist() for part in parts] == [batch.source[::2].tolist(), batch.source[1:2].tolist()]
     assert [part.target.tolist() for part in parts] == [batch.target[::2].tolist(), batch.target[1:2].tolist()]
@@ -126,7 +129,7 @@ def test_parts_of_a_batch_are_its_rows_and_there_may_be_none_left() -> None:
 
 
 def test_a_batch_is_padded_ended_and_begun() -> None:
-    batch = collate([[7, 8], [], np.array([9], dtype=np.uint16)], [[5], [6, 7, 8], []])
+    batch = batch_of([[7, 8], [], np.array([9], dtype=np.uint16)], [[5], [6, 7, 8], []])
     assert batch.source.tolist() == [[7, 8, EOS], [EOS, PAD, PAD], [9, EOS, PAD]]
     assert batch.target.tolist() == [[SOS, 5, EOS, PAD, PAD], [SOS, 6, 7, 8, EOS], [SOS, EOS, PAD, PAD, PAD]]
     assert batch.count == 2 + 4 + 1
@@ -134,7 +137,7 @@ def test_a_batch_is_padded_ended_and_begun() -> None:
 
 
 def test_a_batch_moves_with_both_sides() -> None:
-    moved = collate([[5]], [[6]]).to(torch.device("meta"))
+    moved = batch_of([[5]], [[6]]).to(torch.device("meta"))
     assert (moved.source.device.type, moved.target.device.type) == ("meta", "meta")
 
 
@@ -153,13 +156,19 @@ def files(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
+def build(texts: dict[str, list[str]], tokenizers: Tokenizers, folder: Path, chunk: int = 10) -> EncodedPairs:
+    codec, chunks = SentenceCodec(tokenizers.source), []
+    for start in range(0, len(texts["source"]), chunk):
+        sources, targets = (texts[side][start : start + chunk] for side in ("source", "target"))
+        written = tokenizers.target.encode_batch(targets)
+        chunks.append((codec.encode(sources), [np.array(ids, codec.dtype) for ids in written]))
+    return EncodedPairs.build(codec, chunks, folder)
+
+
 @pytest.mark.parametrize("chunk", [4, 25, 10_000])
-def test_stored_pairs_are_the_tokenised_pairs(
-    chunk: int, tokenizers: Tokenizers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(batching, "CHUNK", chunk)
-    EncodedPairs.build(Dataset.from_dict(TEXTS), tokenizers, tmp_path / "train")
-    pairs = EncodedPairs.load(tmp_path / "train")
+def test_stored_pairs_are_the_tokenised_pairs(chunk: int, tokenizers: Tokenizers, tmp_path: Path) -> None:
+    build(TEXTS, tokenizers, tmp_path / "train", chunk)
+    pairs = EncodedPairs.load(SentenceCodec(tokenizers.source), tmp_path / "train")
     assert files(tmp_path) == ["train"]
     assert len(pairs) == 25
     chosen = [3, 0, 24]
@@ -171,7 +180,7 @@ def test_stored_pairs_are_the_tokenised_pairs(
 
 
 def test_stored_lengths_are_what_a_sentence_takes_of_a_batch(tokenizers: Tokenizers, tmp_path: Path) -> None:
-    pairs = EncodedPairs.build(Dataset.from_dict(TEXTS), tokenizers, tmp_path / "train")
+    pairs = build(TEXTS, tokenizers, tmp_path / "train")
     for i in range(len(pairs)):
         batch = pairs.batch([i])
         assert batch.source.shape[1] == pairs.source_lengths[i]
@@ -179,8 +188,7 @@ def test_stored_lengths_are_what_a_sentence_takes_of_a_batch(tokenizers: Tokeniz
 
 
 def test_pairs_of_empty_texts_can_be_stored(tokenizers: Tokenizers, tmp_path: Path) -> None:
-    empty = Dataset.from_dict({"source": ["", ""], "target": ["", ""]})
-    pairs = EncodedPairs.build(empty, tokenizers, tmp_path / "train")
+    pairs = build({"source": ["", ""], "target": ["", ""]}, tokenizers, tmp_path / "train")
     assert pairs.source_lengths.tolist() == pairs.target_lengths.tolist() == [1, 1]
     assert pairs.batch([0, 1]).target.tolist() == [[SOS, EOS], [SOS, EOS]]
 
@@ -189,7 +197,7 @@ def test_pairs_of_empty_texts_can_be_stored(tokenizers: Tokenizers, tmp_path: Pa
 def test_ids_are_stored_in_the_smallest_type_that_holds_them(words: int, dtype: type, tmp_path: Path) -> None:
     texts = [f"w{i}" for i in range(words)]
     large = Tokenizers.train(TokenizerConfig(kind="word"), texts, texts, 10**6)
-    pairs = EncodedPairs.build(Dataset.from_dict({"source": texts, "target": texts}), large, tmp_path / "train")
+    pairs = build({"source": texts, "target": texts}, large, tmp_path / "train")
     assert np.load(tmp_path / "train" / "source.ids.npy", mmap_mode="r").dtype == dtype
     last = [words - 1, 0]
     assert pairs.batch(last).source[:, 0].tolist() == [large.source.encode(texts[i])[0] for i in last]
@@ -197,11 +205,11 @@ def test_ids_are_stored_in_the_smallest_type_that_holds_them(words: int, dtype: 
 
 def test_building_again_replaces_and_a_failed_build_leaves_what_was(tokenizers: Tokenizers, tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "train"
-    EncodedPairs.build(Dataset.from_dict(TEXTS), tokenizers, folder)
-    EncodedPairs.build(Dataset.from_dict(TEXTS).select(range(5)), tokenizers, folder)
+    build(TEXTS, tokenizers, folder)
+    build({side: texts[:5] for side, texts in TEXTS.items()}, tokenizers, folder)
     with pytest.raises(KeyError):
-        EncodedPairs.build(Dataset.from_dict({"source": ["a"]}), tokenizers, folder)
-    assert len(EncodedPairs.load(folder)) == 5
+        build({"source": ["a"]}, tokenizers, folder)
+    assert len(EncodedPairs.load(SentenceCodec(tokenizers.source), folder)) == 5
     assert files(folder.parent) == ["train"]
 
 
@@ -222,8 +230,8 @@ def shorten(path: Path) -> None:
 def test_damaged_pairs_are_refused_in_one_line(
     damage: Callable[[Path], None], name: str, tokenizers: Tokenizers, tmp_path: Path
 ) -> None:
-    EncodedPairs.build(Dataset.from_dict(TEXTS), tokenizers, tmp_path / "train")
+    build(TEXTS, tokenizers, tmp_path / "train")
     damage(tmp_path / "train" / name)
-    with pytest.raises(DataError, match=r"holds no tokenised sentence pairs .*: delete it, it is made anew") as refusal:
-        EncodedPairs.load(tmp_path / "train")
+    with pytest.raises(DataError, match=r"holds no encoded pairs .*: delete it, it is made anew") as refusal:
+        EncodedPairs.load(SentenceCodec(tokenizers.source), tmp_path / "train")
     assert "\n" not in str(refusal.value)

@@ -6,6 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from regardant.data.batching import pad
 from regardant.data.vocabulary import EOS, PAD, SOS
 from regardant.errors import DataError
 from regardant.generation.config import GenerationConfig
@@ -25,8 +26,20 @@ SEARCHES = st.builds(
 )
 
 
-def search(model, sources, config, work=None):
-    return ModelSearcher(model, CPU, work=work).search(sources, [[] for _ in sources], config, None)
+class Sentences:
+    """The codec of sentences that are token ids already."""
+
+    def lengths(self, rows):
+        return rows + 1
+
+    def collate(self, encoded):
+        return pad(encoded)
+
+
+def search(model, sources, config, work=None, prefixes=None):
+    prefixes = [[] for _ in sources] if prefixes is None else prefixes
+    without_eos = [source[:-1] for source in sources]
+    return ModelSearcher(model, Sentences(), CPU, work=work).search(without_eos, prefixes, config, None)
 
 
 def padded(texts, start=()):
@@ -47,7 +60,7 @@ def test_a_sentence_gets_the_same_alone_and_in_any_batch(table_model, seed, pair
     sources, prefixes = [[*source, EOS] for source, _ in pairs], [prefix for _, prefix in pairs]
     together = generate(model, padded(sources), config, prefixes)
     work = Work(batch_tokens, workers=threads)
-    anyhow = ModelSearcher(model, CPU, work=work).search(sources, prefixes, config, None)
+    anyhow = search(model, sources, config, work, prefixes)
     alone = [
         generate(model, torch.tensor([source]), config, [prefix])[0]
         for source, prefix in zip(sources, prefixes, strict=True)

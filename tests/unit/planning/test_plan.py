@@ -8,7 +8,7 @@ import torch
 from regardant import run
 from regardant.planning.decisions import Decisions
 from regardant.planning.plan import _as_in_training, plan_training
-from regardant.tasks.translation.learn.prepare import prepare_training
+from regardant.tasks.translation.task import Translation
 from regardant.training.reporting import memory
 
 CPU = torch.device("cpu")
@@ -158,7 +158,7 @@ def test_a_run_bounded_by_minutes_is_expected_to_take_them(plan):
 
 def test_planning_changes_no_weight_and_leaves_no_gradient(tiny_plan, tiny_config, folder):
     prepared, _ = tiny_plan
-    model, fresh = prepared.job.model, prepare_training(tiny_config(), folder, lambda line: None).job.model
+    model, fresh = prepared.job.model, Translation().prepare(tiny_config(), folder, lambda line: None).job.model
     assert all(torch.equal(weight, fresh.state_dict()[name]) for name, weight in model.state_dict().items())
     assert all(parameter.grad is None for parameter in model.parameters())
 

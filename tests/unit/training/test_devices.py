@@ -25,12 +25,12 @@ from pathlib import Path
 from regardant import config, run
 from regardant.errors import OutOfMemory
 from regardant.tasks.translation.config import TranslationConfig
-from regardant.tasks.translation.learn.prepare import prepare_training
+from regardant.tasks.translation.task import Translation
 from regardant.training import devices
 
 overrides = ["model.d_ff=4096", "training.batch_tokens=80000", "data.train_size=10000", "training.max_updates=1"]
 recipe = config.load(TranslationConfig, config.recipe("copy"), overrides)
-prepare_training(recipe, Path(sys.argv[1]), print)  # reading and tokenising need more than the 200 MiB
+Translation().prepare(recipe, Path(sys.argv[1]), print)  # reading and tokenising need more than the 200 MiB
 devices.available_memory = lambda: 200 << 20
 try:
     run.plan(recipe, Path(sys.argv[1]), print)

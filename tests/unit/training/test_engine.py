@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from regardant.data.batching import collate
+from regardant.data.batching import PairBatch, pad
 from regardant.errors import ConfigError, RunError
 from regardant.models.encoder_decoder import EncoderDecoderConfig
 from regardant.training import engine
@@ -59,7 +59,8 @@ class TinyJob:
         self.seconds += BATCH_SECONDS
         self.seen.append(planned)
         self.weights_at_batches.append(weights_of(self.model))
-        return collate(*zip(*self.batches[planned], strict=True))
+        sources, targets = zip(*self.batches[planned], strict=True)
+        return PairBatch(pad(sources), pad(targets, sos=True))
 
     def loss(self, model, batch, device):
         self.losses.append(model(**batch.inputs, targets=batch.targets))
@@ -239,7 +240,7 @@ def test_validation_is_without_dropout(trainer):
     found = []
 
     def validate(model, device):
-        batch = collate(*zip(*job.batches[0], strict=True))
+        batch = job.load(0)
         for update in (0, 1):
             model.dropout_key.update = update
             found.append(float(model(**batch.inputs, targets=batch.targets).plain))

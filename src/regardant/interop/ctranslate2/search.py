@@ -21,13 +21,14 @@ Shape legend: W beams.
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import ctranslate2
+from numpy.typing import NDArray
 
 from regardant.data.tokenizers import Tokenizers
 from regardant.data.vocabulary import EOS
@@ -81,12 +82,12 @@ class CTranslate2Searcher:
         )
 
     def search(
-        self, sources: list[list[int]], prefixes: list[list[int]], config: GenerationConfig, max_length: int
+        self, sources: Sequence[NDArray[Any]], prefixes: list[list[int]], config: GenerationConfig, max_length: int
     ) -> list[list[Hypothesis]]:
         """See Searcher. Raises DataError for a prefix that cannot be written, RunError where scores are NaN."""
-        limits = length_limits([len(source) for source in sources], config, prefixes, max_length)
+        limits = length_limits([len(source) + 1 for source in sources], config, prefixes, max_length)
         sentences = [
-            Sentence([self.sources[token] for token in source[:-1]], prefix, limit)
+            Sentence([self.sources[token] for token in source], prefix, limit)
             for source, prefix, limit in zip(sources, prefixes, limits, strict=True)
         ]
         free = [row for row, one in enumerate(sentences) if not one.prefix and not config.no_repeat_ngram_size]

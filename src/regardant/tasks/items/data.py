@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regardant.data.arrays import Arrays, write_arrays
+from regardant.data.arrays import Arrays, ArraysWriter
 from regardant.data.batching import padding_share, plan_batches, sent
 from regardant.errors import RunError
 from regardant.modalities import Codec
@@ -23,6 +23,9 @@ from regardant.training.checkpoints import write_atomically
 
 MARKER = "splits.json"
 """Written last: a folder that has it is whole."""
+
+CHUNK = 1000
+"""Items written at a time."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,9 @@ def write_splits(folder: Path, sets: Mapping[str, tuple[Sequence[NDArray[Any]], 
     """Keep encoded splits in a folder, with their fingerprints."""
     fingerprints = {}
     for name, (items, targets) in sets.items():
-        write_arrays(folder / name, items)
+        with ArraysWriter(folder / name) as writer:
+            for start in range(0, len(items), CHUNK):
+                writer.append(items[start : start + CHUNK])
         np.save(folder / f"{name}.targets.npy", np.asarray(targets, dtype=np.int64))
         digest = hashlib.sha256(np.asarray(targets, dtype=np.int64).tobytes())
         for one in items:

@@ -1,4 +1,4 @@
-"""What a translation recipe says."""
+"""The recipe of a translator."""
 
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -7,14 +7,8 @@ from pydantic import Field, model_validator
 from regardant.config import Config
 from regardant.data.grammar.config import GrammarConfig
 from regardant.data.parallel import PairsConfig
-from regardant.data.tokenizers import TokenizerConfig
 from regardant.data.toys import CopyConfig, ReverseConfig
-from regardant.evaluation.translation import TranslationMetrics
-from regardant.generation.config import GenerationConfig
-from regardant.models import EncoderDecoderConfig, SequenceToSequenceConfig
-from regardant.tasks.base import TaskConfig
-from regardant.training.config import NextTokenTraining
-from regardant.training.job import Metric
+from regardant.tasks.sequence_to_sequence.config import TextAnswerConfig
 
 
 class AlignmentGuidance(Config):
@@ -31,44 +25,19 @@ class AlignmentGuidance(Config):
     """Of that layer."""
 
 
-class TranslationConfig(TaskConfig):
+class TranslationConfig(TextAnswerConfig):
     """From sentence pairs to a translator."""
 
-    verbs: ClassVar[tuple[str, ...]] = ("translate", "score", "evaluate", "compare", "export", "inspect", "measure")
-
-    inspect_options: ClassVar[tuple[str, ...]] = ("target", "beam_size")
-
-    views: ClassVar[tuple[str, ...]] = ("beam search", "token by token")
-
-    metrics: ClassVar[tuple[Metric, ...]] = (
-        Metric("bleu", higher_is_better=True),
-        Metric("loss", higher_is_better=False, unit="nats per token"),
-        Metric("perplexity", higher_is_better=False),
-    )
+    verbs: ClassVar[tuple[str, ...]] = ("translate", "score", "export")
 
     task: Literal["translation"] = "translation"
-    """What is learned."""
+    """The name of the task."""
 
     data: Annotated[PairsConfig | GrammarConfig | ReverseConfig | CopyConfig, Field(discriminator="kind")]
     """Sentence pairs."""
 
-    tokenizer: TokenizerConfig = TokenizerConfig()
-    """How text becomes tokens."""
-
-    model: SequenceToSequenceConfig = EncoderDecoderConfig()
-    """What reads and writes."""
-
-    training: NextTokenTraining
-    """How it learns."""
-
     alignment_guidance: AlignmentGuidance | None = None
     """Whether a head is taught the alignments that data.links gives. By default none is, and none are read."""
-
-    generation: GenerationConfig = GenerationConfig()
-    """How it writes."""
-
-    evaluation: TranslationMetrics = TranslationMetrics()
-    """How what it writes is scored."""
 
     @model_validator(mode="after")
     def tied_vocabularies_are_joint(self) -> Self:

@@ -1,4 +1,4 @@
-"""Translation as a task."""
+"""Translation as a task: the text-to-text recipe of sequence to sequence."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,29 +6,45 @@ from typing import Any
 
 import torch
 
+from regardant.data.tokenizers import Tokenizers
+from regardant.modalities.text import SentenceCodec
 from regardant.tasks.base import Log, Prepared, Report, Task
+from regardant.tasks.sequence_to_sequence.job import SequenceToSequenceJob
+from regardant.tasks.sequence_to_sequence.prepare import build_model, prepare
 from regardant.tasks.translation.config import TranslationConfig
 from regardant.tasks.translation.evaluate.comparison import compare_runs
 from regardant.tasks.translation.evaluate.comparison_page import ComparisonReport
-from regardant.tasks.translation.learn.prepare import prepare_training
+from regardant.tasks.translation.learn.corpus import read_corpus
+from regardant.tasks.translation.learn.guidance import GuidedJob
 from regardant.tasks.translation.trained import TrainedTranslator
+from regardant.tasks.translation.use.translator import Translator
+from regardant.training.checkpoints import load_into
 
 
 class Translation(Task):
-    """From sentence pairs to a translator."""
+    """Sequence to sequence from text to text: from sentence pairs to a translator."""
 
     name = "translation"
     config = TranslationConfig
     files = ("tokenizer.json",)
 
     def prepare(self, config: TranslationConfig, run: Path, log: Log) -> Prepared:
-        return prepare_training(config, run, log)
+        corpus = read_corpus(config, run, log)
+        return prepare(config, corpus, run, log, SequenceToSequenceJob if corpus.links is None else GuidedJob)
 
     def open(self, config: TranslationConfig, run: Path, device: torch.device) -> TrainedTranslator:
         self.require_trained(run)
-        return TrainedTranslator(config, run, device)
+        return TrainedTranslator(config, run, load_translator(config, run, device))
 
     def compare(self, runs: Mapping[Path, tuple[Any, Mapping[str, Any]]]) -> Report:
         (first, _), *_ = runs.values()
         plans = {folder: plan for folder, (_, plan) in runs.items()}
         return ComparisonReport(compare_runs(plans, first.evaluation))
+
+
+def load_translator(config: TranslationConfig, run: Path, device: torch.device) -> Translator:
+    """Return the translator that a run has become. Raises RunError if the run is not whole."""
+    tokenizers = Tokenizers.load(run / "tokenizer.json")
+    model = build_model(config, SentenceCodec(tokenizers.source), tokenizers.target.vocab_size)
+    load_into(model, run / "model.safetensors")
+    return Translator(model, tokenizers, device)

@@ -1,26 +1,21 @@
-"""What a finished translation run can do."""
+"""Finished translation runs."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-
-from regardant import config as configuration
-from regardant.data.batching import EncodedPairs
 from regardant.data.grammar.config import gold_links
 from regardant.data.parallel import MARKER, Splits
 from regardant.data.treebank import read_treebank
 from regardant.errors import ConfigError, RunError
 from regardant.evaluation.alignment import parse_links
-from regardant.generation.config import GenerationConfig
-from regardant.models import SequenceToSequenceModel
-from regardant.tasks.base import Log, Prediction, Trained, View
-from regardant.tasks.probe import PROBE_ELEMENTS, PROBE_ROWS, Probe
+from regardant.tasks.base import Log
+from regardant.tasks.sequence_to_sequence.generator import GeneratedText
+from regardant.tasks.sequence_to_sequence.inspection import PairInspection
+from regardant.tasks.sequence_to_sequence.trained import TrainedGenerator
 from regardant.tasks.translation.config import TranslationConfig
 from regardant.tasks.translation.evaluate.evaluation import (
     choose_on_validation,
@@ -29,78 +24,44 @@ from regardant.tasks.translation.evaluate.evaluation import (
     summary,
     test_sets,
 )
-from regardant.tasks.translation.learn.prepare import load_translator
-from regardant.tasks.translation.look import views
-from regardant.tasks.translation.look.attended import probe_of
-from regardant.tasks.translation.look.inspection import TranslationInspection, inspect_pair
+from regardant.tasks.translation.look.alignment import links_of_run
 from regardant.tasks.translation.look.measure_tables import CROSS, TranslatorMeasures
 from regardant.tasks.translation.look.measures import Measured, measure
 from regardant.tasks.translation.look.pictures import lecture_drawing, lecture_page, lecture_pictures
 from regardant.tasks.translation.use.engines import Engines
-from regardant.tasks.translation.use.translator import Translation
+from regardant.tasks.translation.use.translator import Translator
 from regardant.training.checkpoints import write_atomically
 
-NBEST = 5
-"""Translations on a page, where the beam has as many."""
 
-
-class TrainedTranslator(Trained):
+class TrainedTranslator(TrainedGenerator):
     """A translator with the folder it was trained in."""
 
-    model: SequenceToSequenceModel
+    config: TranslationConfig
 
-    def __init__(self, config: TranslationConfig, folder: Path, device: torch.device) -> None:
-        self.config, self.folder = config, folder
-        self.translator = load_translator(config, folder, device)
-        self.model = self.translator.model
-        self.engines = Engines(self.translator, folder / "engines")
+    def __init__(self, config: TranslationConfig, folder: Path, translator: Translator) -> None:
+        super().__init__(config, folder, translator)
+        self.translator = translator
+        self.engines = Engines(translator, folder / "engines")
 
     def translate(
         self, lines: Sequence[str], *, prefixes: Sequence[str] | None = None, engine: str = "torch", **generation: Any
-    ) -> list[Translation]:
-        """A translation a line; see `generation` for what may be given, as beam_size=5, nbest=3."""
-        return self.engines.on(engine).translate(lines, self.generation(**generation), prefixes)
+    ) -> list[GeneratedText]:
+        """Return a translation of each line; `generation` of the recipe says what may be given, as beam_size=5."""
+        translator = self.translator if engine == "torch" else self.engines.on(engine)
+        return translator.generate(lines, self.generation(**generation), prefixes)
 
-    def predict(self, items: Sequence[str], **options: Any) -> list[Prediction]:
+    def generate(self, items: Sequence[str], **generation: Any) -> list[GeneratedText]:
         """Return a translation of each line."""
-        return [
-            Prediction(
-                one.source,
-                one.text,
-                {"score": one.score, "candidates": [{"text": c.text, "score": c.score} for c in one.candidates]},
-                one.notes,
-            )
-            for one in self.translate(items, **options)
-        ]
+        return self.translate(items, **generation)
 
-    def inspect(self, item: str, *, target: str | None = None, **generation: Any) -> TranslationInspection:
-        """Return what passes the model over a sentence and its translation: its own one, if none is given."""
-        return inspect_pair(self.translator, item, target, self.generation(**generation))
-
-    def look(self, item: str, *, target: str | None = None, **options: Any) -> TranslationInspection:
+    def look(self, item: str, *, target: str | None = None, **options: Any) -> PairInspection:
         """Return the inspection with up to NBEST translations and the alignment of words."""
-        if target is None:
-            options["beam_size"] = self.generation(**options).beam_size
-            options["nbest"] = min(NBEST, options["beam_size"])
-        found = self.inspect(item, target=target, **options)
+        found = super().look(item, target=target, **options)
         aligned = None
         if CROSS in found.layers:
-            aligned = views.alignment(
-                self.translator, self.folder, found.source, found.target, len(found.layers[CROSS])
-            )
+            layers = len(found.layers[CROSS])
+            aligned = links_of_run(self.translator, self.folder, found.source, found.target, layers)
         return replace(found, details={**found.details, "alignment": aligned})
-
-    @property
-    def views(self) -> Mapping[str, View]:
-        return {"beam search": self._beam_search, "token by token": self._token_by_token}
-
-    def _beam_search(self, item: str, *, target: str | None = None, **options: Any) -> dict[str, Any]:
-        return views.beam_search(self.translator, item, self.generation(**options, nbest=1))
-
-    def _token_by_token(self, item: str, *, target: str | None = None, **options: Any) -> dict[str, Any]:
-        forced = target is not None
-        written = target if target is not None else self.translate([item], beam_size=1)[0].text
-        return views.token_by_token(self.translator, item, written, forced=forced)
 
     def measure(self, data: Sequence[Path] = (), treebank: Path | None = None) -> TranslatorMeasures:
         """Its attention in numbers, over the run's validation pairs or those in files, and over the sentences of a
@@ -124,32 +85,6 @@ class TrainedTranslator(Trained):
     def export(self, to: str, folder: Path, quantization: str) -> None:
         """Write the model to a new folder in another program's format."""
         self.engines.export(to, folder, quantization)
-
-    def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[float]:
-        """Log-probability of each target given its source, in nats."""
-        return self.translator.score(sources, targets)
-
-    def generation(self, **fields: Any) -> GenerationConfig:
-        """The recipe's way to write, with some fields replaced; nbest alone widens a beam that is too narrow."""
-        changed = {name: value for name, value in fields.items() if value is not None}
-        if "nbest" in changed:
-            changed.setdefault("beam_size", max(self.config.generation.beam_size, changed["nbest"]))
-        if not changed:
-            return self.config.generation
-        given = {**self.config.generation.model_dump(), **changed}
-        return configuration.load(GenerationConfig, given, origin="generation")
-
-    def probe(self) -> Probe:
-        """Pairs of the validation set."""
-        path = self.folder / "data" / "tokens" / "validation"
-        if not path.is_dir():
-            raise RunError(f"{self.folder} holds no validation text")
-        pairs = EncodedPairs.load(path)
-        widths = np.maximum(pairs.source_lengths, pairs.target_lengths)
-        order = np.random.default_rng(0).permutation(np.flatnonzero(widths <= self.config.model.max_length))
-        rows = max(4, min(PROBE_ROWS, PROBE_ELEMENTS // int(widths[order].max())))
-        batch = pairs.batch(order[:rows]).to(self.translator.device)
-        return probe_of(self.translator.tokenizers, batch)
 
     def evaluate(
         self, data: Sequence[Path] = (), *, engine: str | None = None, **options: Any

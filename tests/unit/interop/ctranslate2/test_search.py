@@ -48,12 +48,12 @@ def opened(trained, tmp_path_factory):
 
 
 def ids_of(translator, test_set):
-    return [[*ids, EOS] for ids in translator.tokenizers.source.encode_batch(test_set.sources)]
+    return translator.tokenizers.source.encode_batch(test_set.sources)
 
 
 def log_probability(translator, source, hypothesis):
     """Of the hypothesis, by teacher forcing, with its EOS if it has one."""
-    scores = score_tokens(translator.model, torch.tensor([source]), pad([hypothesis.tokens], sos=True))[0]
+    scores = score_tokens(translator.model, torch.tensor([[*source, EOS]]), pad([hypothesis.tokens], sos=True))[0]
     return scores[: len(hypothesis.tokens) + hypothesis.finished].sum().item()
 
 
@@ -113,7 +113,7 @@ def test_whatever_is_asked_hypotheses_obey_and_score_as_the_model_does(opened, t
     prefixes = [[translator.tokenizers.target.vocab_size - 1, 30] if row % 3 == 0 else [] for row in range(40)]
     found = engine.search(sources, prefixes, config, MOST)
     for source, prefix, hypotheses in zip(sources, prefixes, found, strict=True):
-        limit = min(int(len(source) * config.max_length_ratio) + config.max_length_extra, MOST)
+        limit = min(int((len(source) + 1) * config.max_length_ratio) + config.max_length_extra, MOST)
         assert 1 <= len(hypotheses) <= config.nbest
         assert len({tuple(one.tokens) for one in hypotheses}) == len(hypotheses)
         ranks = [(one.finished, one.score) for one in hypotheses]
@@ -157,10 +157,10 @@ def test_a_sentence_gets_the_same_alone_and_among_others(opened, test_set, prefi
 def test_a_prefix_as_long_as_the_limit_is_the_whole_target(opened):
     _, engine = opened()
     config = GenerationConfig(beam_size=4, nbest=4, max_length_ratio=0, max_length_extra=2)
-    ((one,),) = engine.search([[30, 31, EOS]], [[40, 41, 42]], config, MOST)
+    ((one,),) = engine.search([[30, 31]], [[40, 41, 42]], config, MOST)
     assert (one.tokens, one.finished) == ([40, 41, 42], False)
     with pytest.raises(DataError, match="has 3 tokens, the model writes 2: shorten it"):
-        engine.search([[30, 31, EOS]], [[40, 41, 42]], config, 2)
+        engine.search([[30, 31]], [[40, 41, 42]], config, 2)
 
 
 def test_nothing_asked_is_nothing_found(opened):
@@ -173,4 +173,4 @@ def test_a_model_that_is_not_finite_is_told(build, searcher, beam_size, prefix):
     model = build()
     model.head.weight.data.fill_(math.nan)
     with pytest.raises(RunError, match="NaN or probability zero"):
-        searcher(model).search([[5, 6, EOS]], [prefix], GenerationConfig(beam_size=beam_size), 20)
+        searcher(model).search([[5, 6]], [prefix], GenerationConfig(beam_size=beam_size), 20)

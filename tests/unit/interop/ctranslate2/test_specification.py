@@ -8,7 +8,6 @@ import torch
 
 from regardant import config as configuration
 from regardant.data.batching import pad
-from regardant.data.vocabulary import EOS
 from regardant.errors import RunError
 from regardant.generation.config import GenerationConfig
 from regardant.generation.teacher_forcing import score_tokens
@@ -104,7 +103,7 @@ def test_exporting_leaves_the_model_as_it_was(build, searcher):
 def test_narrower_weights_write_nearly_as_probable_texts(build, searcher, quantization):
     """What a machine has no arithmetic for is widened again; what was rounded stays rounded."""
     model = build()
-    sources = [[*range(5, 9 + length), EOS] for length in range(6)]
+    sources = [[*range(5, 9 + length)] for length in range(6)]
     forced = [5, 7, 6, 9, 8, 5]  # of its own it may write other texts
     limit = GenerationConfig(beam_size=1, max_length_ratio=0, max_length_extra=len(forced))
     totals = {}

@@ -92,7 +92,7 @@ def test_the_scores_are_kept_as_they_are_told(evaluated):
 
 def test_the_hypotheses_are_the_translations(evaluated, trained, test_set):
     folder, scores = evaluated
-    expected = [translation.text for translation in trained().translator.translate(test_set.sources, GENERATION)]
+    expected = [translation.text for translation in trained().translator.generate(test_set.sources, GENERATION)]
     assert lines_of(folder / "test.hyp") == expected
     same = sum(one == other for one, other in zip(expected, test_set.references, strict=True))
     assert scores["accuracy"] == same / len(expected)

@@ -7,8 +7,8 @@ from regardant.data.words import words
 from regardant.errors import ConfigError, DataError
 from regardant.evaluation.alignment import parse_links
 from regardant.inspection import capture
-from regardant.tasks.translation.learn.guidance import token_alignment
-from regardant.tasks.translation.learn.prepare import prepare_training
+from regardant.tasks.translation.learn.guidance import GuidedJob, token_alignment
+from regardant.tasks.translation.task import Translation
 
 CPU = torch.device("cpu")
 GUIDED = ("data.links=gold", "alignment_guidance.weight=0.25", "data.train_size=60", "data.validation_size=5")
@@ -18,7 +18,7 @@ RECURRENT = '{"kind": "recurrent", "embedding_size": 8, "hidden_size": 8, "dropo
 @pytest.fixture
 def job(tiny_config, tmp_path):
     """A job of TINY with fields set, over a text of its own."""
-    return lambda *overrides: prepare_training(tiny_config(*overrides), tmp_path / "run", lambda line: None).job
+    return lambda *overrides: Translation().prepare(tiny_config(*overrides), tmp_path / "run", lambda line: None).job
 
 
 def test_links_of_words_are_spread_over_their_tokens():
@@ -91,7 +91,7 @@ def test_a_part_of_a_batch_has_its_alignments(job):
 
 def test_by_default_gold_links_are_not_kept_for_training(job, tmp_path):
     made = job("data.train_size=30", "data.validation_size=5")
-    assert made.guidance is None and made.corpus.links is None
+    assert not isinstance(made, GuidedJob) and made.corpus.links is None
     assert sorted(path.name for path in (tmp_path / "run" / "data" / "links").iterdir()) == [
         "heldout.links",
         "test.links",

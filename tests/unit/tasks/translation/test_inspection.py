@@ -10,7 +10,7 @@ from regardant.errors import ConfigError, DataError, RunError
 from regardant.generation.config import GenerationConfig
 from regardant.inspection import capture
 from regardant.models.recurrent import RecurrentConfig
-from regardant.tasks.translation.look.inspection import inspect_pair
+from regardant.tasks.sequence_to_sequence.inspection import inspect_pair
 from regardant.tasks.translation.use.translator import Translator
 from tests.models import over_pairs
 

@@ -8,8 +8,8 @@ from regardant.data.vocabulary import PAD
 from regardant.evaluation.translation import corpus_bleu
 from regardant.generation.config import GenerationConfig
 from regardant.generation.search import generate
-from regardant.tasks.translation.learn.job import DECODING_COST, VALIDATION_SHARE
-from regardant.tasks.translation.learn.prepare import prepare_training
+from regardant.tasks.sequence_to_sequence.job import DECODING_COST, VALIDATION_SHARE
+from regardant.tasks.translation.task import Translation
 
 CPU = torch.device("cpu")
 
@@ -22,13 +22,13 @@ def folder(tmp_path_factory):
 @pytest.fixture
 def job(folder, tiny_config):
     """The job of TINY with fields set, over one text."""
-    return lambda *overrides: prepare_training(tiny_config(*overrides), folder, lambda line: None).job
+    return lambda *overrides: Translation().prepare(tiny_config(*overrides), folder, lambda line: None).job
 
 
 @pytest.mark.parametrize("accumulate", [1, 7, 1000])
 def test_validation_left_open_takes_at_most_a_tenth_of_the_tokens(tiny_config, tmp_path, accumulate):
     overrides = ["training.validate_every=null", f"training.accumulate={accumulate}", "data.validation_size=600"]
-    made = prepare_training(tiny_config(*overrides), tmp_path, lambda line: None).job
+    made = Translation().prepare(tiny_config(*overrides), tmp_path, lambda line: None).job
     batches = [made.load(planned).count for planned in made.plan(0)]
     updates = [sum(batches[start : start + accumulate]) for start in range(0, len(batches), accumulate)]
     validation = sum(made.validation.load(planned).count for planned in made.validation.plan(0))

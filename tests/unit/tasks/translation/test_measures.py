@@ -14,8 +14,7 @@ from regardant.models.one_to_one import OneToOneConfig
 from regardant.models.recurrent import RecurrentConfig
 from regardant.tasks.measures import attended
 from regardant.tasks.translation.look.alignment import error_rates, word_attention
-from regardant.tasks.translation.look.attended import between_words, probes
-from regardant.tasks.translation.look.measures import Measured, measure
+from regardant.tasks.translation.look.measures import Measured, between_words, measure, probes
 from regardant.tasks.translation.use.translator import Translator
 from tests.models import over_pairs
 

@@ -28,7 +28,7 @@ def pictures(translator):
 
 def test_a_picture_has_the_words_of_the_sentence_and_of_its_translation(translator, pictures):
     assert [picture.title for picture in pictures] == [pair.source for pair in LECTURE_SENTENCES]
-    translations = translator.translate([picture.title for picture in pictures], GENERATION)
+    translations = translator.generate([picture.title for picture in pictures], GENERATION)
     for picture, translation in zip(pictures, translations, strict=True):
         assert picture.source == [word.text for word in words(picture.title)]  # also where the vocabulary lacks them
         assert picture.target == [word.text for word in words(translation.text)]

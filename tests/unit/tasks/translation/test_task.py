@@ -5,9 +5,9 @@ import torch
 
 from regardant.errors import DataError, RunError
 from regardant.tasks import task_named
-from regardant.tasks.translation.learn.choices import count_words, vocab_size_for
-from regardant.tasks.translation.learn.job import DECODING_COST
-from regardant.tasks.translation.learn.prepare import load_translator, prepare_training
+from regardant.tasks.sequence_to_sequence.job import DECODING_COST
+from regardant.tasks.sequence_to_sequence.prepare import count_words, vocab_size_for
+from regardant.tasks.translation.task import Translation, load_translator
 from regardant.training.checkpoints import save_checkpoint
 
 CPU = torch.device("cpu")
@@ -19,7 +19,7 @@ def prepared(tiny_config, tmp_path):
     said = []
 
     def prepare(*overrides, folder="run"):
-        return prepare_training(tiny_config(*overrides), tmp_path / folder, said.append)
+        return Translation().prepare(tiny_config(*overrides), tmp_path / folder, said.append)
 
     prepare.said = said
     return prepare
@@ -92,7 +92,8 @@ def test_no_pair_that_fits_is_one_line(prepared):
 def test_the_vocabulary_follows_the_corpus_where_its_size_is_open(prepared):
     made = prepared("tokenizer.vocab_size=null")
     corpus = made.job.corpus
-    assert corpus.tokenizers.source.vocab_size == vocab_size_for(count_words(corpus.splits)) > 500
+    words = sum(count_words(corpus.splits.train[side]) for side in ("source", "target"))
+    assert corpus.tokenizers.source.vocab_size == vocab_size_for(words) > 500
     assert made.config.tokenizer.vocab_size == corpus.tokenizers.source.vocab_size  # so that run.yaml tells it
 
 

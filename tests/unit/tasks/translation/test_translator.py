@@ -43,22 +43,22 @@ def untrained():
 
 def test_lines_come_back_in_their_order_and_blank_ones_blank(translator, test_set):
     lines = [test_set.sources[0], "", test_set.sources[1], " \t", test_set.sources[2]]
-    found = translator.translate(lines, GREEDY)
+    found = translator.generate(lines, GREEDY)
     assert [translation.source for translation in found] == lines
     assert [bool(translation.text) for translation in found] == [True, False, True, False, True]
     assert (found[1].pieces, found[1].tokens, found[1].notes) == (0, [], [])
-    alone = [translator.translate([line], GREEDY)[0] for line in lines]
+    alone = [translator.generate([line], GREEDY)[0] for line in lines]
     assert [translation.text for translation in found] == [translation.text for translation in alone]
 
 
 def test_no_lines_give_none(translator):
-    assert translator.translate([], GREEDY) == []
+    assert translator.generate([], GREEDY) == []
 
 
 def test_a_translation_does_not_depend_on_the_lines_beside_it(translator, test_set):
     generation = GenerationConfig(beam_size=4, nbest=2)
-    forwards = translator.translate(test_set.sources, generation)
-    backwards = translator.translate(test_set.sources[::-1], generation)[::-1]
+    forwards = translator.generate(test_set.sources, generation)
+    backwards = translator.generate(test_set.sources[::-1], generation)[::-1]
     for one, other in zip(forwards, backwards, strict=True):
         assert [candidate.text for candidate in one.candidates] == [candidate.text for candidate in other.candidates]
         assert one.score == pytest.approx(other.score, abs=1e-4)
@@ -66,7 +66,7 @@ def test_a_translation_does_not_depend_on_the_lines_beside_it(translator, test_s
 
 def test_candidates_differ_and_come_best_first(translator, test_set):
     ranked = 0
-    for translation in translator.translate(test_set.sources, GenerationConfig(beam_size=5, nbest=5)):
+    for translation in translator.generate(test_set.sources, GenerationConfig(beam_size=5, nbest=5)):
         texts = [candidate.text for candidate in translation.candidates]
         scores = [candidate.score for candidate in translation.candidates]
         assert len(set(texts)) == len(texts) == 5
@@ -79,7 +79,7 @@ def test_candidates_differ_and_come_best_first(translator, test_set):
 
 def test_scores_are_those_of_scoring_the_same_text(translator, test_set):
     sources = test_set.sources[:40]
-    found = translator.translate(sources, GenerationConfig(beam_size=3, length_penalty=0))
+    found = translator.generate(sources, GenerationConfig(beam_size=3, length_penalty=0))
     tokenizer = translator.tokenizers.target
     again = translator.score(sources, [translation.text for translation in found])
     compared = 0
@@ -93,7 +93,7 @@ def test_scores_are_those_of_scoring_the_same_text(translator, test_set):
 
 def test_the_length_penalty_divides_the_score_by_the_length_with_eos(translator, test_set):
     source = test_set.sources[0]
-    (translation,) = translator.translate([source], GenerationConfig(beam_size=1, length_penalty=1))
+    (translation,) = translator.generate([source], GenerationConfig(beam_size=1, length_penalty=1))
     (score,) = translator.score([source], [translation.text])
     assert not translation.notes
     assert translation.score == pytest.approx(score / (len(translation.tokens) + 1), abs=1e-4)
@@ -110,10 +110,10 @@ def test_scoring_makes_no_difference_between_one_pair_and_many(translator, test_
 def test_a_translation_begins_with_its_prefix(translator, test_set):
     sources = test_set.sources[:4]
     prefixes = ["La", "", "Elle est", "Le"]
-    found = translator.translate(sources, GenerationConfig(beam_size=3, nbest=3), prefixes)
+    found = translator.generate(sources, GenerationConfig(beam_size=3, nbest=3), prefixes)
     for translation, prefix in zip(found, prefixes, strict=True):
         assert all(candidate.text.startswith(prefix) for candidate in translation.candidates)
-    free = translator.translate(sources, GenerationConfig(beam_size=3))
+    free = translator.generate(sources, GenerationConfig(beam_size=3))
     assert found[1].text == free[1].text
     assert any(not one.text.startswith(prefix) for one, prefix in zip(free, prefixes, strict=True))
 
@@ -169,29 +169,29 @@ def long_line(translator, test_set):
 
 
 def test_a_line_that_was_cut_says_so_and_its_parts_are_translated_one_by_one(translator, long_line):
-    (translation,) = translator.translate([long_line], GREEDY)
+    (translation,) = translator.generate([long_line], GREEDY)
     assert translation.pieces > 1 and len(translation.candidates) == 1
     assert translation.notes[0] == f"longer than the model's 48 tokens, translated in {translation.pieces} parts"
     parts = texts_of_parts(translator, long_line)
-    alone = translator.translate(parts, GREEDY)
+    alone = translator.generate(parts, GREEDY)
     assert translation.text == " ".join(part.text for part in alone)
     assert translation.score == pytest.approx(sum(part.score for part in alone) / len(alone), abs=1e-3)
     assert translation.tokens == [token for part in alone for token in part.tokens]
 
 
 def test_a_line_that_was_cut_begins_with_its_prefix_once(translator, long_line):
-    (translation,) = translator.translate([long_line], GREEDY, ["Elle"])
-    (free,) = translator.translate([long_line], GREEDY)
+    (translation,) = translator.generate([long_line], GREEDY, ["Elle"])
+    (free,) = translator.generate([long_line], GREEDY)
     assert translation.pieces > 1 and not free.text.startswith("Elle")
     first, *others = texts_of_parts(translator, long_line)
-    (begun,) = translator.translate([first], GREEDY, ["Elle"])
-    rest = " ".join(part.text for part in translator.translate(others, GREEDY))
+    (begun,) = translator.generate([first], GREEDY, ["Elle"])
+    rest = " ".join(part.text for part in translator.generate(others, GREEDY))
     assert begun.text.startswith("Elle")
     assert translation.text == f"{begun.text} {rest}"
 
 
 def test_a_translation_that_did_not_end_says_so(translator, test_set):
     generation = GenerationConfig(beam_size=1, max_length_ratio=0, max_length_extra=2)
-    (translation,) = translator.translate(test_set.sources[:1], generation)
+    (translation,) = translator.generate(test_set.sources[:1], generation)
     assert len(translation.tokens) == 2
     assert translation.notes == ["stopped at the length limit before the translation ended"]

@@ -8,29 +8,28 @@ FOLDER/ENGINE/                 the same, of another engine than torch
 """
 
 import json
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from regardant.data.grammar.config import gold_links
 from regardant.data.parallel import Pairs, Splits, evaluation_pairs
 from regardant.data.readers import first_row, is_table_file
 from regardant.errors import ConfigError, RunError
 from regardant.evaluation.alignment import alignment_error_rate, format_links, parse_links
-from regardant.evaluation.translation import TranslationMetrics, score
+from regardant.evaluation.translation import TranslationMetrics
 from regardant.generation.config import GenerationConfig
+from regardant.tasks.sequence_to_sequence.evaluation import score_texts, summary_of_texts
+from regardant.tasks.sequence_to_sequence.generator import LINE_BREAK
 from regardant.tasks.translation.look.alignment import (
     AlignmentChoice,
     choose_alignment,
     links_by,
     word_attention,
 )
-from regardant.tasks.translation.use.translator import LINE_BREAK, Translator
+from regardant.tasks.translation.use.translator import Translator
 from regardant.training.checkpoints import write_atomically
 
 PAIRS_TO_CHOOSE_BY = 200
@@ -82,24 +81,19 @@ def evaluate_translator(
     on_torch: the scores of the engine that this one stands in for, to say what it loses.
     """
     start = time.perf_counter()
-    translations = translator.translate(tested.sources, generation)
+    translations = translator.generate(tested.sources, generation)
     seconds = time.perf_counter() - start
-    hypotheses = [translation.text for translation in translations]
-    scores = score(hypotheses, tested.references, metrics).as_dict()
-    same = sum(h == r for h, r in zip(hypotheses, tested.references, strict=True))
+    sources = translator.encode(tested.sources)
+    scores = score_texts(translator, translations, sources, tested.references, metrics)
     scores |= {
-        "accuracy": same / len(hypotheses),
-        "perplexity": _perplexity(translator, tested),
-        "sentences": len(hypotheses),
-        "split": sum(translation.pieces > 1 for translation in translations),
-        "unfinished": sum(not translation.finished for translation in translations),
-        "sentences_per_second": round(len(hypotheses) / seconds, 2),
+        "sentences_per_second": round(len(translations) / seconds, 2),
         "engine": translator.searcher.name,
         "beam_size": generation.beam_size,
         "length_penalty": generation.length_penalty,
     }
     if on_torch is not None:
         scores["bleu_lost"] = on_torch["bleu"] - scores["bleu"]
+    hypotheses = [translation.text for translation in translations]
     files = {"src": tested.sources, "ref": tested.references, "hyp": hypotheses}
     if tested.gold is not None and alignment is not None:
         predicted = links_by(alignment, word_attention(translator, tested.sources, tested.references))
@@ -183,26 +177,10 @@ def _lines(path: Path) -> list[str]:
     return path.read_bytes().decode().removesuffix("\n").split("\n")
 
 
-def _perplexity(translator: Translator, tested: TestSet) -> float | None:
-    """exp of the mean nats a token of the references; None where one is longer than the model."""
-    target = translator.tokenizers.target
-    lengths = [len(ids) + 1 for ids in target.encode_batch(tested.references)]
-    sources = translator.tokenizers.source.encode_batch(tested.sources)
-    if max(lengths) > translator.max_length or max(map(len, sources)) >= translator.max_length:
-        return None
-    with torch.inference_mode():
-        total = sum(translator.score(tested.sources, tested.references))
-    return math.exp(min(50.0, -total / sum(lengths)))
-
-
 def summary(name: str, scores: dict[str, Any]) -> Sequence[str]:
     """Return the scores as lines for people."""
-    low, high = scores["bleu_interval"]
-    lines = [
-        f"{name}: BLEU {scores['bleu']:.2f} (95 % within {low:.2f} to {high:.2f}), chrF {scores['chrf']:.2f}, "
-        f"TER {scores['ter']:.2f}, exact {scores['accuracy']:.1%}, {scores['sentences']:,} sentences",
-        f"  {scores['signature']}",
-    ]
+    quality, signature, *cuts = summary_of_texts(name, scores)
+    lines = [quality, signature]
     if "bleu_lost" in scores:
         lines.append(f"  {-scores['bleu_lost']:+.2f} BLEU by {scores['engine']} in place of torch")
     if "alignment_error_rate" in scores:
@@ -213,8 +191,4 @@ def summary(name: str, scores: dict[str, Any]) -> Sequence[str]:
             f"  alignment error rate {scores['alignment_error_rate']:.3f} "
             f"(cross-attention of layer {place['layer']}, {head}, {shift}; chosen on validation)"
         )
-    if scores["split"] or scores["unfinished"]:
-        lines.append(
-            f"  {scores['split']:,} lines translated in parts, {scores['unfinished']:,} cut at the length limit"
-        )
-    return lines
+    return [*lines, *cuts]

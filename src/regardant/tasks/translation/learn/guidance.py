@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from regardant.data.batching import PairBatch, sent
 from regardant.data.tokenizers import Tokenizer
@@ -27,8 +27,9 @@ from regardant.inspection import attention_places
 from regardant.inspection.places import choose
 from regardant.models import SequenceToSequenceModel
 from regardant.models.heads import Loss
-from regardant.tasks.translation.config import AlignmentGuidance
-from regardant.tasks.translation.learn.corpus import Corpus
+from regardant.tasks.sequence_to_sequence.job import SequenceToSequenceJob
+from regardant.tasks.translation.config import AlignmentGuidance, TranslationConfig
+from regardant.tasks.translation.learn.corpus import TextCorpus
 from regardant.tasks.translation.look.alignment import words_of_tokens
 
 
@@ -51,7 +52,7 @@ class GuidedBatch(PairBatch):
 class Guidance:
     """Adds the alignments' loss to that of the words. Raises ConfigError for a layer that the model does not have."""
 
-    def __init__(self, config: AlignmentGuidance, corpus: Corpus, model: SequenceToSequenceModel) -> None:
+    def __init__(self, config: AlignmentGuidance, corpus: TextCorpus, model: SequenceToSequenceModel) -> None:
         self.config, self.corpus = config, corpus
         attentions = attention_places(model).get("decoder.cross_attention", [])
         if not -len(attentions) <= config.layer < len(attentions):
@@ -101,6 +102,22 @@ class Guidance:
                 f"{weights.shape[1]} heads: choose one of them"
             )
         return weights[:, self.config.head]
+
+
+class GuidedJob(SequenceToSequenceJob):
+    """The job of a translator one of whose heads is taught alignments."""
+
+    def __init__(self, config: TranslationConfig, corpus: TextCorpus, model: SequenceToSequenceModel) -> None:
+        super().__init__(config, corpus, model)
+        assert config.alignment_guidance is not None
+        self.guidance = Guidance(config.alignment_guidance, corpus, model)
+
+    def load(self, planned: Any) -> GuidedBatch:
+        return self.guidance.batch(super().load(planned), self.batches.kept[planned])
+
+    def loss(self, model: nn.Module, batch: PairBatch, device: torch.device) -> Loss:
+        batch = batch.to(device)
+        return self.guidance.loss(batch, lambda: super(GuidedJob, self).loss(model, batch, device))
 
 
 def token_alignment(links: Set[Link], source_words: Sequence[int], target_words: Sequence[int]) -> NDArray[np.float32]:

@@ -6,8 +6,10 @@ chosen on validation pairs with gold links; then the choice stands.
 Shape legend: L layers, H heads, T target tokens with EOS, S source tokens with EOS, V target words, W source words.
 """
 
+import json
 from collections.abc import Sequence, Set
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -96,6 +98,24 @@ def error_rates(attention: Sequence[NDArray[Any]], gold: Sequence[Set[Link]]) ->
     return rates
 
 
+def links_of_run(translator: Translator, folder: Path, source: str, target: str, num_layers: int) -> dict[str, Any]:
+    """Return links between the words of a pair, read at the place that the run's evaluation has chosen; without an
+    evaluation, in the mean of the last layer's heads."""
+    choice, chosen = _kept_choice(folder), True
+    if choice is None:
+        choice, chosen = AlignmentChoice(num_layers - 1, MEAN_OF_HEADS, False, 1.0, 1.0), False
+    (links,) = links_by(choice, word_attention(translator, [source], [target]))
+    return {
+        "source": [word.text for word in words(source)],
+        "target": [word.text for word in words(target)],
+        "links": sorted(links),
+        "layer": choice.layer,
+        "head": choice.head,
+        "shift": choice.shift,
+        "chosen": chosen,
+    }
+
+
 def links_by(choice: AlignmentChoice, attention: Sequence[NDArray[Any]]) -> list[set[Link]]:
     """The links of pairs as `word_attention` gives them."""
     return [extract_links(pair[int(choice.shift), choice.layer, choice.head], choice.threshold) for pair in attention]
@@ -122,3 +142,11 @@ def words_of_tokens(tokenizer: Tokenizer, text: str, spans: Sequence[Span] | Non
 def spans_of_words(text: str) -> list[Span]:
     """Where the words of `data.words` stand."""
     return [(word.start, word.end) for word in words(text)]
+
+
+def _kept_choice(folder: Path) -> AlignmentChoice | None:
+    for path in sorted((folder / "evaluation").glob("*.json")):
+        place = json.loads(path.read_text(encoding="utf-8")).get("alignment")
+        if place is not None:
+            return AlignmentChoice(**place)
+    return None

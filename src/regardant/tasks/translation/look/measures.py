@@ -6,21 +6,26 @@ from dataclasses import dataclass
 from itertools import islice
 from statistics import fmean
 
+import numpy as np
+import torch
 from torch import Tensor
 
+from regardant.data.batching import pad
 from regardant.data.treebank import ParsedSentence
 from regardant.errors import DataError
-from regardant.evaluation.alignment import Link
+from regardant.evaluation.alignment import Link, merge_to_words
 from regardant.inspection import (
     agreement,
+    attention_places,
+    capture,
     explain,
     relation_scores,
     rollout,
 )
 from regardant.tasks import measures
 from regardant.tasks.measures import SENTENCES, attended
-from regardant.tasks.translation.look.alignment import error_rates, word_attention
-from regardant.tasks.translation.look.attended import between_words, probes
+from regardant.tasks.probe import Probe
+from regardant.tasks.translation.look.alignment import BATCH, error_rates, word_attention, words_of_tokens
 from regardant.tasks.translation.look.measure_tables import CROSS, ENCODER, MEAN, Agreement, TranslatorMeasures
 from regardant.tasks.translation.use.translator import Translator
 
@@ -119,6 +124,35 @@ def _relate(translator: Translator, treebank: Iterable[ParsedSentence], found: T
     found.relations = relation_scores(between_words(translator, islice(treebank, PARSED)))
     if not found.relations:
         raise DataError("the treebank has too few sentences that fit the model, or no relation in them: give more")
+
+
+def probes(translator: Translator, sources: Sequence[str], targets: Sequence[str]) -> Iterator[Probe]:
+    """Yield pairs in batches, as the model takes them by teacher forcing."""
+    for start in range(0, len(sources), BATCH):
+        rows = slice(start, start + BATCH)
+        batch = translator.pairs(sources[rows], targets[rows], first_line=start + 1)
+        yield translator.probe(batch, translator.encode(sources[rows]))
+
+
+def between_words(
+    translator: Translator, sentences: Iterable[ParsedSentence]
+) -> Iterator[tuple[ParsedSentence, Tensor]]:
+    """The encoder's self-attention [L, H, V, V] between the words of parsed sentences; what is longer than the model
+    is left out."""
+    tokenizer, model = translator.tokenizers.source, translator.model
+    places = [f"{name}.weights" for name in attention_places(model)["encoder.self_attention"]]
+    encoded = ((sentence, tokenizer.encode(sentence.text)) for sentence in sentences)
+    fitting = (both for both in encoded if len(both[1]) < translator.max_length)
+    while several := list(islice(fitting, BATCH)):
+        with torch.inference_mode(), capture(model, places) as records:
+            model.encode(pad([ids for _, ids in several]).to(translator.device))
+        layers = torch.stack([records[place][0] for place in places], 1).numpy()
+        for (sentence, ids), weights in zip(several, layers, strict=True):
+            words, size = words_of_tokens(tokenizer, sentence.text, sentence.spans), len(ids) + 1
+            merged = [[merge_to_words(head[:size, :size], words, words) for head in layer] for layer in weights]
+            found = torch.from_numpy(np.array(merged))
+            missing = len(sentence.words) - found.shape[-1]  # the last words may have no token of their own
+            yield sentence, torch.nn.functional.pad(found, (0, missing, 0, missing))
 
 
 def _mean(values: Sequence[float]) -> float:

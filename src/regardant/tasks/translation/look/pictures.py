@@ -14,9 +14,9 @@ from regardant.tasks.translation.use.translator import Translator
 def lecture_pictures(
     translator: Translator, generation: GenerationConfig, scores: dict[str, Any]
 ) -> list[AttentionPicture]:
-    """Translates both sentences; `scores` are those of the run's test set, and say where alignments are read."""
+    """Translate both sentences; `scores` are those of the run's test set, and say where alignments are read."""
     sources = [pair.source for pair in LECTURE_SENTENCES]
-    translations = [translation.text for translation in translator.translate(sources, generation)]
+    translations = [translation.text for translation in translator.generate(sources, generation)]
     place = scores["alignment"]
     pictures = []
     for pair, text, attention in zip(

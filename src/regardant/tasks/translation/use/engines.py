@@ -52,7 +52,7 @@ class Engines:
 
     def _in_bfloat16(self) -> Translator:
         native = self.ready["torch"]
-        searcher = ModelSearcher(native.model, native.device, Layouts(torch.bfloat16))
+        searcher = ModelSearcher(native.model, native.codec, native.device, Layouts(torch.bfloat16))
         return Translator(native.model, native.tokenizers, native.device, searcher)
 
     def _on_ctranslate2(self, quantization: str) -> Translator:

@@ -5,10 +5,9 @@ import math
 import pytest
 import torch
 
-from regardant.data.batching import collate
+from regardant.data.batching import PairBatch, pad
 from regardant.tasks.observation import PROBED, SAMPLES, _entropy, entropy_of_heads
-from regardant.tasks.translation.learn.prepare import prepare_training
-from regardant.tasks.translation.look.attended import read_inputs
+from regardant.tasks.translation.task import Translation
 from regardant.training.reporting import read_events
 
 SIZES = (
@@ -35,8 +34,8 @@ def test_padding_makes_no_difference(trained, model):
     translator = trained(*model).translator
     pairs = [("The judge sleeps.", "Le juge dort."), ("The old judge sees the small cat.", "Le juge voit le chat.")]
     ids = [translator.pairs([source], [target]) for source, target in pairs]
-    alone = [entropy_of_heads(translator.model, read_inputs(batch)) for batch in ids]
-    together = entropy_of_heads(translator.model, read_inputs(translator.pairs(*map(list, zip(*pairs, strict=True)))))
+    alone = [entropy_of_heads(translator.model, batch.read) for batch in ids]
+    together = entropy_of_heads(translator.model, translator.pairs(*map(list, zip(*pairs, strict=True))).read)
     assert together.keys() == alone[0].keys() and together
     for kind, layers in together.items():
         rows = [batch.source.shape[1] if kind.startswith("encoder") else batch.target.shape[1] - 1 for batch in ids]
@@ -48,7 +47,7 @@ def test_padding_makes_no_difference(trained, model):
 
 def test_a_model_without_attention_has_nothing_to_tell(trained):
     model = trained(SIZES % "sutskever", "training.max_updates=2").trained.model
-    assert entropy_of_heads(model, read_inputs(collate([[5, 6]], [[5]]))) == {}
+    assert entropy_of_heads(model, PairBatch(pad([[5, 6]]), pad([[5]], sos=True)).read) == {}
 
 
 def test_every_validation_is_followed_by_what_was_seen(trained):
@@ -68,11 +67,11 @@ def test_every_validation_is_followed_by_what_was_seen(trained):
 
 def test_what_is_told_is_the_entropy_of_the_probe(trained):
     run = trained()
-    validation = prepare_training(run.config, run.folder, lambda line: None).job.validation
+    validation = Translation().prepare(run.config, run.folder, lambda line: None).job.validation
     probe = validation.pairs.batch(validation.kept[:PROBED])
     told = [event for event in read_events(run.folder / "metrics.jsonl") if event["event"] == "observation"][-1]
     with torch.inference_mode():
-        found = entropy_of_heads(run.translator.model, read_inputs(probe))
+        found = entropy_of_heads(run.translator.model, probe.read)
     for kind, layers in told["entropy"].items():
         for heads, measured in zip(layers, found[kind], strict=True):
             assert heads == pytest.approx(measured, abs=2e-3)

@@ -1,4 +1,4 @@
-"""Translation as the trainer sees it: batches, a loss, and a validation on decoded text."""
+"""The job of tasks that answer an item by a text: batches, a loss, and a validation on decoded text."""
 
 import math
 from collections.abc import Sequence
@@ -8,43 +8,38 @@ import torch
 from torch import nn
 
 from regardant.data.batching import PairBatch
-from regardant.evaluation.translation import corpus_bleu
+from regardant.evaluation.translation import QUICK
 from regardant.generation.config import GenerationConfig
 from regardant.generation.search import generate
 from regardant.models import SequenceToSequenceModel
 from regardant.models.heads import Loss
 from regardant.tasks.observation import PROBED, SAMPLES, entropy_of_heads
-from regardant.tasks.translation.config import TranslationConfig
-from regardant.tasks.translation.learn.corpus import Batches, Corpus
-from regardant.tasks.translation.learn.guidance import Guidance
-from regardant.tasks.translation.look.attended import read_inputs
+from regardant.tasks.sequence_to_sequence.config import TextAnswerConfig
+from regardant.tasks.sequence_to_sequence.corpus import Batches, Corpus
 
 DECODING_COST = 3.0
-"""What a token costs to validate, with its greedy decoding, in training tokens: 2.6 on Multi30k and two cores."""
+"""Cost of validating a token, with its greedy decoding, in training tokens: 2.6 on Multi30k and two cores."""
 
 VALIDATION_SHARE = 0.1
 """The most of a run's time that validation may take."""
 
 VALIDATION_TOKENS = 8192
-"""Of a validation batch at most, and at most twice those of a training batch, which holds gradients too."""
+"""Most tokens of a validation batch, and at most twice those of a training batch, which holds gradients too."""
 
 
-class TranslationJob:
+class SequenceToSequenceJob:
     """Implements `tasks.base.TaskJob`."""
 
     unit = "target token"
     divisible = True
 
-    def __init__(self, config: TranslationConfig, corpus: Corpus, model: SequenceToSequenceModel) -> None:
+    def __init__(self, config: TextAnswerConfig, corpus: Corpus, model: SequenceToSequenceModel) -> None:
         self.config, self.corpus, self.model = config, corpus, model
         max_length, seed, batch_tokens = config.model.max_length, config.seed, config.training.batch_tokens
         self.batches = Batches(corpus.train, batch_tokens=batch_tokens, max_length=max_length, seed=seed)
         validation_tokens = min(VALIDATION_TOKENS, 2 * batch_tokens)
         self.validation = Batches(corpus.validation, batch_tokens=validation_tokens, max_length=max_length, seed=seed)
         self.validate_every = config.training.validate_every or self._interval()
-        self.guidance: Guidance | None = None
-        if config.alignment_guidance is not None:
-            self.guidance = Guidance(config.alignment_guidance, corpus, model)
         self.samples: list[dict[str, str]] = []
         self.metrics = config.metrics
 
@@ -55,64 +50,64 @@ class TranslationJob:
 
     @property
     def updates_per_epoch(self) -> int:
-        """The last one has what is left."""
+        """Number of updates in an epoch; the last one may have fewer batches."""
         return math.ceil(len(self.plan(0)) / self.config.training.accumulate)
 
     @property
     def tokens_per_update(self) -> float:
-        """Target tokens, in the mean."""
+        """Mean number of target tokens in an update."""
         return self.targets_per_epoch / self.updates_per_epoch
 
     def plan(self, epoch: int) -> Sequence[Any]:
         return self.batches.plan(epoch)
 
     def load(self, planned: Any) -> PairBatch:
-        batch = self.batches.load(planned)
-        return batch if self.guidance is None else self.guidance.batch(batch, self.batches.kept[planned])
+        return self.batches.load(planned)
 
     def loss(self, model: nn.Module, batch: PairBatch, device: torch.device) -> Loss:
         batch = batch.to(device)
-
-        def run() -> Loss:
-            loss: Loss = model(**batch.inputs, targets=batch.targets)
-            return loss
-
-        return run() if self.guidance is None else self.guidance.loss(batch, run)
+        loss: Loss = model(**batch.inputs, targets=batch.targets)
+        return loss
 
     def validate(self, model: nn.Module, device: torch.device) -> dict[str, float]:
-        """Loss in nats a token without smoothing, perplexity, and BLEU of greedy translations."""
+        """Return the loss in nats a token without smoothing, the perplexity, and the task's scores of greedy texts."""
         assert isinstance(model, SequenceToSequenceModel)
         greedy = GenerationConfig(beam_size=1, length_penalty=0)
-        target = self.corpus.tokenizers.target
+        tokenizer, longest = self.corpus.tokenizer, self.config.model.max_length
         total, tokens, hypotheses, order = 0.0, 0, [], []
         for planned in self.validation.plan(0):
             batch = self.validation.load(planned).to(device)
             loss = model(**batch.inputs, targets=batch.targets)
             total, tokens = total + float(loss.plain), tokens + int(loss.count)
-            found = generate(model, batch.source, greedy, max_length=self.config.model.max_length)
-            hypotheses += [target.decode(best.tokens) for best, *_ in found]
+            lengths = self.validation.source_lengths[planned].tolist()
+            found = generate(model, batch.source, greedy, max_length=longest, lengths=lengths)
+            hypotheses += [tokenizer.decode(best.tokens) for best, *_ in found]
             order += self.validation.kept[planned].tolist()
-        texts = self.corpus.splits.validation["target"]
         self._keep_samples(dict(zip(order, hypotheses, strict=True)))
-        bleu = corpus_bleu(hypotheses, [target.normalise(texts[i]) for i in order], self.config.evaluation)
+        references = [tokenizer.normalise(self.corpus.references[i]) for i in order]
+        scores = {
+            metric.name: QUICK[metric.name](hypotheses, references, self.config.evaluation)
+            for metric in self.metrics
+            if metric.name in QUICK
+        }
         mean = total / tokens
-        return {"loss": mean, "perplexity": math.exp(min(mean, 50.0)), "bleu": bleu}
+        return {"loss": mean, "perplexity": math.exp(min(mean, 50.0)), **scores}
 
     def observe(self, model: nn.Module, device: torch.device) -> dict[str, Any]:
-        """The entropy of every head over a few validation pairs, and what the last validation wrote for some."""
+        """Return the entropy of every head over a few validation pairs, and texts that the last validation wrote."""
         assert isinstance(model, SequenceToSequenceModel)
         batch = self.validation.pairs.batch(self.validation.kept[:PROBED]).to(device)
-        return {"entropy": entropy_of_heads(model, read_inputs(batch)), "samples": self.samples}
+        return {"entropy": entropy_of_heads(model, batch.read), "samples": self.samples}
 
-    def _keep_samples(self, translations: dict[int, str]) -> None:
-        texts = self.corpus.splits.validation
+    def _keep_samples(self, texts: dict[int, str]) -> None:
+        sources, references = self.corpus.sources, self.corpus.references
         self.samples = [
-            {"source": texts["source"][i], "reference": texts["target"][i], "translation": translations[i]}
+            {"source": sources[i], "reference": references[i], "translation": texts[i]}
             for i in self.validation.kept[:SAMPLES].tolist()
         ]
 
     def bound_validation(self, updates: int) -> int | None:
-        """Leave pairs out where one validation takes more than its share of so many updates; says how many are left."""
+        """Leave pairs out if one validation takes more than its share of so many updates; return how many are left."""
         most = VALIDATION_SHARE * updates * self.tokens_per_update / DECODING_COST
         if self.validation.targets_per_epoch <= most:
             return None

@@ -1,0 +1,53 @@
+"""Generated texts against their references."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+
+from regardant.evaluation.translation import TranslationMetrics, score, share_equal
+from regardant.tasks.sequence_to_sequence.generator import GeneratedText, TextGenerator
+
+
+def score_texts(
+    generator: TextGenerator,
+    generated: Sequence[GeneratedText],
+    sources: Sequence[NDArray[Any]],
+    references: Sequence[str],
+    metrics: TranslationMetrics,
+) -> dict[str, Any]:
+    """Return the scores of texts that were generated for encoded sources: BLEU, chrF, TER, the share of texts that
+    equal their reference, the perplexity of the references."""
+    texts = [one.text for one in generated]
+    return score(texts, references, metrics).as_dict() | {
+        "accuracy": share_equal(texts, references),
+        "perplexity": _perplexity(generator, sources, references),
+        "sentences": len(texts),
+        "split": sum(one.pieces > 1 for one in generated),
+        "unfinished": sum(not one.finished for one in generated),
+    }
+
+
+def summary_of_texts(name: str, scores: dict[str, Any]) -> list[str]:
+    """Return the scores as lines for people."""
+    low, high = scores["bleu_interval"]
+    lines = [
+        f"{name}: BLEU {scores['bleu']:.2f} (95 % within {low:.2f} to {high:.2f}), chrF {scores['chrf']:.2f}, "
+        f"TER {scores['ter']:.2f}, exact {scores['accuracy']:.1%}, {scores['sentences']:,} sentences",
+        f"  {scores['signature']}",
+    ]
+    if scores["split"] or scores["unfinished"]:
+        lines.append(
+            f"  {scores['split']:,} lines translated in parts, {scores['unfinished']:,} cut at the length limit"
+        )
+    return lines
+
+
+def _perplexity(generator: TextGenerator, sources: Sequence[NDArray[Any]], references: Sequence[str]) -> float | None:
+    """Return exp of the mean nats a token of the references; None where a pair is longer than the model."""
+    targets = generator.tokenizer.encode_batch(list(references))
+    if max(generator.lengths(sources, targets)) > generator.max_length:
+        return None
+    total = sum(generator.scores(sources, targets))
+    return math.exp(min(50.0, -total / sum(len(ids) + 1 for ids in targets)))

@@ -1,0 +1,197 @@
+"""An encoder-decoder that answers items by texts."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from regardant.data.batching import EncodedPairs, PairBatch, pad
+from regardant.data.tokenizers import Tokenizer
+from regardant.data.vocabulary import MASK, PAD, UNK
+from regardant.errors import DataError
+from regardant.generation.config import GenerationConfig
+from regardant.generation.length_penalty import Hypothesis
+from regardant.generation.search import ModelSearcher, Searcher, batches_of_like_length
+from regardant.generation.teacher_forcing import score_pairs
+from regardant.modalities import Codec
+from regardant.models import SequenceToSequenceModel
+from regardant.tasks.probe import Probe
+
+LINE_BREAK = re.compile(r"[\r\n]+")
+
+SCORED_TOKENS = 2048
+"""Tokens of a batch that is scored: all its logits are held at once."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One proposed text."""
+
+    text: str
+    """One line."""
+    score: float
+    """Log-probability / length ** length_penalty, in nats; the mean over its pieces for a source that was split."""
+    tokens: list[str]
+    """The pieces the text is made of, as the vocabulary writes them."""
+
+
+@dataclass(frozen=True)
+class GeneratedText:
+    """The texts proposed for one source."""
+
+    source: str
+    """As it was given: a text, or the path of a file."""
+    candidates: list[Candidate]
+    """Best first."""
+    pieces: int = 1
+    """Number of parts in which a source longer than the model was read."""
+    finished: bool = True
+    """False: stopped at the length limit before the text ended."""
+    notes: list[str] = field(default_factory=list)
+    """What the user should know: a source that was split or cut, a text that did not end."""
+
+    @property
+    def text(self) -> str:
+        """The best text."""
+        return self.candidates[0].text
+
+    @property
+    def score(self) -> float:
+        """Its score."""
+        return self.candidates[0].score
+
+    @property
+    def tokens(self) -> list[str]:
+        """Its pieces."""
+        return self.candidates[0].tokens
+
+
+class TextGenerator:
+    """A model with the codec of its sources and the tokenizer of its texts.
+
+    The model itself searches unless another searcher is given.
+    """
+
+    answer_name = "Text"
+    """The name of an answer on a page."""
+
+    def __init__(
+        self,
+        model: SequenceToSequenceModel,
+        codec: Codec,
+        tokenizer: Tokenizer,
+        device: torch.device,
+        searcher: Searcher | None = None,
+    ) -> None:
+        self.model, self.codec, self.tokenizer = model.eval().to(device), codec, tokenizer
+        self.device = device
+        self.searcher = searcher or ModelSearcher(model, codec, device)
+        self.max_length = model.config.max_length
+
+    def generate(
+        self, items: Sequence[str], generation: GenerationConfig, prefixes: Sequence[str] | None = None
+    ) -> list[GeneratedText]:
+        """Return a text for each item of a command line, in their order. An item longer than the model is cut.
+
+        Each prefix is the beginning that the text of its item must have.
+        """
+        return self.generate_encoded(items, self.encode(items), generation, prefixes)
+
+    def generate_encoded(
+        self,
+        names: Sequence[str],
+        items: Sequence[NDArray[Any]],
+        generation: GenerationConfig,
+        prefixes: Sequence[str] | None = None,
+    ) -> list[GeneratedText]:
+        """Return the same for encoded items, under their names."""
+        sources = [self.codec.cut(one, self.max_length) for one in items]
+        starts = [[] for _ in items] if prefixes is None else [self.forced(prefix) for prefix in prefixes]
+        found = self.searcher.search(sources, starts, generation, self.max_length - 1)
+        answers = []
+        for name, whole, cut, hypotheses in zip(names, items, sources, found, strict=True):
+            notes = []
+            if len(cut) < len(whole):
+                notes.append(f"longer than the model's {self.max_length} {self.codec.unit}s: the rest was not read")
+            answers.append(self.answer(name, [hypotheses], notes))
+        return answers
+
+    def encode(self, items: Sequence[Any]) -> list[NDArray[Any]]:
+        """Return items of a command line as the codec encodes them. Raises DataError."""
+        return self.codec.encode([self.codec.parse(item) for item in items])
+
+    def forced(self, prefix: str) -> list[int]:
+        """Return the tokens that a text must begin with. Raises DataError for words that the vocabulary lacks."""
+        ids = self.tokenizer.encode(prefix)
+        if not {UNK, MASK}.isdisjoint(ids):
+            raise DataError(f"the prefix {prefix!r} has words or signs that the vocabulary lacks: give another one")
+        return ids
+
+    def answer(self, item: str, parts: list[list[Hypothesis]], notes: Sequence[str] = ()) -> GeneratedText:
+        """Return the text of an item from the hypotheses of each part that it was read in."""
+        finished = all(hypotheses[0].finished for hypotheses in parts)
+        if not finished:
+            notes = [*notes, f"stopped at the length limit before the {self.answer_name.lower()} ended"]
+        if len(parts) == 1:
+            candidates = [self._candidate([hypothesis]) for hypothesis in parts[0]]
+        else:
+            candidates = [self._candidate([hypotheses[0] for hypotheses in parts])]
+        return GeneratedText(item, candidates, len(parts), finished, list(notes))
+
+    def pairs(self, items: Sequence[str], targets: Sequence[str], first_line: int = 1) -> PairBatch:
+        """Return items and their texts as one batch on the model's device. Raises DataError for one longer than the
+        model."""
+        sources, written = self._encoded(items, targets, first_line)
+        return PairBatch(self.codec.collate(sources), pad(written, sos=True)).to(self.device)
+
+    def score(self, items: Sequence[str], targets: Sequence[str]) -> list[float]:
+        """Return the log-probability of each text given its item, in nats, EOS included. DataError as for `pairs`."""
+        return self.scores(*self._encoded(items, targets))
+
+    def scores(self, sources: Sequence[NDArray[Any]], targets: Sequence[Sequence[int]]) -> list[float]:
+        """Return the same for encoded sources and texts."""
+        lengths = self.lengths(sources, targets)
+        scores = [0.0] * len(lengths)
+        for rows in batches_of_like_length(lengths, SCORED_TOKENS):
+            source = self.codec.collate([sources[row] for row in rows]).to(self.device)
+            target = pad([targets[row] for row in rows], sos=True).to(self.device)
+            with torch.inference_mode():
+                found = score_pairs(self.model, source, target).tolist()
+            for row, value in zip(rows, found, strict=True):
+                scores[row] = value
+        return scores
+
+    def lengths(self, sources: Sequence[NDArray[Any]], targets: Sequence[Sequence[int]]) -> list[int]:
+        """Return the elements of the longer side of each pair, EOS counted."""
+        read = self.codec.lengths(np.array([len(source) for source in sources], dtype=np.int64))
+        return [max(int(length), len(ids) + 1) for length, ids in zip(read, targets, strict=True)]
+
+    def probe(self, batch: PairBatch, sources: Sequence[NDArray[Any]]) -> Probe:
+        """Return the pairs of a batch with the names of their elements."""
+        inputs = batch.read
+        written = [self.tokenizer.tokens(row[row != PAD].tolist()) for row in inputs["target"]]
+        return Probe(inputs, batch.targets, {"source": [self.codec.labels(one) for one in sources], "target": written})
+
+    def probe_of_split(self, pairs: EncodedPairs, indices: Sequence[int]) -> Probe:
+        """Return pairs of a split as a probe."""
+        return self.probe(pairs.batch(indices).to(self.device), [pairs.source(index) for index in indices])
+
+    def _encoded(
+        self, items: Sequence[str], targets: Sequence[str], first_line: int = 1
+    ) -> tuple[list[NDArray[Any]], list[list[int]]]:
+        if len(items) != len(targets):
+            raise DataError(f"{len(items)} sources and {len(targets)} targets: give as many of each")
+        sources, written = self.encode(items), self.tokenizer.encode_batch(list(targets))
+        for number, longest in enumerate(self.lengths(sources, written), first_line):
+            if longest > self.max_length:
+                raise DataError(f"line {number} has {longest} tokens, the model takes {self.max_length}: shorten it")
+        return sources, written
+
+    def _candidate(self, parts: list[Hypothesis]) -> Candidate:
+        text = LINE_BREAK.sub(" ", " ".join(self.tokenizer.decode(part.tokens) for part in parts))
+        tokens = [token for part in parts for token in self.tokenizer.tokens(part.tokens)]
+        return Candidate(text, sum(part.score for part in parts) / len(parts), tokens)

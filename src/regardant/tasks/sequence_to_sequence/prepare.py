@@ -1,0 +1,193 @@
+"""From a recipe to a job, for tasks that answer an item by a text; and the settings that a recipe leaves open, chosen
+from the size of the corpus and the speed of the machine."""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from regardant import config as configuration
+from regardant.attention import AttentionConfig
+from regardant.data.tokenizers import TokenizerConfig
+from regardant.errors import ConfigError
+from regardant.modalities import Codec
+from regardant.modalities.text import TextCodec
+from regardant.models import EncoderDecoderConfig, SequenceToSequenceConfig, SequenceToSequenceModel, next_token, tokens
+from regardant.tasks.base import Log
+from regardant.tasks.sequence_to_sequence.config import TextAnswerConfig
+from regardant.tasks.sequence_to_sequence.corpus import Corpus
+from regardant.tasks.sequence_to_sequence.job import SequenceToSequenceJob
+from regardant.tasks.take_over import load_earlier
+from regardant.training.config import TrainingConfig
+from regardant.training.devices import require_memory
+
+LEARNING_RATES = {"tiny": 4e-3, "small": 1.5e-3, "base": 7e-4, "big": 5e-4, "recurrent": 2e-3, "one_to_one": 2e-3}
+"""The peak that suits a preset's width, or a kind of model: wider models take smaller steps."""
+
+LONGEST_WARMUP = 1000
+"""Updates; a short run takes a quarter of its own."""
+
+EPOCHS = 40
+"""Passes that a small corpus bears before a regularised model stops learning from it."""
+
+LEAST_UPDATES = 3000
+"""Updates of a first run, however small the corpus."""
+
+MOST_MINUTES = 50.0
+"""The most that a first run takes unless training.max_minutes is set."""
+
+
+@dataclass
+class PreparedPairs:
+    """Implements `tasks.base.Prepared`."""
+
+    config: Any
+    """The configuration with everything chosen but the settings that depend on the speed of the machine."""
+    job: SequenceToSequenceJob
+
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        """Fingerprints of the pairs, by split."""
+        return self.job.corpus.fingerprints
+
+    def with_speed(self, tokens_per_second: float, log: Log) -> Any:
+        """Choose budget, schedule and validation too, from the target tokens that this machine trains a second."""
+        job = self.job
+        training = choose_minutes(self.config.training, job.targets_per_epoch, tokens_per_second)
+        updates = training.updates(job.updates_per_epoch, job.tokens_per_update / tokens_per_second)
+        training = choose_schedule(training, self.config.model, updates)
+        if isinstance(training.max_minutes, float) and (left := job.bound_validation(updates)):
+            log(f"validation on {left:,} of {len(job.corpus.validation):,} pairs, to stay within a tenth of the time")
+        training = training.replaced(validate_every=job.validate_every)
+        self.config = self.config.model_copy(update={"training": training})
+        log(f"{describe_schedule(training)}, validation every {job.validate_every:,} updates")
+        return self.config
+
+
+def prepare(
+    config: TextAnswerConfig,
+    corpus: Corpus,
+    run: Path,
+    log: Log,
+    job_of: Callable[[Any, Any, SequenceToSequenceModel], SequenceToSequenceJob] = SequenceToSequenceJob,
+) -> PreparedPairs:
+    """Choose what is left open, build the model from the seed, load what it takes over."""
+    tokenizer = choose_vocab_size(config.tokenizer, vocabulary_sizes(corpus))
+    model_config = choose_model(config.model, len(corpus.train))
+    config = config.model_copy(update={"model": model_config, "tokenizer": tokenizer})
+    require_memory(lambda: build_model(config, corpus.codec, corpus.tokenizer.vocab_size))
+    torch.manual_seed(config.seed)
+    model = build_model(config, corpus.codec, corpus.tokenizer.vocab_size)
+    load_earlier(model, config.training, run)
+    job = job_of(config, corpus, model)
+    log(describe_corpus(corpus, tokenizer))
+    log(describe_model(model_config))
+    for name, batches in (("training", job.batches), ("validation", job.validation)):
+        if batches.too_long:
+            log(f"{batches.too_long:,} {name} pairs are longer than {batches.longest} tokens and left out")
+    return PreparedPairs(config, job)
+
+
+def build_model(config: TextAnswerConfig, codec: Codec, vocab_size: int) -> SequenceToSequenceModel:
+    """Return the model of a recipe with fresh weights. Raises ConfigError where its parts do not fit."""
+    try:
+        head = next_token(vocab_size, config.training.label_smoothing, config.training.z_loss)
+        return config.model.build(codec.representation(), tokens(vocab_size), head)
+    except ValueError as error:
+        raise ConfigError(f"model: {error}") from error
+
+
+def vocabulary_sizes(corpus: Corpus) -> list[int]:
+    """Return the sizes of the vocabularies that were learned, the smallest first."""
+    sizes = {corpus.tokenizer.vocab_size}
+    if isinstance(corpus.codec, TextCodec):
+        sizes.add(corpus.codec.tokenizer.vocab_size)
+    return sorted(sizes)
+
+
+def describe_corpus(corpus: Corpus, tokenizer: TokenizerConfig) -> str:
+    """Return one line for people."""
+    tests = "".join(f", {count:,} to test ({name})" for name, count in corpus.tests.items())
+    return (
+        f"{len(corpus.train):,} pairs to train on, {len(corpus.validation):,} to validate{tests}; "
+        f"{tokenizer.kind} vocabulary of {' and '.join(f'{size:,}' for size in vocabulary_sizes(corpus))}"
+    )
+
+
+def describe_model(config: SequenceToSequenceConfig) -> str:
+    """Return one line for people."""
+    if not isinstance(config, EncoderDecoderConfig):
+        return f"model {config.kind}"
+    return (
+        f"model {config.preset or config.kind}: {config.encoder.num_layers} + {config.decoder.num_layers} layers, "
+        f"d_model {config.d_model}, {config.num_heads} heads, d_ff {config.d_ff} "
+        f"({config.feed_forward.kind}), {config.positions.kind} positions, dropout {config.dropout:g}"
+    )
+
+
+def describe_schedule(training: TrainingConfig) -> str:
+    """Return one line for people."""
+    schedule = training.schedule.model_dump(exclude={"kind"})
+    return f"{training.schedule.kind} schedule ({', '.join(f'{name} {value:g}' for name, value in schedule.items())})"
+
+
+def vocab_size_for(num_words: int) -> int:
+    """Return a vocabulary size that grows with the root of the corpus: rarer pieces than that are not learned."""
+    return int(min(32_000, max(300, 8 * math.sqrt(num_words))) // 100 * 100)
+
+
+def count_words(texts: Iterable[str]) -> int:
+    """Return the number of words between spaces."""
+    return sum(len(text.split()) for text in texts)
+
+
+def choose_vocab_size(config: TokenizerConfig, learned: list[int]) -> TokenizerConfig:
+    """Fill in the size that was learned where the recipe leaves it open."""
+    if config.vocab_size is not None or config.kind == "byte":
+        return config
+    return config.model_copy(update={"vocab_size": max(learned)})
+
+
+def choose_model(config: SequenceToSequenceConfig, num_pairs: int) -> SequenceToSequenceConfig:
+    """Fill in preset `auto`: as large as the corpus feeds and, on a CPU, as the patience of its owner allows.
+
+    Its feed-forward networks are gated, and its positions are rotary where all layers have queries and keys.
+    """
+    if not isinstance(config, EncoderDecoderConfig) or config.preset != "auto":
+        return config
+    thousands = num_pairs / 1000
+    if torch.cuda.is_available():
+        preset = "tiny" if thousands < 50 else "small" if thousands < 500 else "base"
+    else:
+        preset = "tiny" if thousands < 200 else "small"
+    dropout = 0.3 if thousands < 200 else 0.2 if thousands < 1000 else 0.1
+    given = config.model_dump(exclude_unset=True)
+    chosen = {"dropout": dropout, "norm": "pre", "feed_forward": {"kind": "gated"}, **given, "preset": preset}
+    if all(isinstance(stack.self_attention, AttentionConfig) for stack in (config.encoder, config.decoder)):
+        chosen = {"positions": {"kind": "rotary"}, **chosen}
+    return configuration.load(EncoderDecoderConfig, chosen, origin=f"model of preset {preset}")
+
+
+def choose_schedule(training: TrainingConfig, model: SequenceToSequenceConfig, updates: int) -> TrainingConfig:
+    """Fill in the learning rate that suits the model and the length of the run, where the recipe leaves the schedule
+    open."""
+    name = model.preset if isinstance(model, EncoderDecoderConfig) else model.kind
+    if "schedule" in training.model_fields_set or name is None:
+        return training
+    warmup_steps = max(1, min(LONGEST_WARMUP, updates // 4))
+    schedule = {"kind": "linear", "learning_rate": LEARNING_RATES[name], "warmup_steps": warmup_steps}
+    return training.replaced(schedule=schedule)
+
+
+def choose_minutes(training: TrainingConfig, tokens_per_epoch: int, tokens_per_second: float) -> TrainingConfig:
+    """Fill in max_minutes `auto`."""
+    if training.max_minutes != "auto":
+        return training
+    if training.max_updates or training.max_epochs:
+        return training.replaced(max_minutes=None)
+    tokens = max(EPOCHS * tokens_per_epoch, LEAST_UPDATES * min(training.batch_tokens, tokens_per_epoch))
+    minutes = 1.1 * tokens / tokens_per_second / 60  # a tenth for validation
+    return training.replaced(max_minutes=round(min(MOST_MINUTES, max(1.0, minutes)), 1))

@@ -1,0 +1,178 @@
+"""Finished runs that answer an item by a text."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from regardant import config as configuration
+from regardant.data.batching import EncodedPairs
+from regardant.data.labelled import TableConfig
+from regardant.errors import ConfigError, DataError, RunError
+from regardant.generation.config import GenerationConfig
+from regardant.models import SequenceToSequenceModel
+from regardant.tasks.base import Prediction, Trained, View
+from regardant.tasks.comparison import PREDICTIONS
+from regardant.tasks.measures import SENTENCES, Measures, measure
+from regardant.tasks.probe import PROBE_ELEMENTS, PROBE_ROWS, Probe
+from regardant.tasks.sequence_to_sequence.config import SequenceToSequenceTaskConfig, TextAnswerConfig
+from regardant.tasks.sequence_to_sequence.evaluation import score_texts, summary_of_texts
+from regardant.tasks.sequence_to_sequence.generator import GeneratedText, TextGenerator
+from regardant.tasks.sequence_to_sequence.inspection import PairInspection, beam_search, inspect_pair, token_by_token
+from regardant.tasks.sequence_to_sequence.items import MARKER, load_pairs, read_texts
+from regardant.training.checkpoints import write_atomically
+
+NBEST = 5
+"""Texts on a page, where the beam has as many."""
+
+MEASURED = 32
+"""Pairs that are read at once."""
+
+
+class TrainedGenerator(Trained):
+    """Base of trained models that answer an item by a text, with the folder they were trained in."""
+
+    model: SequenceToSequenceModel
+    config: TextAnswerConfig
+
+    def __init__(self, config: TextAnswerConfig, folder: Path, generator: TextGenerator) -> None:
+        self.config, self.folder, self.generator = config, folder, generator
+        self.model = generator.model
+
+    def generate(self, items: Sequence[str], **generation: Any) -> list[GeneratedText]:
+        """Return a text for each item; `generation` of the recipe says what may be given, as beam_size=5, nbest=3."""
+        return self.generator.generate(items, self.generation(**generation))
+
+    def predict(self, items: Sequence[str], **options: Any) -> list[Prediction]:
+        """Return a text for each item."""
+        return [
+            Prediction(
+                one.source,
+                one.text,
+                {"score": one.score, "candidates": [{"text": c.text, "score": c.score} for c in one.candidates]},
+                one.notes,
+            )
+            for one in self.generate(items, **options)
+        ]
+
+    def inspect(self, item: str, *, target: str | None = None, **generation: Any) -> PairInspection:
+        """Return what passes the model over an item and its text: its own one, if none is given."""
+        return inspect_pair(self.generator, item, target, self.generation(**generation))
+
+    def look(self, item: str, *, target: str | None = None, **options: Any) -> PairInspection:
+        """Return the inspection with up to NBEST texts."""
+        if target is None:
+            options["beam_size"] = self.generation(**options).beam_size
+            options["nbest"] = min(NBEST, options["beam_size"])
+        return self.inspect(item, target=target, **options)
+
+    @property
+    def views(self) -> Mapping[str, View]:
+        return {"beam search": self._beam_search, "token by token": self._token_by_token}
+
+    def _beam_search(self, item: str, *, target: str | None = None, **options: Any) -> dict[str, Any]:
+        return beam_search(self.generator, item, self.generation(**options, nbest=1))
+
+    def _token_by_token(self, item: str, *, target: str | None = None, **options: Any) -> dict[str, Any]:
+        forced = target is not None
+        written = target if target is not None else self.generate([item], beam_size=1)[0].text
+        return token_by_token(self.generator, item, written, forced=forced)
+
+    def score(self, items: Sequence[str], targets: Sequence[str]) -> list[float]:
+        """Return the log-probability of each text given its item, in nats."""
+        return self.generator.score(items, targets)
+
+    def generation(self, **fields: Any) -> GenerationConfig:
+        """Return the recipe's search with some fields replaced; nbest alone widens a beam that is too narrow."""
+        changed = {name: value for name, value in fields.items() if value is not None}
+        if "nbest" in changed:
+            changed.setdefault("beam_size", max(self.config.generation.beam_size, changed["nbest"]))
+        if not changed:
+            return self.config.generation
+        given = {**self.config.generation.model_dump(), **changed}
+        return configuration.load(GenerationConfig, given, origin="generation")
+
+    def probe(self) -> Probe:
+        """Return pairs of the validation set."""
+        pairs = self.validation_pairs()
+        widths = np.maximum(pairs.source_lengths, pairs.target_lengths)
+        order = np.random.default_rng(0).permutation(np.flatnonzero(widths <= self.generator.max_length))
+        rows = max(4, min(PROBE_ROWS, PROBE_ELEMENTS // int(widths[order].max())))
+        return self.generator.probe_of_split(pairs, order[:rows].tolist())
+
+    def validation_pairs(self) -> EncodedPairs:
+        """Return the encoded pairs of the validation set. Raises RunError if they are gone."""
+        path = self.folder / "data" / "tokens" / "validation"
+        if not path.is_dir():
+            raise RunError(f"{self.folder} holds no validation text")
+        return EncodedPairs.load(self.generator.codec, path)
+
+    def summary(self, name: str, scores: dict[str, Any]) -> Sequence[str]:
+        """Return the scores of a test set as lines for people."""
+        return summary_of_texts(name, scores)
+
+
+class TrainedItemGenerator(TrainedGenerator):
+    """A trained model that answers items of any kind by a text."""
+
+    config: SequenceToSequenceTaskConfig
+
+    def measure(self, data: Sequence[Path] = (), treebank: Path | None = None) -> Measures:
+        """Return measures of its attention over the first pairs of the validation set. They are kept in
+        RUN/measures."""
+        if treebank is not None:
+            raise ConfigError("--treebank is compared with the encoder of a translator: leave it out for this run")
+        if data:
+            raise ConfigError("--data: attention of this run is measured over its validation pairs: leave --data out")
+        pairs, generator = self.validation_pairs(), self.generator
+        widths = np.maximum(pairs.source_lengths, pairs.target_lengths)
+        fits = np.flatnonzero(widths <= generator.max_length)[:SENTENCES].tolist()
+        probes = [
+            generator.probe_of_split(pairs, fits[start : start + MEASURED]) for start in range(0, len(fits), MEASURED)
+        ]
+        found = measure(self.model, "validation", probes, "pair")
+        found.save(self.folder / "measures")
+        return found
+
+    def evaluate(self, data: Sequence[Path] = (), **options: Any) -> dict[str, dict[str, Any]]:
+        """Return scores by name of the test set: the run's own ones, or those in files. All is kept in
+        RUN/evaluation."""
+        generation, scores = self.generation(**options), {}
+        for name, (sources, items, references) in (self._given(data) if data else self._own_sets()).items():
+            generated = self.generator.generate_encoded(sources, items, generation)
+            scores[name] = score_texts(self.generator, generated, items, references, self.config.evaluation)
+            scores[name] |= {"beam_size": generation.beam_size, "length_penalty": generation.length_penalty}
+            lines = (
+                json.dumps({"target": reference, "answer": one.text}, ensure_ascii=False) + "\n"
+                for one, reference in zip(generated, references, strict=True)
+            )
+            kept = self.folder / "evaluation"
+            write_atomically(kept / f"{name}{PREDICTIONS}", "".join(lines))
+            write_atomically(kept / f"{name}.json", json.dumps(scores[name], indent=2) + "\n")
+        return scores
+
+    def _own_sets(self) -> dict[str, tuple[list[str], list[Any], list[str]]]:
+        folder = self.folder / "data"
+        if not (folder / MARKER).is_file():
+            raise RunError(f"{self.folder} holds no data: give some with --data")
+        counts = json.loads((folder / MARKER).read_text(encoding="utf-8"))["pairs"]
+        sets = {}
+        for name in [name for name in counts if name not in ("train", "validation")] or ["validation"]:
+            sources, references = read_texts(folder, name)
+            pairs = load_pairs(folder, name, self.generator.codec)
+            sets[name] = (sources, [pairs.source(index) for index in range(len(pairs))], references)
+        return sets
+
+    def _given(self, data: Sequence[Path]) -> dict[str, tuple[list[str], list[Any], list[str]]]:
+        table = self.config.data
+        if not isinstance(table, TableConfig):
+            raise DataError(f"--data {data[0]}: this run's items come from {table.kind}: leave --data out")
+        sets = {}
+        for file in data:
+            source = table.model_copy(update={"source": str(file.resolve()), "root": ""})
+            pairs = list(source.items(source.source))
+            items = self.generator.codec.encode([item for item, _ in pairs])
+            sets[file.name] = ([str(item) for item, _ in pairs], items, [text for _, text in pairs])
+        return sets

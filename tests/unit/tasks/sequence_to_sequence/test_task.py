@@ -1,0 +1,179 @@
+"""Images in, texts out: what `sequence_to_sequence` does for a source that is no text, and for one that is."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from regardant import run
+from regardant.errors import ConfigError, DataError, RunError
+from regardant.tasks import load_recipe
+
+TRAINING = {
+    "max_updates": 20,
+    "batch_tokens": 512,
+    "validate_every": 10,
+    "precision": "float32",
+    "attention_kernel": "sdpa",
+    "processes": 1,
+    "schedule": {"kind": "linear", "learning_rate": 0.003, "warmup_steps": 5},
+    "averaging": {"kind": "none"},
+}
+MODEL = {
+    "d_model": 32,
+    "num_heads": 2,
+    "d_ff": 64,
+    "dropout": 0,
+    "max_length": 24,
+    "encoder": {"num_layers": 1},
+    "decoder": {"num_layers": 1},
+}
+IMAGES = {
+    "task": "sequence_to_sequence",
+    "data": {"kind": "digits"},
+    "input": {"kind": "image", "patch_size": 4},
+    "tokenizer": {"kind": "character"},
+    "model": MODEL,
+    "training": TRAINING,
+}
+
+
+def train(recipe, folder, *overrides):
+    said = []
+    assert run.train(load_recipe(recipe, overrides), folder, log=said.append).finished
+    return run.load(folder), said
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    return train(IMAGES, tmp_path_factory.mktemp("images") / "run")
+
+
+@pytest.fixture(scope="module")
+def digit(tmp_path_factory):
+    path = tmp_path_factory.mktemp("digit") / "digit.npy"
+    np.save(path, load_digits().images[3].astype(np.float32) / 16)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("texts")
+    lines = [f"{a} and {b}\t{b} {a}\n" for a in "abcdefgh" for b in "abcdefgh"]
+    (folder / "pairs.tsv").write_text("text\tlabel\n" + "".join(lines), encoding="utf-8")
+    recipe = IMAGES | {"data": {"kind": "table", "source": "pairs.tsv", "root": str(folder)}, "input": {"kind": "text"}}
+    return train(recipe, folder / "run")[0], folder / "pairs.tsv"
+
+
+def test_an_image_is_answered_by_a_text(images, digit):
+    loaded, said = images
+    assert any("8 x 8 images in 4 patches" in line for line in said)
+    (found,) = loaded.predict([digit], beam_size=2)
+    assert found.item == digit and len(found.details["candidates"]) == 1
+    assert found.answer == loaded.trained.generate([digit], beam_size=2)[0].text
+
+
+def test_matrices_are_tied_between_target_and_output_alone(images, tmp_path):
+    loaded, _ = images
+    assert loaded.config.model.tie_embeddings == "target"
+    assert loaded.trained.model.head.weight is loaded.trained.model.target.table.weight
+    with pytest.raises(ConfigError, match=r"given 'all', which needs one vocabulary .*: set model.tie_embeddings=targ"):
+        train(IMAGES, tmp_path / "run", "model.tie_embeddings=all")
+
+
+def test_it_is_inspected_between_patches_and_tokens(images, digit):
+    loaded, _ = images
+    found = loaded.inspect(digit, target="3")
+    cross = found.columns("decoder.cross_attention")
+    assert cross.labels == ["row 1, column 1", "row 1, column 2", "row 2, column 1", "row 2, column 2"]
+    assert found.rows("decoder.cross_attention").labels == ["3", "<eos>"]
+    assert found.note == "Text: 3"
+    total = sum(
+        np.log(step["probability"]) for step in loaded.trained.views["token by token"](digit, target="3")["steps"]
+    )
+    assert total == pytest.approx(found.details["log_probability"], abs=1e-4)
+    assert total == pytest.approx(loaded.trained.score([digit], ["3"])[0], abs=1e-4)
+
+
+def test_its_beam_search_is_shown(images, digit):
+    loaded, _ = images
+    tree = loaded.trained.views["beam search"](digit, beam_size=3)
+    (best, *_) = tree["best"]
+    written = "".join(tree["candidates"][number]["token"] for number in best if number).replace("<eos>", "")
+    assert written == loaded.trained.generate([digit], beam_size=3)[0].text
+
+
+def test_it_is_evaluated_on_its_own_test_set(images):
+    loaded, _ = images
+    scores = loaded.evaluate(beam_size=1)["test"]
+    kept = (loaded.folder / "evaluation" / "test.predictions.jsonl").read_text(encoding="utf-8").splitlines()
+    answers = [json.loads(line) for line in kept]
+    assert len(answers) == scores["sentences"] == 360
+    assert scores["accuracy"] == sum(one["target"] == one["answer"] for one in answers) / 360
+    assert loaded.trained.summary("test", scores)[0].startswith("test: BLEU 0.00")
+    with pytest.raises(DataError, match=r"--data x.tsv: this run's items come from digits: leave --data out"):
+        loaded.evaluate(data=["x.tsv"])
+
+
+def test_its_best_weights_are_those_of_the_best_chrf(images):
+    loaded, _ = images
+    events = [json.loads(line) for line in (loaded.folder / "metrics.jsonl").read_text().splitlines()]
+    validations = [event for event in events if event["event"] == "validation"]
+    assert {"chrf", "accuracy", "bleu", "loss", "perplexity"} < set(validations[0])
+    assert validations[-1]["best_chrf"] == max(event["chrf"] for event in validations)
+
+
+def test_its_attention_is_measured_and_it_is_diagnosed(images):
+    loaded, _ = images
+    assert loaded.measure().heads["decoder.cross_attention"].entropy.shape == (1, 2)
+    assert "future mask" in loaded.doctor().seen
+
+
+def test_a_text_is_answered_by_a_text(texts):
+    loaded, table = texts
+    (given,) = loaded.evaluate(data=[table]).values()
+    assert given["sentences"] == 64
+    assert given["perplexity"] == pytest.approx(np.exp(-np.mean(_nats(loaded, table))), rel=1e-4)
+    assert loaded.inspect("a and b").inputs["source"].units[0][0] == "a"
+
+
+def _nats(loaded, table):
+    """Log-probabilities of the tokens of a table's targets, each target's sum spread over its tokens."""
+    rows = [line.split("\t") for line in table.read_text(encoding="utf-8").splitlines()[1:]]
+    totals = loaded.trained.score([source for source, _ in rows], [target for _, target in rows])
+    return [
+        total / (len(target) + 1)
+        for total, (_, target) in zip(totals, rows, strict=True)
+        for _ in range(len(target) + 1)
+    ]
+
+
+def test_a_long_text_is_cut_and_said_so(texts):
+    loaded, _ = texts
+    (found,) = loaded.predict(["a and b " * 10])
+    assert found.notes[0] == "longer than the model's 24 tokens: the rest was not read"
+
+
+def test_the_words_of_translation_are_refused_by_name(images):
+    loaded, _ = images
+    with pytest.raises(RunError, match="is a run of sequence_to_sequence, which has no translate: it has predict"):
+        loaded.translate(["a"])
+
+
+def test_it_takes_over_the_encoder_of_a_classifier(tmp_path):
+    sizes = {name: MODEL[name] for name in ("d_model", "num_heads", "d_ff", "dropout", "max_length")}
+    classifier = {
+        "task": "classification",
+        "data": IMAGES["data"],
+        "input": IMAGES["input"],
+        "model": {"kind": "encoder_only", **sizes, "num_layers": 1},
+        "training": TRAINING,
+    }
+    first, _ = train(classifier, tmp_path / "classifier")
+
+    start = [f"training.from={tmp_path / 'classifier'}", "training.parts=[encoder]", "training.max_updates=1"]
+    second, _ = train(IMAGES, tmp_path / "writer", *start, "training.schedule.learning_rate=1e-9")
+    ours, theirs = second.trained.model.encoder.state_dict(), first.trained.model.encoder.state_dict()
+    assert ours.keys() == theirs.keys()
+    assert all(np.allclose(ours[name], theirs[name], atol=1e-6) for name in ours)

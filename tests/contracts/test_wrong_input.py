@@ -272,7 +272,7 @@ def test_a_line_of_a_hundred_thousand_characters_is_translated_in_parts(answer, 
     lines = ["the cat sees the dog . " * (LONG // 23), "x" * LONG, "the cat sees the dog ."]
     out, err = answer("translate", folder, "--beam-size", "1", stdin="\n".join(lines).encode())
     assert [bool(line) for line in out.splitlines()] == [True, True, True]
-    assert "line 1: longer than the model's 48 tokens, translated in" in err
+    assert "line 1: longer than the model's 48 tokens, read in" in err
     assert "line 3: longer" not in err
 
 

@@ -1,9 +1,10 @@
 """How targets are searched for."""
 
-from typing import Self
+from typing import Any, Self
 
 from pydantic import Field, model_validator
 
+from regardant import config as configuration
 from regardant.config import Config
 
 
@@ -28,6 +29,16 @@ class GenerationConfig(Config):
 
     nbest: int = Field(1, gt=0)
     """Hypotheses returned for each sentence, best first. At most beam_size."""
+
+    def replaced(self, **fields: Any) -> Self:
+        """Return the same with those fields replaced that are not None; nbest alone widens a beam that is too narrow.
+
+        Raises ConfigError.
+        """
+        changed = {name: value for name, value in fields.items() if value is not None}
+        if "nbest" in changed:
+            changed.setdefault("beam_size", max(self.beam_size, changed["nbest"]))
+        return configuration.load(type(self), {**self.model_dump(), **changed}, origin="generation")
 
     @model_validator(mode="after")
     def beam_holds_nbest(self) -> Self:

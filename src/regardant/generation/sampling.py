@@ -11,6 +11,7 @@ Shape legend: N samples, T tokens of the prompt, V vocabulary.
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -18,6 +19,7 @@ from jaxtyping import Float, Int
 from pydantic import Field
 from torch import Tensor
 
+from regardant import config as configuration
 from regardant.config import Config
 from regardant.data.vocabulary import SPECIAL_TOKENS
 from regardant.errors import DataError
@@ -25,7 +27,7 @@ from regardant.models.base import CausalModel
 
 
 class SamplingConfig(Config):
-    """How a text is gone on with."""
+    """The way in which a text is continued."""
 
     max_tokens: int = Field(500, gt=0)
     """Tokens to write."""
@@ -38,6 +40,11 @@ class SamplingConfig(Config):
 
     top_p: float = Field(1.0, gt=0, le=1)
     """Draw from the fewest likeliest tokens that together have this share."""
+
+    def replaced(self, **fields: Any) -> Self:
+        """Return the same with those fields replaced that are not None. Raises ConfigError."""
+        changed = {name: value for name, value in fields.items() if value is not None}
+        return configuration.load(type(self), {**self.model_dump(), **changed}, origin="generation")
 
     def distribution(self, logits: Float[Tensor, "*B V"]) -> Float[Tensor, "*B V"]:
         """What is drawn from: probabilities in float64, 0 for what is left out. Of equally likely tokens the first goes

@@ -48,6 +48,15 @@ class Codec:
         """Return the item with its first `length` elements at most. Raises DataError where an item cannot be cut."""
         raise NotImplementedError
 
+    def parts(self, argument: str, length: int) -> tuple[list[NDArray[Any]], list[str]]:
+        """Return the item that a command line gives, encoded, in as many parts as a model of `length` elements reads it
+        in, and notes for the user. By default one part, cut if it is longer. Raises DataError."""
+        (whole,) = self.encode([self.parse(argument)])
+        (elements,) = self.lengths(np.array([len(whole)])).tolist()
+        longer = elements > length
+        notes = [f"longer than the model's {length} {self.unit}s: the rest was not read"] if longer else []
+        return [self.cut(whole, length) if longer else whole], notes
+
     def lengths(self, rows: NDArray[np.integer]) -> NDArray[np.int64]:
         """Return the elements of items whose arrays have so many rows."""
         return rows.astype(np.int64)

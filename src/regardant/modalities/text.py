@@ -1,7 +1,8 @@
 """Text: an item is a string, an element a token."""
 
 import math
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,6 +22,10 @@ from regardant.modalities.base import Codec, ModalityConfig
 from regardant.models.representations import RepresentationBuilder, tokens
 
 TOKENIZER = "tokenizer.json"
+
+SENTENCE_END = re.compile(r"(?<=[.!?…。！？])(?=\s)")
+WORD_END = re.compile(r"(?<=\S)(?=\s)")
+"""Both leave the space with what follows, as the pieces of a tokenizer do."""
 
 
 class TextModalityConfig(ModalityConfig):
@@ -101,7 +106,7 @@ class TextCodec(Codec):
 
 
 class SentenceCodec(TextCodec):
-    """Texts as the source of an encoder-decoder: each ends with EOS, and a blank one is EOS alone."""
+    """Texts as a translator reads them: each ends with EOS, and one longer than the model is read in parts."""
 
     def encode(self, items: Sequence[str]) -> list[NDArray[Any]]:
         """Return the ids of texts, without EOS."""
@@ -109,6 +114,15 @@ class SentenceCodec(TextCodec):
 
     def cut(self, encoded: NDArray[Any], length: int) -> NDArray[Any]:
         return encoded[: length - 1]
+
+    def parts(self, argument: str, length: int) -> tuple[list[NDArray[Any]], list[str]]:
+        """Return the ids of a text in as many parts as it needs, cut between sentences, then words. A blank text has
+        none."""
+        ids = self.tokenizer.encode(argument) if argument.strip() else []
+        if not ids or len(ids) < length:
+            return [np.array(ids, self.dtype)] if ids else [], []
+        parts = [np.array(part, self.dtype) for part in _pack(argument, self.tokenizer, length - 1)]
+        return parts, [f"longer than the model's {length} tokens, read in {len(parts)} parts"]
 
     def lengths(self, rows: NDArray[np.integer]) -> NDArray[np.int64]:
         """Return the tokens of texts of so many ids, with EOS."""
@@ -141,3 +155,26 @@ def word_units(tokenizer: Tokenizer, text: str, labels: Sequence[str]) -> list[t
             units.append((named[word].text, 1))
         before = word
     return units
+
+
+def _pack(line: str, tokenizer: Tokenizer, longest: int) -> Iterator[list[int]]:
+    """Whole sentences together while they fit; a sentence that does not fit, by words; a word, by tokens."""
+    waiting: list[int] = []
+    for unit in _units(line, tokenizer, longest):
+        if waiting and len(waiting) + len(unit) > longest:
+            yield waiting
+            waiting = []
+        waiting = waiting + unit
+    if waiting:
+        yield waiting
+
+
+def _units(line: str, tokenizer: Tokenizer, longest: int) -> Iterator[list[int]]:
+    for sentence in SENTENCE_END.split(line):
+        ids = tokenizer.encode(sentence)
+        if len(ids) <= longest:
+            yield ids
+            continue
+        for word in WORD_END.split(sentence):
+            ids = tokenizer.encode(word)
+            yield from (ids[start : start + longest] for start in range(0, len(ids), longest))

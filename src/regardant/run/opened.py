@@ -9,6 +9,7 @@ from regardant.checks.doctor import Diagnosis, examine
 from regardant.checks.doctor.case import Case
 from regardant.config import Config
 from regardant.config.plugins import import_plugins
+from regardant.errors import RunError
 from regardant.planning.decisions import use_kernel
 from regardant.run.record import Record, require_verb
 from regardant.tasks import task_named
@@ -44,8 +45,14 @@ class Run:
     def translate(
         self, lines: Sequence[str], *, prefixes: Sequence[str] | None = None, engine: str = "torch", **generation: Any
     ) -> "list[GeneratedText]":
-        """A translation a line; `generation` of the recipe says what may be given, as beam_size=5, nbest=3."""
-        return self.translation.translate(lines, prefixes=prefixes, engine=engine, **generation)
+        """Return a translation of each line; `generation` of the recipe says what may be given, as beam_size=5.
+
+        Each prefix is the beginning that the translation of its line must have. Engines are `torch`, `torch-bfloat16`,
+        `ctranslate2` and the like.
+        """
+        translator = self.translator if engine == "torch" else self.translation.engines.on(engine)
+        given = self.translation.config.generation
+        return translator.generate(lines, given.replaced(**generation) if generation else given, prefixes)
 
     def export(self, to: str, folder: Path, quantization: str = "int8") -> None:
         """Write the model to a new folder in another program's format: `ctranslate2`."""
@@ -88,26 +95,26 @@ class Run:
         return examine(Case(self.config, record.decided, record.plan, events, lambda: self.trained))
 
     def generation(self, **fields: Any) -> Config:
-        """The recipe's way to write, with those fields replaced that are not None."""
-        return (
-            self.translation.generation(**fields)
-            if "translate" in self.config.verbs
-            else self.language_model.generation(**fields)
-        )
+        """Return the recipe's search with those fields replaced that are not None. Raises RunError for a run that
+        writes no text."""
+        if not hasattr(self.config, "generation"):
+            raise RunError(f"{self.folder} is a run of {self.config.task}, which writes no text")
+        replaced: Config = self.config.generation.replaced(**fields)
+        return replaced
 
-    @property
+    @cached_property
     def translation(self) -> "TrainedTranslator":
         """The trained translator. Raises RunError for a run of another task."""
         self._require("translate")
         return cast("TrainedTranslator", self.trained)
 
-    @property
+    @cached_property
     def language_model(self) -> "LanguageModel":
         """The trained language model. Raises RunError for a run of another task."""
         self._require("generate")
         return cast("LanguageModel", self.trained)
 
-    @property
+    @cached_property
     def translator(self) -> "Translator":
         """The model of a translation run, ready to translate."""
         return self.translation.translator

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regardant import config as configuration
 from regardant.data.readers import read_text
 from regardant.data.text import MARKER, EncodedText, Tokens
 from regardant.data.tokenizers import Tokenizers
@@ -17,7 +16,7 @@ from regardant.data.vocabulary import UNK
 from regardant.data.windows import consecutive_windows
 from regardant.errors import ConfigError, DataError, RunError
 from regardant.evaluation.language import TextScore, score_text
-from regardant.generation.sampling import SamplingConfig, sample
+from regardant.generation.sampling import sample
 from regardant.modalities.text import word_units
 from regardant.models import CausalModel
 from regardant.tasks.base import Prediction, Trained
@@ -83,12 +82,6 @@ class LanguageModel(Trained):
         yield prompt
         yield from self.tokenizer.decode_as_it_comes(int(token) for token in tokens)
 
-    def generation(self, **fields: Any) -> SamplingConfig:
-        """The recipe's way to go on with a text, with those fields replaced that are not None."""
-        changed = {name: value for name, value in fields.items() if value is not None}
-        given = {**self.config.generation.model_dump(), **changed}
-        return configuration.load(SamplingConfig, given, origin="generation")
-
     def probe(self) -> Probe:
         """Windows of the validation text."""
         tokens, context = self._validation(), self.config.model.max_length
@@ -139,7 +132,9 @@ class LanguageModel(Trained):
         if UNK in ids:
             unknown = next(c for c in prompt if UNK in self.tokenizer.encode_long(c))
             raise DataError(f"the prompt holds {unknown!r}, which is in no text that this run has seen: leave it out")
-        return sample(self.model, ids.to(self.device), self.generation(**generation), samples=samples, seed=seed)
+        return sample(
+            self.model, ids.to(self.device), self.config.generation.replaced(**generation), samples=samples, seed=seed
+        )
 
     def _of_own_text(self) -> dict[str, dict[str, Any]]:
         if not (self.folder / "data" / MARKER).is_file():

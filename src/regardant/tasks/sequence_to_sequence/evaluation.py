@@ -38,9 +38,7 @@ def summary_of_texts(name: str, scores: dict[str, Any]) -> list[str]:
         f"  {scores['signature']}",
     ]
     if scores["split"] or scores["unfinished"]:
-        lines.append(
-            f"  {scores['split']:,} lines translated in parts, {scores['unfinished']:,} cut at the length limit"
-        )
+        lines.append(f"  {scores['split']:,} sources read in parts, {scores['unfinished']:,} cut at the length limit")
     return lines
 
 

@@ -95,30 +95,29 @@ class TextGenerator:
     def generate(
         self, items: Sequence[str], generation: GenerationConfig, prefixes: Sequence[str] | None = None
     ) -> list[GeneratedText]:
-        """Return a text for each item of a command line, in their order. An item longer than the model is cut.
+        """Return a text for each item of a command line, in their order; a blank one gives an empty text.
 
         Each prefix is the beginning that the text of its item must have.
         """
-        return self.generate_encoded(items, self.encode(items), generation, prefixes)
+        read = [self.codec.parts(item, self.max_length) for item in items]
+        starts: list[list[int]] = []
+        for number, (parts, _) in enumerate(read):
+            forced = self.forced(prefixes[number]) if prefixes is not None else []
+            starts += [[] if index else forced for index in range(len(parts))]
+        sources = [part for parts, _ in read for part in parts]
+        found = iter(self.searcher.search(sources, starts, generation, self.max_length - 1))
+        return [
+            self._answer(item, [next(found) for _ in parts], notes)
+            for item, (parts, notes) in zip(items, read, strict=True)
+        ]
 
     def generate_encoded(
-        self,
-        names: Sequence[str],
-        items: Sequence[NDArray[Any]],
-        generation: GenerationConfig,
-        prefixes: Sequence[str] | None = None,
+        self, names: Sequence[str], items: Sequence[NDArray[Any]], generation: GenerationConfig
     ) -> list[GeneratedText]:
-        """Return the same for encoded items, under their names."""
+        """Return the same for encoded items, under their names. An item longer than the model is cut."""
         sources = [self.codec.cut(one, self.max_length) for one in items]
-        starts = [[] for _ in items] if prefixes is None else [self.forced(prefix) for prefix in prefixes]
-        found = self.searcher.search(sources, starts, generation, self.max_length - 1)
-        answers = []
-        for name, whole, cut, hypotheses in zip(names, items, sources, found, strict=True):
-            notes = []
-            if len(cut) < len(whole):
-                notes.append(f"longer than the model's {self.max_length} {self.codec.unit}s: the rest was not read")
-            answers.append(self.answer(name, [hypotheses], notes))
-        return answers
+        found = self.searcher.search(sources, [[] for _ in items], generation, self.max_length - 1)
+        return [self._answer(name, [hypotheses], []) for name, hypotheses in zip(names, found, strict=True)]
 
     def encode(self, items: Sequence[Any]) -> list[NDArray[Any]]:
         """Return items of a command line as the codec encodes them. Raises DataError."""
@@ -131,8 +130,10 @@ class TextGenerator:
             raise DataError(f"the prefix {prefix!r} has words or signs that the vocabulary lacks: give another one")
         return ids
 
-    def answer(self, item: str, parts: list[list[Hypothesis]], notes: Sequence[str] = ()) -> GeneratedText:
-        """Return the text of an item from the hypotheses of each part that it was read in."""
+    def _answer(self, item: str, parts: list[list[Hypothesis]], notes: Sequence[str]) -> GeneratedText:
+        """The text of an item from the hypotheses of each part that it was read in."""
+        if not parts:
+            return GeneratedText(item, [Candidate("", 0.0, [])], pieces=0)
         finished = all(hypotheses[0].finished for hypotheses in parts)
         if not finished:
             notes = [*notes, f"stopped at the length limit before the {self.answer_name.lower()} ended"]

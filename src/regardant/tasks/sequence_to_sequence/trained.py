@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from regardant import config as configuration
 from regardant.data.batching import EncodedPairs
 from regardant.data.labelled import TableConfig
 from regardant.errors import ConfigError, DataError, RunError
-from regardant.generation.config import GenerationConfig
 from regardant.models import SequenceToSequenceModel
 from regardant.tasks.base import Prediction, Trained, View
 from regardant.tasks.comparison import PREDICTIONS
@@ -43,7 +41,7 @@ class TrainedGenerator(Trained):
 
     def generate(self, items: Sequence[str], **generation: Any) -> list[GeneratedText]:
         """Return a text for each item; `generation` of the recipe says what may be given, as beam_size=5, nbest=3."""
-        return self.generator.generate(items, self.generation(**generation))
+        return self.generator.generate(items, self.config.generation.replaced(**generation))
 
     def predict(self, items: Sequence[str], **options: Any) -> list[Prediction]:
         """Return a text for each item."""
@@ -59,12 +57,12 @@ class TrainedGenerator(Trained):
 
     def inspect(self, item: str, *, target: str | None = None, **generation: Any) -> PairInspection:
         """Return what passes the model over an item and its text: its own one, if none is given."""
-        return inspect_pair(self.generator, item, target, self.generation(**generation))
+        return inspect_pair(self.generator, item, target, self.config.generation.replaced(**generation))
 
     def look(self, item: str, *, target: str | None = None, **options: Any) -> PairInspection:
         """Return the inspection with up to NBEST texts."""
         if target is None:
-            options["beam_size"] = self.generation(**options).beam_size
+            options["beam_size"] = self.config.generation.replaced(**options).beam_size
             options["nbest"] = min(NBEST, options["beam_size"])
         return self.inspect(item, target=target, **options)
 
@@ -73,7 +71,7 @@ class TrainedGenerator(Trained):
         return {"beam search": self._beam_search, "token by token": self._token_by_token}
 
     def _beam_search(self, item: str, *, target: str | None = None, **options: Any) -> dict[str, Any]:
-        return beam_search(self.generator, item, self.generation(**options, nbest=1))
+        return beam_search(self.generator, item, self.config.generation.replaced(**options, nbest=1))
 
     def _token_by_token(self, item: str, *, target: str | None = None, **options: Any) -> dict[str, Any]:
         forced = target is not None
@@ -83,16 +81,6 @@ class TrainedGenerator(Trained):
     def score(self, items: Sequence[str], targets: Sequence[str]) -> list[float]:
         """Return the log-probability of each text given its item, in nats."""
         return self.generator.score(items, targets)
-
-    def generation(self, **fields: Any) -> GenerationConfig:
-        """Return the recipe's search with some fields replaced; nbest alone widens a beam that is too narrow."""
-        changed = {name: value for name, value in fields.items() if value is not None}
-        if "nbest" in changed:
-            changed.setdefault("beam_size", max(self.config.generation.beam_size, changed["nbest"]))
-        if not changed:
-            return self.config.generation
-        given = {**self.config.generation.model_dump(), **changed}
-        return configuration.load(GenerationConfig, given, origin="generation")
 
     def probe(self) -> Probe:
         """Return pairs of the validation set."""
@@ -139,7 +127,7 @@ class TrainedItemGenerator(TrainedGenerator):
     def evaluate(self, data: Sequence[Path] = (), **options: Any) -> dict[str, dict[str, Any]]:
         """Return scores by name of the test set: the run's own ones, or those in files. All is kept in
         RUN/evaluation."""
-        generation, scores = self.generation(**options), {}
+        generation, scores = self.config.generation.replaced(**options), {}
         for name, (sources, items, references) in (self._given(data) if data else self._own_sets()).items():
             generated = self.generator.generate_encoded(sources, items, generation)
             scores[name] = score_texts(self.generator, generated, items, references, self.config.evaluation)

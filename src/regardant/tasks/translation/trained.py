@@ -13,7 +13,6 @@ from regardant.data.treebank import read_treebank
 from regardant.errors import ConfigError, RunError
 from regardant.evaluation.alignment import parse_links
 from regardant.tasks.base import Log
-from regardant.tasks.sequence_to_sequence.generator import GeneratedText
 from regardant.tasks.sequence_to_sequence.inspection import PairInspection
 from regardant.tasks.sequence_to_sequence.trained import TrainedGenerator
 from regardant.tasks.translation.config import TranslationConfig
@@ -42,17 +41,6 @@ class TrainedTranslator(TrainedGenerator):
         super().__init__(config, folder, translator)
         self.translator = translator
         self.engines = Engines(translator, folder / "engines")
-
-    def translate(
-        self, lines: Sequence[str], *, prefixes: Sequence[str] | None = None, engine: str = "torch", **generation: Any
-    ) -> list[GeneratedText]:
-        """Return a translation of each line; `generation` of the recipe says what may be given, as beam_size=5."""
-        translator = self.translator if engine == "torch" else self.engines.on(engine)
-        return translator.generate(lines, self.generation(**generation), prefixes)
-
-    def generate(self, items: Sequence[str], **generation: Any) -> list[GeneratedText]:
-        """Return a translation of each line."""
-        return self.translate(items, **generation)
 
     def look(self, item: str, *, target: str | None = None, **options: Any) -> PairInspection:
         """Return the inspection with up to NBEST translations and the alignment of words."""
@@ -105,7 +93,7 @@ class TrainedTranslator(TrainedGenerator):
         ours, asked_for, kept = self.translator, self.engines.on(engine or "torch"), self.folder / "evaluation"
         measure = partial(
             evaluate_translator,
-            generation=self.generation(**options),
+            generation=self.config.generation.replaced(**options),
             metrics=self.config.evaluation,
             alignment=alignment,
         )
@@ -125,8 +113,8 @@ class TrainedTranslator(TrainedGenerator):
         if not kept.is_file():
             self.evaluate()
         scores = json.loads(kept.read_text(encoding="utf-8"))
-        pictures = lecture_pictures(self.translator, self.generation(), scores)
-        for picture, translation in zip(pictures, self.translate([one.title for one in pictures]), strict=True):
+        pictures = lecture_pictures(self.translator, self.config.generation, scores)
+        for picture, translation in zip(pictures, self.generate([one.title for one in pictures]), strict=True):
             log(f"{picture.title}\n  {translation.text}")
         write_atomically(self.folder / "attention.svg", lecture_drawing(pictures[-1]))
         path = self.folder / "report.html"

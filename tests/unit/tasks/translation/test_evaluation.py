@@ -156,7 +156,7 @@ def test_people_get_bleu_its_signature_and_where_links_were_read(evaluated):
     assert f"{scores['alignment_error_rate']:.3f}" in lines[2] and "chosen on validation" in lines[2]
     del scores["alignment_error_rate"]
     cut = scores["unfinished"]
-    assert cut and summary("test", scores)[2:] == [f"  0 lines translated in parts, {cut} cut at the length limit"]
+    assert cut and summary("test", scores)[2:] == [f"  0 sources read in parts, {cut} cut at the length limit"]
     scores["unfinished"] = 0
     assert len(summary("test", scores)) == 2
 

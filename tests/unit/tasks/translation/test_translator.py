@@ -147,8 +147,12 @@ def test_a_long_word_is_cut_between_tokens(untrained):
     assert texts_of_parts(untrained("character", 5), "catsatonmat") == ["cats", "aton", "mat"]
 
 
+def parts_of(translator, line):
+    return [part.tolist() for part in translator.codec.parts(line, translator.max_length)[0]]
+
+
 def texts_of_parts(translator, line):
-    return [translator.tokenizers.source.decode(ids) for ids in translator._parts(line)]
+    return [translator.tokenizers.source.decode(ids) for ids in parts_of(translator, line)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -156,7 +160,7 @@ def texts_of_parts(translator, line):
 @given(line=TEXT, max_length=st.sampled_from([2, 3, 7, 20, 40]))
 def test_every_token_of_a_line_is_in_some_part_and_every_part_fits(untrained, kind, line, max_length):
     translator = untrained(kind, max_length)
-    parts = translator._parts(line)
+    parts = parts_of(translator, line)
     assert all(0 < len(part) < max_length for part in parts)
     assert [*chain(*parts)] == (translator.tokenizers.source.encode(line) if line.strip() else [])
 
@@ -171,7 +175,7 @@ def long_line(translator, test_set):
 def test_a_line_that_was_cut_says_so_and_its_parts_are_translated_one_by_one(translator, long_line):
     (translation,) = translator.generate([long_line], GREEDY)
     assert translation.pieces > 1 and len(translation.candidates) == 1
-    assert translation.notes[0] == f"longer than the model's 48 tokens, translated in {translation.pieces} parts"
+    assert translation.notes[0] == f"longer than the model's 48 tokens, read in {translation.pieces} parts"
     parts = texts_of_parts(translator, long_line)
     alone = translator.generate(parts, GREEDY)
     assert translation.text == " ".join(part.text for part in alone)

@@ -1,6 +1,6 @@
-"""The entropy of heads while a translator is trained, on a few fixed sentences.
+"""The entropy of heads while a model is trained, on a few fixed items.
 
-Shape legend: B sentences, H heads, Q queries, K keys.
+Shape legend: B items, H heads, Q queries, K keys.
 """
 
 import math
@@ -14,10 +14,10 @@ from regardant.inspection import attention_places, capture, real_elements
 from regardant.models import Model
 
 PROBED = 16
-"""Sentences whose attention is looked at. Their pass costs a few thousandths of a validation's decoding."""
+"""Items whose attention is looked at. Reading them costs a few thousandths of a validation with decoding."""
 
 SAMPLES = 5
-"""Sentences whose translations are kept."""
+"""Items whose texts are kept."""
 
 
 def entropy_of_heads(model: Model, inputs: Mapping[str, Any]) -> dict[str, list[list[float | None]]]:

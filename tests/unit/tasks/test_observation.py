@@ -2,10 +2,13 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
+from regardant import config, run
 from regardant.data.batching import PairBatch, pad
+from regardant.tasks import load_recipe
 from regardant.tasks.observation import PROBED, SAMPLES, _entropy, entropy_of_heads
 from regardant.tasks.translation.task import Translation
 from regardant.training.reporting import read_events
@@ -75,3 +78,30 @@ def test_what_is_told_is_the_entropy_of_the_probe(trained):
     for kind, layers in told["entropy"].items():
         for heads, measured in zip(layers, found[kind], strict=True):
             assert heads == pytest.approx(measured, abs=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "kind", "shape"),
+    [
+        ("sst2", "encoder.self_attention", (1, 2)),
+        ("sst2-masked", "encoder.self_attention", (1, 2)),
+        ("shakespeare", "decoder.self_attention", (1, 2)),
+    ],
+)
+def test_every_task_with_attention_is_observed(tmp_path, recipe, kind, shape):
+    texts = "".join(f"a {word} film\t{number % 2}\n" for number, word in enumerate(["good", "bad"] * 40))
+    (tmp_path / "items.tsv").write_text(texts, encoding="utf-8")
+    small = {"kind": config.recipe(recipe)["model"].get("kind", "decoder_only"), "d_model": 16, "num_heads": 2}
+    document = config.recipe(recipe) | {
+        "data": config.recipe(recipe)["data"] | {"root": str(tmp_path), "source": "items.tsv"},
+        "model": small | {"d_ff": 16, "num_layers": 1, "max_length": 16},
+        "training": {"max_updates": 2, "batch_tokens": 64, "validate_every": 1, "precision": "float32"},
+    }
+    document["data"].pop("test", None)
+    if recipe == "sst2-masked":
+        document["data"]["source"] = ["items.tsv"]
+    assert run.train(load_recipe(document), tmp_path / "run", lambda line: None).finished
+    events = read_events(tmp_path / "run" / "metrics.jsonl")
+    seen = [event for event in events if event["event"] == "observation"]
+    assert len(seen) == 2 and np.array(seen[-1]["entropy"][kind]).shape == shape
+    assert np.isfinite(np.array(seen[-1]["entropy"][kind])).all()

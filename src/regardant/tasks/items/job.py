@@ -11,6 +11,7 @@ from regardant.modalities import Codec
 from regardant.models import Loss, Model
 from regardant.tasks.base import TaskConfig
 from regardant.tasks.items.data import EncodedItems, ItemBatch, ItemBatches, Planned
+from regardant.tasks.observation import PROBED, entropy_of_heads
 
 READING_COST = 1 / 3
 """Cost of a validated item in training items: the forward pass alone."""
@@ -91,8 +92,12 @@ class ItemsJob:
         return {**self.score(answers), "loss": total / count}
 
     def observe(self, model: nn.Module, device: torch.device) -> dict[str, Any]:
-        """Return nothing: there is no observation of such a model yet."""
-        return {}
+        """Return the entropy of every head over a few validation items. Empty for a model without attention."""
+        assert isinstance(model, Model)
+        items, codec = self.validation.split.first(PROBED).items, self.validation.codec
+        inputs = codec.collate([codec.cut(one, self.validation.max_length) for one in items]).to(device)
+        entropy = entropy_of_heads(model, {"input": inputs})
+        return {"entropy": entropy} if entropy else {}
 
     def _answer(self, model: Model, batch: ItemBatch, device: torch.device) -> tuple[Loss, Tensor]:
         batch = batch.to(device)

@@ -8,14 +8,18 @@ import torch
 from torch import Tensor, nn
 
 from regardant.data.text import EncodedText
-from regardant.data.windows import StreamBatch, TrainingStreams, TrainingWindows, WindowBatch
+from regardant.data.windows import StreamBatch, TrainingStreams, TrainingWindows, WindowBatch, consecutive_windows
 from regardant.evaluation.language import BATCH_TOKENS, score_text
 from regardant.models import CausalModel
 from regardant.models.heads import Loss
 from regardant.tasks.language_modelling.config import LanguageModellingConfig
+from regardant.tasks.observation import PROBED, entropy_of_heads
 
 READING_COST = 1 / 3
 """What a token costs to validate, in training tokens: the forward pass alone."""
+
+PROBED_TOKENS = 4096
+"""Most tokens of the windows whose attention is looked at."""
 
 VALIDATION_SHARE = 0.1
 """The most of a run's time that validation may take."""
@@ -77,8 +81,13 @@ class LanguageModellingJob:
         }
 
     def observe(self, model: nn.Module, device: torch.device) -> dict[str, Any]:
-        """Nothing yet."""
-        return {}
+        """Return the entropy of every head over a few validation windows. Empty for a model without attention."""
+        assert isinstance(model, CausalModel)
+        context, tokens = self.config.model.max_length, self.text.tokens["validation"]
+        rows = min(PROBED, max(1, PROBED_TOKENS // context))
+        windows = next(consecutive_windows(tokens, context, rows * context)).to(device)
+        entropy = entropy_of_heads(model, windows.inputs)
+        return {"entropy": entropy} if entropy else {}
 
 
 class StreamJob(LanguageModellingJob):

@@ -323,11 +323,11 @@ def test_what_is_planned_is_timed_with_the_kernel_that_will_run(configure, tmp_p
 
 def test_a_verb_that_a_run_s_task_has_not_is_one_line(tiny_run, trained_on_text):
     of_text = trained_on_text()
-    with pytest.raises(RunError, match="is a run of language_modelling, which has no translate: it has generate, "):
+    with pytest.raises(RunError, match="is a run of language_modelling, which has no translate: it has generate, predict"):
         of_text.translate(["the cat"])
     with pytest.raises(RunError, match="is a run of language_modelling, which has no translate"):
         _ = of_text.translator
-    with pytest.raises(RunError, match="is a run of translation, which has no generate: it has translate, score, "):
+    with pytest.raises(RunError, match="is a run of translation, which has no generate: it has translate, predict"):
         regardant.load(tiny_run).generate("the cat")
     with pytest.raises(ConfigError, match=r"is a run of translation, .* of language_modelling: give runs of one"):
         run.compare([tiny_run, of_text.folder])

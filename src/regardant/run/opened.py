@@ -78,12 +78,11 @@ class Run:
         return self.language_model.stream(prompt, sample=sample, seed=seed, **generation)
 
     def score(self, *texts: Any) -> Any:
-        """How probable given texts are. Of a translator (sources, targets): log-probabilities in nats. Of a language
-        model (text): its TextScore."""
-        self._require("score")
-        return (
-            self.translation.score(*texts) if self.config.task == "translation" else self.language_model.score(*texts)
-        )
+        """Return how probable given texts are: of (sources, targets) log-probabilities in nats, of a language model's
+        text its TextScore. Raises RunError for a run that writes no text."""
+        if not hasattr(self.trained, "score"):
+            raise RunError(f"{self.folder} is a run of {self.config.task}, which scores no text")
+        return self.trained.score(*texts)
 
     def evaluate(self, *, data: Sequence[Path] = (), **options: Any) -> dict[str, dict[str, Any]]:
         """Scores by name of the test set: the run's own ones, or that in files. All is kept in RUN/evaluation."""

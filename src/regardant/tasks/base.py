@@ -166,7 +166,7 @@ class TaskConfig(Config):
     """The recipe of a task: data, and nothing that imports what reads it."""
 
     verbs: ClassVar[tuple[str, ...]] = ()
-    """Verbs of its runs beside those that every run has; the first is the natural word for `predict`."""
+    """The natural words for `predict`, such as `translate`: methods of `Run` that runs of this task have alone."""
 
     inspect_options: ClassVar[tuple[str, ...]] = ()
     """Names of options that `Trained.inspect` takes beside the item."""

@@ -41,7 +41,7 @@ class TextTrainingConfig(NextTokenTraining):
 class LanguageModellingConfig(TaskConfig):
     """From a text to a model that goes on with it."""
 
-    verbs: ClassVar[tuple[str, ...]] = ("generate", "score", "evaluate", "measure")
+    verbs: ClassVar[tuple[str, ...]] = ("generate",)
 
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric("loss", higher_is_better=False, unit="nats per token"),

@@ -28,7 +28,7 @@ class AlignmentGuidance(Config):
 class TranslationConfig(TextAnswerConfig):
     """From sentence pairs to a translator."""
 
-    verbs: ClassVar[tuple[str, ...]] = ("translate", "score", "export")
+    verbs: ClassVar[tuple[str, ...]] = ("translate",)
 
     task: Literal["translation"] = "translation"
     """The name of the task."""

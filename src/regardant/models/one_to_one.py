@@ -49,11 +49,13 @@ class OneToOneConfig(SequenceToSequenceConfig):
     """Chance that a value is zeroed: of embeddings, between layers, before the output."""
 
     def build(self, source: RepresentationBuilder, target: RepresentationBuilder, head: HeadBuilder) -> "OneToOne":
-        return OneToOne(
-            self,
-            source(InputShape(self.embedding_size, NoPositions(), dropout=self.dropout)),
-            head(self.hidden_size),
-        )
+        read = source(InputShape(self.embedding_size, NoPositions(), dropout=self.dropout))
+        if read.unit != "token":
+            raise ValueError(
+                f"kind one_to_one writes a token for each token that it reads, and a source of {read.unit}s has none: "
+                "choose model.kind=encoder_decoder or recurrent"
+            )
+        return OneToOne(self, read, head(self.hidden_size))
 
 
 @dataclass

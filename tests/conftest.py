@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 import torch
+from PIL import Image
 
 from regardant import config as configuration
 from regardant import run
+from regardant.data.digits import DigitsConfig
 from regardant.data.parallel import Splits
+from regardant.tasks import load_recipe
 from regardant.tasks.classification.task import ClassificationConfig
 from regardant.tasks.language_modelling.config import LanguageModellingConfig
 from regardant.tasks.translation.config import TranslationConfig
@@ -166,6 +169,34 @@ def trained_on_labels(tmp_path_factory, tiny_labels_config) -> Callable[..., run
         return runs[overrides]
 
     return train
+
+
+@pytest.fixture(scope="session")
+def trained_on_digits(tmp_path_factory) -> Callable[..., run.Run]:
+    """The run of `digits-vit`, small and with fields set, trained once a process. Its folder is shared."""
+    runs: dict[tuple[str, ...], run.Run] = {}
+    small = ["model.d_model=32", "model.num_heads=2", "model.d_ff=64", "model.dropout=0", "training.max_epochs=null"]
+    small += ["training.max_updates=60", "training.validate_every=30", "training.batch_tokens=256"]
+    small += ["training.precision=float32", "training.attention_kernel=sdpa", "training.processes=1"]
+
+    def train(*overrides: str) -> run.Run:
+        if overrides not in runs:
+            folder: Path = tmp_path_factory.mktemp("runs") / "tiny-digits"
+            recipe = load_recipe(configuration.recipe("digits-vit"), [*small, *overrides], origin="digits-vit")
+            assert run.train(recipe, folder, log=lambda line: None).finished
+            runs[overrides] = run.load(folder)
+        return runs[overrides]
+
+    return train
+
+
+@pytest.fixture(scope="session")
+def digit(tmp_path_factory) -> Path:
+    """A PNG file of a handwritten digit, 8 x 8 pixels."""
+    path: Path = tmp_path_factory.mktemp("items") / "digit.png"
+    image, _ = DigitsConfig().read(1)["test"][0]
+    Image.fromarray((image * 255).round().astype("uint8")).save(path)
+    return path
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from regardant.pictures import AttentionPicture, attention_page, in_notebook
+from regardant.pictures import AttentionPicture, Layout, attention_page, in_notebook
 
 SVG = "{http://www.w3.org/2000/svg}"
 KINDS = ["Encoder self-attention", "Decoder self-attention", "Cross-attention"]
@@ -223,3 +223,91 @@ def test_a_notebook_s_frame_shows_the_page(open_page):
     frame = page.frame_locator("iframe")
     frame.get_by_role("radio", name="Cross-attention, layer 0, head 1").click()
     expect(frame.locator("h3").first).to_have_text("Cross-attention, layer 0, head 1")
+
+
+PICTURE = (
+    "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' width='3' height='2'><rect width='2' height='1'/></svg>"
+)
+DARKEST = 0.75
+"""Opacity of the largest weight."""
+
+
+def item(beside=(), picture=PICTURE):
+    """An item of six elements on a grid, and a sentence that looks at it."""
+    cells = [f"row {row}, column {column}" for row in (1, 2) for column in (1, 2, 3)]
+    layout, labels = Layout(cells, 2, 3, picture), [*beside, *cells]
+    own = AttentionPicture(
+        "a.png",
+        labels,
+        labels,
+        attention(2, 2, len(labels), len(labels)),
+        kind="Encoder self-attention",
+        source_layout=layout,
+        target_layout=layout,
+    )
+    words = ["a", "black", "bar"]
+    crossing = attention(2, 2, 3, len(labels), 1)
+    return [own, AttentionPicture("a.png", labels, words, crossing, kind="Cross-attention", source_layout=layout)]
+
+
+def shades(page):
+    return page.locator(".figure .lit").evaluate_all(
+        "all => all.map((one) => Number(one.getAttribute('fill-opacity')))"
+    )
+
+
+def in_order(weights, beside):
+    """As the figure has them: the grid first, and opacities beside the largest."""
+    return DARKEST * np.roll(weights, -beside) / weights.max()
+
+
+@pytest.mark.parametrize("picture", [PICTURE, None])
+def test_an_item_is_drawn_on_its_grid_with_the_attention_of_a_chosen_element(open_page, picture):
+    own, _ = item(picture=picture)
+    opened = open_page(attention_page([[own]], title="x"))
+    page = opened.page
+    expect(page.get_by_role("radio", name="Grid")).to_be_checked()
+    expect(page.locator(".figure .lit")).to_have_count(6)
+    mean = own.weights[1].mean(0)
+    np.testing.assert_allclose(shades(page), in_order(mean.mean(0), 0), atol=0.02)
+    expect(page.locator(".readout")).to_contain_text("The mean of all rows")
+    assert page.locator(".item-grid img").count() == page.locator(".figure image").count() == (picture is not None)
+    page.get_by_role("button", name="row 2, column 1").click()
+    np.testing.assert_allclose(shades(page), in_order(mean[3], 0), atol=0.02)
+    expect(page.locator(".readout")).to_contain_text("row 2, column 1 looks at")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowUp")
+    np.testing.assert_allclose(shades(page), in_order(mean[1], 0), atol=0.02)
+    opened.screenshot(f"item-{'picture' if picture else 'labels'}")
+
+
+def test_a_class_token_stands_beside_the_grid_and_is_looked_from_first(open_page):
+    (own, _) = item(["<class>"])
+    opened = open_page(attention_page([[own]], title="x"))
+    page = opened.page
+    np.testing.assert_allclose(shades(page), in_order(own.weights[1].mean(0)[0], 1), atol=0.02)
+    expect(page.get_by_role("button", name="<class>")).to_have_attribute("aria-pressed", "true")
+    expect(page.locator(".item-grid button")).to_have_count(6)
+    opened.screenshot("item-class-token")
+
+
+def test_words_look_at_the_elements_of_an_item_and_other_forms_stay(open_page):
+    page = open_page(attention_page([item()], title="x")).page
+    page.get_by_role("radio", name="Cross-attention, layer 0, head 1").click()
+    page.get_by_role("button", name="black").click()
+    np.testing.assert_allclose(shades(page), in_order(item()[1].weights[0, 1, 1], 0), atol=0.02)
+    with page.expect_download() as downloading:
+        page.get_by_role("button", name="Save this picture").click()
+    root = ElementTree.fromstring(downloading.value.path().read_text(encoding="utf-8"))
+    assert len([one for one in root.iter(f"{SVG}rect") if one.get("class") == "lit"]) == 6
+    page.get_by_role("radio", name="Heat map").check()
+    expect(page.locator(".figure .cell")).to_have_count(18)
+    assert parse_qs(urlsplit(page.url).fragment)["form"] == ["Heat map"]
+    page.get_by_role("radio", name="Encoder self-attention, layer 0, head 1").click()
+    expect(page.locator(".figure .cell")).to_have_count(36)
+
+
+def test_a_sentence_is_offered_no_grid(open_page):
+    page = open_page(attention_page([sentence()], title="x")).page
+    expect(page.get_by_role("radio", name="Heat map")).to_be_checked()
+    expect(page.get_by_role("radio", name="Grid")).to_be_hidden()

@@ -7,7 +7,6 @@ Shape legend: T elements of an item, N items.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,18 +15,7 @@ from numpy.typing import NDArray
 
 from regardant.config import Variants
 from regardant.models.representations import RepresentationBuilder
-
-
-@dataclass(frozen=True)
-class Layout:
-    """The drawing of an item on a page: a grid of its elements, read row by row, over a picture or without one."""
-
-    labels: Sequence[str]
-    """[rows * columns] names of the elements."""
-    rows: int
-    columns: int
-    picture: str | None = None
-    """Data URL of an image that fills the whole grid. None: the labels are shown."""
+from regardant.pictures import Layout
 
 
 class Codec:

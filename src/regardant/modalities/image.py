@@ -18,8 +18,9 @@ from pydantic import Field
 from torch import Tensor
 
 from regardant.errors import ConfigError, DataError, RunError
-from regardant.modalities.base import Codec, Layout, ModalityConfig
+from regardant.modalities.base import Codec, ModalityConfig
 from regardant.models.representations import RepresentationBuilder, patches
+from regardant.pictures import Layout
 from regardant.training.checkpoints import write_atomically
 
 STATISTICS = "image.json"

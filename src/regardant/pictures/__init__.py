@@ -1,4 +1,4 @@
-"""What one can see: attention as an offline page or a heat map, and numbers as tables, curves and bars.
+"""Drawings: attention as an offline page, a heat map or shades over an item; numbers as tables, curves and bars.
 
 `assets/` holds the pages' rules and the drawing of attention, plain JavaScript modules without a library, which any
 page can load.
@@ -8,7 +8,7 @@ from regardant.pictures.charts import Bars, Curve, alone, bar_chart, line_chart
 from regardant.pictures.head_grid import head_grid_svg
 from regardant.pictures.heat_map import heat_map_svg
 from regardant.pictures.page import attention_page, in_notebook
-from regardant.pictures.picture import AttentionPicture
+from regardant.pictures.picture import AttentionPicture, Layout
 from regardant.pictures.png import png
 from regardant.pictures.report import Chapter, report_page
 from regardant.pictures.table import Table
@@ -18,6 +18,7 @@ __all__ = [
     "Bars",
     "Chapter",
     "Curve",
+    "Layout",
     "Table",
     "alone",
     "attention_page",

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regardant.pictures.markup import asset, digest, escaped, summary_list
-from regardant.pictures.picture import AttentionPicture
+from regardant.pictures.picture import AttentionPicture, Layout
 
 SCRIPTS = ("weights.js", "drawing.js", "save.js", "view.js", "page.js")
 """In the order of their imports; inlined, they are one module."""
@@ -59,18 +59,21 @@ def in_notebook(page: str) -> str:
 
 
 def record(pictures: Sequence[AttentionPicture]) -> dict[str, object]:
-    """A sentence as `view.js` takes it, all but the weights, of which `packed` makes a layer."""
+    """Return an item as `view.js` takes it, without the weights, of which `packed` makes a layer."""
     first = next((k for k, picture in enumerate(pictures) if picture.chosen is not None), len(pictures) - 1)
     chosen = pictures[first].chosen or (len(pictures[first].weights) - 1, -1)
+    layouts = [one for picture in pictures for one in (picture.source_layout, picture.target_layout) if one is not None]
+    layouts = [one for number, one in enumerate(layouts) if layouts.index(one) == number]
     return {
         "title": pictures[0].title,
         "note": " ".join(dict.fromkeys(picture.note for picture in pictures if picture.note)),
-        "kinds": [_kind(picture) for picture in pictures],
+        "layouts": [{"rows": one.rows, "columns": one.columns, "picture": one.picture} for one in layouts],
+        "kinds": [_kind(picture, layouts) for picture in pictures],
         "chosen": [first, *chosen],
     }
 
 
-def _kind(picture: AttentionPicture) -> dict[str, object]:
+def _kind(picture: AttentionPicture, layouts: Sequence[Layout]) -> dict[str, object]:
     num_layers, num_heads = picture.weights.shape[:2]
     return {
         "kind": picture.kind,
@@ -78,6 +81,8 @@ def _kind(picture: AttentionPicture) -> dict[str, object]:
         "target": list(picture.target),
         "sourceUnits": [list(unit) for unit in picture.source_units],
         "targetUnits": [list(unit) for unit in picture.target_units],
+        "sourceLayout": None if picture.source_layout is None else layouts.index(picture.source_layout),
+        "targetLayout": None if picture.target_layout is None else layouts.index(picture.target_layout),
         "layers": num_layers,
         "heads": num_heads,
         "gold": sorted([int(source), int(target)] for source, target in picture.gold),

@@ -1,6 +1,6 @@
-"""What is drawn: the attention between the words of two texts, or of one, and the links known to be right.
+"""Data of a drawing: the attention between the elements of two items, or of one, and the links known to be right.
 
-Shapes: L layers, H heads, T target words (queries, rows), S source words (keys, columns).
+Shapes: L layers, H heads, T target elements (queries, rows), S source elements (keys, columns).
 """
 
 from collections.abc import Collection, Sequence
@@ -13,17 +13,40 @@ from numpy.typing import NDArray
 ROUNDING = 1e-2  # a half-precision softmax overshoots one by this much
 
 
+@dataclass(frozen=True)
+class Layout:
+    """The drawing of an item on a page: a grid of its elements, read row by row, over a picture or without one."""
+
+    labels: Sequence[str]
+    """[rows * columns] names of the elements."""
+    rows: int
+    columns: int
+    picture: str | None = None
+    """Data URL of an image that fills the whole grid. None: the labels are shown."""
+
+    def __post_init__(self) -> None:
+        if len(self.labels) != self.rows * self.columns:
+            raise ValueError(
+                f"a grid of {self.rows} x {self.columns} elements with {len(self.labels)} labels: give one for each"
+            )
+
+    @property
+    def is_grid(self) -> bool:
+        """Whether elements are drawn on a grid. A single row without a picture is written as a line of words."""
+        return self.rows > 1 or self.picture is not None
+
+
 @dataclass(frozen=True, eq=False)
 class AttentionPicture:
-    """One kind of attention over a sentence. A ValueError says which part does not fit the others."""
+    """One kind of attention over an item. A ValueError names the part that does not fit the others."""
 
     title: str
 
     source: Sequence[str]
-    """S words or pieces, the columns: what is looked at."""
+    """Labels of S keys, the columns."""
 
     target: Sequence[str]
-    """T words or pieces, the rows: what looks."""
+    """Labels of T queries, the rows."""
 
     weights: NDArray[np.floating[Any]]
     """[L, H, T, S]. Rows sum to one, or to zero where nothing may be seen."""
@@ -46,6 +69,12 @@ class AttentionPicture:
     target_units: Sequence[tuple[str, int]] = ()
     """The same of `target`."""
 
+    source_layout: Layout | None = None
+    """The grid of the last elements of `source`; those before it, as a class token, stand beside it. None: words."""
+
+    target_layout: Layout | None = None
+    """The same of `target`."""
+
     def __post_init__(self) -> None:
         words = (len(self.target), len(self.source))
         if self.weights.ndim != 4 or self.weights.shape[2:] != words or not self.weights.size:
@@ -65,12 +94,24 @@ class AttentionPicture:
                 raise ValueError(f"{name}_units are made of {made_of} pieces; give units of all {len(pieces)}")
         if bool(self.source_units) != bool(self.target_units):
             raise ValueError("units of one side alone; give those of source and target, or none")
+        for name, labels, layout in (
+            ("source", self.source, self.source_layout),
+            ("target", self.target, self.target_layout),
+        ):
+            if layout is not None and list(labels[len(labels) - len(layout.labels) :]) != list(layout.labels):
+                raise ValueError(f"{name} does not end in the elements of {name}_layout: give the same labels")
         for link in self.gold:
             if not (0 <= link[0] < words[1] and 0 <= link[1] < words[0]):
                 raise ValueError(f"gold link {link} is outside {words[1]} source and {words[0]} target words")
         if self.chosen is not None:
             layer, head = self.chosen
             self.matrix(layer, None if head == -1 else head)
+
+    @property
+    def class_token(self) -> str | None:
+        """The label of the first query, if it stands before the grid of the others."""
+        layout = self.target_layout
+        return None if layout is None or len(self.target) == len(layout.labels) else self.target[0]
 
     def matrix(self, layer: int, head: int | None) -> NDArray[np.floating[Any]]:
         """[T, S]: one head's weights, or with None the mean of the layer's heads."""

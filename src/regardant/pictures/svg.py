@@ -25,6 +25,7 @@ STYLE = """
 .gold { fill: none; stroke: #e0780f; stroke-width: 2.5; }
 .shade { fill: none; stroke: #1d4f9e; }
 .frame { fill: none; stroke: #e4dfd3; }
+.lit { fill: #e0780f; }
 text { fill: #21242b; font: 14px system-ui, -apple-system, "Segoe UI", "Noto Sans", "DejaVu Sans", Arial, sans-serif; }
 .quiet { fill: #626872; font-size: 13px; }
 @media (prefers-color-scheme: dark) {
@@ -33,6 +34,7 @@ text { fill: #21242b; font: 14px system-ui, -apple-system, "Segoe UI", "Noto San
   .gold { stroke: #ffb14a; }
   .shade { stroke: #8abaff; }
   .frame { stroke: #2d313a; }
+  .lit { fill: #ffb14a; }
   text { fill: #e9e7e2; }
   .quiet { fill: #9ba1ac; }
 }

@@ -21,7 +21,7 @@ from regardant.studio.open_runs import OpenRuns
 
 STATIC = Path(str(files("regardant.studio") / "static"))
 PICTURES = Path(str(files("regardant.pictures") / "assets"))
-PAGES = {"/": "home", "/runs": "runs", "/translate": "translate", "/steps": "steps", "/lab": "lab"}
+PAGES = {"/": "home", "/runs": "runs", "/look": "look", "/steps": "steps", "/lab": "lab"}
 """By address, the folder of `static/` whose index.html it is."""
 
 

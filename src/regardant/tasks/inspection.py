@@ -21,7 +21,15 @@ from regardant.errors import ConfigError, RunError
 from regardant.inspection import Records, attention_places, capture
 from regardant.inspection.elements import class_tokens
 from regardant.models.base import AttentionKind, Model
-from regardant.pictures import AttentionPicture, attention_page, head_grid_svg, heat_map_svg, in_notebook, png
+from regardant.pictures import (
+    AttentionPicture,
+    Layout,
+    attention_page,
+    head_grid_svg,
+    heat_map_svg,
+    in_notebook,
+    png,
+)
 from regardant.tasks.measure_tables import kind_title
 from regardant.training.checkpoints import write_atomically
 
@@ -40,11 +48,18 @@ class Elements:
     """Names of its elements, special ones too."""
     units: list[tuple[str, int]] = field(default_factory=list)
     """(word, number of its elements), each element that belongs to no word by itself. Empty: elements make no words."""
+    layout: Layout | None = None
+    """The drawing of the item. None: its labels in one line."""
 
     def after(self, labels: Sequence[str]) -> "Elements":
         """Return the same elements after others that belong to no word."""
         units = [*((label, 1) for label in labels), *self.units] if self.units else []
-        return Elements([*labels, *self.labels], units)
+        return Elements([*labels, *self.labels], units, self.layout)
+
+    @property
+    def grid(self) -> Layout | None:
+        """The layout, if its elements stand on a grid."""
+        return self.layout if self.layout is not None and self.layout.is_grid else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +108,7 @@ class Inspection:
 
     def page(self) -> str:
         """Return one HTML file that needs nothing else. RunError for a model without attention, as do drawings."""
-        return attention_page([self._drawn()], title="Where it looks")
+        return attention_page([self._drawn()], title="Attention")
 
     def svg(self, kind: str | None = None, layer: int = 0, head: int | None = None) -> str:
         """Return all heads side by side; or a head of a kind ("Cross-attention"), or the mean of a layer's heads."""
@@ -160,6 +175,8 @@ class Inspection:
             kind=kind_title(kind),
             source_units=columns.units if in_words else (),
             target_units=rows.units if in_words else (),
+            source_layout=columns.grid,
+            target_layout=rows.grid,
         )
 
 

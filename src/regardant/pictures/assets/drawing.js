@@ -1,7 +1,7 @@
-// Pictures of one head: heat map, lines, thumbnail, table. They return elements and keep no state.
+// Pictures of one head: heat map, lines, shades over an item, thumbnail, table. They return elements and keep no state.
 // Colours and highlighting are in page.css; a part that belongs to one row carries data-row.
 
-import { percent, pooled, strongest } from "./weights.js";
+import { besideGrid, percent, pooled, rowOf, strongest } from "./weights.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const FONT = "bold 14px system-ui, -apple-system, 'Segoe UI', 'Noto Sans', sans-serif"; // a chosen word turns bold: leave room
@@ -166,6 +166,45 @@ export function lineView(scene, label) {
     svg("g", { "data-row": row }, svg("text", { x: to[row], y: below + 22, ...centred, class: "row-word" }, word)),
   );
   return canvasOf(width, height, label, ...gold, ...curves, ...words, ...answers);
+}
+
+const [GRID, LEAST_SIDE, MOST_SIDE] = [560, 10, 140]; // pixels: of a grid, and of an element on it
+const DARKEST = 0.75; // opacity of the largest weight: the item stays visible below it
+
+// The item on its grid, with shades as dark as one row's weights, or the mean of all rows, beside the largest of them.
+export function gridView(scene, label, row) {
+  const { rows, columns, picture } = scene.layout;
+  const side = Math.max(LEAST_SIDE, Math.min(MOST_SIDE, Math.floor(GRID / Math.max(rows, columns))));
+  const beside = besideGrid(scene.source, scene.layout);
+  const [top, width, height] = [beside ? 34 : 1, columns * side, rows * side];
+  const weights = rowOf(scene, row);
+  const most = Math.max(...weights, 1e-9);
+  const square = (i, x, y, w, h) => {
+    const place = { x, y, width: w, height: h };
+    const name = svg("title", {}, `${scene.source[i]}: ${percent(weights[i])}`);
+    return svg("rect", { class: "lit", ...place, "fill-opacity": ((DARKEST * weights[i]) / most).toFixed(3), "data-key": i }, name);
+  };
+  const lone = scene.source.slice(0, beside).flatMap((name, i) => [
+    svg("text", { x: 8 + i * MOST_SIDE, y: 14, class: "row-word" }, shorten(name)),
+    square(i, 1 + i * MOST_SIDE, 1, MOST_SIDE - 10, 26),
+  ]);
+  const place = { x: 1, y: top, width, height };
+  const image = { ...place, preserveAspectRatio: "none", "image-rendering": "pixelated", href: picture };
+  const written = side < 3 * LEAST_LABEL ? () => "" : shorten;
+  const content = picture
+    ? [svg("image", image)]
+    : scene.source.slice(beside).map((name, i) => {
+        const [x, y] = [1 + ((i % columns) + 0.5) * side, top + (Math.floor(i / columns) + 0.5) * side];
+        return sized(svg("text", { x, y, "text-anchor": "middle", class: "row-word" }, written(name)), side / 4);
+      });
+  const down = [...Array(rows + 1).keys()].map((i) => `M1 ${top + i * side}h${width}`);
+  const across = [...Array(columns + 1).keys()].map((i) => `M${1 + i * side} ${top}v${height}`);
+  const squares = scene.source
+    .slice(beside)
+    .map((_, i) => square(beside + i, 1 + (i % columns) * side, top + Math.floor(i / columns) * side, side, side));
+  const lines = svg("path", { class: "grid-line", d: [...down, ...across].join("") });
+  const wide = Math.max(width, beside * MOST_SIDE);
+  return canvasOf(wide + 2, top + height + 1, label, ...content, lines, ...squares, ...lone);
 }
 
 const BETWEEN_WORDS = 14;

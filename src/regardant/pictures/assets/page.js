@@ -1,13 +1,13 @@
-// The page: every sentence a section, one shown at a time, drawn when first shown. What is shown is in the address.
+// The page: one section per item, one shown at a time, drawn when first shown. The address holds what is shown.
 
 import { html } from "./drawing.js";
-import { FORMS, UNITS, attentionView, choice } from "./view.js";
+import { UNITS, attentionView, choice } from "./view.js";
 import { MEAN, inflate, readKind } from "./weights.js";
 
 const textOf = (id) => document.getElementById(id).textContent;
 const sentences = JSON.parse(textOf("sentences")).map((record, s) => ({
   ...record,
-  kinds: record.kinds.map((kind, k) => readKind(kind, (layer) => inflate(textOf(`weights-${s}-${k}-${layer}`)))),
+  kinds: record.kinds.map((kind, k) => readKind(kind, record.layouts, (layer) => inflate(textOf(`weights-${s}-${k}-${layer}`)))),
 }));
 const main = document.querySelector("main");
 const inFrame = location.protocol === "about:"; // of a notebook, whose address is not ours
@@ -16,7 +16,7 @@ let shown = 0; // the number of a sentence
 
 function startOf(sentence) {
   const [kind, layer, head] = sentence.chosen;
-  return { kind, layer, head, form: "Heat map", unit: "Pieces", word: null };
+  return { kind, layer, head, form: null, unit: "Pieces", word: null };
 }
 
 function show(number, start) {
@@ -33,11 +33,12 @@ function remember(state) {
   if (inFrame) return;
   const { kind, layer, head, form, unit, word } = state;
   const place = { kind: sentences[shown].kinds[kind].kind, layer, head: head === MEAN ? "mean" : head };
-  const told = { sentence: shown + 1, ...place, form, unit };
-  history.replaceState(null, "", `#${new URLSearchParams(word === null ? told : { ...told, word })}`);
+  const chosen = { sentence: shown + 1, ...place, form, unit, word };
+  const written = Object.entries(chosen).filter(([, value]) => value !== null);
+  history.replaceState(null, "", `#${new URLSearchParams(written)}`);
 }
 
-// The address may be anybody's: what is not there is left as it would have been.
+// Anybody may write the address: names and numbers that the page does not know leave it as it begins.
 function recall() {
   const given = new URLSearchParams(location.hash.slice(1));
   const among = (name, count) => (/^\d+$/.test(given.get(name)) && given.get(name) < count ? Number(given.get(name)) : null);
@@ -48,7 +49,7 @@ function recall() {
   const { layers, heads } = sentences[number].kinds[state.kind];
   state.layer = among("layer", layers) ?? state.layer;
   state.head = given.get("head") === "mean" ? MEAN : (among("head", heads) ?? state.head);
-  if (Object.hasOwn(FORMS, given.get("form"))) state.form = given.get("form");
+  state.form = given.get("form"); // of a form that there is not, the view shows its first
   if (UNITS.includes(given.get("unit"))) state.unit = given.get("unit");
   state.word = among("word", Infinity);
   show(number, state);

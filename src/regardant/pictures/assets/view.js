@@ -1,18 +1,22 @@
-// One sentence to look around in. What is shown is its state: the kind of attention, the layer and head, the form of
-// the picture, pieces or words, and the word that is looked from.
+// One item and its attention. The state says what is shown: the kind of attention, the layer and head, the form of the
+// picture, pieces or words, and the element whose attention is shown.
 
-import { drawThumbnail, heatMap, html, lineView, weightTable } from "./drawing.js";
+import { drawThumbnail, gridView, heatMap, html, lineView, weightTable } from "./drawing.js";
 import { saveDrawing } from "./save.js";
-import { MEAN, matrixOf, percent, sceneOf, strongest } from "./weights.js";
+import { MEAN, besideGrid, matrixOf, percent, rowOf, sceneOf, strongest } from "./weights.js";
 
-export const FORMS = { "Heat map": heatMap, Lines: lineView };
+const FORMS = { Grid: gridView, "Heat map": heatMap, Lines: lineView };
 export const UNITS = ["Pieces", "Words"];
+// The forms of a kind, its own first.
+const formsOf = (kind) => Object.keys(FORMS).filter((form) => form !== "Grid" || kind.sourceLayout);
+// The row that is shown first: that of a class token, which stands beside the grid of the others.
+const firstRow = (kind) => (kind.targetLayout && besideGrid(kind.target, kind.targetLayout) ? 0 : null);
 const darkness = matchMedia("(prefers-color-scheme: dark)");
 
 // `changed` is called with the state whenever the reader has changed it.
 export function attentionView(sentence, state, changed) {
   const keys = html("p", { class: "sentence", dir: "auto" });
-  const queries = html("p", { class: "sentence", dir: "auto", role: "group", "aria-label": "Words to look from" });
+  const queries = html("div", { class: "sentence", dir: "auto", role: "group", "aria-label": "Words to look from" });
   const figure = html("div", { class: "figure", tabindex: 0, role: "group", "aria-label": "Picture, scrolls if wide" });
   const caption = html("h3");
   const gold = html("span", {}, html("span", { class: "mark", "aria-hidden": "true" }), "gold link");
@@ -20,6 +24,8 @@ export function attentionView(sentence, state, changed) {
   const table = html("details", { class: "table" }, html("summary", {}, "As a table"));
   let scene = null; // what is shown now; nothing until its layer is decoded
   let asked = 0;
+  let queryButtons = []; // of the rows of the scene
+  let drawnRow = null; // of the grid
 
   async function show() {
     const mine = ++asked;
@@ -29,32 +35,58 @@ export function attentionView(sentence, state, changed) {
     scene = found;
     if (state.word >= scene.target.length) state.word = null;
     writeWords();
-    const name = `${kind.kind}, ${nameOf(state.layer, state.head)}`;
-    caption.textContent = name;
-    figure.replaceChildren(FORMS[state.form](scene, `${name}: ${sentence.title}`));
+    caption.textContent = `${kind.kind}, ${nameOf(state.layer, state.head)}`;
+    draw(state.word);
+    gold.hidden = !scene.gold.length;
+    units.hidden = !kind.hasUnits;
+    offerForms();
+    fillTable();
+    look(state.word);
+  }
+
+  const formNow = () => {
+    const forms = formsOf(sentence.kinds[state.kind]);
+    return forms.includes(state.form) ? state.form : forms[0];
+  };
+
+  function draw(row) {
+    drawnRow = row;
+    figure.replaceChildren(FORMS[formNow()](scene, `${caption.textContent}: ${sentence.title}`, row));
     for (const part of figure.querySelectorAll("[data-row]")) {
       const row = Number(part.dataset.row);
       part.addEventListener("pointerenter", () => look(row));
       part.addEventListener("click", () => stay(row));
     }
-    gold.hidden = !scene.gold.length;
-    units.hidden = !kind.hasUnits;
-    fillTable();
-    look(state.word);
+  }
+
+  function offerForms() {
+    const offered = formsOf(sentence.kinds[state.kind]);
+    [...forms.children].forEach((label, i) => {
+      label.hidden = !offered.includes(Object.keys(FORMS)[i]);
+      label.querySelector("input").checked = Object.keys(FORMS)[i] === formNow();
+    });
   }
 
   function writeWords() {
+    const layout = sentence.kinds[state.kind].targetLayout;
+    const beside = layout ? besideGrid(scene.target, layout) : scene.target.length;
     const buttons = scene.target.map((word, row) => {
-      const button = html("button", { type: "button", class: "word" }, word);
+      const onGrid = row >= beside;
+      const button = html("button", { type: "button", class: onGrid ? "element" : "word", ...(onGrid ? { "aria-label": word } : {}) });
+      if (!onGrid || !layout.picture) button.append(word);
       button.addEventListener("pointerenter", () => look(row));
       button.addEventListener("pointerleave", () => look(state.word));
       button.addEventListener("focus", () => stay(row));
       button.addEventListener("click", () => stay(row));
       return button;
     });
+    keys.hidden = Boolean(scene.layout);
     keys.replaceChildren(...spaced(scene.source.map((word) => html("span", { class: "word" }, word))));
-    queries.replaceChildren(...spaced(buttons));
-    walkWithArrows(buttons, buttons.length, state.word ?? 0);
+    queries.setAttribute("aria-label", layout ? "Elements to look from" : "Words to look from");
+    const grid = layout ? [itemGrid(layout, sentence.title, buttons.slice(beside))] : [];
+    queries.replaceChildren(...spaced(buttons.slice(0, beside)), ...grid);
+    walkWithArrows(buttons, layout ? layout.columns : buttons.length, state.word ?? 0);
+    queryButtons = buttons;
   }
 
   function stay(row) {
@@ -68,7 +100,8 @@ export function attentionView(sentence, state, changed) {
   function look(row) {
     if (!scene) return;
     const weights = row === null ? null : scene.matrix[row];
-    [...queries.children].forEach((word, i) => {
+    if (formNow() === "Grid" && row !== drawnRow) draw(row);
+    queryButtons.forEach((word, i) => {
       word.classList.toggle("is-row", i === row);
       word.setAttribute("aria-pressed", i === state.word);
     });
@@ -80,7 +113,11 @@ export function attentionView(sentence, state, changed) {
     for (const word of figure.querySelectorAll("[data-column]")) {
       word.classList.toggle("is-seen", weights !== null && weights[word.dataset.column] >= 0.1);
     }
-    readout.replaceChildren(...(weights ? answerOf(scene, row) : [invitation()]));
+    const answer = weights || scene.layout ? answerOf(scene, row) : [];
+    readout.replaceChildren(...answer, ...(weights ? [] : [invitation(sentence.kinds[state.kind])]));
+    stage.classList.toggle("is-grid", formNow() === "Grid");
+    readout.classList.toggle("is-grid", Boolean(scene.layout));
+    most.textContent = formNow() === "Grid" ? percent(Math.max(...rowOf(scene, row))) : "100%";
   }
 
   function fillTable() {
@@ -97,14 +134,15 @@ export function attentionView(sentence, state, changed) {
     show();
   }
 
+  state.word ??= firstRow(sentence.kinds[state.kind]);
   const grids = sentence.kinds.map((kind, index) =>
     headGrid(kind, (layer, head) => {
       grids.forEach((grid, i) => grid.mark(...(i === index ? [layer, head] : [null, null])));
-      set({ kind: index, layer, head, word: index === state.kind ? state.word : null });
+      set({ kind: index, layer, head, word: index === state.kind ? state.word : firstRow(kind) });
     }),
   );
   grids[state.kind].mark(state.layer, state.head);
-  const forms = choice("Form", Object.keys(FORMS), state.form, (form) => set({ form }));
+  const forms = choice("Form", Object.keys(FORMS), formNow(), (form) => set({ form }));
   const units = choice("Rows and columns", UNITS, state.unit, (unit) => set({ unit, word: null }));
   const save = html("button", { type: "button", class: "save" }, "Save this picture");
   save.addEventListener("click", () => scene && saveDrawing(figure.firstChild, caption.textContent));
@@ -116,7 +154,8 @@ export function attentionView(sentence, state, changed) {
   pair.addEventListener("keydown", (event) => event.key === "Escape" && stay(null));
   const note = sentence.note ? [html("p", { class: "note" }, sentence.note)] : [];
   const bar = html("div", { class: "bar" }, caption, units, forms, save);
-  const stage = html("div", { class: "stage" }, bar, figure, legend(gold), table);
+  const most = html("span", {}, "100%");
+  const stage = html("div", { class: "stage" }, bar, figure, legend(most, gold), table);
   const side = html("aside", {}, readout, ...grids.flatMap((grid, i) => [html("h3", {}, sentence.kinds[i].kind), grid.element]));
   show();
   return html("section", {}, html("h2", {}, sentence.title), pair, ...note, html("div", { class: "columns" }, stage, side));
@@ -130,23 +169,36 @@ function spaced(elements) {
   return elements.flatMap((element) => [element, " "]);
 }
 
-function invitation() {
-  return html("p", { class: "quiet" }, "Point at a word of the second line, or walk it with the arrow keys, to see where it looks.");
+function invitation(kind) {
+  const what = kind.targetLayout ? "an element of the item above" : "a word of the second line";
+  return html("p", { class: "quiet" }, `Point at ${what}, or walk with the arrow keys, to see where it looks.`);
 }
 
+// The largest weights of a row, or of the mean of all rows.
 function answerOf(scene, row) {
-  const items = strongest(scene.matrix[row], 5).map((i) => {
+  const weights = rowOf(scene, row);
+  const items = strongest(weights, 5).map((i) => {
     const bar = html("span", { class: "bar-of" });
-    bar.style.setProperty("--weight", scene.matrix[row][i]);
+    bar.style.setProperty("--weight", weights[i]);
     const name = html("span", { class: scene.isGold(i, row) ? "gold-word" : "" }, scene.source[i]);
-    return html("li", {}, name, bar, html("span", { class: "number" }, percent(scene.matrix[row][i])));
+    return html("li", {}, name, bar, html("span", { class: "number" }, percent(weights[i])));
   });
-  return [html("p", {}, html("b", {}, scene.target[row]), ` looks at${items.length ? "" : " nothing"}`), html("ol", {}, ...items)];
+  const [name, verb] = row === null ? ["The mean of all rows", "is on"] : [scene.target[row], "looks at"];
+  return [html("p", {}, html("b", {}, name), ` ${verb}${items.length ? "" : " nothing"}`), html("ol", {}, ...items)];
 }
 
-function legend(gold) {
+// Buttons on the grid of an item, over its picture where it has one.
+function itemGrid(layout, title, buttons) {
+  const picture = layout.picture ? [html("img", { src: layout.picture, alt: title })] : [];
+  const element = html("div", { class: "item-grid" }, ...picture, ...buttons);
+  element.style.setProperty("--columns", layout.columns);
+  element.style.setProperty("--shape", `${layout.columns} / ${layout.rows}`);
+  return element;
+}
+
+function legend(most, gold) {
   const ramp = html("span", { class: "ramp", "aria-hidden": "true" });
-  return html("p", { class: "legend" }, html("span", {}, "0%", ramp, "100%"), gold);
+  return html("p", { class: "legend" }, html("span", {}, "0%", ramp, most), gold);
 }
 
 let choices = 0;

@@ -2,10 +2,17 @@
 
 export const MEAN = -1; // in place of a head: the mean of the layer's heads
 
-// One kind of attention over a sentence. `load` promises a layer's bytes; it is asked when that layer is first shown.
-export function readKind(record, load) {
+// One kind of attention over an item. `load` promises a layer's bytes; it is called when that layer is first shown.
+// `layouts` are those of the item's record, of which a kind has the numbers.
+export function readKind(record, layouts, load) {
   const layers = Array(record.layers);
-  return { ...record, bytesOf: (layer) => (layers[layer] ??= load(layer)), hasUnits: record.sourceUnits.length > 0 };
+  return {
+    ...record,
+    sourceLayout: layouts[record.sourceLayout] ?? null,
+    targetLayout: layouts[record.targetLayout] ?? null,
+    bytesOf: (layer) => (layers[layer] ??= load(layer)),
+    hasUnits: record.sourceUnits.length > 0,
+  };
 }
 
 export async function inflate(base64) {
@@ -16,17 +23,28 @@ export async function inflate(base64) {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-// What is drawn of a head: the words of columns and rows, their links known to be right, a Float32Array a row.
+// Data of a head's drawings: labels of columns and rows, their layouts, gold links, and one Float32Array per row.
 export async function sceneOf(kind, layer, head, inWords) {
   const matrix = matrixOf(kind, await kind.bytesOf(layer), head);
-  if (!inWords) return scene(kind.source, kind.target, kind.gold, matrix);
+  if (!inWords) return { ...scene(kind.source, kind.target, kind.gold, matrix), layout: kind.sourceLayout };
   const [source, target] = [kind.sourceUnits, kind.targetUnits].map((units) => units.map(([word]) => word));
   return scene(source, target, [], merged(matrix, kind.sourceUnits, kind.targetUnits));
 }
 
 function scene(source, target, gold, matrix) {
   const keys = new Set(gold.map(String));
-  return { source, target, gold, matrix, isGold: (column, row) => keys.has(`${column},${row}`) };
+  return { source, target, gold, matrix, layout: null, isGold: (column, row) => keys.has(`${column},${row}`) };
+}
+
+// Number of elements that stand beside a grid, before the others: a class token, or none.
+export function besideGrid(labels, layout) {
+  return labels.length - layout.rows * layout.columns;
+}
+
+// The weights of a row, or the mean of all rows.
+export function rowOf(scene, row) {
+  if (row !== null) return scene.matrix[row];
+  return scene.source.map((_, i) => scene.matrix.reduce((sum, weights) => sum + weights[i], 0) / scene.matrix.length);
 }
 
 export function matrixOf(kind, bytes, head) {

@@ -5,7 +5,7 @@ import { saveDrawing } from "./pictures/save.js";
 
 export { html, svg };
 
-const PAGES = { "/runs": "Runs", "/translate": "Translate and look", "/steps": "Step through", "/lab": "Lab" };
+const PAGES = { "/runs": "Runs", "/look": "Translate and look", "/steps": "Step through", "/lab": "Lab" };
 const THEMES = ["auto", "light", "dark"];
 const THEME = "regardant-theme";
 

@@ -93,7 +93,7 @@ class TrainedItems(Trained):
         inputs = {"input": self.codec.collate([encoded]).to(self.device)}
         records, _ = look(self.model, inputs)
         shares = self.shares(found)
-        elements = Elements(self.codec.labels(encoded), self.codec.units(item, encoded))
+        elements = Elements(self.codec.labels(encoded), self.codec.units(item, encoded), self.codec.layout(encoded))
         return Inspection(
             item=item,
             answer=found.answer,

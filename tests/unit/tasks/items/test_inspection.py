@@ -121,3 +121,26 @@ def test_json_has_elements_the_answer_and_all_weights(regardant, trained_on_labe
     assert np.array(kind["weights"]).shape == (2, 2, len(kind["rows"]), len(kind["columns"]))
     said = regardant("inspect", trained_on_labels().folder, TEXT, "--target", "x", "--out", tmp_path / "b.json")
     assert (said.code, said.err.count("\n")) == (2, 1) and not (tmp_path / "b.json").exists()
+
+
+def test_an_image_is_drawn_as_its_picture_with_the_grid_of_patches(trained_on_digits, digit):
+    run = trained_on_digits()
+    found = run.inspect(str(digit))
+    (picture,) = found.pictures
+    layout = run.trained.codec.layout(run.trained.encoded(str(digit)))
+    assert (layout.rows, layout.columns) == (2, 2) and layout.picture.startswith("data:image/png;base64,")
+    assert picture.source_layout == picture.target_layout == layout
+    assert picture.class_token is None and picture.source == list(layout.labels)
+    assert found.svg().count(layout.picture) == 1 and layout.picture in found.page()
+    assert found.answer in run.trained.labels
+
+
+def test_the_attention_of_an_image_s_class_token_is_drawn(trained_on_digits, digit):
+    given = ("head.pooling=class_token", "model.max_length=5", "training.max_updates=10", "training.validate_every=10")
+    (picture,) = trained_on_digits(*given).inspect(str(digit)).pictures
+    assert picture.class_token == picture.source[0] == "<class>" and len(picture.source) == 5
+
+
+def test_a_text_stays_a_line_of_words(inspection):
+    assert inspection.inputs["input"].layout is not None and inspection.inputs["input"].grid is None
+    assert inspection.pictures[0].source_layout is None

@@ -5,7 +5,7 @@ import { ask, complain, html, shell } from "../shell.js";
 const PAGES = [
   ["/runs", "Runs", "Curves while a run trains, what its heads do, what it translates, several runs side by side."],
   [
-    "/translate",
+    "/look",
     "Translate and look",
     "Every head over a sentence, where each word comes from, how the search went; heads switched off.",
   ],
@@ -23,7 +23,7 @@ main.append(html("h1", {}, "Studio"), count, html("div", { class: "cards" }, ...
 
 // One paper: when, who, what it brought, and the command or the run.
 function told({ year, authors, link, what, command, run }) {
-  const look = run ? [" ", html("a", { href: `/translate#${new URLSearchParams({ run })}` }, "Look at its run")] : [];
+  const look = run ? [" ", html("a", { href: `/look#${new URLSearchParams({ run })}` }, "Look at its run")] : [];
   return html(
     "li",
     {},

@@ -1,7 +1,7 @@
 // What a run's model wrote for a few fixed sentences, each time it was validated; what is new is marked.
 
 import { html } from "../shell.js";
-import { changedWords } from "../translate/changes.js";
+import { changedWords } from "../look/changes.js";
 
 const MOST = 40;
 

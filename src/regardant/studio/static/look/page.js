@@ -1,6 +1,6 @@
 // An item, the answer of a run, all heads over it, and how the answer changes when the item changes or heads are off.
 
-import { FORMS, UNITS, attentionView } from "../pictures/view.js";
+import { UNITS, attentionView } from "../pictures/view.js";
 import { MEAN, inflate, readKind } from "../pictures/weights.js";
 import { busy, button, field, select, tabbed, trainedRuns } from "../choosing.js";
 import { ask, complain, html, saveButton, shell } from "../shell.js";
@@ -11,7 +11,7 @@ import { changedWords } from "./changes.js";
 
 const TABS = ["Attention", "Alignment", "Beam search"];
 const EXAMPLE = "The old judge sees the small cat.";
-const NOTHING = { kind: "", layer: "", head: "", form: "Heat map", unit: "Pieces", word: "" };
+const NOTHING = { kind: "", layer: "", head: "", form: "", unit: "Pieces", word: "" };
 const state = readState({ run: "", text: EXAMPLE, target: "", beam: "", off: "", tab: TABS[0], candidate: "", ...NOTHING });
 
 const main = shell();
@@ -146,7 +146,6 @@ function showAttention(panel) {
       head: wanted < count ? wanted : MEAN,
     });
   }
-  if (!Object.hasOwn(FORMS, start.form)) start.form = "Heat map";
   if (!UNITS.includes(start.unit)) start.unit = "Pieces";
   start.word = numberOr(state.word, null);
   panel.append(
@@ -166,7 +165,7 @@ function showAttention(panel) {
 }
 
 function sentenceOf(pictures) {
-  const kinds = pictures.kinds.map((kind, k) => readKind(kind, (layer) => inflate(pictures.weights[k][layer])));
+  const kinds = pictures.kinds.map((kind, k) => readKind(kind, pictures.layouts, (layer) => inflate(pictures.weights[k][layer])));
   return { ...pictures, kinds };
 }
 

@@ -1,15 +1,24 @@
 """Pages in a real browser, Debian's Chromium, with the network cut. Skipped where none is installed."""
 
+import os
+import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 SCREENSHOTS = Path(__file__).parents[2] / ".screenshots"
+PATIENCE = 60_000
+"""Milliseconds: other programs may be using the machine."""
+AT = re.compile(r"http://127\.0\.0\.1:\d+")
+expect.set_options(timeout=PATIENCE)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -66,5 +75,47 @@ def open_page(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Opened
     for one in opened:
         asked = [url for url in one.requests if not url.startswith(("data:", "blob:"))]
         assert asked == [one.address.partition("#")[0]]
+        assert one.complaints == []
+        one.page.context.close()
+
+
+def start(*folders: Path) -> tuple[subprocess.Popen[str], str]:
+    """Start the studio on a free port. Return the process and the address that it prints."""
+    command = [sys.executable, "-c", "from regardant.cli import main; main()", "studio", "--port", "0"]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    program = subprocess.Popen(
+        [*command, *map(str, folders)], stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
+    )
+    assert program.stderr is not None
+    line = program.stderr.readline()
+    found = AT.search(line)
+    assert found, line + program.stderr.read()
+    return program, found[0]
+
+
+@pytest.fixture
+def visit(browser: Browser, address: str) -> Iterator[Callable[..., Opened]]:
+    """Open a page of the studio at the module's `address` with a state. It may ask only the studio, without errors."""
+    opened: list[Opened] = []
+
+    def visit_(
+        page: str, *, served: str = address, options: dict[str, object] | None = None, **state: object
+    ) -> Opened:
+        context = browser.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True, **(options or {}))
+        context.set_default_timeout(PATIENCE)
+        one = Opened(context.new_page(), f"{served}{page}" + (f"#{urlencode(state)}" if state else ""))
+        opened.append(one)
+        one.page.on("request", lambda request: one.requests.append(request.url))
+        one.page.on("console", lambda line: line.type in ("error", "warning") and one.complaints.append(line.text))
+        one.page.on("pageerror", lambda error: one.complaints.append(str(error)))
+        one.page.goto(one.address)
+        return one
+
+    yield visit_
+    for one in opened:
+        origin = AT.match(one.address)
+        assert origin is not None
+        foreign = [url for url in one.requests if not url.startswith((origin[0], "data:", "blob:"))]
+        assert foreign == []
         assert one.complaints == []
         one.page.context.close()

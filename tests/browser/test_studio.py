@@ -4,42 +4,22 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, urlsplit
 from xml.etree import ElementTree
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
 from regardant.inspection import ScaleHead, intervene
 
-from .conftest import Opened
+from .conftest import AT, start
 
-PATIENCE = 60_000
-"""Milliseconds: the machine may be at work with other things."""
 SVG = "{http://www.w3.org/2000/svg}"
 TEXT = "The old judge sees the small cat."
 CROSS = "decoder.layers.0.cross_attention"
-AT = re.compile(r"http://127\.0\.0\.1:\d+")
-expect.set_options(timeout=PATIENCE)
-
-
-def start(*folders: Path) -> tuple[subprocess.Popen[str], str]:
-    """The program on a port of its own, and where it says it is."""
-    command = [sys.executable, "-c", "from regardant.cli import main; main()", "studio", "--port", "0"]
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    program = subprocess.Popen(
-        [*command, *map(str, folders)], stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
-    )
-    assert program.stderr is not None
-    told = program.stderr.readline()
-    found = AT.search(told)
-    assert found, told + program.stderr.read()
-    return program, found[0]
 
 
 @pytest.fixture(scope="module")
@@ -50,34 +30,6 @@ def address(trained) -> Iterator[str]:
     told = program.communicate(timeout=60)[1]
     assert "Traceback" not in told
     assert program.returncode in (0, 130)
-
-
-@pytest.fixture
-def visit(browser: Browser, address: str) -> Iterator[Callable[..., Opened]]:
-    """Opens a page of the studio with this state; it may ask only the studio, and complain of nothing."""
-    opened: list[Opened] = []
-
-    def visit_(
-        page: str, *, served: str = address, options: dict[str, object] | None = None, **state: object
-    ) -> Opened:
-        context = browser.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True, **(options or {}))
-        context.set_default_timeout(PATIENCE)
-        one = Opened(context.new_page(), f"{served}{page}" + (f"#{urlencode(state)}" if state else ""))
-        opened.append(one)
-        one.page.on("request", lambda request: one.requests.append(request.url))
-        one.page.on("console", lambda said: said.type in ("error", "warning") and one.complaints.append(said.text))
-        one.page.on("pageerror", lambda error: one.complaints.append(str(error)))
-        one.page.goto(one.address)
-        return one
-
-    yield visit_
-    for one in opened:
-        origin = AT.match(one.address)
-        assert origin is not None
-        foreign = [url for url in one.requests if not url.startswith((origin[0], "data:", "blob:"))]
-        assert foreign == []
-        assert one.complaints == []
-        one.page.context.close()
 
 
 def state_of(page) -> dict[str, str]:
@@ -102,7 +54,7 @@ def test_the_first_page_leads_to_the_others(visit):
     expect(story.first).to_contain_text("2014")
     expect(story.filter(has_text="Vaswani")).to_contain_text("regardant train ladder/transformer")
     opened.screenshot("studio-home")
-    for name, heading in (("Runs", "Runs"), ("Translate and look",) * 2, ("Step through",) * 2, ("Lab", "Lab")):
+    for name, heading in (("Runs", "Runs"), ("Look inside",) * 2, ("Step through",) * 2, ("Lab", "Lab")):
         page.get_by_role("navigation", name="Pages").get_by_role("link", name=name, exact=True).click()
         expect(page.get_by_role("heading", name=heading, level=1)).to_be_visible()
         expect(page.get_by_role("link", name=name, exact=True)).to_have_attribute("aria-current", "page")
@@ -112,7 +64,7 @@ def test_curves_samples_and_entropies_of_a_run(visit, trained):
     opened = visit("/runs")
     page = opened.page
     expect(page.get_by_label(f"Show {trained().folder.as_posix()}")).to_be_checked()
-    titles = ["Loss", "BLEU of greedy translations", "Learning rate", "Gradient norm", "Target tokens a second"]
+    titles = ["Loss", "BLEU of greedy translations", "Learning rate", "Gradient norm", "Target tokens per second"]
     for title in [*titles, "Entropy of heads, decoder.cross_attention"]:
         expect(page.get_by_role("img", name=title, exact=True)).to_be_visible()
     expect(page.get_by_role("img", name="Loss", exact=True).locator(".scatterlayer path.js-line")).to_have_count(2)
@@ -160,7 +112,7 @@ def test_curves_grow_while_another_process_writes(visit, tmp_path, trained):
 
 
 def test_a_sentence_is_translated_and_looked_at(visit, trained):
-    opened = visit("/translate")
+    opened = visit("/look")
     page = opened.page
     expected = trained().translate([TEXT])[0].text
     expect(page.locator(".translation")).to_have_text(expected)
@@ -178,17 +130,17 @@ def test_a_sentence_is_translated_and_looked_at(visit, trained):
         "1",
     )
     saved(page, page.get_by_role("button", name="Save this picture"))
-    again = visit("/translate", **told).page
+    again = visit("/look", **told).page
     expect(again.locator("h3").first).to_have_text("Cross-attention, layer 0, head 1")
     expect(again.locator(".readout")).to_contain_text("looks at")
 
 
 def test_a_changed_source_shows_what_changed(visit, trained):
-    opened = visit("/translate")
+    opened = visit("/look")
     page = opened.page
     first, second = (one.text for one in trained().translate([TEXT, "The old judge sees the red tree."]))
     expect(page.locator(".translation")).to_have_text(first)
-    page.get_by_label("Sentence", exact=True).fill("The old judge sees the red tree.")
+    page.get_by_label("Text", exact=True).fill("The old judge sees the red tree.")
     page.keyboard.press("Enter")
     expect(page.locator(".translation")).to_have_text(second)
     if first != second:
@@ -199,7 +151,7 @@ def test_a_changed_source_shows_what_changed(visit, trained):
 
 
 def test_heads_are_switched_off(visit, trained):
-    opened = visit("/translate")
+    opened = visit("/look")
     page = opened.page
     with intervene(trained().translator.model, ScaleHead(CROSS, 0), ScaleHead(CROSS, 1)):
         expected = trained().translate([TEXT])[0].text
@@ -216,7 +168,7 @@ def test_heads_are_switched_off(visit, trained):
 
 
 def test_the_beam_tree_and_the_alignment(visit, trained):
-    opened = visit("/translate", tab="Beam search", beam=3)
+    opened = visit("/look", tab="Beam search", beam=3)
     page = opened.page
     best = trained().translate([TEXT], beam_size=3)[0]
     expect(page.locator("g.candidate.best")).to_have_count(len(best.tokens) + 1)
@@ -234,7 +186,7 @@ def test_the_beam_tree_and_the_alignment(visit, trained):
 
 def test_markup_that_is_typed_stays_text(visit):
     evil = "</script><img src=x onerror=alert(1)> <b>cat</b>"
-    opened = visit("/translate", text=evil)
+    opened = visit("/look", text=evil)
     page = opened.page
     expect(page.locator("section h2").first).to_have_text(evil)
     for tab in ("Alignment", "Beam search"):
@@ -251,12 +203,12 @@ def test_the_five_steps(visit):
     page = opened.page
     for name in ("1. Project", "2. Score", "3. Scale", "4. Softmax", "5. Mix"):
         expect(page.get_by_role("heading", name=name)).to_be_visible()
-    page.get_by_text("how q[0] comes about").click()
+    page.get_by_text("how q[0] is computed").click()
     opened.screenshot("studio-five-steps")
     page.get_by_role("combobox", name="Attention").select_option(CROSS)
-    expect(page.get_by_text("Nothing is hidden from this word.")).to_be_visible()
+    expect(page.get_by_text("No key is masked for this query.")).to_be_visible()
     page.get_by_role("radio", name="1", exact=True).check()
-    page.get_by_role("combobox", name="Word that asks").select_option(index=3)
+    page.get_by_role("combobox", name="Query").select_option(index=3)
     expect(page.get_by_role("radio", name="1", exact=True)).to_be_checked()
     expect(page).to_have_url(re.compile("query=3"))
     told = state_of(page)
@@ -300,13 +252,13 @@ def test_what_passes_the_layers(visit):
     assert (told["quantity"], told["token"]) == ("after", "2")
     saved(page, page.get_by_role("button", name="Save this picture").last)
     place.select_option("encoder.final_norm")
-    page.get_by_role("combobox", name="Token").select_option("1: ▁old")
+    page.get_by_role("combobox", name="Element").select_option("1: ▁old")
     expect(page.get_by_role("img", name="after: ▁old · mean ")).to_be_visible()
 
 
 def test_what_passes_the_layers_at_an_address_of_nonsense(visit):
     opened = visit("/steps", tab="Through the layers", text=TEXT, quantity="toString", token="-4")
-    expect(opened.page.get_by_role("combobox", name="Token")).to_have_value("0: <sos>")
+    expect(opened.page.get_by_role("combobox", name="Element")).to_have_value("0: <sos>")
 
 
 def test_masks_are_put_together(visit):
@@ -341,7 +293,7 @@ def test_shapes_open_and_close(visit):
     saved(page, page.get_by_role("button", name="Save this picture"))
 
 
-@pytest.mark.parametrize("page", ["/runs", "/translate", "/steps"])
+@pytest.mark.parametrize("page", ["/runs", "/look", "/steps"])
 def test_every_page_in_the_dark(visit, page):
     opened = visit(page, options={"color_scheme": "dark"})
     expect(opened.page.locator("svg").first).to_be_visible()
@@ -353,7 +305,7 @@ def test_every_page_in_the_dark(visit, page):
     assert opened.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(253, 252, 249)"
 
 
-@pytest.mark.parametrize("page", ["/runs", "/translate", "/steps"])
+@pytest.mark.parametrize("page", ["/runs", "/look", "/steps"])
 def test_an_address_of_nonsense_shows_the_page_as_it_begins(visit, page):
     nonsense = {
         "run": "/etc/passwd",
@@ -377,44 +329,3 @@ def test_ctrl_c_ends_it_at_once_and_quietly(tmp_path):
     told = program.communicate(timeout=60)[1]
     assert time.monotonic() - began < 20
     assert program.returncode in (0, 130) and told == ""
-
-
-@pytest.fixture(scope="module")
-def other_address(trained_on_text, trained_on_labels) -> Iterator[tuple[str, str, str]]:
-    """A studio over a language model and a classifier, and their names."""
-    folders = [trained_on_text().folder, trained_on_labels().folder]
-    program, at = start(*folders)
-    yield at, *(folder.as_posix() for folder in folders)
-    program.send_signal(signal.SIGINT)
-    assert "Traceback" not in program.communicate(timeout=60)[1]
-
-
-@pytest.mark.parametrize("kind", ["language-model", "classifier"])
-def test_any_run_is_looked_at_and_what_it_has_not_is_hidden(
-    visit, other_address, trained_on_text, trained_on_labels, kind
-):
-    at, language_model, classifier = other_address
-    text, name, run = {
-        "language-model": ("the old cat", language_model, trained_on_text()),
-        "classifier": ("a bird sees the cat and the red dog .", classifier, trained_on_labels()),
-    }[kind]
-    opened = visit("/translate", served=at, run=name, text=text)
-    page = opened.page
-    found = run.inspect(text)
-    expect(page.locator(".translation")).to_have_text(found.answer)
-    first = page.get_by_role("list", name="Probabilities").get_by_role("listitem").first
-    expect(first).to_contain_text(f"{100 * found.shares[0][1]:.1f}%")
-    expect(page.locator(".figure > svg")).to_be_visible()
-    expect(page.get_by_role("tab", name="Attention")).to_be_visible()
-    for hidden in (page.get_by_role("tab", name="Beam search"), page.get_by_role("tab", name="Alignment")):
-        expect(hidden).to_be_hidden()
-    for hidden in (page.get_by_label("Its translation"), page.get_by_label("Beam size")):
-        expect(hidden).to_be_hidden()
-    opened.screenshot(f"studio-look-{kind}")
-    page = visit("/steps", served=at, run=name, text=text).page
-    expect(page.get_by_role("heading", name="5. Mix")).to_be_visible()
-    expect(page.get_by_role("tab", name="Token by token")).to_be_hidden()
-    page.get_by_role("tab", name="Through the layers").click()
-    expect(page.get_by_label("Place")).to_be_visible()
-    page.get_by_role("tab", name="Shapes").click()
-    expect(page.get_by_text("one item is a batch of 1")).to_be_visible()

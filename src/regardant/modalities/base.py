@@ -32,6 +32,13 @@ class Codec:
         """Return the item that a command line gives: a text, or the path of a file. Raises DataError."""
         raise NotImplementedError
 
+    def argument(self, encoded: NDArray[Any], folder: Path, name: str) -> str:
+        """Return an item as a command line gives it: its text, or the path of a file written to `folder`.
+
+        `name` is the name of the file without its suffix.
+        """
+        raise NotImplementedError
+
     def cut(self, encoded: NDArray[Any], length: int) -> NDArray[Any]:
         """Return the item with its first `length` elements at most. Raises DataError where an item cannot be cut."""
         raise NotImplementedError
@@ -92,6 +99,9 @@ class ModalityConfig(Variants):
 
     files: ClassVar[Sequence[str]] = ()
     """Files that the codec keeps in a run folder."""
+
+    suffixes: ClassVar[Sequence[str]] = ()
+    """Suffixes of files that hold one item each. Empty: an item is a text."""
 
     def fit(self, items: Iterable[Any]) -> Codec:
         """Return a codec fitted to training items: a vocabulary learned, a mean measured."""

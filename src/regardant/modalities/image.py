@@ -74,6 +74,7 @@ class ImageModalityConfig(ModalityConfig):
     kind: Literal["image"] = "image"
 
     files = (STATISTICS,)
+    suffixes = (".png", ".jpg", ".jpeg", ".npy")
 
     patch_size: int = Field(16, gt=0)
     """Side of a patch in pixels; both sides of an image must be multiples of it."""
@@ -120,6 +121,12 @@ class ImageCodec(Codec):
         except (OSError, EOFError, ValueError) as error:
             raise _unreadable(path, error) from error
 
+    def argument(self, encoded: NDArray[Any], folder: Path, name: str) -> str:
+        """Write the image as a PNG of 8 bits a channel. Return its path."""
+        path = folder / f"{name}.png"
+        path.write_bytes(_png(encoded))
+        return str(path)
+
     def cut(self, encoded: NDArray[Any], length: int) -> NDArray[Any]:
         """Return the image whole. Raises DataError if it has more than `length` patches."""
         if (count := self.rows * self.columns) > length:
@@ -148,7 +155,8 @@ class ImageCodec(Codec):
 
     def layout(self, encoded: NDArray[Any]) -> Layout:
         """Return the grid of patches over the image, a PNG of its own size: enlarge it without smoothing."""
-        return Layout(self.labels(encoded), self.rows, self.columns, _data_url(encoded))
+        url = f"data:image/png;base64,{base64.b64encode(_png(encoded)).decode()}"
+        return Layout(self.labels(encoded), self.rows, self.columns, url)
 
     def describe(self) -> str:
         side = self.patch_size
@@ -223,13 +231,13 @@ def _unreadable(path: Path, error: Exception) -> DataError:
     return DataError(f"{path} cannot be read ({found}): give the path of a PNG, JPEG or .npy file")
 
 
-def _data_url(pixels: Pixels) -> str:
-    """Return pixels as a PNG of 8 bits a channel, in a data URL."""
+def _png(pixels: Pixels) -> bytes:
+    """Return pixels as a PNG file of 8 bits a channel."""
     pillow, _ = _pillow()
     levels = np.rint(pixels * GREATEST_BYTE).astype(np.uint8)
     written = io.BytesIO()
     pillow.fromarray(levels[..., 0] if levels.shape[2] == 1 else levels).save(written, "PNG")
-    return f"data:image/png;base64,{base64.b64encode(written.getvalue()).decode()}"
+    return written.getvalue()
 
 
 def _pillow() -> Any:

@@ -77,6 +77,10 @@ class TextCodec(Codec):
     def parse(self, argument: str) -> str:
         return argument
 
+    def argument(self, encoded: NDArray[Any], folder: Path, name: str) -> str:
+        """Return the text without the words that the vocabulary cannot spell."""
+        return self.tokenizer.decode(encoded[encoded != UNK].tolist())
+
     def cut(self, encoded: NDArray[Any], length: int) -> NDArray[Any]:
         return encoded[:length]
 

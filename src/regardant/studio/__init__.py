@@ -1,13 +1,14 @@
-"""The studio: pages in a browser that watch runs train and look into what they have become. On this machine alone.
+"""The studio: pages in a browser that follow runs while they train and inspect trained ones. For this machine only.
 
-`app` makes the web application, `guard` says who may ask it, `serve` puts it on a port. `catalogue` knows the runs,
-`curves` tells of their training, `opened` keeps translators, `looks` and `steps` look into them.
+`app` makes the web application, `guard` restricts who may ask it, `serve` puts it on a port. `catalogue` lists the
+runs, `curves` reads their training, `open_runs` keeps trained models, `items` has items for them, `attention_routes`
+and `steps` inspect them.
 """
 
 from regardant.errors import ConfigError
 
 try:
-    import fastapi  # noqa: F401  # asked for here, so that nobody meets the error elsewhere
+    import fastapi  # noqa: F401  # imported here, so that a missing package is reported once
     import plotly  # noqa: F401  # its wheel has the library that draws the curves
     import uvicorn  # noqa: F401
 except ModuleNotFoundError as error:

@@ -1,7 +1,7 @@
 """The studio as a web application: pages and their modules from `static/`, numbers under `/api/`.
 
-Pages come from this machine, load nothing from elsewhere and answer to nobody else (`guard`). What comes of a user's
-text travels as JSON and is written as text nodes.
+Pages come from this machine, load nothing from elsewhere and answer to nobody else (`guard`). A user's text travels as
+JSON and is written as text nodes.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
 
 from regardant.errors import RegardantError
-from regardant.studio import attention_routes, curves, lab, steps, timeline
+from regardant.studio import attention_routes, curves, items, lab, steps, timeline
 from regardant.studio.catalogue import Catalogue, UnknownRun
 from regardant.studio.guard import Guard
 from regardant.studio.open_runs import OpenRuns
@@ -22,20 +22,22 @@ from regardant.studio.open_runs import OpenRuns
 STATIC = Path(str(files("regardant.studio") / "static"))
 PICTURES = Path(str(files("regardant.pictures") / "assets"))
 PAGES = {"/": "home", "/runs": "runs", "/look": "look", "/steps": "steps", "/lab": "lab"}
-"""By address, the folder of `static/` whose index.html it is."""
+"""Folders of `static/` that hold the pages' index.html, by address."""
 
 
 def make_app(folders: Sequence[Path]) -> FastAPI:
-    """The studio over run folders, and over folders that hold runs."""
+    """Return the studio's application over run folders, and over folders that hold runs."""
     app = FastAPI(title="Regardant studio", docs_url=None, redoc_url=None, openapi_url=None)
     app.add_middleware(Guard)
-    app.add_exception_handler(RegardantError, _told)
+    app.add_exception_handler(RegardantError, _problem)
     app.add_exception_handler(RequestValidationError, _misunderstood)
     catalogue = Catalogue(folders)
     runs = OpenRuns(catalogue)
     app.include_router(timeline.routes(catalogue))
     app.include_router(curves.routes(catalogue))
-    app.include_router(attention_routes.routes(runs))
+    files = items.ItemFiles()
+    app.include_router(items.routes(runs, files))
+    app.include_router(attention_routes.routes(runs, files))
     app.include_router(steps.routes(runs))
     app.include_router(lab.router)
     for address, page in PAGES.items():
@@ -54,12 +56,12 @@ def _page(name: str) -> Callable[[], FileResponse]:
 
 
 def _plotly() -> FileResponse:
-    """Out of the installed wheel."""
+    """Return the library from the installed wheel."""
     return FileResponse(str(files("plotly") / "package_data" / "plotly.min.js"), media_type="text/javascript")
 
 
-def _told(request: Request, error: Exception) -> JSONResponse:
-    """What the user can mend, as one line."""
+def _problem(request: Request, error: Exception) -> JSONResponse:
+    """Return a user's mistake as one line."""
     status = 404 if isinstance(error, UnknownRun) else 422
     return JSONResponse({"detail": " ".join(str(error).split())}, status_code=status)
 

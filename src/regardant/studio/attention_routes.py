@@ -5,6 +5,7 @@ from typing import Any
 from fastapi import APIRouter
 
 from regardant.pictures.page import packed, record
+from regardant.studio.items import ItemFiles
 from regardant.studio.open_runs import Asked, OpenRuns
 from regardant.tasks.base import Trained
 from regardant.tasks.inspection import Inspection
@@ -16,14 +17,14 @@ class AskedView(Asked):
     view: str
 
 
-def routes(runs: OpenRuns) -> APIRouter:
+def routes(runs: OpenRuns, files: ItemFiles) -> APIRouter:
     """`/api/look` and `/api/view`."""
     router = APIRouter(prefix="/api")
 
     @router.post("/look")
     def look(asked: Asked) -> dict[str, Any]:
         with runs.trained(asked.run, asked.off) as trained:
-            return look_at(trained, asked)
+            return look_at(trained, asked, files.title(asked.text))
 
     @router.post("/view")
     def view(asked: AskedView) -> dict[str, Any]:
@@ -32,8 +33,8 @@ def routes(runs: OpenRuns) -> APIRouter:
     return router
 
 
-def look_at(trained: Trained, asked: Asked) -> dict[str, Any]:
-    """Return the answer with its details, all weights, and the names of the views that there are."""
+def look_at(trained: Trained, asked: Asked, title: str) -> dict[str, Any]:
+    """Return the answer with its details, all weights under a title, and the names of the run's views."""
     found = trained.look(asked.text, **asked.options)
     return {
         **found.details,
@@ -41,17 +42,20 @@ def look_at(trained: Trained, asked: Asked) -> dict[str, Any]:
         "answer": found.answer,
         "note": found.note,
         "shares": found.shares,
-        "pictures": _pictures(found),
+        "pictures": _pictures(found, title),
         "views": list(trained.views),
     }
 
 
-def _pictures(found: Inspection) -> dict[str, Any] | None:
-    """What `view.js` draws, and the places of each kind's layers; None for a model without attention."""
+def _pictures(found: Inspection, title: str) -> dict[str, Any] | None:
+    """Return the record of `view.js` and the places of each kind's layers. None for a model without attention."""
     if not found.pictures:
         return None
+    drawn = record(found.pictures)
     return {
-        **record(found.pictures),
+        **drawn,
+        "title": title,
+        "note": str(drawn["note"]).removeprefix(found.note).strip(),  # the page shows the answer above
         "weights": [[packed(layer) for layer in picture.weights] for picture in found.pictures],
         "places": list(found.layers.values()),
     }

@@ -1,4 +1,4 @@
-"""The runs that the studio knows: those it was given, and those in folders it was given, as they come and go."""
+"""The runs that the studio knows: those it was given, and those below folders it was given, at each moment."""
 
 import json
 from collections.abc import Sequence
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from regardant.errors import RegardantError, RunError
+from regardant.modalities import ModalityConfig
 from regardant.run import Record
 
 DEPTH = 3
@@ -27,12 +28,12 @@ class Catalogue:
     folders: Sequence[Path]
 
     def runs(self) -> dict[str, Path]:
-        """All there are now."""
+        """Return all runs that exist now."""
         found = [run for folder in self.folders for run in _runs_in(folder, DEPTH)]
         return {run.as_posix(): run for run in found}
 
     def folder(self, name: str) -> Path:
-        """Of one run. Raises UnknownRun: no path that a browser asks for is opened unless it is listed."""
+        """Return the folder of a run. Raises UnknownRun for a run that is not listed: no other path is opened."""
         runs = self.runs()
         if name not in runs:
             raise UnknownRun(f"there is no run {name!r} here: choose one that the page Runs lists")
@@ -40,7 +41,7 @@ class Catalogue:
 
 
 def summary(name: str, folder: Path) -> dict[str, Any]:
-    """What the list of runs says of one."""
+    """Return the row of a run in the list of runs: its recipe, its state, and the line of a problem."""
     try:
         record = Record.read(folder)
     except RegardantError as error:
@@ -53,6 +54,9 @@ def summary(name: str, folder: Path) -> dict[str, Any]:
         "verbs": record.config.verbs,
         "inspect_options": record.config.inspect_options,
         "views": record.config.views,
+        "suffixes": suffixes(record.config),
+        "unit": record.plan.get("unit", "target"),
+        "loss_unit": next((one.unit for one in record.config.metrics if one.name == "loss"), ""),
         "parameters": record.plan.get("parameters"),
         "best_by": record.config.metric.name,
         "best": next((value for key, value in validated.items() if key.startswith("best_")), None),
@@ -63,8 +67,17 @@ def summary(name: str, folder: Path) -> dict[str, Any]:
     }
 
 
+def suffixes(config: Any) -> list[str]:
+    """Return the suffixes of files that a run's items are. Empty: items are texts.
+
+    Tasks over items of any kind name the kind `input` in their recipe.
+    """
+    modality = getattr(config, "input", None)
+    return list(modality.suffixes) if isinstance(modality, ModalityConfig) else []
+
+
 def last_events(path: Path) -> dict[str, dict[str, Any]]:
-    """The last event of each name; none of a run that has not begun."""
+    """Return the last event of each name. Empty for a run without events."""
     if not path.is_file():
         return {}
     with path.open("rb") as file:
@@ -74,7 +87,7 @@ def last_events(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def parsed(lines: Sequence[bytes]) -> list[dict[str, Any]]:
-    """Events of whole lines; what is cut off or damaged is none."""
+    """Return the events of whole lines. Lines that are cut off or damaged are skipped."""
     events = []
     for line in lines:
         try:

@@ -1,7 +1,7 @@
-"""One query of one head, from the vector that comes in to the mixed values that go out, with the real numbers.
+"""One query of one head, from its input vector to the mixed values, with the model's own numbers.
 
-Project, score, scale, softmax, mix: Vaswani et al. 2017, section 3.2.1. What a mechanism does otherwise is said: one
-that has scores of its own shows them in place of scaled products, one without scores its weights alone.
+Project, score, scale, softmax, mix: Vaswani et al. 2017, section 3.2.1. A mechanism with other scores shows them in
+place of scaled products, one without scores shows its weights only.
 
 Shape legend: M d_model, D size of a head's queries and keys, E of its values, K keys.
 """
@@ -25,22 +25,25 @@ from regardant.tasks.inspection import Inspection
 
 
 class AskedQuery(Asked):
-    """Which query of which head."""
+    """A query of a head."""
 
     attention: str | None = None
-    """The name of its place; the last layer's cross-attention, or what comes last, where none is given."""
+    """Name of the attention's place. None: the last one, a cross-attention if the model has any."""
     head: int = Field(0, ge=0)
     query: int = Field(0, ge=0)
-    """Which row."""
+    """Number of the row."""
     component: int = Field(0, ge=0)
-    """Of the query vector: the one whose products are listed."""
+    """Component of the query vector whose products are listed."""
 
 
 def five_steps(trained: Trained, asked: AskedQuery) -> dict[str, Any]:
-    """All numbers of a query, and what else there is to choose. Raises RunError or DataError for what is not there."""
+    """Return all numbers of a query, and the places, heads and queries to choose from.
+
+    Raises RunError for a model without the attention, DataError for a head or a query that it does not have.
+    """
     found = trained.inspect(asked.text, **asked.options)
     if not found.layers:
-        raise RunError("this model has no attention whose steps could be shown")
+        raise RunError(f"{asked.run} has no attention, and so no steps to show: see Through the layers, or Shapes")
     places = [place for layers in found.layers.values() for place in layers]
     place = asked.attention or places[-1]
     if place not in places:
@@ -90,7 +93,7 @@ def _numbers(model: nn.Module, records: Records, place: str, asked: AskedQuery) 
 
 
 def _is_scaled_product(mechanism: Attention, q: Tensor, k: Tensor) -> bool:
-    """Whether what it compares by is q . k times its scale."""
+    """Return whether the scores are q . k times the scale."""
     k = expand_heads(k, q.shape[1])
     if q.shape[-1] != k.shape[-1]:
         return False
@@ -105,9 +108,9 @@ def _num_heads(records: Records, place: str) -> int:
 
 
 def _projection(trained: Trained, found: Inspection, place: str, asked: AskedQuery) -> dict[str, Any] | None:
-    """x W + b of the query: the vector that comes in, and all products of one component; None where it is not linear.
+    """Return x W + b of the query: its input vector, and all products of one component. None if it is not linear.
 
-    Positions that turn queries do so afterwards.
+    Rotary positions act afterwards.
     """
     layer = trained.model.get_submodule(place)
     if isinstance(layer, CrossAttention):
@@ -134,7 +137,7 @@ def _projection(trained: Trained, found: Inspection, place: str, asked: AskedQue
 
 
 def _input_of(linear: nn.Linear, trained: Trained, found: Inspection) -> Tensor:
-    """[T, M]: what a projection is given, of the one sentence."""
+    """Return the input [T, M] of a projection."""
     seen: list[Tensor] = []
 
     def listen(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
@@ -154,7 +157,7 @@ def _choice(found: Inspection, kind: str, place: str) -> dict[str, Any]:
 
 
 def _mechanism(model: nn.Module, place: str) -> str:
-    """The name of the module that weighs, whose place may be named by the layer that holds it."""
+    """Return the name of the mechanism at a place, which may be named after the layer that holds it."""
     return place if isinstance(model.get_submodule(place), Attention) else f"{place}.mechanism"
 
 

@@ -39,7 +39,7 @@ def streams(trained: Trained, asked: AskedPlace) -> dict[str, Any]:
         if quantity in OF_STREAMS:
             quantities.setdefault(place, []).append(quantity)
     if not quantities:
-        raise RunError("this model has no place where a vector of each element could be seen")
+        raise RunError(f"{asked.run} has no place with a vector for each element: see Shapes")
     chosen = asked.place or list(quantities)[-1]
     if chosen not in quantities:
         raise RunError(f"this model has no place {chosen!r}: choose one of {', '.join(quantities)}")

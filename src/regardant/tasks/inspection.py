@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -38,6 +38,27 @@ FORMATS = (".html", ".svg", ".png", ".json")
 
 NEXT_TOKENS = 10
 """Number of likeliest tokens in JSON."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """An item of a run's own data."""
+
+    item: str
+    """The item as a command line gives it: a text, or the path of a file."""
+    picture: str | None = None
+    """Data URL of its picture."""
+
+
+@runtime_checkable
+class HasExamples(Protocol):
+    """A trained run that offers items of its own data, for pages to begin with."""
+
+    def examples(self, count: int, folder: Path) -> list[Example]:
+        """Return some items of the validation data. Items that are files are written to `folder`.
+
+        Raises RunError if the data is gone.
+        """
 
 
 @dataclass(frozen=True)

@@ -225,7 +225,8 @@ def test_what_a_task_cannot_show_is_refused_by_name_in_one_line(others):
     told = client.post("/api/look", json={**body, "run": bag}).json()
     assert told["pictures"] is None and told["shares"]
     answer = client.post("/api/steps", json={**body, "run": bag})
-    assert answer.json()["detail"] == "this model has no attention whose steps could be shown"
+    no_steps = f"{bag} has no attention, and so no steps to show: see Through the layers, or Shapes"
+    assert answer.json()["detail"] == no_steps
 
 
 def test_the_list_of_runs_has_the_options_and_views_of_each(others, studio):

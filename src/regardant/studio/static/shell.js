@@ -1,11 +1,11 @@
-// What every page has: the way to the others, light or dark, one line for what went wrong, questions to the server.
+// Parts of every page: links to the others, light or dark, one line for an error, questions to the server.
 
 import { html, svg } from "./pictures/drawing.js";
 import { saveDrawing } from "./pictures/save.js";
 
 export { html, svg };
 
-const PAGES = { "/runs": "Runs", "/look": "Translate and look", "/steps": "Step through", "/lab": "Lab" };
+const PAGES = { "/runs": "Runs", "/look": "Look inside", "/steps": "Step through", "/lab": "Lab" };
 const THEMES = ["auto", "light", "dark"];
 const THEME = "regardant-theme";
 
@@ -24,27 +24,28 @@ export function shell() {
   return main;
 }
 
-// Says what went wrong in one line, or with no line takes it back.
+// Shows an error in one line; without a line, hides it.
 export function complain(line = "") {
   alarm.textContent = line;
   alarm.hidden = !line;
 }
 
-// JSON of the server: GET with a query, or POST with a body. Throws an Error whose message is the server's one line.
-export async function ask(address, { query, body, signal } = {}) {
+// JSON of the server: GET with a query, or POST with a body or a file. Throws an Error whose message is the server's line.
+export async function ask(address, { query, body, file, signal } = {}) {
   const given = Object.entries(query ?? {}).filter(([, value]) => value !== null && value !== undefined);
   const path = given.length ? `${address}?${new URLSearchParams(given)}` : address;
   const posted = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+  const sent = file ? { method: "POST", body: file } : body === undefined ? {} : posted;
   let answer;
   try {
-    answer = await fetch(path, { signal, ...(body === undefined ? {} : posted) });
+    answer = await fetch(path, { signal, ...sent });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Error("the studio does not answer: is `regardant studio` still running?", { cause: error });
   }
-  const told = await answer.json().catch(() => ({ detail: `the studio answered ${answer.status}` }));
-  if (!answer.ok) throw new Error(told.detail);
-  return told;
+  const answered = await answer.json().catch(() => ({ detail: `the studio answered ${answer.status}` }));
+  if (!answer.ok) throw new Error(answered.detail);
+  return answered;
 }
 
 // "Save this picture": `picture` gives the SVG element that is shown now, `name` the file's name without its ending.

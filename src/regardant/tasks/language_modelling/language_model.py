@@ -20,13 +20,16 @@ from regardant.generation.sampling import sample
 from regardant.modalities.text import word_units
 from regardant.models import CausalModel
 from regardant.tasks.base import Prediction, Trained
-from regardant.tasks.inspection import Elements, Inspection, format_shares, likeliest, look, shown_inputs
+from regardant.tasks.inspection import Elements, Example, Inspection, format_shares, likeliest, look, shown_inputs
 from regardant.tasks.language_modelling.config import LanguageModellingConfig
 from regardant.tasks.language_modelling.measures import measure
 from regardant.tasks.language_modelling.prepare import build_model
 from regardant.tasks.measures import Measures
 from regardant.tasks.probe import PROBE_ELEMENTS, PROBE_ROWS, Probe
 from regardant.training.checkpoints import load_into, write_atomically
+
+EXAMPLE_TOKENS = 4096
+"""Tokens of the validation text in which examples are looked for."""
 
 
 class LanguageModel(Trained):
@@ -68,7 +71,7 @@ class LanguageModel(Trained):
         best = [(repr(token), share) for token, share in next_tokens[-1]]
         return Inspection(
             item=item,
-            answer=f"likeliest next: {format_shares(best)}",
+            answer=f"likeliest next: {format_shares(best[:1])}",
             note=f"Likeliest next tokens: {format_shares(best)}.",
             **shown_inputs(self.model, batch, {"text": Elements(labels, word_units(self.tokenizer, item, labels))}),
             records=records,
@@ -89,6 +92,12 @@ class LanguageModel(Trained):
         windows = next(consecutive_windows(tokens, context, rows * context)).tokens.to(self.device)
         labels = [self.tokenizer.tokens(row) for row in windows[:, :-1].tolist()]
         return Probe({"text": windows[:, :-1]}, windows[:, 1:], {"text": labels})
+
+    def examples(self, count: int, folder: Path) -> list[Example]:
+        """Return the first lines of the validation text, cut to the tokens that the model reads."""
+        text = self.tokenizer.decode(self._validation()[:EXAMPLE_TOKENS].tolist())
+        lines = [self.tokenizer.encode_long(line) for line in text.splitlines() if line.strip()]
+        return [Example(self.tokenizer.decode(ids[: self.config.model.max_length].tolist())) for ids in lines[:count]]
 
     def score(self, text: str) -> TextScore:
         """How probable a text is. Its first token is given. Raises DataError for a text of less than two."""

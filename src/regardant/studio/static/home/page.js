@@ -1,15 +1,15 @@
-// The way to the other pages, and the story of attention as a list of what can be trained.
+// Links to the other pages, and the papers whose models can be trained.
 
 import { ask, complain, html, shell } from "../shell.js";
 
 const PAGES = [
-  ["/runs", "Runs", "Curves while a run trains, what its heads do, what it translates, several runs side by side."],
+  ["/runs", "Runs", "Loss and metrics while a run trains, of one run or of several; entropy of heads and samples at each validation."],
   [
     "/look",
-    "Translate and look",
-    "Every head over a sentence, where each word comes from, how the search went; heads switched off.",
+    "Look inside",
+    "The answer to an item and the attention of every head; alignment, beam search, heads switched off.",
   ],
-  ["/steps", "Step through", "The five steps of attention with their numbers, writing token by token, what passes the layers, masks, shapes."],
+  ["/steps", "Step through", "Attention in five steps with its numbers, generation token by token, vectors at each layer, masks, shapes."],
   ["/lab", "Lab", "The lectures' examples with sliders, and what attention costs."],
 ];
 
@@ -19,11 +19,11 @@ const cards = PAGES.map(([address, name, what]) =>
 );
 const count = html("p", { class: "quiet" });
 const story = html("ol", { class: "timeline", "aria-label": "Timeline" });
-main.append(html("h1", {}, "Studio"), count, html("div", { class: "cards" }, ...cards), html("h2", { class: "over" }, "The story, to be trained"), story);
+main.append(html("h1", {}, "Studio"), count, html("div", { class: "cards" }, ...cards), html("h2", { class: "over" }, "Papers to train"), story);
 
-// One paper: when, who, what it brought, and the command or the run.
-function told({ year, authors, link, what, command, run }) {
-  const look = run ? [" ", html("a", { href: `/look#${new URLSearchParams({ run })}` }, "Look at its run")] : [];
+// One paper: year, authors, contribution, and the command or the run.
+function entry({ year, authors, link, what, command, run }) {
+  const look = run ? [" ", html("a", { href: `/look#${new URLSearchParams({ run })}` }, "Look inside its run")] : [];
   return html(
     "li",
     {},
@@ -35,7 +35,7 @@ function told({ year, authors, link, what, command, run }) {
 
 try {
   const [runs, papers] = await Promise.all([ask("/api/runs"), ask("/api/timeline")]);
-  story.append(...papers.map(told));
+  story.append(...papers.map(entry));
   count.textContent = runs.length
     ? `${runs.length} ${runs.length === 1 ? "run" : "runs"} here: ${runs.map((run) => run.run).join(", ")}`
     : "There is no run here yet: `regardant demo` trains one in two minutes.";

@@ -1,8 +1,9 @@
-// An item, the answer of a run, all heads over it, and how the answer changes when the item changes or heads are off.
+// An item, the answer of a run, the attention of all heads, and how the answer changes with the item and without heads.
 
 import { UNITS, attentionView } from "../pictures/view.js";
 import { MEAN, inflate, readKind } from "../pictures/weights.js";
 import { busy, button, field, select, tabbed, trainedRuns } from "../choosing.js";
+import { itemField } from "../item.js";
 import { ask, complain, html, saveButton, shell } from "../shell.js";
 import { readState, writeState } from "../state.js";
 import { alignmentView } from "./alignment.js";
@@ -10,17 +11,17 @@ import { beamTree } from "./beam_tree.js";
 import { changedWords } from "./changes.js";
 
 const TABS = ["Attention", "Alignment", "Beam search"];
-const EXAMPLE = "The old judge sees the small cat.";
 const NOTHING = { kind: "", layer: "", head: "", form: "", unit: "Pieces", word: "" };
-const state = readState({ run: "", text: EXAMPLE, target: "", beam: "", off: "", tab: TABS[0], candidate: "", ...NOTHING });
+const state = readState({ run: "", text: "", target: "", beam: "", off: "", tab: TABS[0], candidate: "", ...NOTHING });
 
 const main = shell();
-const text = html("textarea", { rows: 2, dir: "auto" });
+const item = itemField(2, look);
 const target = html("textarea", { rows: 2, dir: "auto", placeholder: "the model's own" });
 const beam = html("input", { type: "number", min: 1, max: 16, placeholder: "auto" });
 const results = html("section", { "aria-label": "Answer" });
 const heads = html("details", { class: "switches" }, html("summary", {}, "Heads switched off: none"));
 let found = null; // the last answer
+let asked = 0; // number of the last question: answers to earlier ones are dropped
 let before = null; // the answer before that
 let known = {}; // the runs by name
 
@@ -36,20 +37,23 @@ function question() {
     head: Number(one.slice(one.lastIndexOf(":") + 1)),
   }));
   const options = { target: takes("target") && given ? given : null, beam_size: takes("beam_size") ? size : null };
-  return { run: state.run, text: text.value, ...options, off: switched };
+  return { run: state.run, text: item.text.value, ...options, off: switched };
 }
 
-async function translate() {
+async function look() {
+  const mine = ++asked;
   complain();
-  Object.assign(state, { text: text.value, target: target.value.trim(), beam: beam.value });
+  Object.assign(state, { text: item.text.value, target: target.value.trim(), beam: beam.value });
   writeState(state);
+  if (!state.text.trim()) return;
   try {
     const answer = await busy(main, () => ask("/api/look", { body: question() }));
+    if (mine !== asked) return;
     before = found;
     found = answer;
     show();
   } catch (error) {
-    complain(error.message);
+    if (mine === asked) complain(error.message);
   }
 }
 
@@ -99,6 +103,8 @@ function show() {
         ]
       : []),
   );
+  heads.hidden = !found.pictures;
+  tabs.element.hidden = false;
   showSwitches();
   const offered = { Attention: true, Alignment: found.alignment, "Beam search": found.views.includes("beam search") };
   tabs.again(TABS.filter((name) => offered[name]));
@@ -116,7 +122,7 @@ function showSwitches() {
   });
   const on = button("Switch all on", () => {
     state.off = "";
-    translate();
+    look();
   });
   heads.replaceChildren(html("summary", {}, `Heads switched off: ${count}`), ...groups, on);
 }
@@ -127,7 +133,7 @@ function switchOf(name, layer, head, chosen) {
     const next = off();
     box.checked ? next.add(name) : next.delete(name);
     state.off = [...next].join(",");
-    translate();
+    look();
   });
   return html("label", { class: "switch" }, box, `layer ${layer}, head ${head}`);
 }
@@ -205,7 +211,7 @@ const tabs = tabbed(TABS, state.tab, (name, panel) => {
   if (!found) return;
   if (name === "Beam search") showBeam(panel);
   else if (!found.pictures)
-    panel.append(html("p", { class: "quiet" }, "This model has no attention to draw."));
+    panel.append(html("p", { class: "quiet" }, `${state.run} has no attention to draw: Step through shows the vectors at each of its layers.`));
   else if (name === "Attention") showAttention(panel);
   else {
     const view = alignmentView(found.alignment, found.item);
@@ -224,44 +230,44 @@ const tabs = tabbed(TABS, state.tab, (name, panel) => {
   }
 });
 
+async function open(name) {
+  state.run = name;
+  for (const [option, one] of Object.entries(fields)) one.hidden = !takes(option);
+  results.replaceChildren();
+  heads.hidden = true;
+  tabs.element.hidden = true;
+  await item.follow(known[name]);
+  await look();
+}
+
+const fields = { target: field("Its translation", target), beam_size: field("Beam size", beam) };
+main.append(html("h1", {}, "Look inside"));
 try {
   known = await trainedRuns();
   const names = Object.keys(known);
   if (!names.includes(state.run)) state.run = names[0];
-  [text.value, target.value, beam.value] = [state.text, state.target, state.beam];
+  [item.text.value, target.value, beam.value] = [state.text, state.target, state.beam];
   const runs = select(names, state.run, (name) => {
-    Object.assign(state, { run: name, off: "", candidate: "", ...NOTHING });
+    Object.assign(state, { off: "", candidate: "", ...NOTHING });
     found = before = null;
-    showFields();
-    translate();
+    complain();
+    open(name).catch((error) => complain(error.message));
   });
-  const fields = { target: field("Its translation", target), beam_size: field("Beam size", beam) };
-  const showFields = () => {
-    for (const [name, one] of Object.entries(fields)) one.hidden = !takes(name);
-  };
-  showFields();
   const form = html(
     "form",
     { class: "asking" },
     field("Run", runs),
-    field("Sentence", text),
+    item.element,
     fields.target,
     fields.beam_size,
-    html("button", { type: "submit", class: "do" }, "Translate"),
+    html("button", { type: "submit", class: "do" }, "Show"),
   );
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    translate();
+    look();
   });
-  text.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && !event.shiftKey) {
-      event.preventDefault();
-      translate();
-    }
-  });
-  main.append(html("h1", {}, "Translate and look"), form, results, heads, tabs.element);
-  await translate();
+  main.append(form, results, heads, tabs.element);
+  await open(state.run);
 } catch (error) {
-  main.append(html("h1", {}, "Translate and look"));
   complain(error.message);
 }

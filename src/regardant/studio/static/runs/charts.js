@@ -17,14 +17,14 @@ const CONFIG = { displayModeBar: false, responsive: true };
 
 export const AXES = { Updates: (event) => event.update, Minutes: (event) => event.time / 60 };
 
-// What there is to draw of these runs: a chart is a title and, of each run, named curves.
-export function chartsOf(followed) {
+// The charts of these runs: a chart is a title and, for each run, named curves. `units` are those of the runs' tasks.
+export function chartsOf(followed, units) {
   const validated = new Set(followed.flatMap((one) => one.named("validation").flatMap(Object.keys)));
   const quality = [...validated].filter((name) => !NOT_DRAWN.has(name) && !name.startsWith("best_"));
   const charts = [
     {
       title: "Loss",
-      unit: "nats a token",
+      unit: units.loss,
       curves: [
         ["train", "loss", "training"],
         ["validation", "loss", "validation"],
@@ -33,7 +33,7 @@ export function chartsOf(followed) {
     ...quality.map((name) => ({ title: titleOf(name), unit: "", curves: [["validation", name, ""]] })),
     { title: "Learning rate", unit: "", curves: [["train", "learning_rate", ""]] },
     { title: "Gradient norm", unit: "", curves: [["train", "gradient_norm", ""]] },
-    { title: "Target tokens a second", unit: "", curves: [["train", "tokens_per_second", ""]] },
+    { title: `${units.target.replace(/^./, (letter) => letter.toUpperCase())}s per second`, unit: "", curves: [["train", "tokens_per_second", ""]] },
   ];
   return charts;
 }
@@ -62,7 +62,8 @@ export function drawChart(element, chart, followed, axis) {
       };
     }),
   );
-  return Plotly.react(element, traces, layoutOf(chart.title, chart.unit, axis, traces.length > 1), CONFIG);
+  const known = traces.filter(({ y }) => y.some((value) => value !== null));
+  return Plotly.react(element, known, layoutOf(chart.title, chart.unit, axis, known.length > 1), CONFIG);
 }
 
 // Without the folders that all of them are in.
@@ -101,15 +102,15 @@ function layoutOf(title, unit, axis, showlegend) {
   const line = { gridcolor: resolved("var(--rule)"), zerolinecolor: resolved("var(--rule)"), automargin: true };
   return {
     title: { text: title, font: { size: 15 }, x: 0, xref: "paper", xanchor: "left" },
-    height: 300,
-    margin: { l: 50, r: 20, t: 44, b: 44 },
+    height: showlegend ? 330 : 300,
+    margin: { l: 50, r: 20, t: 44, b: showlegend ? 84 : 44 },
     paper_bgcolor: resolved("var(--paper)"),
     plot_bgcolor: resolved("var(--paper)"),
     font: { color: resolved("var(--text)"), family: "system-ui, sans-serif", size: 12 },
     xaxis: { ...line, title: { text: axis.toLowerCase() } },
     yaxis: { ...line, title: { text: unit } },
     showlegend,
-    legend: { orientation: "h", x: 0, y: -0.24, yanchor: "top" },
+    legend: { orientation: "h", x: 0, y: -0.27, yanchor: "top" },
     hovermode: "closest",
     uirevision: `${title} ${axis}`, // new points do not undo a zoom
   };

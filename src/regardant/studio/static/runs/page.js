@@ -15,7 +15,7 @@ const state = readState({ runs: "", axis: "Updates", look: "", kind: "", sample:
 const main = shell();
 const list = html("div", { class: "scroll" });
 const charts = html("div", { class: "charts" });
-const looks = html("section", { class: "looks", "aria-label": "What heads do, and what is written" });
+const looks = html("section", { class: "looks", "aria-label": "Heads and samples" });
 const followed = new Map(); // by the name of the run
 const drawn = new Map(); // by title: the element of a chart
 let runs = [];
@@ -45,13 +45,15 @@ function boxOf(run) {
   return box;
 }
 
+const taskOf = (run) => run?.task?.replaceAll("_", " ") ?? "an unknown task";
+
 function cellsOf(run) {
   if (run.problem) return [run.run, run.problem];
   const best = run.best === null ? "" : `${run.best_by} ${Number(run.best.toPrecision(4))}`;
   const parameters = run.parameters ? `${(run.parameters / 1e6).toFixed(2)} M` : "";
   return [
     run.run,
-    run.task.replaceAll("_", " "),
+    taskOf(run),
     parameters,
     run.update.toLocaleString("en"),
     (run.seconds / 60).toFixed(1),
@@ -93,15 +95,27 @@ async function refresh(changed = false) {
 }
 
 function draw(shown) {
-  const wanted = shown.length ? chartsOf(shown) : [];
+  const wanted = shown.length ? chartsOf(shown, unitsOf(shown)) : [];
   for (const [title, element] of drawn) {
     if (!wanted.some((chart) => chart.title === title)) (element.parentElement.remove(), drawn.delete(title));
   }
   for (const chart of wanted) {
     if (!drawn.has(chart.title)) drawn.set(chart.title, placeFor(charts, chart.title));
+  }
+  for (const chart of wanted) {
+    // Drawn when all have their places: the width of a place depends on how many there are.
     drawChart(drawn.get(chart.title), chart, shown, state.axis);
   }
   drawLooks(shown);
+}
+
+// The units of targets and of the loss: those of the runs' tasks, or neutral words where they differ.
+function unitsOf(shown) {
+  const among = (name, otherwise) => {
+    const named = new Set(shown.map(({ run }) => runs.find((one) => one.run === run)?.[name]).filter(Boolean));
+    return named.size === 1 ? [...named][0] : otherwise;
+  };
+  return { target: among("unit", "target"), loss: among("loss_unit", "nats") };
 }
 
 function placeFor(into, title) {
@@ -117,22 +131,27 @@ function placeFor(into, title) {
   return element;
 }
 
-// Of one run: the entropy of its heads, and its samples.
+// The entropy of heads and the samples of one run.
 function drawLooks(shown) {
-  const told = shown.filter((one) => one.named("observation").length);
-  if (!told.length) {
-    looks.replaceChildren(html("p", { class: "quiet" }, "Heads and samples are told of at each validation; none yet."));
+  const observed = shown.filter((one) => one.named("observation").length);
+  if (!observed.length) {
+    const validated = shown.filter((one) => one.named("validation").length);
+    const tasks = [...new Set(validated.map(({ run }) => taskOf(runs.find((known) => known.run === run))))];
+    const line = tasks.length
+      ? `A run of ${tasks.join(" or ")} records neither the entropy of its heads nor samples.`
+      : "The entropy of heads and samples appear after the first validation.";
+    looks.replaceChildren(...(shown.length ? [html("p", { class: "quiet" }, line)] : []));
     return;
   }
-  const one = told.find(({ run }) => run === state.look) ?? told[0];
+  const one = observed.find(({ run }) => run === state.look) ?? observed[0];
   const events = one.named("observation");
   const kinds = Object.keys(events.at(-1).entropy ?? {});
   const kind = kinds.includes(state.kind) ? state.kind : kinds.at(-1);
-  const parts = [html("h2", {}, "What heads do, and what is written")];
-  if (told.length > 1)
+  const parts = [html("h2", {}, "Heads and samples")];
+  if (observed.length > 1)
     parts.push(
       select(
-        told.map(({ run }) => run),
+        observed.map(({ run }) => run),
         one.run,
         (look) => set({ look }),
       ),

@@ -1,4 +1,4 @@
-// Project, score, scale, softmax, mix: one query of one head, all numbers as the model has them.
+// Project, score, scale, softmax, mix: one query of one head, with the model's own numbers.
 
 import { choice } from "../pictures/view.js";
 import { busy, field, select } from "../choosing.js";
@@ -44,7 +44,7 @@ export function fiveSteps(page, panel) {
       "div",
       { class: "asking" },
       field("Attention", places),
-      field("Word that asks", query),
+      field("Query", query),
       html("div", { class: "field" }, html("span", {}, "Head"), head),
     );
   }
@@ -73,21 +73,21 @@ export function fiveSteps(page, panel) {
       const hidden = told.scores.filter((one) => one === null).length;
       const moved = told.scores.some((one, i) => one !== null && Math.abs(one - told.scaled[i]) > 1e-5);
       const what = [
-        moved ? "A position's bias is added." : "",
-        hidden ? `${hidden} hidden ${hidden === 1 ? "key is" : "keys are"} set to −∞.` : "",
+        moved ? "A position bias is added." : "",
+        hidden ? `${hidden} masked ${hidden === 1 ? "key is" : "keys are"} set to −∞.` : "",
       ];
       const masked = hidden || moved ? [row("to softmax", told.scores)] : [];
       add(
         "Scale",
         `${scale}; then masks`,
-        what.filter(Boolean).join(" ") || "Nothing is hidden from this word.",
+        what.filter(Boolean).join(" ") || "No key is masked for this query.",
         row("scaled", told.scaled),
         ...masked,
       );
     } else if (told.scores) {
-      add("Score", `${told.mechanism} scores pairs in its own way`, "What is hidden is −∞.", row("score", told.scores));
+      add("Score", `${told.mechanism} scores pairs in its own way`, "Masked keys have −∞.", row("score", told.scores));
     }
-    const own = told.scores ? "makes weights of scores in its own way" : "has no scores: these are its weights";
+    const own = told.scores ? "turns scores into weights in its own way" : "has no scores, only these weights";
     const rest = told.softmax ? "exp(score) / sum of exp(scores)" : `${told.mechanism} ${own}`;
     const sum = told.weights.reduce((total, one) => total + one, 0);
     add(
@@ -104,17 +104,17 @@ export function fiveSteps(page, panel) {
     add(
       "Mix",
       "sum of weight · v over all keys",
-      `What head ${told.head} writes for ${word}.`,
+      `The output of head ${told.head} for ${word}.`,
       strips(shares, "Weighted values", { largest: most }),
       strips([{ name: "mixed", values: told.mixed, marked: true }], "mixed", { largest: most }),
     );
     return steps;
   }
 
-  // One component of the query, spelled out: the largest of its products.
+  // The sum of one component of the query: the largest of its products.
   function projectionOf(told) {
     const projected = told.projected;
-    if (!projected) return `${told.mechanism} is given queries that are not projected by one matrix.`;
+    if (!projected) return `${told.mechanism} takes queries that no single matrix projects.`;
     const { x, weight, bias, component, q, turned } = projected;
     const products = x.map((one, i) => [i, one, weight[i], one * weight[i]]).sort((a, b) => Math.abs(b[3]) - Math.abs(a[3]));
     const first = products.slice(0, PRODUCTS);
@@ -123,7 +123,7 @@ export function fiveSteps(page, panel) {
       html("tr", {}, html("th", { scope: "row" }, `x[${i}]`), ...[a, b, ab].map((one) => html("td", {}, one.toFixed(4)))),
     );
     const end = [
-      ["the others", "", "", rest],
+      ["other products", "", "", rest],
       ["bias", "", "", bias],
       [`q[${component}]`, "", "", q[component]],
     ];
@@ -142,11 +142,11 @@ export function fiveSteps(page, panel) {
     const head = html("tr", {}, ...["", "x", "Wq", "product"].map((name) => html("th", { scope: "col" }, name)));
     const input = html("input", { type: "number", min: 0, max: q.length - 1, value: component });
     input.addEventListener("change", () => show({ component: input.value }));
-    const after = turned ? " Then positions turn it: what is below is after that." : "";
+    const after = turned ? " Positions then rotate q; the vectors below are rotated." : "";
     const summary = html(
       "summary",
       {},
-      `x has ${x.length} numbers, Wq is ${x.length} × ${q.length}: how q[${component}] comes about.${after}`,
+      `x has ${x.length} numbers, Wq is ${x.length} × ${q.length}: how q[${component}] is computed.${after}`,
     );
     return html(
       "details",

@@ -1,4 +1,4 @@
-// What passes the layers: how long each place's vectors are, and the numbers of one place, token by token.
+// Vectors at each layer: the length of every place's vectors, and the numbers of one place, element by element.
 
 import { choice } from "../pictures/view.js";
 import { busy, field, select } from "../choosing.js";
@@ -8,7 +8,7 @@ import { short, strips } from "./strips.js";
 
 const WIDEST = 256; // numbers of a vector that are drawn
 const ABOUT =
-  "How long each token's vector is: what a sublayer writes, what comes to a normalisation, a cell's state. A place that is clicked is shown below.";
+  "Length of each element's vector at every place: the output of a sublayer, the input of a normalisation, the state of a cell. Click a place to see its vectors.";
 const [BINS, WIDTH, HEIGHT, FOOT] = [32, 420, 130, 22];
 
 export function streams(page, panel) {
@@ -39,7 +39,7 @@ export function streams(page, panel) {
     const picture = strips(shown, label, { choose: (row) => draw(told, { token: String(row) }), chosen: token });
     const size = vectors[0].length;
     const wide = size > WIDEST ? `the first ${WIDEST} of its ${size} numbers` : `its ${size} numbers`;
-    const about = `A row is a token, a cell one of ${wide}. A token that is clicked is counted below.`;
+    const about = `One row per element, one cell for each of ${wide}. Click an element to see a histogram of its numbers.`;
     const counted = names
       .filter((name) => name === quantity || "before" in told.vectors)
       .map((name) => histogram(told.vectors[name][token], `${name}: ${told.tokens[token]}`));
@@ -50,7 +50,7 @@ export function streams(page, panel) {
         "div",
         { class: "asking" },
         field("Place", select(places, told.place, (place) => load({ place }))),
-        field("Token", select(words, words[token], (word) => draw(told, { token: String(words.indexOf(word)) }))),
+        field("Element", select(words, words[token], (word) => draw(told, { token: String(words.indexOf(word)) }))),
         choice("Quantity", names, quantity, (name) => draw(told, { quantity: name })),
       ),
       html("p", { class: "quiet" }, about),
@@ -76,7 +76,7 @@ function overview(side, chosen, choose) {
   });
 }
 
-// As short as a row's head may be: the stack is told by the drawing that it stands in.
+// The name of a place without that of its stack, which the drawing names.
 function nameOf(place) {
   return place.replace(/^(encoder|decoder)\.(layers\.)?/, "").replace("after_", "");
 }

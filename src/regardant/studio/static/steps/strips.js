@@ -17,7 +17,7 @@ export function strips(rows, label, { columns = [], choose = null, chosen = null
   const wide = length <= WITH_NUMBERS ? 46 : Math.max(5, Math.min(20, Math.floor(900 / length)));
   const most =
     largest ?? Math.max(1e-9, ...rows.flatMap(({ values }) => values.filter((one) => one !== null).map(Math.abs)));
-  const top = columns.length ? 4 + Math.max(...columns.map((name) => nameOf(name).length)) * 6 : 4;
+  const top = columns.length ? 16 + Math.max(...columns.map((name) => nameOf(name).length)) * 6 : 4;
   const names = Math.max(NAMES, 16 + LETTER * Math.max(...rows.map(({ name }) => nameOf(name).length)));
   const [width, height] = [names + length * wide + 60, top + rows.length * CELL + 4];
   const heads = columns.map((name, i) =>
@@ -41,7 +41,7 @@ export function strips(rows, label, { columns = [], choose = null, chosen = null
       const title = svg(
         "title",
         {},
-        `${name}${columns[i] === undefined ? `[${i}]` : `, ${columns[i]}`}: ${value ?? "hidden"}`,
+        `${name}${columns[i] === undefined ? `[${i}]` : `, ${columns[i]}`}: ${value ?? "masked"}`,
       );
       const number =
         wide >= 40

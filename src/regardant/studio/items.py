@@ -1,0 +1,90 @@
+"""Items for a page: examples from a run's validation set, and files that a browser sends."""
+
+import shutil
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+from weakref import finalize
+
+from fastapi import APIRouter, Request
+
+from regardant.errors import DataError, RunError
+from regardant.run import Record
+from regardant.studio.catalogue import suffixes
+from regardant.studio.open_runs import OpenRuns
+from regardant.tasks.inspection import HasExamples
+
+EXAMPLES = 8
+"""Examples of a run."""
+
+MOST_FILES = 32
+"""Sent files that are kept; of more, the oldest are removed."""
+
+LARGEST_FILE = 16 * 2**20
+"""Bytes of a sent file."""
+
+
+class ItemFiles:
+    """Files of items in a temporary folder, which is removed when the studio ends."""
+
+    def __init__(self) -> None:
+        self.folder = mkdtemp(prefix="regardant-studio-")
+        finalize(self, shutil.rmtree, self.folder, ignore_errors=True)  # at exit too
+        self.sent: deque[Path] = deque()
+        self.count = 0
+
+    def of_run(self, folder: Path) -> Path:
+        """Return the folder for the examples of a run."""
+        path = Path(self.folder) / "examples" / f"{folder.resolve()}".replace("/", "_")
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def keep(self, name: str, content: bytes) -> Path:
+        """Write a sent file. Return its path, which ends in the name that it was sent with."""
+        self.count += 1
+        path = Path(self.folder) / str(self.count) / Path(name).name
+        path.parent.mkdir()
+        path.write_bytes(content)
+        self.sent.append(path)
+        while len(self.sent) > MOST_FILES:
+            self.sent.popleft().unlink(missing_ok=True)
+        return path
+
+    def title(self, item: str) -> str:
+        """Return the heading of an item: the name of a file that is kept here, or the item itself."""
+        return Path(item).name if item.startswith(self.folder) else item
+
+
+def routes(runs: OpenRuns, files: ItemFiles) -> APIRouter:
+    """`/api/examples` and `/api/item`."""
+    router = APIRouter(prefix="/api")
+
+    @router.get("/examples")
+    def examples(run: str) -> list[Mapping[str, Any]]:
+        with runs.trained(run) as trained:
+            if not isinstance(trained, HasExamples):
+                return []
+            try:
+                found = trained.examples(EXAMPLES, files.of_run(runs.catalogue.folder(run)))
+            except RunError:  # the run's data is gone
+                return []
+        return [asdict(one) for one in found]
+
+    @router.post("/item")
+    async def item(request: Request, run: str, name: str) -> Mapping[str, str]:
+        allowed = suffixes(Record.read(runs.catalogue.folder(run)).config)
+        if not allowed:
+            raise DataError(f"{run} reads texts, not files: type a text")
+        if Path(name).suffix.lower() not in allowed or "\0" in name:
+            raise DataError(f"{name!r} is no file of an item: choose one that ends in {', '.join(allowed)}")
+        content = bytearray()
+        async for block in request.stream():
+            content += block
+            if len(content) > LARGEST_FILE:
+                raise DataError(f"{name} is larger than {LARGEST_FILE // 2**20} MB: give its path on this machine")
+        return {"item": str(files.keep(name, bytes(content)))}
+
+    return router

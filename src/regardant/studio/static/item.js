@@ -1,0 +1,66 @@
+// The item that a run reads: a text, or a file. A file is one of the run's examples, one chosen in the browser, or a path.
+
+import { ask, complain, html } from "./shell.js";
+
+const SENTENCE = "The old judge sees the small cat."; // for runs that have no examples
+
+// `show` is called when another item is chosen. `follow` fits the field to a run.
+export function itemField(rows, show) {
+  const text = html("textarea", { rows, dir: "auto" });
+  const name = html("span");
+  const file = html("input", { type: "file", "aria-label": "Choose a file" });
+  const examples = html("div", { class: "examples", role: "group", "aria-label": "Examples" });
+  const element = html("div", { class: "field item" }, html("label", { class: "field" }, name, text), file, examples);
+  let run = null;
+  let following = Promise.resolve(); // the last call of follow
+
+  function choose(item) {
+    text.value = item;
+    show();
+  }
+
+  file.addEventListener("change", async () => {
+    if (!file.files.length) return;
+    try {
+      await following; // a file may be chosen while the page is still asking for examples
+      const query = { run: run.run, name: file.files[0].name };
+      choose((await ask("/api/item", { query, file: file.files[0] })).item);
+    } catch (error) {
+      complain(error.message);
+    }
+  });
+  text.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && !event.shiftKey) {
+      event.preventDefault();
+      show();
+    }
+  });
+
+  const isFile = (item, { suffixes }) => suffixes.some((suffix) => item.toLowerCase().endsWith(suffix));
+
+  // Offers the examples of a run. An item of another kind gives way to the first of them.
+  const follow = (next) => (following = offer(next));
+
+  async function offer(next) {
+    const [before, offered] = [run, await ask("/api/examples", { query: { run: next.run } })];
+    run = next;
+    const ofFiles = run.suffixes.length > 0;
+    name.textContent = ofFiles ? `File (${run.suffixes.join(", ")})` : "Text";
+    file.hidden = !ofFiles;
+    file.accept = run.suffixes.join(",");
+    const pictures = offered.filter(({ picture }) => picture);
+    examples.hidden = !pictures.length;
+    examples.replaceChildren(
+      ...pictures.map(({ item, picture }, i) => {
+        const image = html("img", { src: picture, alt: `Example ${i + 1}` });
+        const button = html("button", { type: "button", title: `Example ${i + 1}` }, image);
+        button.addEventListener("click", () => choose(item));
+        return button;
+      }),
+    );
+    const fits = ofFiles ? isFile(text.value, run) : text.value.trim() && !(before && isFile(text.value, before));
+    if (!fits) text.value = offered[0]?.item ?? (ofFiles ? "" : SENTENCE);
+  }
+
+  return { element, text, follow };
+}

@@ -63,7 +63,7 @@ export function drawChart(element, chart, followed, axis) {
     }),
   );
   const known = traces.filter(({ y }) => y.some((value) => value !== null));
-  return Plotly.react(element, known, layoutOf(chart.title, chart.unit, axis, known.length > 1), CONFIG);
+  return Plotly.react(element, known, layoutOf(chart.title, chart.unit, axis, followed.length > 1 || known.length > 1), CONFIG);
 }
 
 // Without the folders that all of them are in.

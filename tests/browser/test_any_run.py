@@ -143,7 +143,8 @@ def test_an_item_gives_way_where_the_next_run_reads_another_kind(visit, runs):
     choose.select_option(name_of(runs["digits"]))
     expect(page.locator("section h2").last).to_have_text("example-1.png")
     choose.select_option(name_of(runs["pairs"]))
-    expect(page.locator("section h2").last).to_have_text("The old judge sees the small cat.")
+    expect(page.locator("section h2").last).not_to_have_text("example-1.png")
+    assert page.locator("section h2").last.inner_text() == page.get_by_label("Text", exact=True).input_value()
     expect(page.get_by_role("group", name="Examples")).to_be_hidden()
 
 
@@ -180,20 +181,24 @@ def test_steps_vectors_and_shapes_of_any_run(visit, runs, kind):
 
 
 @pytest.mark.parametrize(
-    ("kind", "unit", "rate", "line"),
+    ("kind", "unit", "rate", "attention"),
     [
-        ("language model", "nats per token", "Target tokens per second", "language modelling"),
-        ("digits", "nats per label", "Labels per second", "classification"),
+        ("language model", "nats per token", "Target tokens per second", "decoder.self_attention"),
+        ("digits", "nats per label", "Labels per second", "encoder.self_attention"),
+        ("recurrent", "nats per token", "Target tokens per second", None),
     ],
 )
-def test_curves_have_the_units_of_the_task(visit, runs, kind, unit, rate, line):
-    opened = visit("/runs", runs=name_of(of_kind(runs, kind)))
+def test_curves_have_the_units_of_the_task(visit, runs, kind, unit, rate, attention):
+    name = name_of(runs[kind])
+    opened = visit("/runs", runs=name)
     page = opened.page
     expect(page.get_by_role("img", name=rate)).to_be_visible()
     loss = page.get_by_role("img", name="Loss", exact=True)
     expect(loss.get_by_text(unit)).to_be_visible()
-    wanted = f"A run of {line} records neither the entropy of its heads nor samples."
-    expect(page.get_by_text(wanted)).to_be_visible()
+    refusal = page.get_by_text(f"{name} has no attention whose entropy could be recorded, and no samples.")
+    expect(refusal).to_be_visible(visible=attention is None)
+    entropy = page.get_by_role("img", name=f"Entropy of heads, {attention}", exact=True)
+    expect(entropy).to_be_visible(visible=attention is not None)
     figure, drawing = loss.bounding_box(), loss.locator("svg.main-svg").first.bounding_box()
     assert drawing["width"] <= figure["width"] + 1
     opened.screenshot(f"studio-runs-{kind.replace(' ', '-')}")

@@ -74,7 +74,7 @@ def test_curves_samples_and_entropies_of_a_run(visit, trained):
     opened.screenshot("studio-runs")
     page.get_by_role("radio", name="Minutes").check()
     page.get_by_role("radio", name="encoder.self_attention").check()
-    page.get_by_role("radio", name="Sentence 2").check()
+    page.get_by_role("radio", name="Item 2").check()
     expect(page.get_by_role("img", name="Entropy of heads, encoder.self_attention", exact=True)).to_be_visible()
     told = state_of(page)
     assert (told["axis"], told["kind"], told["sample"]) == ("Minutes", "encoder.self_attention", "1")
@@ -112,7 +112,7 @@ def test_curves_grow_while_another_process_writes(visit, tmp_path, trained):
 
 
 def test_a_sentence_is_translated_and_looked_at(visit, trained):
-    opened = visit("/look")
+    opened = visit("/look", text=TEXT)
     page = opened.page
     expected = trained().translate([TEXT])[0].text
     expect(page.locator(".translation")).to_have_text(expected)
@@ -136,7 +136,7 @@ def test_a_sentence_is_translated_and_looked_at(visit, trained):
 
 
 def test_a_changed_source_shows_what_changed(visit, trained):
-    opened = visit("/look")
+    opened = visit("/look", text=TEXT)
     page = opened.page
     first, second = (one.text for one in trained().translate([TEXT, "The old judge sees the red tree."]))
     expect(page.locator(".translation")).to_have_text(first)
@@ -151,7 +151,7 @@ def test_a_changed_source_shows_what_changed(visit, trained):
 
 
 def test_heads_are_switched_off(visit, trained):
-    opened = visit("/look")
+    opened = visit("/look", text=TEXT)
     page = opened.page
     with intervene(trained().translator.model, ScaleHead(CROSS, 0), ScaleHead(CROSS, 1)):
         expected = trained().translate([TEXT])[0].text
@@ -168,7 +168,7 @@ def test_heads_are_switched_off(visit, trained):
 
 
 def test_the_beam_tree_and_the_alignment(visit, trained):
-    opened = visit("/look", tab="Beam search", beam=3)
+    opened = visit("/look", text=TEXT, tab="Beam search", beam=3)
     page = opened.page
     best = trained().translate([TEXT], beam_size=3)[0]
     expect(page.locator("g.candidate.best")).to_have_count(len(best.tokens) + 1)

@@ -32,10 +32,10 @@ class Codec:
         """Return the item that a command line gives: a text, or the path of a file. Raises DataError."""
         raise NotImplementedError
 
-    def argument(self, encoded: NDArray[Any], folder: Path, name: str) -> str:
+    def argument(self, encoded: NDArray[Any], folder: Path, name: str) -> str | None:
         """Return an item as a command line gives it: its text, or the path of a file written to `folder`.
 
-        `name` is the name of the file without its suffix.
+        `name` is the name of the file without its suffix. None: encoding has lost a part of the item.
         """
         raise NotImplementedError
 

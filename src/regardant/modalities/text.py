@@ -77,9 +77,9 @@ class TextCodec(Codec):
     def parse(self, argument: str) -> str:
         return argument
 
-    def argument(self, encoded: NDArray[Any], folder: Path, name: str) -> str:
-        """Return the text without the words that the vocabulary cannot spell."""
-        return self.tokenizer.decode(encoded[encoded != UNK].tolist())
+    def argument(self, encoded: NDArray[Any], folder: Path, name: str) -> str | None:
+        """Return the text. None for one with a word that the vocabulary cannot spell."""
+        return None if self.unknown(encoded) else self.tokenizer.decode(encoded.tolist())
 
     def cut(self, encoded: NDArray[Any], length: int) -> NDArray[Any]:
         return encoded[:length]

@@ -6,20 +6,23 @@ tokens that are read, attention to another input is from tokens that are written
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from regardant.data.tokenizers import Tokenizer
 from regardant.errors import ConfigError, RunError
 from regardant.inspection import Records, attention_places, capture
 from regardant.inspection.elements import class_tokens
+from regardant.modalities import Codec
 from regardant.models.base import AttentionKind, Model
 from regardant.pictures import (
     AttentionPicture,
@@ -38,6 +41,9 @@ FORMATS = (".html", ".svg", ".png", ".json")
 
 NEXT_TOKENS = 10
 """Number of likeliest tokens in JSON."""
+
+SEARCHED = 200
+"""Items of the validation data in which examples are looked for."""
 
 
 @dataclass(frozen=True)
@@ -199,6 +205,21 @@ class Inspection:
             source_layout=columns.grid,
             target_layout=rows.grid,
         )
+
+
+def examples_of(codec: Codec, items: Iterable[NDArray[Any]], count: int, folder: Path) -> list[Example]:
+    """Return up to `count` encoded items as examples, of the first SEARCHED. Files are written to `folder`.
+
+    Items of which encoding has lost a part are passed over.
+    """
+    found: list[Example] = []
+    for one in islice(items, SEARCHED):
+        item = codec.argument(one, folder, f"example-{len(found) + 1}")
+        if item is not None:
+            found.append(Example(item, codec.layout(one).picture))
+        if len(found) == count:
+            break
+    return found
 
 
 def look(model: Model, inputs: Mapping[str, Any]) -> tuple[Records, Tensor]:

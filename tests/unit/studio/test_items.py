@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
+from regardant.data.parallel import Splits
 from regardant.studio import items
 from regardant.studio.app import make_app
 
@@ -40,6 +41,7 @@ def test_examples_of_texts_are_texts(client, trained_on_labels):
     run = trained_on_labels()
     examples = client.get("/api/examples", params={"run": run.folder.as_posix()}).json()
     split = run.trained._splits()["validation"]
+    assert len(examples) == items.EXAMPLES
     for example, ids in zip(examples, split.items, strict=False):
         assert example["picture"] is None
         np.testing.assert_array_equal(run.trained.encoded(example["item"]), ids)
@@ -56,8 +58,16 @@ def test_examples_of_a_language_model_are_lines_that_it_can_read(trained_on_text
         assert run.inspect(example["item"]).item == example["item"]
 
 
-def test_a_run_without_examples_has_none(client, trained, trained_on_digits, tmp_path):
-    assert client.get("/api/examples", params={"run": trained().folder.as_posix()}).json() == []
+def test_examples_of_a_translator_are_validation_sentences_with_known_words(trained):
+    run = trained("tokenizer.vocab_size=1000", "training.max_updates=10", "training.validate_every=10")
+    client = TestClient(make_app([run.folder]), base_url="http://localhost")
+    examples = client.get("/api/examples", params={"run": run.folder.as_posix()}).json()
+    validation, codec = Splits.load(run.folder / "data" / "text").validation, run.trained.generator.codec
+    known = [text for text in validation["source"] if not codec.unknown(codec.encode([text])[0])]
+    assert [one["item"] for one in examples] == known[: items.EXAMPLES] and 0 < len(known) < len(validation)
+
+
+def test_a_run_without_data_has_no_examples(trained_on_digits, tmp_path):
     bare = Path(shutil.copytree(trained_on_digits().folder, tmp_path / "bare"))
     shutil.rmtree(bare / "data")
     other = TestClient(make_app([bare]), base_url="http://localhost")

@@ -14,7 +14,7 @@ from regardant.errors import ConfigError, RunError
 from regardant.modalities import Codec
 from regardant.models import Model
 from regardant.tasks.base import Prediction, Trained
-from regardant.tasks.inspection import Elements, Example, Inspection, format_shares, look, shown_inputs
+from regardant.tasks.inspection import Elements, Example, Inspection, examples_of, format_shares, look, shown_inputs
 from regardant.tasks.items.data import MARKER, EncodedItems, ItemBatch, ItemBatches, Planned, read_splits
 from regardant.tasks.measures import SENTENCES, Measures, measure
 from regardant.tasks.probe import PROBE_ELEMENTS, PROBE_ROWS, Probe
@@ -106,11 +106,7 @@ class TrainedItems(Trained):
 
     def examples(self, count: int, folder: Path) -> list[Example]:
         """Return the first items of the validation set."""
-        some = self._splits()["validation"].first(count)
-        return [
-            Example(self.codec.argument(one, folder, f"example-{number}"), self.codec.layout(one).picture)
-            for number, one in enumerate(some.items, 1)
-        ]
+        return examples_of(self.codec, self._splits()["validation"].items, count, folder)
 
     def encoded(self, item: str) -> NDArray[Any]:
         """Return an item of a command line as the codec has it, cut to the model's length. Raises DataError."""

@@ -72,7 +72,7 @@ def inspect_pair(
     written = Elements(labels, word_units(tokenizer, target, labels))
     start = SPECIAL_TOKENS[SOS]
     read = {
-        "source": Elements(codec.labels(encoded), codec.units(item, encoded)),
+        "source": Elements(codec.labels(encoded), codec.units(item, encoded), codec.layout(encoded)),
         "target": Elements([start, *written.labels[:-1]], [(start, 1), *written.units[:-1]]),
     }
     return PairInspection(

@@ -13,6 +13,7 @@ from regardant.errors import ConfigError, DataError, RunError
 from regardant.models import SequenceToSequenceModel
 from regardant.tasks.base import Prediction, Trained, View
 from regardant.tasks.comparison import PREDICTIONS
+from regardant.tasks.inspection import Example, examples_of
 from regardant.tasks.measures import SENTENCES, Measures, measure
 from regardant.tasks.probe import PROBE_ELEMENTS, PROBE_ROWS, Probe
 from regardant.tasks.sequence_to_sequence.config import SequenceToSequenceTaskConfig, TextAnswerConfig
@@ -89,6 +90,11 @@ class TrainedGenerator(Trained):
         order = np.random.default_rng(0).permutation(np.flatnonzero(widths <= self.generator.max_length))
         rows = max(4, min(PROBE_ROWS, PROBE_ELEMENTS // int(widths[order].max())))
         return self.generator.probe_of_split(pairs, order[:rows].tolist())
+
+    def examples(self, count: int, folder: Path) -> list[Example]:
+        """Return the first sources of the validation set."""
+        pairs = self.validation_pairs()
+        return examples_of(self.generator.codec, map(pairs.source, range(len(pairs))), count, folder)
 
     def validation_pairs(self) -> EncodedPairs:
         """Return the encoded pairs of the validation set. Raises RunError if they are gone."""

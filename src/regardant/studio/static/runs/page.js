@@ -135,10 +135,9 @@ function placeFor(into, title) {
 function drawLooks(shown) {
   const observed = shown.filter((one) => one.named("observation").length);
   if (!observed.length) {
-    const validated = shown.filter((one) => one.named("validation").length);
-    const tasks = [...new Set(validated.map(({ run }) => taskOf(runs.find((known) => known.run === run))))];
-    const line = tasks.length
-      ? `A run of ${tasks.join(" or ")} records neither the entropy of its heads nor samples.`
+    const validated = shown.filter((one) => one.named("validation").length).map(({ run }) => run);
+    const line = validated.length
+      ? `${validated.join(", ")} ${validated.length > 1 ? "have" : "has"} no attention whose entropy could be recorded, and no samples.`
       : "The entropy of heads and samples appear after the first validation.";
     looks.replaceChildren(...(shown.length ? [html("p", { class: "quiet" }, line)] : []));
     return;
@@ -162,9 +161,9 @@ function drawLooks(shown) {
   const samples = events[0].samples ?? [];
   if (!samples.length) return;
   const number = /^\d+$/.test(state.sample) && state.sample < samples.length ? Number(state.sample) : 0;
-  const names = samples.map((_, i) => `Sentence ${i + 1}`);
+  const names = samples.map((_, i) => `Item ${i + 1}`);
   looks.append(
-    choice("Sentence", names, names[number], (_, i) => set({ sample: String(i) })),
+    choice("Item", names, names[number], (_, i) => set({ sample: String(i) })),
     ...samplesView(events, number),
   );
 }

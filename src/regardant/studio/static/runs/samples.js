@@ -1,4 +1,4 @@
-// What a run's model wrote for a few fixed sentences, each time it was validated; what is new is marked.
+// Texts that a run's model wrote for a few fixed items at each validation, with new words marked.
 
 import { html } from "../shell.js";
 import { changedWords } from "../look/changes.js";
@@ -11,15 +11,15 @@ export function samplesView(events, number) {
   const texts = events.map((event) => [event.update, event.samples[number]?.translation ?? ""]);
   const rows = texts.map(([update, text], i) => {
     const words = changedWords(i ? texts[i - 1][1] : "", text);
-    const told = words.flatMap(({ word, changed }) => [html(changed && i ? "mark" : "span", {}, word), " "]);
-    return html("tr", {}, html("th", { scope: "row" }, update.toLocaleString("en")), html("td", { dir: "auto" }, ...told));
+    const written = words.flatMap(({ word, changed }) => [html(changed && i ? "mark" : "span", {}, word), " "]);
+    return html("tr", {}, html("th", { scope: "row" }, update.toLocaleString("en")), html("td", { dir: "auto" }, ...written));
   });
   const kept = rows.slice(-MOST).reverse();
   const head = html(
     "tr",
     {},
     html("th", { scope: "col" }, "update"),
-    html("th", { scope: "col" }, "translation, the latest first"),
+    html("th", { scope: "col" }, "answer, latest first"),
   );
   return [
     html("p", { class: "sentence", dir: "auto" }, source),

@@ -26,26 +26,26 @@ SHOWN = {
     "first": "first",
     "last": "last",
     "coverage": "cover-\nage",
-    "idle": "idle\ntoken",
+    "idle": "idle\nkey",
 }
-"""Of HeadMeasures, with the heads of the columns."""
+"""Headings of the columns, by field of HeadMeasures."""
 
 COLUMNS = [
-    "Rows are layer.head, counted from 0. Means are over the tokens that look.",
-    "  entropy           nats; 0: one token is looked at; of uniform 1: all alike",
-    "  distance          tokens to what is looked at, whichever way",
-    "  previous to last  share of weight on the token before, its own, the one after,",
-    "                    and on the first and the last of all",
-    "  coverage          share of the tokens that are looked at in all",
-    "  idle token        the most that the first, the end or a punctuation mark gets;",
-    "                    ! from 0.9 on: the head has nothing to do",
-    "  most alike        the head that is; at 0 they are twins, at 1 share nothing",
-    "  loss without      nats a token that the loss grows by, the head switched off",
-    "  by gradient       the same as its gradient has it, in one pass for all heads;",
-    "                    rho: how far both put the heads in one order",
+    "Rows are layer.head, counted from 0. Values are means over queries.",
+    "  entropy           nats; 0: all weight on one key. Of uniform 1: equal weights",
+    "  distance          positions between a query and its keys, in the mean",
+    "  previous to last  share of weight on the previous key, its own, the next, and",
+    "                    on the first and the last of all",
+    "  coverage          share of the keys that receive weight",
+    "  idle key          largest weight of the first key, a special token or",
+    "                    punctuation; ! from 0.9 on: the head does nothing",
+    "  most alike        the nearest head; at 0: equal weights, 1: nothing in common",
+    "  loss without      rise of the loss without the head, in nats per target",
+    "  by gradient       the same, estimated by one backward pass for all heads;",
+    "                    rho: rank correlation of both",
     "docs/measures.md has the formulas, the sources and how to read them.",
 ]
-"""What the tables' columns are, below them."""
+"""Legend of the tables' columns."""
 
 Extra = tuple[str, Sequence[Sequence[str]]]
 """A column: its head, and its cells by layer and head."""
@@ -95,7 +95,7 @@ def lens_table(lens: "Sequence[LensLayer]") -> Table:
         [f"{one.layers}", f"{one.first:.1%}", f"{one.rank:g}", f"{one.probability:.3f}", f"{one.divergence:.3f}"]
         for one in lens
     ]
-    heads = ["layers", "token\nis first", "median\nrank", "probability", "nats from\nthe last"]
+    heads = ["layers", "target\nis first", "median\nrank", "probability", "nats from\nthe last"]
     return Table("Logit lens: what the model would say after so many layers", heads, rows)
 
 

@@ -134,7 +134,7 @@ def measure(model: Model, name: str, probes: Sequence[Probe], unit: str) -> Meas
     """
     kinds = attention_places(model)
     if not kinds:
-        raise RunError("this model has no attention to measure")
+        raise RunError("this model has no attention to measure: evaluate it, or measure one with attention")
     passes = [partial(model, **probe.inputs, targets=probe.targets) for probe in probes]
     sides = model.attention_kinds
     found = Measures(

@@ -101,6 +101,30 @@ def test_without_attention_there_are_numbers_and_no_picture(trained_on_labels, t
         found.save(tmp_path / "a.svg")
 
 
+RECURRENT = "model={kind: recurrent, embedding_size: 16, hidden_size: 16}"
+BAG = "model={kind: bag}"
+
+
+@pytest.mark.parametrize(("kind", "places"), [("language model", ["forget_gate", "state"]), ("bag", ["input.written"])])
+def test_a_model_without_attention_answers_and_refuses_in_one_line(
+    regardant, trained_on_text, trained_on_labels, tmp_path, kind, places
+):
+    texts = {"language model": "the old cat", "bag": TEXT}
+    brief = ("training.max_updates=5", "training.validate_every=5")
+    run = trained_on_text(RECURRENT, *brief) if kind == "language model" else trained_on_labels(BAG, *brief)
+    said = regardant("inspect", run.folder, texts[kind], "--out", tmp_path / "a.json")
+    assert said.code == 0 and said.out == f"{run.inspect(texts[kind]).answer}\n"
+    told = json.loads((tmp_path / "a.json").read_text("utf-8"))
+    assert told["attention"] == [] and all(any(place in one for one in told["places"]) for place in places)
+    for name in ("a.html", "a.svg", "a.png"):
+        said = regardant("inspect", run.folder, texts[kind], "--out", tmp_path / name)
+        assert (said.code, said.err.count("\n"), (tmp_path / name).exists()) == (2, 1, False)
+        assert "no attention that could be drawn: give a name that ends in .json" in said.err
+    said = regardant("measure", run.folder)
+    assert (said.code, said.err.count("\n")) == (2, 1)
+    assert "this model has no attention to measure: evaluate it, or measure one with attention" in said.err
+
+
 @pytest.mark.parametrize("kind", ["labels", "text"])
 @pytest.mark.parametrize(("name", "begins"), [("a.html", b"<!doctype"), ("a.svg", b"<svg"), ("a.png", b"\x89PNG")])
 def test_the_command_draws_any_run(regardant, trained_on_labels, trained_on_text, tmp_path, kind, name, begins):
@@ -139,6 +163,22 @@ def test_the_attention_of_an_image_s_class_token_is_drawn(trained_on_digits, dig
     given = ("head.pooling=class_token", "model.max_length=5", "training.max_updates=10", "training.validate_every=10")
     (picture,) = trained_on_digits(*given).inspect(str(digit)).pictures
     assert picture.class_token == picture.source[0] == "<class>" and len(picture.source) == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("none.png", None, "none.png cannot be read (No such file or directory): give the path of a PNG, JPEG or .npy"),
+        ("bad.png", b"no image", "bad.png cannot be read (cannot identify image file"),
+        ("bad.npy", b"no array", "bad.npy cannot be read ("),
+    ],
+)
+def test_an_image_that_cannot_be_read_is_one_line(regardant, trained_on_digits, tmp_path, name, content, message):
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    said = regardant("inspect", trained_on_digits().folder, tmp_path / name, "--out", tmp_path / "a.html")
+    assert (said.code, said.err.count("\n"), (tmp_path / "a.html").exists()) == (2, 1, False)
+    assert message in said.err
 
 
 def test_a_text_stays_a_line_of_words(inspection):

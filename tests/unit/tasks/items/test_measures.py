@@ -78,6 +78,24 @@ def test_a_class_token_is_an_element_that_says_little(trained_on_labels):
     assert found.heads[KIND].idle.shape == (2, 2)
 
 
+def test_the_attention_of_images_is_measured_patch_by_patch(trained_on_digits):
+    run = trained_on_digits()
+    found = run.measure()
+    assert (found.title(), list(found.heads), found.notes) == ("validation: 100 items", [KIND], [])
+    trained, split = run.trained, run.trained._splits()["validation"].first(100)
+    with torch.inference_mode(), capture(trained.model, "*.weights") as records:
+        trained.scores({"input": trained.codec.collate(split.items)})
+    weights = torch.stack([records.whole(place) for place in records], 1).double()  # [N, L, H, 4, 4]
+    entropy = torch.special.entr(weights).sum(-1).mean((0, -1))
+    torch.testing.assert_close(found.heads[KIND].entropy, entropy, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        found.heads[KIND].own, weights.diagonal(dim1=-2, dim2=-1).mean((0, -1)), rtol=1e-4, atol=1e-5
+    )
+    answers = trained.scores({"input": trained.codec.collate(split.items)}).argmax(-1)
+    assert found.lens[-1].first == pytest.approx((answers.numpy() == split.targets).mean(), abs=1e-6)
+    assert not any("token" in line and "special token" not in line for line in found.lines())
+
+
 def test_a_model_without_attention_is_refused_in_one_line(trained_on_labels):
     for kind in ("bag", "recurrent"):
         with pytest.raises(RunError, match="this model has no attention to measure"):

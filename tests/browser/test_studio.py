@@ -271,7 +271,7 @@ def test_masks_are_put_together(visit):
     expect(page.get_by_text("padding(torch.arange(10)")).to_be_visible()
     expect(page.get_by_role("img", name=re.compile("Mask: .*"))).to_have_count(5)
     opened.screenshot("studio-masks")
-    page.get_by_label("Custom pairs: who looks at whom").fill("0-99")
+    page.get_by_label("Custom pairs (query-key)").fill("0-99")
     page.keyboard.press("Enter")
     expect(page.get_by_role("alert")).to_contain_text("'0-99' is outside of 10 tokens")
     opened.complaints[:] = [one for one in opened.complaints if "422" not in one]

@@ -33,7 +33,7 @@ def verify(
     if as_json:
         print_json(found.as_dict())
     else:
-        print("\n".join(report.told(found)))
+        print("\n".join(report.summary(found)))
     if found.failed:
         raise typer.Exit(1)
 
@@ -59,4 +59,4 @@ def doctor(
     if as_json:
         print_json(found.as_dict())
     else:
-        print("\n".join(report.told(found)))
+        print("\n".join(report.summary(found)))

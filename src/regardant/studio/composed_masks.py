@@ -1,4 +1,4 @@
-"""A mask put together from parts, as `attention.masks` makes them and `View` obeys them."""
+"""A mask composed of parts by `attention.masks`, for a page."""
 
 import re
 from typing import Annotated, Any
@@ -12,24 +12,24 @@ from regardant.errors import DataError
 
 EDGE = re.compile(r"(\d+)\s*[-:>]+\s*(\d+)")
 LONGEST = 64
-"""Tokens: a matrix that can still be read."""
+"""Tokens of a matrix that is still readable."""
 
 
 class AskedMask(BaseModel):
-    """Which parts."""
+    """The parts of a mask."""
 
     length: Annotated[int, Field(ge=1, le=LONGEST)] = 10
     padding: Annotated[int, Field(ge=0, le=LONGEST)] = 0
-    """How many of the last tokens are padding."""
+    """Number of last tokens that are padding."""
     causal: bool = False
     window: Annotated[int, Field(ge=0, le=LONGEST)] | None = None
-    """How far a query sees to each side."""
+    """Tokens to each side that a query may attend to."""
     edges: Annotated[str, Field(max_length=2000)] = ""
-    """Pairs that may meet, as "0-1, 3-2": the first looks at the second. A token always sees itself."""
+    """Pairs (query, key) that may attend, as "0-1, 3-2". A token always attends to itself."""
 
 
 def composed(asked: AskedMask) -> dict[str, Any]:
-    """What each part lets through, all of them together, how a softmax over equal scores then divides, and the code."""
+    """Return the mask of each part and of all together, the weights of equal scores under it, and the code."""
     parts: dict[str, tuple[str, View]] = {}
     if asked.padding:
         real = torch.arange(asked.length) < asked.length - asked.padding
@@ -46,14 +46,14 @@ def composed(asked: AskedMask) -> dict[str, Any]:
     joined = masks.together(*(view for _, view in parts.values()))
     allowed = _matrix(joined, asked.length)
     seen = allowed.sum(-1, keepdim=True)
-    told = ", ".join(code for code, _ in parts.values())
+    codes = ", ".join(code for code, _ in parts.values())
     return {
         "length": asked.length,
         "parts": {name: _matrix(view, asked.length).tolist() for name, (_, view) in parts.items()},
         "allowed": allowed.tolist(),
         "weights": (allowed / seen.clamp_min(1)).tolist(),
-        "blind": (seen.squeeze(-1) == 0).nonzero().flatten().tolist(),
-        "code": f"together({told})" if len(parts) > 1 else told or "View()",
+        "fully_masked": (seen.squeeze(-1) == 0).nonzero().flatten().tolist(),
+        "code": f"together({codes})" if len(parts) > 1 else codes or "View()",
     }
 
 

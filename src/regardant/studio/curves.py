@@ -1,4 +1,4 @@
-"""The runs there are, and the events of their training as they are written: asked for again and again by the page."""
+"""The list of runs, and the events of their training as they are written. The page polls both."""
 
 from pathlib import Path
 from typing import Any
@@ -24,9 +24,9 @@ def routes(catalogue: Catalogue) -> APIRouter:
 
 
 def events_after(path: Path, after: int, file: str) -> dict[str, Any]:
-    """What was written since a reader was at the byte `after` of the file `file`, and where the reader is now.
+    """Return the events after byte `after` of the file with the identity `file`, and the position after them.
 
-    Training that resumes writes the file anew: then all of it is read again, and `anew` says so.
+    Training that resumes replaces the file: then all events are returned, with `anew` true.
     """
     try:
         with path.open("rb") as opened:

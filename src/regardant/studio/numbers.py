@@ -1,15 +1,15 @@
-"""Tensors as JSON, which knows no infinity and no NaN: these are null."""
+"""Tensors as JSON. Infinity and NaN, which JSON lacks, are null."""
 
 from typing import Any
 
 from torch import Tensor
 
 FLOAT32_DIGITS = 7
-"""Significant ones: as many as float32 has."""
+"""Significant digits of float32."""
 
 
 def plain(x: Tensor | None, digits: int = FLOAT32_DIGITS) -> Any:
-    """Nested lists of numbers, rounded to so many significant digits."""
+    """Return nested lists of numbers, rounded to so many significant digits."""
     if x is None:
         return None
     if x.dim() > 1:

@@ -1,4 +1,4 @@
-"""Runs that are looked into: opened when first asked for, one at a time at work."""
+"""Trained runs that pages inspect: opened at the first question, used by one question at a time."""
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ MOST_OPEN = 3
 """Runs kept in memory."""
 
 LONGEST_TEXT = 4000
-"""Characters."""
+"""Characters of a text."""
 
 
 class Head(BaseModel):
@@ -35,7 +35,7 @@ class Asked(BaseModel):
     run: str
     text: str = Field(max_length=LONGEST_TEXT)
     target: str | None = Field(None, max_length=LONGEST_TEXT)
-    """Of a translator: the translation; its own where none is given."""
+    """The text that the model is made to write. None: its own."""
     beam_size: int | None = Field(None, ge=1, le=16)
     off: list[Head] = []
 
@@ -59,7 +59,7 @@ class OpenRuns:
     def __init__(self, catalogue: Catalogue) -> None:
         self.catalogue = catalogue
         self.runs: OrderedDict[tuple[Path, int], Trained] = OrderedDict()
-        self.lock = Lock()  # hooks are on the model, so that two that look at once would see each other
+        self.lock = Lock()  # hooks are on the model, so two inspections at once would record each other
 
     @contextmanager
     def trained(self, name: str, off: Sequence[Head] = ()) -> Iterator[Trained]:

@@ -12,8 +12,8 @@ from regardant.studio.app import make_app
 LOOPBACK = "127.0.0.1"
 
 
-def serve(folders: Sequence[Path], port: int, say: Callable[[str], None]) -> None:
-    """Answer until Ctrl-C. Port 0 is any that is free. Raises RunError where the port is in use or no run is there."""
+def serve(folders: Sequence[Path], port: int, log: Callable[[str], None]) -> None:
+    """Serve the studio until Ctrl-C. Port 0 takes a free one. Raises RunError for a port that cannot be used."""
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     with listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -21,20 +21,20 @@ def serve(folders: Sequence[Path], port: int, say: Callable[[str], None]) -> Non
             listening.bind((LOOPBACK, port))
             listening.listen()
         except OSError as error:
-            raise RunError(f"port {port} is not to be had ({error.strerror}): give another --port") from error
+            raise RunError(f"port {port} cannot be used ({error.strerror}): give another --port") from error
         app = make_app(folders)
         config = uvicorn.Config(app, log_level="error", lifespan="off", timeout_graceful_shutdown=1)
-        told = f"the studio is at http://{LOOPBACK}:{listening.getsockname()[1]}/  (Ctrl-C ends it)"
-        _Server(config, lambda: say(told)).run(sockets=[listening])
+        line = f"the studio is at http://{LOOPBACK}:{listening.getsockname()[1]}/  (Ctrl-C ends it)"
+        _Server(config, lambda: log(line)).run(sockets=[listening])
 
 
 class _Server(uvicorn.Server):
-    """Says so once it answers, and knows Ctrl-C by then."""
+    """A server that calls `started` once it answers and handles Ctrl-C."""
 
     def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
         super().__init__(config)
-        self.say_started = started
+        self.started_up = started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
-        self.say_started()
+        self.started_up()

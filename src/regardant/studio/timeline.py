@@ -1,4 +1,4 @@
-"""The story of attention as far as it can be trained here: the papers that recipes name, by year."""
+"""Papers whose models recipes train, by year."""
 
 import re
 from typing import Any
@@ -10,7 +10,7 @@ from regardant.studio.catalogue import Catalogue
 
 PAPER = re.compile(r"^paper +(?P<authors>.+) (?P<year>\d{4}), (?P<link>https://\S+)", re.MULTILINE)
 COMMAND = re.compile(r"^command +(?P<command>.+?)(?: && .*)?$", re.MULTILINE)
-"""Lines of a recipe's header; of commands the first, which trains."""
+"""The first command in a recipe's header, which trains."""
 
 
 def routes(catalogue: Catalogue) -> APIRouter:
@@ -19,13 +19,13 @@ def routes(catalogue: Catalogue) -> APIRouter:
 
     @router.get("/timeline")
     def timeline() -> list[dict[str, Any]]:
-        return told(list(catalogue.runs()))
+        return papers(list(catalogue.runs()))
 
     return router
 
 
-def told(runs: list[str]) -> list[dict[str, Any]]:
-    """What each of them brought, and the run in a folder of the recipe's name, if one is listed."""
+def papers(runs: list[str]) -> list[dict[str, Any]]:
+    """Return the papers with their contribution, the command, and the run in a folder of the recipe's name, if any."""
     found = []
     for name in config.recipes():
         header = config.header(name)

@@ -9,7 +9,7 @@ import pytest
 from regardant.checks.verify import CHECKS, Report, verify
 from regardant.checks.verify.check import Claim
 from regardant.checks.verify.mechanisms import ours
-from regardant.checks.verify.report import page, told
+from regardant.checks.verify.report import page, summary
 
 KEYS = ["id", "title", "lecture", "true", "measured", "verdict", "ok"]
 HOSTILE = "</h2><script>alert('x')</script>&$title"
@@ -79,7 +79,7 @@ def test_the_table_has_a_line_a_claim_that_fits_120_columns(regardant):
 
 def test_what_does_not_agree_is_told_with_both_values_and_how_far_they_are_apart():
     failed = one({"good": "1", "bad": "1.00 2.00"}, {"good": 1, "bad": [1.0, 2.5]})
-    lines = "\n".join(told(Report([failed, one("1", 1)]))).splitlines()
+    lines = "\n".join(summary(Report([failed, one("1", 1)]))).splitlines()
     assert lines[2].endswith("  right       NO")
     assert lines[-5:] == [
         "in 1 of 2 what is measured agrees with what is true",

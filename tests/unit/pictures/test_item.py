@@ -11,7 +11,7 @@ from regardant.pictures import AttentionPicture, Layout, attention_page, head_gr
 from regardant.pictures.item import DARKEST
 
 SVG = "{http://www.w3.org/2000/svg}"
-PIXEL = "data:image/svg+xml,&lt;svg/>"
+PIXEL = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
 CELLS = [f"row {row}, column {column}" for row in (1, 2) for column in (1, 2, 3)]
 
 

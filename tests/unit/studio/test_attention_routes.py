@@ -167,7 +167,7 @@ def test_masks_hide_together_what_each_hides(studio):
     expected = {"padding": real, "causal": at[:, None] >= at, "window": abs(at[:, None] - at) <= 1, "edges": edges}
     assert {name: np.array(one).tolist() for name, one in expected.items()} == told["parts"]
     together = np.logical_and.reduce(list(expected.values()))
-    assert told["allowed"] == together.tolist() and told["blind"] == [4]
+    assert told["allowed"] == together.tolist() and told["fully_masked"] == [4]
     np.testing.assert_allclose(told["weights"], together / np.maximum(1, together.sum(1, keepdims=True)))
     assert told["code"].startswith("together(padding(") and torch.tensor(told["allowed"]).any()
     alone = client.post("/api/mask", json={"length": 2}).json()

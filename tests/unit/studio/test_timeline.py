@@ -1,14 +1,14 @@
-"""The story is what recipes say of their papers, in the order of years."""
+"""The timeline lists the papers that recipes name, by year."""
 
 from regardant import config
-from regardant.studio.timeline import told
+from regardant.studio.timeline import papers
 
 
 def test_every_rung_of_the_ladder_is_in_it_by_year():
-    papers = told([])
-    assert {paper["recipe"] for paper in papers} >= {name for name in config.recipes() if name.startswith("ladder/")}
-    assert [paper["year"] for paper in papers] == sorted(paper["year"] for paper in papers)
-    (first,) = (paper for paper in papers if paper["recipe"] == "ladder/transformer")
+    found = papers([])
+    assert {paper["recipe"] for paper in found} >= {name for name in config.recipes() if name.startswith("ladder/")}
+    assert [paper["year"] for paper in found] == sorted(paper["year"] for paper in found)
+    (first,) = (paper for paper in found if paper["recipe"] == "ladder/transformer")
     assert first == {
         "authors": "Vaswani et al.",
         "year": "2017",
@@ -21,7 +21,7 @@ def test_every_rung_of_the_ladder_is_in_it_by_year():
 
 
 def test_a_run_in_a_folder_of_the_recipe_s_name_is_linked():
-    runs = {paper["recipe"]: paper["run"] for paper in told(["runs/mine", "runs/ladder/linear", "ladder/lsh"])}
+    runs = {paper["recipe"]: paper["run"] for paper in papers(["runs/mine", "runs/ladder/linear", "ladder/lsh"])}
     assert (runs["ladder/linear"], runs["ladder/lsh"], runs["ladder/window"]) == (
         "runs/ladder/linear",
         "ladder/lsh",
@@ -29,6 +29,6 @@ def test_a_run_in_a_folder_of_the_recipe_s_name_is_linked():
     )
 
 
-def test_the_studio_tells_it(studio):
+def test_the_studio_lists_them(studio):
     client, _ = studio
-    assert client.get("/api/timeline").json() == told([])
+    assert client.get("/api/timeline").json() == papers([])

@@ -1,7 +1,8 @@
-"""The debugging checklist of a run: what is wrong, with the evidence and a cure.
+"""The debugging checklist of a run: findings, each with its evidence and a cure.
 
-Checks stand beside each other by what they look at; `case` says what they have before them. None raises its voice on a
-healthy run: bounds are where no healthy training was seen to go. What does not apply is left out by name.
+`curves` reads metrics, `self_tests` run the model, `entropy` reads attention, `settings` the configuration; `case` is
+the run that they are given. Bounds are beyond all values seen in healthy training, so a healthy run has no findings. A
+check that does not apply is left out by name.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,25 +16,25 @@ from regardant.checks.doctor.self_tests import SELF_TESTS
 from regardant.checks.doctor.settings import SETTINGS
 
 CHECKS = (*CURVES, *SELF_TESTS, *ENTROPY, *SETTINGS)
-"""All of them, in the order in which they are told."""
+"""All checks, in the order of reports."""
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What came out of the checks."""
+    """Results of the checks of a run."""
 
     seen: Mapping[str, Seen]
-    """By the name of the check."""
+    """Measurements and findings, by name of the check."""
     left_out: Mapping[str, str]
-    """Why, by the name of the check."""
+    """Reasons for which checks do not apply, by name of the check."""
 
     @property
     def findings(self) -> Sequence[tuple[str, Finding]]:
-        """With the names of their checks."""
+        """All findings, with the names of their checks."""
         return [(name, finding) for name, seen in self.seen.items() for finding in seen.findings]
 
     def as_dict(self) -> dict[str, Any]:
-        """For --json."""
+        """Return plain values for --json."""
         return {
             "findings": [{"name": name, **asdict(finding)} for name, finding in self.findings],
             "checked": [{"name": name, "measured": seen.measured} for name, seen in self.seen.items()],
@@ -42,7 +43,7 @@ class Diagnosis:
 
 
 def examine(case: Case) -> Diagnosis:
-    """Go through the list."""
+    """Run all checks on a run."""
     seen, left_out = {}, {}
     for check in CHECKS:
         try:

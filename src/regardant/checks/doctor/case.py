@@ -1,4 +1,4 @@
-"""What the checks of a run have before them, and what each of them says."""
+"""The run that checks are given, and the results that they return."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,36 +28,36 @@ class Finding:
     evidence: str
     """Numbers, and where in the run."""
     cure: str
-    """What to change."""
+    """The change to make."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What a check has measured."""
+    """Result of a check."""
 
     measured: str
-    """One line, also where nothing is wrong."""
+    """One line with the measurement, also if nothing is wrong."""
     findings: Sequence[Finding] = ()
     pictures: Sequence[str] = ()
     """SVG elements of a page."""
 
 
 class LeftOut(Exception):
-    """There is nothing in this run that the check could look at: why."""
+    """Reason for which a check does not apply to a run."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One item of the list."""
+    """A check with its name."""
 
     name: str
     look: Callable[["Case"], Seen]
-    """Raises LeftOut."""
+    """Return the result. Raises LeftOut."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A run, finished or not, as the checks see it."""
+    """A run, finished or not, that is checked."""
 
     config: TaskConfig
     """With everything chosen."""
@@ -88,7 +88,7 @@ class Case:
         return max(self.validations, key=lambda event: metric.score(event[metric.name]))
 
     def curve(self, name: str) -> list[tuple[int, float]]:
-        """(update, number) of a number of training, where it is finite. Raises LeftOut where there are too few."""
+        """Return (update, value) of a number of training events, if finite. Raises LeftOut for too few events."""
         points = [(event["update"], event[name]) for event in self.training if event[name] is not None]
         if len(points) < LEAST_EVENTS:
             updates = self.training[-1]["update"] if self.training else 0
@@ -142,13 +142,13 @@ class Case:
 
 
 def middle(points: Sequence[tuple[int, float]], start: float, end: float) -> float:
-    """The median of the part of a curve that lies between two shares of its length."""
+    """Return the median of the part of a curve between two shares of its length."""
     count = len(points)
     return median(number for _, number in points[int(start * count) : max(int(end * count), int(start * count) + 1)])
 
 
 def lower_rate(case: Case) -> str:
-    """The cure of much, by the name of the field."""
+    """Return the advice to lower the learning rate, with the field and its value."""
     schedule = case.config.training.schedule.model_dump()
     field = "factor" if "factor" in schedule else "learning_rate"
     return f"lower training.schedule.{field} from {schedule[field]:g} to {schedule[field] / 3:.2g}"

@@ -1,4 +1,4 @@
-"""What metrics.jsonl says of training: gradients and losses."""
+"""Checks of metrics.jsonl: gradients and losses."""
 
 from collections.abc import Sequence
 from itertools import combinations
@@ -39,9 +39,9 @@ LEARNED_NOTHING = 0.95
 
 
 def gradient_norms(case: Case) -> Seen:
-    """Not finite, exploding, vanishing."""
+    """Find gradients that are not finite, that explode or that vanish."""
     if not case.training:
-        raise LeftOut("no update has been told of yet")
+        raise LeftOut("no update has been logged yet")
     lost = [event for event in case.training if event["gradient_norm"] is None]
     if lost:
         return Seen("not finite", [_not_finite(case, lost[0]["update"])])
@@ -60,7 +60,7 @@ def gradient_norms(case: Case) -> Seen:
 
 
 def loss_spikes(case: Case) -> Seen:
-    """Jumps of the training loss."""
+    """Find jumps of the training loss."""
     losses = case.curve("loss")
     spikes = []
     for place in range(5, len(losses)):
@@ -81,7 +81,7 @@ def loss_spikes(case: Case) -> Seen:
 
 
 def learning(case: Case) -> Seen:
-    """A loss that falls, and stays where it fell to."""
+    """Check that the training loss falls and stays low."""
     losses = case.curve("loss")
     tenths = [middle(losses, tenth / 10, (tenth + 1) / 10) for tenth in range(10)]
     first, lowest, last = losses[0][1], min(tenths), tenths[-1]
@@ -91,7 +91,8 @@ def learning(case: Case) -> Seen:
         findings.append(
             Finding(
                 "the learning rate is too high: the training loss rose again",
-                f"medians of tenths of the run, nats a token: from {before:.2f} to {after:.2f}, {last:.2f} at the end",
+                f"medians of tenths of the run, {case.loss_unit}: from {before:.2f} to {after:.2f}, {last:.2f} at the "
+                "end",
                 f"{lower_rate(case)}, or raise training.schedule.warmup_steps",
             )
         )
@@ -99,8 +100,8 @@ def learning(case: Case) -> Seen:
         findings.append(
             Finding(
                 "nothing was learned",
-                f"the training loss was {first:.2f} nats a token at update {losses[0][0]:,} and is {last:.2f} in the "
-                "last tenth of the run",
+                f"the training loss was {first:.2f} {case.loss_unit} at update {losses[0][0]:,} and is {last:.2f} in "
+                "the last tenth of the run",
                 f"{lower_rate(case)}; or look at the data: do the lines of both sides still belong together?",
             )
         )
@@ -108,12 +109,14 @@ def learning(case: Case) -> Seen:
     if case.validations:
         curves.append(Curve("validation", [(event["update"], event["loss"]) for event in case.validations]))
     return Seen(
-        f"{first:.2f} nats a token at first, {last:.2f} at last", findings, [_drawn("loss, nats a token", curves)]
+        f"{first:.2f} {case.loss_unit} at first, {last:.2f} at last",
+        findings,
+        [_drawn(f"loss, {case.loss_unit}", curves)],
     )
 
 
 def overfitting(case: Case) -> Seen:
-    """A validation loss that rises while the training loss falls."""
+    """Find a validation loss that rises while the training loss falls."""
     losses = [(event["update"], event["loss"]) for event in case.validations]
     if len(losses) < 3:
         raise LeftOut(f"{len(losses)} validations are too few to judge")
@@ -134,7 +137,7 @@ def overfitting(case: Case) -> Seen:
 
 
 def plateau(case: Case) -> Seen:
-    """Training that went on until there was little left to learn."""
+    """Find training that stopped while the loss still fell."""
     losses = case.curve("loss")
     progress = case.training[-1]["progress"]
     if progress < 1 and case.config.training.patience is None:
@@ -148,7 +151,7 @@ def plateau(case: Case) -> Seen:
     raised = " and ".join(f"training.{name} (now {getattr(training, name):g})" for name in budgets)
     finding = Finding(
         "training was stopped while the loss still fell",
-        f"{before:.2f} nats a token before the last quarter of the run, {last:.2f} at its end",
+        f"{before:.2f} {case.loss_unit} before the last quarter of the run, {last:.2f} at its end",
         f"raise {raised}",
     )
     return Seen(measured, [finding])
@@ -164,15 +167,15 @@ CURVES = (
 
 
 def thinned(points: Sequence[tuple[int, float]]) -> Sequence[tuple[float, float]]:
-    """Every so manieth point, the last one with them."""
+    """Return at most MOST_POINTS evenly spaced points, the last one among them."""
     every = -(-len(points) // MOST_POINTS)
     return points[(len(points) - 1) % every :: every]
 
 
 def _not_finite(case: Case, update: int) -> Finding:
     earlier = [event["gradient_norm"] for event in case.training if event["update"] < update][-3:]
-    told = ", ".join("not finite" if norm is None else f"{norm:.3g}" for norm in earlier)
-    before = f"; before it {told}" if earlier else ""
+    norms = ", ".join("not finite" if norm is None else f"{norm:.3g}" for norm in earlier)
+    before = f"; before it {norms}" if earlier else ""
     return Finding(
         "gradients explode: they are not finite",
         f"at update {update:,} or shortly before{before}",

@@ -1,4 +1,4 @@
-"""A diagnosis for people: lines to print and an offline page with the curves."""
+"""A diagnosis as lines to print, and as an offline page with the curves."""
 
 from collections.abc import Mapping
 
@@ -7,8 +7,8 @@ from regardant.checks.doctor.case import Seen
 from regardant.pictures import Chapter, Table, report_page
 
 
-def told(diagnosis: Diagnosis) -> list[str]:
-    """Findings first, then what was checked, then what was not."""
+def summary(diagnosis: Diagnosis) -> list[str]:
+    """Return lines with the findings, then all checks with their measurements, then checks that do not apply."""
     lines = []
     for name, finding in diagnosis.findings:
         lines += [f"{finding.what}  ({name})", f"  evidence  {finding.evidence}", f"  cure      {finding.cure}", ""]
@@ -22,36 +22,37 @@ def told(diagnosis: Diagnosis) -> list[str]:
 
 
 def page(diagnosis: Diagnosis, run: str) -> str:
-    """The whole HTML page."""
+    """Return an offline HTML page."""
     count = len(diagnosis.findings)
-    summary = [
+    counts = [
         ("findings", str(count)),
         ("checked", str(len(diagnosis.seen))),
         ("left out", str(len(diagnosis.left_out))),
     ]
     chapters = [
-        _chapter(name, seen) for name, seen in sorted(diagnosis.seen.items(), key=_sick_first) if _has_more(seen)
+        _chapter(name, seen) for name, seen in sorted(diagnosis.seen.items(), key=_passed) if _has_details(seen)
     ]
-    plain = {name: seen.measured for name, seen in diagnosis.seen.items() if not _has_more(seen)}
-    for title, rows in (("In order", plain), ("Left out", diagnosis.left_out)):
+    plain = {name: seen.measured for name, seen in diagnosis.seen.items() if not _has_details(seen)}
+    for title, rows in (("Passed", plain), ("Left out", diagnosis.left_out)):
         if rows:
             chapters.append(Chapter(title, [], [Table(title, ("check", ""), list(rows.items()), prose=True)]))
-    return report_page(chapters, title=f"{run}: {'nothing found' if not count else _counted(count)}", summary=summary)
+    return report_page(chapters, title=f"{run}: {'nothing found' if not count else _counted(count)}", summary=counts)
 
 
-def _has_more(seen: Seen) -> bool:
-    """Than its one line."""
+def _has_details(seen: Seen) -> bool:
+    """Return whether a check has findings or pictures beside its line."""
     return bool(seen.findings or seen.pictures)
 
 
-def _sick_first(item: tuple[str, Seen]) -> bool:
+def _passed(item: tuple[str, Seen]) -> bool:
+    """Return whether a check passed: the key that sorts checks with findings first."""
     return not item[1].findings
 
 
 def _chapter(name: str, seen: Seen) -> Chapter:
     rows = [(finding.what, finding.evidence, finding.cure) for finding in seen.findings]
     table = [Table(name.capitalize(), ("finding", "evidence", "cure"), rows, prose=True)] if rows else []
-    mark = (_counted(len(rows)), True) if rows else ("in order", False)
+    mark = (_counted(len(rows)), True) if rows else ("passed", False)
     return Chapter(name.capitalize(), [seen.measured], [*table, *seen.pictures], marks=[mark])
 
 

@@ -123,7 +123,7 @@ def shift(case: Case) -> Seen:
         "the targets are not shifted: the model repeats its input"
         if repeats
         else "another loss was trained than that of the next token",
-        f"validation gave {kept['loss']:.2f} nats a token at update {kept['update']:,}, but the next token costs "
+        f"validation gave {kept['loss']:.2f} {case.loss_unit} at update {kept['update']:,}, but the next token costs "
         f"{loss:.2f}. In {repeated:.0%} of the places the likeliest token is the one just read.{scores}",
         "in the model's forward, read target[:, :-1] and ask for target[:, 1:]",
     )

@@ -1,4 +1,4 @@
-"""What the settings, the data and the machine say of a run."""
+"""Checks of the settings, the data and the machine."""
 
 import os
 from typing import Any
@@ -18,15 +18,15 @@ LEAST_WARMUP = 10
 """Updates until the learning rate is at its peak; with fewer there is no warm-up."""
 
 OVER_PLAN = 1.5
-"""What training may take of memory, in plans of it."""
+"""Largest memory of training, as a multiple of the planned one."""
 MEMORY_SLACK = 512 << 20
-"""Bytes that do not matter."""
+"""Bytes over the plan that are ignored."""
 MOST_MEMORY = 0.9
-"""Of this machine's."""
+"""Largest share of the machine's memory."""
 
 
 def warm_up(case: Case) -> Seen:
-    """A post-norm Transformer begins slowly."""
+    """Check that a post-norm Transformer is trained with warm-up."""
     model, schedule = case.config.model, case.config.training.schedule
     if not isinstance(model, TransformerConfig):
         raise LeftOut("it is for Transformers")
@@ -52,7 +52,7 @@ def warm_up(case: Case) -> Seen:
 
 
 def padding_share(case: Case) -> Seen:
-    """Batches are of sentences, not of padding."""
+    """Check that padding is a small share of the batches."""
     shares = {name.removesuffix("_padding"): share for name, share in case.plan.items() if name.endswith("_padding")}
     if not shares:
         raise LeftOut("the batches of this task have no padding")
@@ -71,7 +71,7 @@ def padding_share(case: Case) -> Seen:
 
 
 def unknown_tokens(case: Case) -> Seen:
-    """The share of tokens that the vocabulary cannot spell."""
+    """Check that few tokens are unknown to the vocabulary."""
     probe, model = case.probe, case.trained.model
     names = [name for name in probe.inputs if case.unit(name) == "token"]
     if not names:
@@ -92,17 +92,17 @@ def unknown_tokens(case: Case) -> Seen:
 
 
 def _tokenizer(config: TaskConfig) -> tuple[str, Any]:
-    """The tokenizer of a recipe and its path there: beside the data, or part of the kind of item."""
+    """Return the path of the tokenizer in a recipe, and its configuration."""
     if hasattr(config, "tokenizer"):
         return "tokenizer", config.tokenizer
     return "input.tokenizer", getattr(config, "input").tokenizer  # noqa: B009  # a field of some tasks
 
 
 def memory(case: Case) -> Seen:
-    """What training took, beside what was planned and what there is."""
+    """Compare the memory that training took with the plan and with the machine's."""
     taken = [event["memory_bytes"] for event in case.training if event.get("memory_bytes")]
     if not taken:
-        raise LeftOut("no update has been told of yet")
+        raise LeftOut("no update has been logged yet")
     peak, planned = max(taken), case.plan["memory_bytes"]
     there = _of_this_machine()
     measured = f"{_gib(peak)} at most, {_gib(planned)} planned"
@@ -119,7 +119,7 @@ def memory(case: Case) -> Seen:
 
 
 def precision(case: Case) -> Seen:
-    """What was decided about computing: told, never a finding, since it was the fastest that was measured."""
+    """Report the precision and kernel. Never a finding: they were measured to be the fastest."""
     return Seen(case.decided.summary())
 
 
@@ -133,7 +133,7 @@ SETTINGS = (
 
 
 def _of_this_machine() -> int:
-    """Bytes of the accelerator where there is one, else of main memory."""
+    """Return the bytes of the accelerator's memory if there is one, else of main memory."""
     if torch.cuda.is_available():
         return int(torch.cuda.mem_get_info()[1])
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

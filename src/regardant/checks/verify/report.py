@@ -1,4 +1,4 @@
-"""What came out of the checks, for people: a table to print and an offline page with all digits and reasons."""
+"""Results of the checks as a table to print, and as an offline page with all digits and reasons."""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,11 +7,11 @@ from regardant.checks.verify.check import Checked, Claim, Figure, named
 from regardant.pictures import Chapter, Table, report_page
 
 COLUMNS = (("id", 4), ("claim", 38), ("lecture", 18), ("true", 18), ("measured", 18), ("verdict", 10), ("ok", 2))
-"""Of the printed table, and how wide they are."""
+"""Columns of the printed table, with their widths."""
 
 
-def told(report: Report) -> list[str]:
-    """A line a check, and the sum of it."""
+def summary(report: Report) -> list[str]:
+    """Return one line per claim, the counts of verdicts, and the claims that fail with their numbers."""
     lines = [_line([name for name, _ in COLUMNS]), "  ".join("-" * width for _, width in COLUMNS)]
     lines += [_line(_cells(one)) for one in report.checked]
     counts = ", ".join(f"{count} {verdict}" for verdict, count in report.verdicts().most_common())
@@ -28,11 +28,11 @@ def told(report: Report) -> list[str]:
 
 
 def page(report: Report) -> str:
-    """The whole HTML page."""
+    """Return an offline HTML page."""
     title = "What the lectures claim" if report.mine is None else f"What {report.mine} computes"
     agree = f"{len(report.checked) - len(report.failed)} of {len(report.checked)}"
-    summary = [("agree", agree), *((verdict, str(count)) for verdict, count in report.verdicts().most_common())]
-    return report_page([_chapter(one) for one in report.checked], title=title, summary=summary)
+    counts = [("agree", agree), *((verdict, str(count)) for verdict, count in report.verdicts().most_common())]
+    return report_page([_chapter(one) for one in report.checked], title=title, summary=counts)
 
 
 def _line(cells: list[str]) -> str:

@@ -1,4 +1,4 @@
-// Masks put together: what each part hides, what all hide together, and what weights equal scores would then have.
+// Masks composed of parts: each part, all together, and the weights of equal scores under them.
 
 import { heatMap } from "../pictures/drawing.js";
 import { field } from "../choosing.js";
@@ -24,7 +24,7 @@ export function masks(page, panel) {
     number("padding", "of them padding", 64),
     html("label", { class: "switch" }, causal, "causal"),
     number("window", "Window: tokens to each side", 64),
-    field("Custom pairs: who looks at whom", edges),
+    field("Custom pairs (query-key)", edges),
   );
   const out = html("div");
   panel.replaceChildren(form, out);
@@ -43,16 +43,16 @@ export function masks(page, panel) {
       };
       const told = await ask("/api/mask", { body });
       const parts = Object.entries(told.parts).map(([name, allowed]) => figure(PARTS[name], allowed, told.length, true));
-      const note = told.blind.length
-        ? `Tokens ${told.blind.join(", ")} may see nothing: their weights are zeros.`
-        : "Every token may see something.";
+      const note = told.fully_masked.length
+        ? `All keys are masked for tokens ${told.fully_masked.join(", ")}: their weights are zeros.`
+        : "Every token may attend to a key.";
       const together = [
         figure("All together", told.allowed, told.length, false),
         figure("Weights of equal scores", told.weights, told.length, false),
       ];
       out.replaceChildren(
         html("pre", {}, told.code),
-        html("p", { class: "quiet" }, `Filled: may be seen. ${note}`),
+        html("p", { class: "quiet" }, `Filled: may attend. ${note}`),
         html("div", { class: "matrices" }, ...together, ...parts),
       );
     } catch (error) {

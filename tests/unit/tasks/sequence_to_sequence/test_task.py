@@ -89,6 +89,12 @@ def test_it_is_inspected_between_patches_and_tokens(images, digit):
     assert cross.labels == ["row 1, column 1", "row 1, column 2", "row 2, column 1", "row 2, column 2"]
     assert found.rows("decoder.cross_attention").labels == ["3", "<eos>"]
     assert found.note == "Text: 3"
+    drawn = {one.kind: (one.source_layout is not None, one.target_layout is not None) for one in found.pictures}
+    assert drawn == {
+        "Encoder self-attention": (True, True),
+        "Decoder self-attention": (False, False),
+        "Cross-attention": (True, False),
+    }
     total = sum(
         np.log(step["probability"]) for step in loaded.trained.views["token by token"](digit, target="3")["steps"]
     )

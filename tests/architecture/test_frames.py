@@ -34,7 +34,7 @@ def test_training_passes_through_few_files(counted):
 
 
 def test_frames_of_the_package_alone_are_counted():
-    from regardant.config.problems import did_you_mean
+    from regardant.config.did_you_mean import did_you_mean
 
     counted = count(lambda: (did_you_mean("lod", ["load"]), sorted("abc", key=str)))
     assert counted.files == {"config/problems.py": 1} and counted.deepest == ["did_you_mean"]

@@ -6,8 +6,8 @@ from importlib.resources.abc import Traversable
 from itertools import takewhile
 from typing import Any
 
+from regardant.config.did_you_mean import did_you_mean
 from regardant.config.documents import parse_mapping
-from regardant.config.problems import did_you_mean
 from regardant.errors import ConfigError
 
 FOLDER: Traversable = files("regardant") / "recipes"

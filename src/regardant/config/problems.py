@@ -2,15 +2,15 @@
 
 import re
 import reprlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from regardant.config.base import KIND, Config
+from regardant.config.did_you_mean import did_you_mean
 from regardant.config.schema import inside, is_config, variants
 
 
@@ -42,12 +42,6 @@ def explain(error: ValidationError, schema: type[Config]) -> list[Problem]:
         given[path] = _given(detail)
         rules.setdefault(path, []).append(_rule(detail, choices, schema))
     return [Problem(path, given[path] + ", or ".join(rules[path])) for path in rules]
-
-
-def did_you_mean(word: object, allowed: Iterable[str]) -> str:
-    """`; did you mean WORD?`, or nothing where no allowed word comes close."""
-    near = get_close_matches(str(word), allowed, n=1)
-    return f"; did you mean {near[0]}?" if near else ""
 
 
 def _locate(schema: type[Config], location: tuple[int | str, ...]) -> tuple[list[str], list[Any]]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from regardant.config.problems import did_you_mean
+from regardant.config.did_you_mean import did_you_mean
 from regardant.data.utf8 import UTF8_BOM, carriage_returns_alone, require_no_nul, require_utf8
 from regardant.errors import DataError
 

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from regardant.attention import Attention
-from regardant.config.problems import did_you_mean
+from regardant.config.did_you_mean import did_you_mean
 from regardant.inspection.calls import GATES, AttentionCall, Call, RecurrentCall
 from regardant.layers.norms import NORMS
 from regardant.layers.residual import Residual

@@ -10,8 +10,8 @@ import yaml
 
 from regardant import __version__
 from regardant import config as configuration
+from regardant.config.did_you_mean import did_you_mean
 from regardant.config.documents import Dumper
-from regardant.config.problems import did_you_mean
 from regardant.errors import ConfigError, RunError
 from regardant.planning.decisions import Decisions
 from regardant.tasks import load_recipe

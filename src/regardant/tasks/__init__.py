@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import Any
 
 from regardant import config as configuration
-from regardant.config.problems import did_you_mean
+from regardant.config.did_you_mean import did_you_mean
 from regardant.errors import ConfigError
 from regardant.tasks.base import Task, TaskConfig
 

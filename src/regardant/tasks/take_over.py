@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from regardant.config.did_you_mean import did_you_mean
 from regardant.config.differences import as_told, differences
-from regardant.config.problems import did_you_mean
 from regardant.errors import ConfigError, RunError
 from regardant.models import Model
 from regardant.tasks.base import TaskConfig

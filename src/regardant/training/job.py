@@ -7,7 +7,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from regardant.config.problems import did_you_mean
+from regardant.config.did_you_mean import did_you_mean
 from regardant.errors import ConfigError
 
 

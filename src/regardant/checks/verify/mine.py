@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regardant.config.problems import did_you_mean
+from regardant.config.did_you_mean import did_you_mean
 from regardant.errors import ConfigError
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from regardant.config.problems import did_you_mean
+from regardant.config.did_you_mean import did_you_mean
 from regardant.errors import ConfigError
 from regardant.generation.search import ModelSearcher
 from regardant.layers.linear import Layouts

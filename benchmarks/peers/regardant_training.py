@@ -22,7 +22,7 @@ from regardant.planning.probes import decide
 from regardant.training.config import NextTokenTraining
 from regardant.training.devices import keep_freed_memory, make_fabric, the_device
 from regardant.training.engine import Trainer
-from regardant.training.job import Metric
+from regardant.training.metrics import Metric
 
 
 class Counts(Protocol):

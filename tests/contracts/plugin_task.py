@@ -26,7 +26,7 @@ from regardant.tasks.items.data import MARKER, EncodedItems
 from regardant.tasks.items.job import Answers, ItemsJob
 from regardant.tasks.items.prepare import PreparedItems, build, keep_items, seeded
 from regardant.tasks.items.trained import TrainedItems
-from regardant.training.job import Metric
+from regardant.training.metrics import Metric
 
 PADDING = -1
 

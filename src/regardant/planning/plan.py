@@ -17,7 +17,7 @@ from regardant.planning.probes import HINDRANCE, decide
 from regardant.tasks.base import Log, Prepared, TaskJob
 from regardant.training.config import TRAINING_SHARE, TrainingConfig
 from regardant.training.devices import memory_guard
-from regardant.training.job import require_divisible
+from regardant.training.engine import require_divisible
 from regardant.training.reporting import memory
 
 OVERHEAD = 1.05

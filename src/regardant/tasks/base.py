@@ -16,7 +16,8 @@ from regardant.models.base import Model
 from regardant.tasks.comparison import compare_runs
 from regardant.tasks.probe import Probe
 from regardant.training.config import TrainingConfig
-from regardant.training.job import Job, Metric, selecting_metric
+from regardant.training.job import Job
+from regardant.training.metrics import Metric, selecting_metric
 
 if TYPE_CHECKING:
     from regardant.tasks.inspection import Inspection

@@ -21,7 +21,7 @@ from regardant.tasks.training_history import (
     read_history,
     require_current,
 )
-from regardant.training.job import Metric
+from regardant.training.metrics import Metric
 
 NOTHING = "–"
 """The cell of the first run, which is not compared with itself."""

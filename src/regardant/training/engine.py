@@ -7,7 +7,6 @@ precision).
 """
 
 import contextlib
-import math
 import os
 import signal
 import time
@@ -21,11 +20,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
-from regardant.errors import RunError
+from regardant.errors import ConfigError, RunError
 from regardant.layers.dropout import DropoutKey
 from regardant.training.checkpoints import latest_checkpoint, load_checkpoint, save_checkpoint, save_weights
 from regardant.training.config import TrainingConfig
-from regardant.training.job import Batch, CarriesState, Job, Metric, require_divisible, selecting_metric
+from regardant.training.early_stopping import BestValidation
+from regardant.training.job import Batch, CarriesState, Job
+from regardant.training.metrics import Metric, selecting_metric
 from regardant.training.processes import ALONE, Group
 from regardant.training.reporting import Reporter
 
@@ -40,8 +41,8 @@ STATE = {"model", "optimizers", "average", "cursor", "generator", "waiting"}
 
 
 @dataclass
-class Cursor:
-    """Position of a run."""
+class Cursor(BestValidation):
+    """Position of a run, with its best validation."""
 
     update: int = 0
     epoch: int = 0
@@ -50,11 +51,6 @@ class Cursor:
     seconds: float = 0.0
     """Training and validation time, over all resumes."""
     validation_seconds: float = 0.0
-    best: float = -math.inf
-    """Score of the best validation (`Metric.score`: higher is better)."""
-    best_update: int = 0
-    without_better: int = 0
-    """Validations since the best one."""
     validated_at: int = 0
     """The update of the last validation."""
 
@@ -210,8 +206,7 @@ class Trainer:
         return norm
 
     def _is_over(self) -> bool:
-        patience = self.config.patience
-        return self.progress() >= 1 or (patience is not None and self.cursor.without_better >= patience)
+        return self.progress() >= 1 or self.cursor.stops(self.config.patience)
 
     def _resume(self) -> None:
         path = latest_checkpoint(self.run)
@@ -304,10 +299,7 @@ class Fit:
         with trainer.group.undivided(), averaged, torch.inference_mode(), trainer.fabric.autocast():
             numbers = job.validate(job.model, device)
             observed = job.observe(job.model, device)
-            score = metric.score(numbers[metric.name])
-            cursor.without_better += 1
-            if score > cursor.best or not cursor.best_update:
-                cursor.best, cursor.best_update, cursor.without_better = score, cursor.update, 0
+            if cursor.record(metric.score(numbers[metric.name]), cursor.update):
                 self._save_weights(numbers)
         took = time.perf_counter() - start
         cursor.validated_at = cursor.update
@@ -357,3 +349,19 @@ class Fit:
         trainer = self.trainer
         save_checkpoint(trainer.run, trainer.state(), trainer.cursor.update, trainer.config.keep_checkpoints)
         self.saved = trainer.cursor.seconds
+
+
+def require_divisible(job: Job, *, accumulate: int, processes: int) -> None:
+    """Raise ConfigError if the loss of a job is indivisible and its batches would be divided."""
+    if job.divisible:
+        return
+    if accumulate > 1:
+        raise ConfigError(
+            f"training.accumulate: given {accumulate}; this task compares the rows of a batch with each other, so a "
+            "batch cannot be divided: set training.accumulate=1 and raise training.batch_tokens"
+        )
+    if processes > 1:
+        raise ConfigError(
+            f"training.processes: given {processes}; this task compares the rows of a batch with each other, so a "
+            "batch cannot be divided: set training.processes=1"
+        )

@@ -1,14 +1,12 @@
 """The protocols of training: the parts that a task hands to the trainer. The trainer knows no task."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, Self, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
-from regardant.config.did_you_mean import did_you_mean
-from regardant.errors import ConfigError
+from regardant.training.metrics import Metric
 
 
 class Loss(Protocol):
@@ -36,19 +34,6 @@ class Batch(Protocol):
 
     def part(self, number: int, parts: int) -> Self:
         """Rows `number::parts`, the shard of one rank. Empty if there are fewer rows."""
-
-
-@dataclass(frozen=True)
-class Metric:
-    """A number that validation gives."""
-
-    name: str
-    higher_is_better: bool
-    unit: str = ""
-
-    def score(self, value: float) -> float:
-        """The value on a scale where higher is better, and back."""
-        return value if self.higher_is_better else -value
 
 
 class Job(Protocol):
@@ -106,33 +91,3 @@ class CarriesState(Protocol):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from the state of a checkpoint."""
-
-
-def selecting_metric(metrics: Sequence[Metric], best_by: str | None) -> Metric:
-    """Return the metric that selects the best weights: the one named `best_by`, or the first if that is None.
-
-    Raises ConfigError if no metric has that name.
-    """
-    by_name = {metric.name: metric for metric in metrics}
-    if best_by is None:
-        return metrics[0]
-    if best_by not in by_name:
-        allowed = f"allowed: {', '.join(by_name)}{did_you_mean(best_by, by_name)}"
-        raise ConfigError(f"training.best_by: given {best_by!r}; {allowed}")
-    return by_name[best_by]
-
-
-def require_divisible(job: Job, *, accumulate: int, processes: int) -> None:
-    """Raise ConfigError if the loss of a job is indivisible and its batches would be divided."""
-    if job.divisible:
-        return
-    if accumulate > 1:
-        raise ConfigError(
-            f"training.accumulate: given {accumulate}; this task compares the rows of a batch with each other, so a "
-            "batch cannot be divided: set training.accumulate=1 and raise training.batch_tokens"
-        )
-    if processes > 1:
-        raise ConfigError(
-            f"training.processes: given {processes}; this task compares the rows of a batch with each other, so a "
-            "batch cannot be divided: set training.processes=1"
-        )

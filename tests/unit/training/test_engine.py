@@ -17,7 +17,7 @@ from regardant.training.checkpoints import load_weights
 from regardant.training.config import TrainingConfig
 from regardant.training.devices import make_fabric
 from regardant.training.engine import Trainer
-from regardant.training.job import Metric
+from regardant.training.metrics import Metric
 from regardant.training.processes import ALONE, Group
 from tests.models import over_pairs
 

@@ -25,7 +25,7 @@ from regardant.tasks.items.prepare import PreparedItems, build, keep_items, seed
 from regardant.tasks.items.trained import TrainedItems
 from regardant.tasks.take_over import require_same_files
 from regardant.training.checkpoints import write_atomically
-from regardant.training.job import Metric
+from regardant.training.metrics import Metric
 
 LABELS = "labels.json"
 

@@ -11,7 +11,7 @@ from regardant.models import CausalConfig
 from regardant.models.decoder_only import DecoderOnlyConfig
 from regardant.tasks.base import TaskConfig
 from regardant.training.config import NextTokenTraining
-from regardant.training.job import Metric
+from regardant.training.metrics import Metric
 
 
 class TextTokenizerConfig(TokenizerConfig):

@@ -26,7 +26,7 @@ from regardant.tasks.items.data import MARKER, EncodedItems
 from regardant.tasks.items.prepare import PreparedItems, build, keep_items, seeded
 from regardant.tasks.items.trained import BATCH_ELEMENTS, TrainedItems
 from regardant.tasks.masked_language_modelling.job import MaskedBatches, MaskedLanguageModellingJob
-from regardant.training.job import Metric
+from regardant.training.metrics import Metric
 
 BLANK = "[MASK]"
 """The mark of a blank in a text to fill in."""

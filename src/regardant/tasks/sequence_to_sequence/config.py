@@ -11,7 +11,7 @@ from regardant.modalities import ModalityConfig, TextModalityConfig
 from regardant.models import EncoderDecoderConfig, SequenceToSequenceConfig
 from regardant.tasks.base import TaskConfig
 from regardant.training.config import NextTokenTraining
-from regardant.training.job import Metric
+from regardant.training.metrics import Metric
 
 
 class TextAnswerConfig(TaskConfig):

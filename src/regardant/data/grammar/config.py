@@ -7,10 +7,8 @@ from pydantic import Field
 
 from regardant.config import Config
 from regardant.data.cleaning import CleaningReport
+from regardant.data.gold_alignments import write_gold_links
 from regardant.data.parallel import Splits
-
-Link = tuple[int, int]
-LINKS_FOLDER = "links"
 
 
 class GrammarConfig(Config):
@@ -46,20 +44,10 @@ class GrammarConfig(Config):
             heldout=self.heldout_size,
         )
         evaluated = {"validation": written.validation, "test": written.test, "heldout": written.heldout}
-        links = folder.with_name(LINKS_FOLDER)
-        links.mkdir(parents=True, exist_ok=True)
         linked = {**evaluated, "train": written.train} if self.links == "gold" else evaluated
-        for name, pairs in linked.items():
-            lines = (" ".join(f"{source}-{target}" for source, target in sorted(pair.links)) for pair in pairs)
-            (links / f"{name}.links").write_text("".join(line + "\n" for line in lines), encoding="ascii")
+        write_gold_links(folder, {name: [pair.links for pair in pairs] for name, pairs in linked.items()})
         report = CleaningReport(read=self.train_size, kept=self.train_size)
         sets = {"train": written.train, **evaluated}
         return Splits.write(
             folder, {name: [(pair.source, pair.target) for pair in pairs] for name, pairs in sets.items()}, report
         )
-
-
-def gold_links(folder: Path, name: str) -> list[str] | None:
-    """The gold alignments of a set, a line a pair as `0-0 1-2`, where the corpus in `folder` has them."""
-    path = folder.with_name(LINKS_FOLDER) / f"{name}.links"
-    return path.read_text(encoding="ascii").splitlines() if path.exists() else None

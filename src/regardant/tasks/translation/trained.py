@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from regardant.data.grammar.config import gold_links
+from regardant.data.gold_alignments import gold_links
 from regardant.data.parallel import MARKER, Splits
 from regardant.data.treebank import read_treebank
 from regardant.errors import ConfigError, RunError

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from sacrebleu.metrics.bleu import BLEU
 
-from regardant.data.grammar.config import gold_links
+from regardant.data.gold_alignments import gold_links
 from regardant.data.parallel import Splits
 from regardant.data.toys import CopyConfig
 from regardant.errors import ConfigError, DataError

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from regardant.data.grammar.config import gold_links
+from regardant.data.gold_alignments import gold_links
 from regardant.data.parallel import Pairs, Splits, evaluation_pairs
 from regardant.data.readers import first_row, is_table_file
 from regardant.errors import ConfigError, RunError

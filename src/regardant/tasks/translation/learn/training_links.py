@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from regardant.config import Config
-from regardant.data.grammar.config import LINKS_FOLDER
+from regardant.data.gold_alignments import LINKS_FOLDER
 from regardant.data.parallel import PairsConfig, Splits
 from regardant.errors import DataError
 from regardant.evaluation.alignment import Link, Span, parse_links

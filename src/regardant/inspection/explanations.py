@@ -1,14 +1,14 @@
-"""What a model's answers hang on, asked in three ways: is attention an explanation?
+"""Three answers to the question which source tokens a target token depends on: is attention an explanation?
 
-    attention            what the row that writes a target token gives each source token
-    gradient x input     |x_s . dlog p(y_t) / dx_s|, x_s being the embedded source token
-    leave one out        the total variation distance between the distributions of the next token with the source as it
-                         is and without the token s
+    attention            weight that the row which writes a target token gives to each source token
+    gradient x input     |x_s . dlog p(y_t) / dx_s|, where x_s is the embedding of source token s
+    leave one out        total variation distance between the distributions of the next token with the whole source and
+                         without the token s
 
-Jain and Wallace 2019, "Attention is not explanation", https://arxiv.org/abs/1902.10186, algorithm 1; two ways agree as
-far as they put the source tokens in one order, by Kendall's tau, target token by target token.
+Jain and Wallace 2019, "Attention is not explanation", https://arxiv.org/abs/1902.10186, algorithm 1. Two answers agree
+to the degree that they order the source tokens alike, by Kendall's tau, for each target token.
 
-Shape legend: S source tokens, T target tokens, M size of an embedding, V vocabulary.
+Shape legend: S source tokens, T target tokens, M size of an embedding.
 """
 
 from dataclasses import dataclass
@@ -17,22 +17,25 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from regardant.inspection.ablation import leave_one_out
 from regardant.inspection.ranks import kendall
 from regardant.models.base import SequenceToSequenceModel
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """What each source token counts for in each target token, [T, S], by two ways that do not ask attention."""
+    """Importance of each source token for each target token, [T, S], by the two answers that do not use attention."""
 
     gradient: Tensor
+    """Gradient x input."""
     ablation: Tensor
+    """Leave one out."""
 
 
 def explain(model: SequenceToSequenceModel, embedding: nn.Module, source: Tensor, target: Tensor) -> Explanation:
-    """Of one pair without padding: source [S], target [T + 1] from SOS on. The model is to be in evaluation mode.
+    """Explain the target tokens of one pair without padding: `source` [S], `target` [T + 1], which starts with SOS.
 
-    embedding: the module that says the source tokens' vectors.
+    The model must be in evaluation mode. `embedding` is the module that returns the vectors of the source tokens.
 
     Raises ValueError for a source of one token, from which none can be left out.
     """
@@ -44,7 +47,7 @@ def explain(model: SequenceToSequenceModel, embedding: nn.Module, source: Tensor
 def gradient_times_input(
     model: SequenceToSequenceModel, embedding: nn.Module, source: Tensor, target: Tensor
 ) -> Tensor:
-    """[T, S], not below zero."""
+    """Return gradient x input of one pair, [T, S], zero or more."""
     read: list[Tensor] = []
 
     def listen(module: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> Tensor:
@@ -66,18 +69,7 @@ def gradient_times_input(
     return (read[0] * gradient).sum(-1).abs().detach().cpu()
 
 
-def leave_one_out(model: SequenceToSequenceModel, source: Tensor, target: Tensor) -> Tensor:
-    """[T, S], from 0 (it makes no difference) to 1."""
-    size = len(source)
-    others = ~torch.eye(size, dtype=torch.bool, device=source.device)
-    shortened = source.expand(size, -1)[others].view(size, size - 1)
-    with torch.no_grad():
-        whole = model.scores(source[None], target[None, :-1]).float().softmax(-1)
-        without = model.scores(shortened, target[:-1].expand(size, -1)).float().softmax(-1)  # [S, T, V]
-    return ((without - whole).abs().sum(-1) / 2).T.cpu()
-
-
 def agreement(one: Tensor, other: Tensor) -> list[float]:
-    """Kendall's tau of every two rows of [T, S], but of those that order nothing."""
+    """Return Kendall's tau of each two rows of [T, S]. Rows that order nothing are left out."""
     found = [kendall(*rows) for rows in zip(one, other, strict=True)]
     return [tau for tau in found if tau is not None]

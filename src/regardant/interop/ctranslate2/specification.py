@@ -1,8 +1,8 @@
-"""Our encoder-decoder Transformer in CTranslate2's words: which of its variables is which of our modules.
+"""An encoder-decoder Transformer as a CTranslate2 specification, its weights copied part by part (`names`).
 
-CTranslate2 has no formula of its own for positions that are added, norms or the scale of scores that it would force
-on us: tables of positions, the scale and the epsilon are written out. Rotary positions it computes by itself, from
-their base, in each self-attention as we do. What it has no words for is refused by name.
+Tables of added positions, the scale of scores and the epsilon of norms are written into the specification. CTranslate2
+computes rotary positions from their base, in each self-attention, as our model does. Settings that it cannot compute
+are refused by name.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from ctranslate2.specs import Activation, TransformerDecoderSpec, TransformerEncoderSpec, TransformerSpec
+from ctranslate2.specs import TransformerDecoderSpec, TransformerEncoderSpec, TransformerSpec
 from ctranslate2.specs.common_spec import LayerNormSpec
 from ctranslate2.specs.model_spec import index_spec
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from regardant.data.tokenizers import Tokenizers
 from regardant.data.vocabulary import EOS, SOS, SPECIAL_TOKENS, UNK
 from regardant.errors import RunError
+from regardant.interop.ctranslate2.names import ACTIVATIONS, DECODER_LAYER, ENCODER_LAYER, GATED
 from regardant.layers.feed_forward import GatedFeedForwardConfig, LinearFeedForwardConfig
 from regardant.layers.multi_head import SelfAttention
 from regardant.models import EncoderDecoder, EncoderDecoderConfig, SequenceToSequenceConfig, SequenceToSequenceModel
@@ -42,40 +43,14 @@ EXPRESSIBLE: dict[str, tuple[str, ...]] = {
     "positions.kind": ("sinusoidal", "learned", "two_dimensional", "rotary", "none"),
     "positions.combine": ("add",),
 }
-"""Of a model's configuration: what CTranslate2 can compute. Whatever is not named here it takes as it is."""
-
-ACTIVATIONS = {
-    "relu": Activation.RELU,
-    "gelu": Activation.GELU,
-    "silu": Activation.SWISH,
-    "sigmoid": Activation.Sigmoid,
-}
-
-ENCODER_LAYER = {
-    "self_attention/layer_norm": "after_self_attention.norm",
-    "self_attention/linear_0": "self_attention.query_key_value",
-    "self_attention/linear_1": "self_attention.output",
-    "ffn/layer_norm": "after_feed_forward.norm",
-    "ffn/linear_0": "feed_forward.widen",
-    "ffn/linear_1": "feed_forward.narrow",
-}
-"""Its names of a layer's parts, and ours."""
-
-DECODER_LAYER = ENCODER_LAYER | {
-    "attention/layer_norm": "after_cross_attention.norm",
-    "attention/linear_0": "cross_attention.query",
-    "attention/linear_1": "cross_attention.key_value",
-    "attention/linear_2": "cross_attention.output",
-}
-
-GATED = {"ffn/linear_0": "feed_forward.gate", "ffn/linear_0_noact": "feed_forward.widen"}
+"""Values of a model's configuration that CTranslate2 can compute, by field. Fields not listed may have any value."""
 
 PADDED_TO = 16
-"""On a GPU CTranslate2 pads lengths to a multiple of this, so that positions past the longest text need a row."""
+"""Multiple to which CTranslate2 pads lengths on a GPU: positions past the longest text need a row too."""
 
 
 def specify(model: SequenceToSequenceModel, tokenizers: Tokenizers) -> TransformerSpec:
-    """The model with its vocabularies, in numbers of its own. Raises RunError for what CTranslate2 cannot express."""
+    """Return the specification of a model with its vocabularies. Raises RunError if CTranslate2 cannot compute it."""
     require_expressible(model.config)
     assert isinstance(model, EncoderDecoder) and isinstance(model.encoder, Encoder)
     config = model.config
@@ -114,7 +89,7 @@ def specify(model: SequenceToSequenceModel, tokenizers: Tokenizers) -> Transform
 
 
 def require_expressible(config: SequenceToSequenceConfig) -> None:
-    """Raises RunError, with all that stands in the way, for a model that CTranslate2 cannot compute."""
+    """Raise RunError, with every reason, for a model that CTranslate2 cannot compute."""
     if unmet := list(_inexpressible(config)):
         raise RunError(f"CTranslate2 cannot compute {'; '.join(unmet)}: use --engine torch")
 
@@ -155,7 +130,7 @@ def _fill_attention(spec: Any, attention: SelfAttention) -> None:
 
 
 def _all_three(projected: Numbers, attention: SelfAttention) -> Numbers:
-    """Query, key and value by themselves, where the model lets some of them share a matrix."""
+    """Return the rows of query, key and value apart, also if some of them share a matrix in the model."""
     cuts = np.cumsum(attention.widths)[:-1]
     found = dict(zip(attention.parts, np.split(projected, cuts), strict=True))
     return np.concatenate([found.get(part, found["key"]) for part in ("query", "key", "value")])
@@ -165,7 +140,7 @@ def _fill_input(spec: Any, table: Any, embedding: Representation, config: Encode
     assert isinstance(embedding, TokenEmbedding)
     table.weight = _numbers(embedding.table.weight)
     spec.scale_embeddings = config.scale_embeddings
-    if not hasattr(spec, "position_encodings"):  # a decoder that turns queries and keys
+    if not hasattr(spec, "position_encodings"):  # a decoder with rotary positions
         return
     rows = -(-config.max_length // PADDED_TO) * PADDED_TO
     encodings = np.zeros((rows, config.d_model), dtype=np.float32)
@@ -178,5 +153,5 @@ def _fill_input(spec: Any, table: Any, embedding: Representation, config: Encode
 
 
 def _numbers(tensor: Tensor) -> Numbers:
-    """A copy: quantising writes into what it is given."""
+    """Return a copy, since quantising writes into its argument."""
     return tensor.detach().float().cpu().numpy().copy()

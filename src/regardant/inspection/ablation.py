@@ -1,0 +1,52 @@
+"""Ablation: what changes if a part is left out, a head of the model or a token of the source.
+
+Shape legend: S source tokens, T target tokens, L layers, H heads, V vocabulary.
+"""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from regardant.inspection.interventions import ScaleHead, intervene
+from regardant.models.base import SequenceToSequenceModel
+from regardant.models.heads import Loss
+
+Pass = Callable[[], Loss]
+"""Runs the model over a batch, as `partial(model, **batch.inputs, targets=batch.targets)` does."""
+
+
+def ablate_heads(model: nn.Module, passes: Sequence[Pass], attentions: Sequence[str], num_heads: int) -> Tensor:
+    """Return the mean loss without each head, less the one with it: [L, H] nats per target.
+
+    Costs one pass per head. Raises ValueError for a name that is no attention of the model.
+    """
+    with torch.no_grad():
+        plain = mean_loss(passes)
+        changes = torch.empty(len(attentions), num_heads)
+        for layer, attention in enumerate(attentions):
+            for head in range(num_heads):
+                with intervene(model, ScaleHead(attention, head)):
+                    changes[layer, head] = mean_loss(passes) - plain
+    return changes
+
+
+def mean_loss(passes: Sequence[Pass]) -> float:
+    """Return the loss per target over all batches, in nats."""
+    losses = [run() for run in passes]
+    return sum(float(loss.plain) for loss in losses) / sum(int(loss.count) for loss in losses)
+
+
+def leave_one_out(model: SequenceToSequenceModel, source: Tensor, target: Tensor) -> Tensor:
+    """Return how far the distribution of each target token moves without each source token: [T, S].
+
+    The distance is the total variation distance, from 0 (no change) to 1. `source` [S] and `target` [T + 1], which
+    starts with SOS, are one pair without padding.
+    """
+    size = len(source)
+    others = ~torch.eye(size, dtype=torch.bool, device=source.device)
+    shortened = source.expand(size, -1)[others].view(size, size - 1)
+    with torch.no_grad():
+        whole = model.scores(source[None], target[None, :-1]).float().softmax(-1)
+        without = model.scores(shortened, target[:-1].expand(size, -1)).float().softmax(-1)  # [S, T, V]
+    return ((without - whole).abs().sum(-1) / 2).T.cpu()

@@ -103,6 +103,7 @@ def count(call: Callable[[], Any]) -> Counted:
 
 def training(folder: Path) -> Counted:
     """Count training a small run into a folder, from its configuration on."""
+    from regardant.tasks import task_named
     from regardant.tasks.translation.config import TranslationConfig
 
     random = Random(3)
@@ -112,6 +113,7 @@ def training(folder: Path) -> Counted:
         lines = (" ".join(words.split()[index] for index in sentence) + " .\n" for sentence in sentences)
         (folder.parent / name).write_text("".join(lines), encoding="utf-8")
     recipe = config.load(TranslationConfig, RECIPE, [f"data.root={folder.parent}"])
+    task_named(recipe.task)  # imports the task: classes that are made by an import are none of the way
     return count(lambda: run.train(recipe, folder, lambda _: None))
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any, Self, TypeVar
 
-from regardant.data.utf8 import UTF8_BOM, require_utf8
+from regardant.data.text_files import UTF8_BOM, require_utf8
 
 Item = TypeVar("Item")
 

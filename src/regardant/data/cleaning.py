@@ -14,7 +14,7 @@ from typing import Any, Self
 from pydantic import Field
 
 from regardant.config import Config
-from regardant.data.readers import Fault, Record
+from regardant.data.text_files import Fault, Record
 
 Pair = tuple[str, str]
 """A source sentence and its target."""

@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from regardant.config import Variants
-from regardant.data.places import place
-from regardant.data.readers import Fault, read_table
+from regardant.data.tables import read_table
+from regardant.data.text_files import Fault, place
 from regardant.errors import DataError
 
 Labelled = tuple[Any, str]

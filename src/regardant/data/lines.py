@@ -7,8 +7,8 @@ from random import Random
 from pydantic import Field
 
 from regardant.config import Config
-from regardant.data.places import place
-from regardant.data.readers import Fault, is_table_file, read_lines, read_table
+from regardant.data.tables import is_table_file, read_table
+from regardant.data.text_files import Fault, place, read_lines
 from regardant.data.treebank import read_treebank
 from regardant.errors import DataError
 

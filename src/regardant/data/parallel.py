@@ -22,16 +22,8 @@ from pydantic import Field, model_validator
 
 from regardant.config import Config
 from regardant.data.cleaning import CleaningConfig, CleaningReport, Dropped, Pair, Reason, clean
-from regardant.data.places import place
-from regardant.data.readers import (
-    Fault,
-    Record,
-    is_table_file,
-    read_dataset,
-    read_lines,
-    read_table,
-    read_text_files,
-)
+from regardant.data.tables import is_table_file, read_dataset, read_table
+from regardant.data.text_files import Fault, Record, place, read_lines, read_text_files
 from regardant.errors import DataError
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from regardant.config import Config
-from regardant.data.places import place
-from regardant.data.readers import read_text
+from regardant.data.text_files import place, read_text
 from regardant.data.tokenizers import Tokenizer
 from regardant.errors import DataError
 

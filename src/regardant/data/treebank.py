@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from pathlib import Path
 
-from regardant.data.readers import read_lines
+from regardant.data.text_files import read_lines
 from regardant.errors import DataError
 
 ROOT = -1

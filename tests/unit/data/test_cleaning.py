@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regardant.data.cleaning import CleaningConfig, CleaningReport, Dropped, Reason, clean
-from regardant.data.readers import Fault, Record
+from regardant.data.text_files import Fault, Record
 
 LONG = "a sentence that is longer than fifty characters, surely"
 

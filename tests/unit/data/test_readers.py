@@ -14,8 +14,9 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regardant.data import readers
-from regardant.data.readers import Fault, Record, read_dataset, read_lines, read_table, read_text, read_text_files
+from regardant.data import text_files
+from regardant.data.tables import read_dataset, read_table
+from regardant.data.text_files import Fault, Record, read_lines, read_text, read_text_files
 from regardant.errors import DataError
 
 PAIRS = [("The cat.", "Le chat."), ('She said "no".', "Elle a dit « non »."), ("", "Été, déjà"), ("a, b", "")]
@@ -308,7 +309,7 @@ def test_progress_bars_are_left_as_they_were(tmp_path, dataset):
 
 def test_a_dataset_that_cannot_be_reached_is_one_line(tmp_path):
     (tmp_path / "opus_books").mkdir()
-    program = "from regardant.data.readers import read_dataset\nread_dataset('opus_boks', 'en', 'fr')"
+    program = "from regardant.data.tables import read_dataset\nread_dataset('opus_boks', 'en', 'fr')"
     offline = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "cache")}
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, env=offline, capture_output=True, text=True, check=False
@@ -330,13 +331,13 @@ LINES = "one \r\n\n  two\t\u2028three\x85\x0cÉté déjà 😀\n\nend"
 
 @pytest.mark.parametrize("at_once", [1, 2, 3, 7, 1 << 20])
 def test_a_text_comes_as_it_stands_however_it_is_read(tmp_path, monkeypatch, at_once):
-    monkeypatch.setattr(readers, "BYTES_AT_ONCE", at_once)
+    monkeypatch.setattr(text_files, "BYTES_AT_ONCE", at_once)
     (tmp_path / "a.txt").write_bytes(LINES.encode())
     assert "".join(read_text(tmp_path / "a.txt")) == LINES
 
 
 def test_pieces_of_a_text_end_with_white_space_where_there_is_some(tmp_path, monkeypatch):
-    monkeypatch.setattr(readers, "BYTES_AT_ONCE", 4)
+    monkeypatch.setattr(text_files, "BYTES_AT_ONCE", 4)
     (tmp_path / "a.txt").write_bytes(b"ab cd\nefghijklmn o")
     assert list(read_text(tmp_path / "a.txt")) == ["ab ", "cd\n", "efghij", "klmn", " ", "o"]
 
@@ -356,7 +357,7 @@ def test_a_byte_order_mark_is_no_text(tmp_path):
 
 @pytest.mark.parametrize("at_once", [1, 4, 1 << 20])
 def test_the_line_that_is_not_utf8_is_named(tmp_path, monkeypatch, at_once):
-    monkeypatch.setattr(readers, "BYTES_AT_ONCE", at_once)
+    monkeypatch.setattr(text_files, "BYTES_AT_ONCE", at_once)
     (tmp_path / "a.txt").write_bytes(b"one\ntwo\nthr" + NOT_UTF8 + b"\nfour")
     with pytest.raises(DataError, match=r"a\.txt line 3 is not valid UTF-8: mend the line"):
         list(read_text(tmp_path / "a.txt"))
@@ -373,7 +374,7 @@ def test_a_text_that_cannot_be_read_is_named(tmp_path):
 def test_a_plain_text_waits_for_no_other_library(tmp_path):
     (tmp_path / "a.txt").write_text("a", encoding="utf-8")
     program = (
-        "import sys; from pathlib import Path; from regardant.data.readers import read_text;"
+        "import sys; from pathlib import Path; from regardant.data.text_files import read_text;"
         "list(read_text(Path(sys.argv[1]))); assert 'pyarrow' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program, str(tmp_path / "a.txt")], check=True)
@@ -424,7 +425,7 @@ def test_a_packed_file_that_is_not_utf8_is_refused_too(tmp_path):
 
 @pytest.mark.parametrize("at_once", [7, 1 << 20])
 def test_a_nul_byte_far_into_a_text_is_found_in_its_line(tmp_path, monkeypatch, at_once):
-    monkeypatch.setattr(readers, "BYTES_AT_ONCE", at_once)
+    monkeypatch.setattr(text_files, "BYTES_AT_ONCE", at_once)
     (tmp_path / "a.txt").write_bytes(b"some text\n" * 9 + b"and \0\nmore\n")
     with pytest.raises(DataError, match="line 10 contains a NUL byte"):
         list(read_text(tmp_path / "a.txt"))

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regardant.data.readers import read_text
 from regardant.data.text import MARKER, EncodedText, Tokens
+from regardant.data.text_files import read_text
 from regardant.data.tokenizers import Tokenizers
 from regardant.data.vocabulary import UNK
 from regardant.data.windows import consecutive_windows

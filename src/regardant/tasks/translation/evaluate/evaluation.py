@@ -16,7 +16,7 @@ from typing import Any
 
 from regardant.data.gold_alignments import gold_links
 from regardant.data.parallel import Pairs, Splits, evaluation_pairs
-from regardant.data.readers import first_row, is_table_file
+from regardant.data.tables import first_row, is_table_file
 from regardant.errors import ConfigError, RunError
 from regardant.evaluation.alignment import alignment_error_rate, format_links, parse_links
 from regardant.evaluation.translation import TranslationMetrics

@@ -1,0 +1,245 @@
+"""Pairs of two columns of a table or a Hugging Face dataset, read one at a time."""
+
+import csv
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from regardant.data.text_files import Fault, Record, decode, first_line, near_names, require_file, text_lines
+from regardant.errors import DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROWS_AT_ONCE = 1000
+
+
+def read_table(path: Path, source: str, target: str) -> Iterator[Record]:
+    """Yield the pairs of two columns of a .tsv, .csv, .jsonl, .json or .parquet file; the text ones also .gz or .zst.
+
+    .tsv, .csv    The columns are names in the first line. If both are numbers ("1" and "2", from 1), there is
+                  no such line and every line is a pair. In .tsv a quote is text; in .csv it quotes.
+    .jsonl, .json One object a line. Dots reach into objects: translation.en
+    .parquet      Dots reach into structs.
+
+    Raises DataError for a missing or damaged file and for a column that is not there.
+    """
+    require_file(path)
+    return _TABLES[_table_suffix(path)](path, source, target)
+
+
+def first_row(path: Path) -> list[str] | None:
+    """Return the cells of the first line of a .tsv or .csv file, names or a pair. None for other files.
+
+    Raises DataError as `read_table` does.
+    """
+    rows = _ROWS.get(_table_suffix(path))
+    if rows is None:
+        return None
+    require_file(path)
+    return next(([cell.decode(errors="replace") for cell in cells] for _, cells in rows(path)), [])
+
+
+def is_table_file(path: Path) -> bool:
+    """Return whether `read_table` reads files of this name."""
+    return _table_suffix(path) in _TABLES
+
+
+def read_dataset(
+    name: str, source: str, target: str, split: str | None = None, subset: str | None = None
+) -> Iterator[Record]:
+    """Yield the pairs of two columns of a Hugging Face dataset. Dots reach into a column: translation.en
+
+    `name` is a folder written by `save_to_disk`, a folder that `load_dataset` reads, or a name on the hub; the last two
+    are streamed. `split` may be left out if there is only one. `subset` is the variant of a dataset on the hub (as
+    en-fr of opus_books).
+
+    Raises DataError at once if it cannot be opened, and with the first rows if a column is missing.
+    """
+    return _dataset_records(_open_dataset(name, split, subset), name, source, target)
+
+
+def _table_suffix(path: Path) -> str:
+    return Path(path.stem).suffix if path.suffix in (".gz", ".zst") else path.suffix
+
+
+def _row_records(path: Path, source: str, target: str) -> Iterator[Record]:
+    return _records_of_rows(path, _ROWS[_table_suffix(path)](path), source, target)
+
+
+def _tsv_rows(path: Path) -> Iterator[tuple[int, list[bytes]]]:
+    return ((number, line.split(b"\t")) for number, line in enumerate(text_lines(path), 1))
+
+
+def _csv_rows(path: Path) -> Iterator[tuple[int, list[bytes]]]:
+    # The csv module takes only text; Latin-1 carries any byte through it unchanged.
+    csv.field_size_limit(sys.maxsize)  # the cleaning limits the length of texts
+    reader = csv.reader((line.decode("latin-1") + "\n" for line in text_lines(path)), strict=True)
+    start = 1
+    try:
+        for row in reader:
+            if row:  # a blank line is no row
+                yield start, [cell.encode("latin-1") for cell in row]
+            start = reader.line_num + 1
+    except csv.Error as error:
+        raise DataError(f"{path} line {start}: {error}; is a quote left open or not doubled?") from error
+
+
+def _records_of_rows(path: Path, rows: Iterator[tuple[int, list[bytes]]], source: str, target: str) -> Iterator[Record]:
+    first = next(rows, None)
+    if first is None:
+        return
+    if source.isdecimal() and target.isdecimal():
+        names = [str(column) for column in range(1, len(first[1]) + 1)]
+        rows = chain([first], rows)
+    else:
+        names = [cell.decode(errors="replace") for cell in first[1]]
+    _require_columns(path, (source, target), names)
+    columns = names.index(source), names.index(target)
+    for number, cells in rows:
+        yield Record(number, *(decode(cells[c]) if c < len(cells) else Fault.MISSING for c in columns))
+
+
+def _require_columns(place: object, asked: tuple[str, str], names: list[str]) -> None:
+    for name in asked:
+        if name not in names:
+            raise DataError(f"{place} has no column {name}; it has {', '.join(names)}")
+
+
+def _json_records(path: Path, source: str, target: str) -> Iterator[Record]:
+    columns_are_known = False
+    for number, line in enumerate(text_lines(path), 1):
+        text = decode(line)
+        if isinstance(text, Fault):
+            yield Record(number, text, text)
+        elif text.strip():
+            row = _json_row(path, number, text)
+            if not columns_are_known:
+                _require_columns(path, (source, target), list(row))
+                columns_are_known = True
+            yield Record(number, *(_json_cell(path, number, row, name) for name in (source, target)))
+
+
+def _json_row(path: Path, number: int, text: str) -> dict[str, object]:
+    try:
+        row = json.loads(text)
+    except ValueError:
+        row = None
+    if not isinstance(row, dict):
+        raise DataError(f"{path} line {number} is not a JSON object; each line must be one")
+    return dict(_flatten(row))
+
+
+def _flatten(row: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
+    for key, value in row.items():
+        if isinstance(value, dict):
+            yield from _flatten(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def _json_cell(path: Path, number: int, row: dict[str, object], name: str) -> str | Fault:
+    value = row.get(name)
+    if value is None:
+        return Fault.MISSING
+    if not isinstance(value, str):
+        raise DataError(f"{path} line {number}: column {name} holds {value!r:.40}, not text")
+    return decode(value.encode("utf-8", "surrogatepass"))  # JSON can spell half a surrogate pair
+
+
+def _parquet_records(path: Path, source: str, target: str) -> Iterator[Record]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            rows_before = 0
+            for batch in file.iter_batches(ROWS_AT_ONCE):
+                yield from _records_of_arrow(path, pa.table(batch), source, target, rows_before)
+                rows_before += batch.num_rows
+    except (OSError, pa.ArrowException) as error:
+        raise DataError(f"{path} cannot be read as parquet: {first_line(error)}") from error
+
+
+def _records_of_arrow(place: object, table: "pa.Table", source: str, target: str, rows_before: int) -> Iterator[Record]:
+    import pyarrow as pa
+
+    while any(pa.types.is_struct(kind) for kind in table.schema.types):
+        table = table.flatten()
+    _require_columns(place, (source, target), table.column_names)
+    for name in (source, target):
+        kind = table.schema.field(name).type
+        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)):
+            raise DataError(f"{place}: column {name} holds {kind}, not text")
+    # As bytes: Arrow does not check what it reads, and would raise for the whole batch.
+    sides = [table[name].cast(pa.large_binary()).to_pylist() for name in (source, target)]
+    for number, pair in enumerate(zip(*sides, strict=True), rows_before + 1):
+        yield Record(number, *(Fault.MISSING if raw is None else decode(raw) for raw in pair))
+
+
+_ROWS: dict[str, Callable[[Path], Iterator[tuple[int, list[bytes]]]]] = {".tsv": _tsv_rows, ".csv": _csv_rows}
+_TABLES: dict[str, Callable[[Path, str, str], Iterator[Record]]] = {
+    ".tsv": _row_records,
+    ".csv": _row_records,
+    ".jsonl": _json_records,
+    ".json": _json_records,
+    ".parquet": _parquet_records,
+}
+
+
+def _open_dataset(name: str, split: str | None, subset: str | None) -> Any:
+    opened = _load(name, subset)
+    if not isinstance(opened, dict):
+        if split is not None:
+            raise DataError(f"{name} has no splits, but split {split} is asked for; leave split out")
+        return opened
+    if split is None and len(opened) == 1:
+        return next(iter(opened.values()))
+    if split not in opened:
+        problem = "has several splits" if split is None else f"has no split {split}"
+        raise DataError(f"{name} {problem}; set split to one of {', '.join(opened)}")
+    return opened[split]
+
+
+def _load(name: str, subset: str | None) -> Any:
+    import datasets
+
+    was_saved = any((Path(name) / state).is_file() for state in ("state.json", "dataset_dict.json"))
+    with _no_progress_bars(), TemporaryDirectory() as cache:  # even streaming leaves lock files in a cache
+        try:
+            if was_saved:
+                return datasets.load_from_disk(name)
+            return datasets.load_dataset(name, subset, streaming=True, cache_dir=cache)
+        except Exception as error:  # the hub's client and the builders share no class of their own
+            problem = "cannot be opened as a dataset"
+            if not Path(name).exists():
+                problem = f"is neither a folder here nor a dataset the hub gives; {near_names(Path(name))}"
+            raise DataError(f"{name} {problem} ({first_line(error)})") from error
+
+
+def _dataset_records(dataset: Any, name: str, source: str, target: str) -> Iterator[Record]:
+    rows_before = 0
+    try:
+        for table in dataset.with_format("arrow").iter(ROWS_AT_ONCE):
+            yield from _records_of_arrow(name, table, source, target, rows_before)
+            rows_before += table.num_rows
+    except (OSError, ValueError) as error:
+        raise DataError(f"{name} cannot be read after row {rows_before:,}: {first_line(error)}") from error
+
+
+@contextmanager
+def _no_progress_bars() -> Iterator[None]:
+    import datasets
+
+    was_disabled = datasets.are_progress_bars_disabled()
+    datasets.disable_progress_bars()
+    try:
+        yield
+    finally:
+        if not was_disabled:
+            datasets.enable_progress_bars()

@@ -15,8 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regardant.data.arrays import Arrays, ArraysWriter
-from regardant.data.batching import padding_share, plan_batches, sent
+from regardant.data.batching import Arrays, ArraysWriter, padding_share, plan_batches, sent
 from regardant.errors import RunError
 from regardant.modalities import Codec
 from regardant.training.checkpoints import write_atomically

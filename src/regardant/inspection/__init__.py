@@ -5,16 +5,14 @@ with capture(model, "*.weights") as records:
 records["decoder.layers.0.cross_attention.weights"][0]    # [B, H, T, S]
 """
 
-from regardant.inspection.capture import capture
+from regardant.inspection.capture import Records, capture, real_elements
 from regardant.inspection.dependencies import RelationScore, relation_scores
-from regardant.inspection.elements import real_elements
 from regardant.inspection.explanations import Explanation, agreement, explain
 from regardant.inspection.heads import Attended, HeadMeasures, jensen_shannon, measure_heads
 from regardant.inspection.importance import HeadImportance, head_importance
 from regardant.inspection.interventions import EditRow, MaskKey, Patch, ScaleHead, intervene
 from regardant.inspection.lens import LensReading, logit_lens
 from regardant.inspection.places import attention_places, place_names
-from regardant.inspection.records import Records
 from regardant.inspection.rollout import flow, rollout
 
 __all__ = [

@@ -1,27 +1,94 @@
 """Look at a model while it runs, without changing what runs.
 
-Hooks keep copies of what passes the named places; whatever else one wants to know is computed from them beside the
-fast path, when it is read (see `calls`).
+Hooks keep copies of the tensors that pass the named places. Everything else (weights, scores, gates, probabilities) is
+computed from the copies, beside the fast path, when it is read: see `places`.
+
+Shape legend: B batch, T vectors of an input.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
-from regardant.inspection.places import Keep, Site, choose
-from regardant.inspection.records import Records
+from regardant.inspection.places import Call, Keep, Site, choose
 from regardant.layers.observed import observing
+from regardant.models.base import Model
+
+CLASS_TOKEN = "<class>"
+"""Label of a class token."""
+
+
+class Records(Mapping[str, list[Tensor]]):
+    """Tensors by the name of a place, one for each call, float32 on the CPU.
+
+    Weights, scores, gates and probabilities are computed when they are read, with the model's parameters at that time:
+    read them before you continue training.
+    """
+
+    def __init__(self) -> None:
+        self._calls: dict[str, list[Call]] = {}
+
+    def add(self, site: str, quantities: Sequence[str], call: Call) -> None:
+        """Add a call of a module, from which the quantities will be read."""
+        for quantity in quantities:
+            self._calls.setdefault(f"{site}.{quantity}", []).append(call)
+
+    def __getitem__(self, place: str) -> list[Tensor]:
+        with torch.no_grad():
+            return [_plain(call.read(_quantity(place))) for call in self._calls[place]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._calls)
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def whole(self, place: str) -> Tensor:
+        """Return all calls as one tensor, joined along the elements, the dimension before the last."""
+        return torch.cat(self[place], -2)
+
+    def gradients(self, of: Tensor) -> dict[str, list[Tensor]]:
+        """Return the gradients of a number with respect to every place, by name, with the shapes of the records.
+
+        The number may be the log-probability of a token. Gates and probabilities have no gradient, and neither have the
+        scores of a mechanism that takes no bias. A tensor that passes several places has its whole gradient at each.
+
+        Raises ValueError if nothing was captured with gradients.
+        """
+        calls = list({id(call): call for calls in self._calls.values() for call in calls}.values())
+        live = {id(x): x for call in calls for x in call.tensors.values() if x.requires_grad}
+        if not live:
+            raise ValueError("nothing here has a gradient: capture with gradients=True, outside of no_grad")
+        found = torch.autograd.grad(of, list(live.values()), retain_graph=True, allow_unused=True)
+        by_tensor = dict(zip(live, found, strict=True))
+
+        def gradient(call: Call, place: str) -> Tensor | None:
+            known = {name: by_tensor.get(id(x)) for name, x in call.tensors.items()}
+            zeros = {name: torch.zeros_like(x) for name, x in call.tensors.items() if known[name] is None}
+            return call.gradient(_quantity(place), {**known, **zeros})  # type: ignore[dict-item]
+
+        by_place = {place: [gradient(call, place) for call in calls] for place, calls in self._calls.items()}
+        return {
+            place: [_plain(one) for one in several if one is not None]
+            for place, several in by_place.items()
+            if several[0] is not None
+        }
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return nested lists for JSON."""
+        return {place: [one.tolist() for one in self[place]] for place in self}
 
 
 @contextmanager
 def capture(model: nn.Module, places: str | Sequence[str] = "*", *, gradients: bool = False) -> Iterator[Records]:
-    """Record what passes the places whose names match, as in `"*.weights"` or `["encoder.layers.0.*", "head.*"]`.
+    """Record the places whose names match a pattern, such as `"*.weights"` or `["encoder.layers.0.*", "head.*"]`.
 
-    gradients: keep the tensors themselves, and with them autograd's graph, for `Records.gradients`.
+    With `gradients`, the tensors themselves are kept, and with them autograd's graph, for `Records.gradients`.
 
-    Raises ValueError for a name that no place has.
+    Raises ValueError for a pattern that no place matches.
     """
     records, keep = Records(), _itself if gradients else _copy
     with ExitStack() as listening:
@@ -31,6 +98,20 @@ def capture(model: nn.Module, places: str | Sequence[str] = "*", *, gradients: b
             listening.callback(site.module.register_forward_hook(hook).remove)
             listening.enter_context(observing(site.module))
         yield records
+
+
+def real_elements(model: Model, name: str, value: Any) -> Tensor:
+    """Return which vectors of an input are real [B, T], on the CPU, as its representation says."""
+    with torch.inference_mode():
+        vectors = model.representation(name)(value)
+    if vectors.real is None:
+        return torch.ones(vectors.values.shape[:2], dtype=torch.bool)
+    return vectors.real.cpu()
+
+
+def class_tokens(model: Model, name: str) -> list[str]:
+    """Return the labels of the vectors that stand before the elements of an input: one class token, or none."""
+    return [CLASS_TOKEN] if hasattr(model.representation(name), "class_token") else []
 
 
 def _listener(
@@ -43,9 +124,17 @@ def _listener(
 
 
 def _copy(x: Tensor) -> Tensor:
-    # Decoding overwrites its buffers; and a view would keep alive what it is a part of.
+    # Decoding overwrites its buffers, and a view would keep the whole tensor alive.
     return x.detach().clone()
 
 
 def _itself(x: Tensor) -> Tensor:
     return x
+
+
+def _quantity(place: str) -> str:
+    return place.rpartition(".")[2]
+
+
+def _plain(x: Tensor) -> Tensor:
+    return x.detach().float().cpu()

@@ -1,72 +1,197 @@
-"""Where one may look into a model, by name: a module, and what passes it.
+"""Named places of a model, where it can be looked into: a module, and the quantities that pass it.
 
-`decoder.layers.0.cross_attention.weights` is of the module `decoder.layers.0.cross_attention`. Modules that tell are
-found by what they are, so that a model of a user's own, made of the package's parts, tells as much:
+`decoder.layers.0.cross_attention.weights` is a quantity of the module `decoder.layers.0.cross_attention`. Modules are
+recognised by their type, so that a model of a user's own, made of the package's parts, has places too:
 
 | module | quantities | shape |
 |---|---|---|
-| a mechanism of attention | query, mixed; key, value | [B, H, Q, D]; [B, G, K, D] |
-| | scores (where it scores pairs), weights | [B, H, Q, K] |
+| an attention mechanism | query, mixed; key, value | [B, H, Q, D]; [B, G, K, D] |
+| | scores (if it scores pairs), weights | [B, H, Q, K] |
 | a write to the residual stream, an embedding | written | [B, T, M] |
 | a normalisation | before, after | [B, T, M] |
-| a recurrent cell | state, and the gates of its kind | [N, directions, T, R] |
+| a recurrent cell | state, and the gates of its kind | [N, W, T, R] |
 | a head with a module `logits` | logits, probabilities | [B, T, V], or [B, C] |
 
-A recurrent decoder asks step by step, and any decoder does so while it writes: each step is a call of its own.
+A recurrent decoder attends step by step, and so does any decoder during search: each step is one call.
+
+A call keeps few tensors, and computes the other quantities from them when they are read. So attention costs a copy of
+its queries and keys while the model runs, and its n x n weights exist only while they are used; and the gates of a
+recurrent cell, which PyTorch's cells do not return, are computed from the cell's inputs and states.
+
+Shape legend: B batch, H query heads, G key heads, Q queries, K keys, T elements, M d_model, V vocabulary, C classes, N
+batch elements of a cell, I size of a cell's input, R size of its state, W directions.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence
+from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 
-from regardant.attention import Attention
+from regardant.attention import Attention, View
+from regardant.attention.interface import expand_heads
 from regardant.config.did_you_mean import did_you_mean
-from regardant.inspection.calls import GATES, AttentionCall, Call, RecurrentCall
 from regardant.layers.norms import NORMS
 from regardant.layers.residual import Residual
 from regardant.models.base import Model
 from regardant.models.heads import Head
 from regardant.models.representations import Representation
 
+MOST_PAIRS = 1 << 22
+"""Pairs of a query and a key for which weights are computed at a time, unless one batch element has more."""
+
+GATES = {
+    "RNN_TANH": (),
+    "LSTM": ("input_gate", "forget_gate", "candidate", "output_gate"),
+    "GRU": ("reset_gate", "update_gate", "candidate"),
+}
+"""Gates of a recurrent cell by PyTorch's name of the cell, in the order of its matrices."""
+
 INPUTS = {"query": 0, "key": 1, "value": 2, "before": 0}
-"""Quantities that a module is given, and as which argument."""
+"""Quantities among a module's arguments, with the number of the argument."""
 
 OUTPUTS = frozenset({"mixed", "written", "after", "logits"})
-"""Quantities that a module gives."""
+"""Quantities that a module returns."""
 
 VIEW = 3
-"""The argument of a mechanism that says what may be seen."""
+"""Number of the argument of a mechanism that is its view."""
 
 COMPUTED = {"weights": ("query", "key"), "scores": ("query", "key"), "probabilities": ("logits",)}
-"""Quantities that nothing passes as, and what they are computed from."""
+"""Quantities that pass no module, with the ones from which they are computed."""
 
 Keep = Callable[[Tensor], Tensor]
-"""What is kept of a tensor that passes."""
+"""Returns the tensor to keep of one that passes: a copy, or itself."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a module."""
+
+    tensors: Mapping[str, Tensor]
+    """Kept tensors by quantity."""
+
+    def read(self, quantity: str) -> Tensor:
+        """Return a quantity, computed if it was not kept, as a tensor that the caller may change."""
+        return self.tensors["logits"].softmax(-1) if quantity == "probabilities" else self.tensors[quantity].clone()
+
+    def gradient(self, quantity: str, gradients: Mapping[str, Tensor]) -> Tensor | None:
+        """Return the gradient with respect to a quantity, given those with respect to `tensors`. None: it has none."""
+        return gradients.get(quantity)
+
+
+@dataclass(frozen=True)
+class AttentionCall(Call):
+    """One call of an attention mechanism. `weights` are among the tensors only if an intervention has edited them."""
+
+    mechanism: Attention
+    view: View
+
+    def read(self, quantity: str) -> Tensor:
+        if quantity in self.tensors:
+            return super().read(quantity)
+        q, k = self.tensors["query"], self.tensors["key"]
+        ask = self.mechanism.weights if quantity == "weights" else self.mechanism.scores
+        at_once = max(1, MOST_PAIRS // (q.shape[1] * q.shape[2] * k.shape[2]))
+        if at_once >= len(q):
+            return ask(q, k, self.view)
+        slices = (slice(start, start + at_once) for start in range(0, len(q), at_once))
+        return torch.cat([ask(q[some], k[some], _of_sentences(self.view, some)) for some in slices])
+
+    def gradient(self, quantity: str, gradients: Mapping[str, Tensor]) -> Tensor | None:
+        if quantity not in ("weights", "scores"):
+            return gradients.get(quantity)
+        of_mixed = gradients["mixed"]
+        of_weights = of_mixed @ expand_heads(self.tensors["value"].detach(), of_mixed.shape[1]).mT
+        return of_weights if quantity == "weights" else self._of_scores(of_weights)
+
+    def _of_scores(self, of_weights: Tensor) -> Tensor | None:
+        """Return the gradient with respect to scores. It is that of zeros that are added to the scores as a bias."""
+        if "bias" not in self.mechanism.honours:
+            return None
+        zeros, bias = torch.zeros_like(of_weights, requires_grad=True), self.view.bias
+        view = replace(self.view, bias=lambda at_q, at_k: zeros if bias is None else bias(at_q, at_k) + zeros)
+        with torch.enable_grad():
+            weights = self.mechanism.weights(self.tensors["query"].detach(), self.tensors["key"].detach(), view)
+        (found,) = torch.autograd.grad(weights, zeros, of_weights.to(weights.dtype))
+        return found
+
+
+@dataclass(frozen=True)
+class RecurrentCall(Call):
+    """One call of a recurrent cell over a sequence. Its quantities are [N, W, T, R]; at padding they have no meaning.
+
+    LSTM: gates = sigmoid, candidate = tanh of W x + U h + b. GRU: the same, except that in the candidate the reset gate
+    multiplies U h + b (Cho et al. 2014, https://arxiv.org/abs/1406.1078, eq. 5 to 8, in PyTorch's form).
+    """
+
+    cell: nn.RNNBase
+    packing: PackedSequence | None
+    """Packing of the tensors, if the batch elements are of unequal length."""
+
+    def read(self, quantity: str) -> Tensor:
+        states = self._by_direction(self._unpacked(self.tensors["state"]))
+        if quantity == "state":
+            return states.clone()
+        x, first = self._unpacked(self.tensors["input"]), self.tensors["first"]
+        gates = [self._gates(x, states[:, way], first[way], backward=bool(way)) for way in range(states.shape[1])]
+        return torch.stack([of_way[quantity] for of_way in gates], 1)
+
+    def gradient(self, quantity: str, gradients: Mapping[str, Tensor]) -> Tensor | None:
+        return self._by_direction(self._unpacked(gradients["state"])) if quantity == "state" else None
+
+    def _unpacked(self, data: Tensor) -> Tensor:
+        if self.packing is None:
+            return data
+        packed = PackedSequence(data, *self.packing[1:])
+        return pad_packed_sequence(packed, batch_first=True)[0]
+
+    def _by_direction(self, states: Tensor) -> Tensor:
+        return states.unflatten(-1, (-1, self.cell.hidden_size)).transpose(1, 2)
+
+    def _gates(self, x: Tensor, states: Tensor, first: Tensor, *, backward: bool) -> dict[str, Tensor]:
+        """Return the gates of one direction, given inputs [N, T, I], states [N, T, R] and the initial state [N, R]."""
+        # Backwards, a batch element begins at its last real token. The states after it are zeros, like the initial one.
+        steps = [states[:, 1:], first[:, None]] if backward else [first[:, None], states[:, :-1]]
+        before, ending = torch.cat(steps, 1), "_l0_reverse" if backward else "_l0"
+        of_x, of_state = (
+            nn.functional.linear(given, getattr(self.cell, f"weight_{part}{ending}"), self._bias(part + ending))
+            for part, given in (("ih", x), ("hh", before))
+        )
+        names = GATES[self.cell.mode]
+        parts = zip(names, of_x.chunk(len(names), -1), of_state.chunk(len(names), -1), strict=True)
+        gates: dict[str, Tensor] = {}
+        for name, mine, carried in parts:
+            if name != "candidate":
+                gates[name] = torch.sigmoid(mine + carried)
+            else:
+                gates[name] = torch.tanh(mine + gates.get("reset_gate", 1) * carried)
+        return gates
+
+    def _bias(self, name: str) -> Tensor | None:
+        return getattr(self.cell, f"bias_{name}") if self.cell.bias else None
 
 
 @dataclass(frozen=True)
 class Site:
-    """A module that one may listen to."""
+    """A module with places."""
 
     name: str
     module: nn.Module
     quantities: tuple[str, ...]
 
     def kept(self, quantities: Iterable[str], *, gradients: bool) -> frozenset[str]:
-        """What has to be kept of a call, so that these can be read."""
+        """Return the quantities to keep of a call so that the given ones can be read."""
         kept = {part for quantity in quantities for part in COMPUTED.get(quantity, (quantity,))}
         if gradients and not COMPUTED.keys().isdisjoint(quantities) and isinstance(self.module, Attention):
             kept |= {"value", "mixed"}
         return frozenset(kept)
 
     def call(self, inputs: tuple[Any, ...], output: Any, kept: frozenset[str], keep: Keep) -> Call:
-        """What is kept of one."""
+        """Return the record of one call."""
         tensors = {name: keep(inputs[INPUTS[name]] if name in INPUTS else output) for name in sorted(kept)}
         if not isinstance(self.module, Attention):
             return Call(tensors)
@@ -78,7 +203,7 @@ class Site:
 
 @dataclass(frozen=True)
 class RecurrentSite(Site):
-    """A cell, whose tensors may be packed."""
+    """A recurrent cell, whose tensors may be packed."""
 
     def kept(self, quantities: Iterable[str], *, gradients: bool) -> frozenset[str]:
         return frozenset({"state"} if set(quantities) == {"state"} else {"input", "state", "first"})
@@ -93,7 +218,7 @@ class RecurrentSite(Site):
         return RecurrentCall(tensors, self.module, packing)
 
     def _first(self, inputs: tuple[Any, ...], output: Any) -> Tensor:
-        """The state before the first token, [directions, N, R]: zeros where none is given."""
+        """Return the state before the first element, [W, N, R]: zeros if none is given."""
         given = inputs[1] if len(inputs) > 1 else None
         if given is None:
             last = output[1]
@@ -103,18 +228,19 @@ class RecurrentSite(Site):
 
 
 def sites(model: nn.Module) -> list[Site]:
-    """The modules of a model that tell something."""
+    """Return the modules of a model that have places."""
     found = (_site(name, module) for name, module in model.named_modules())
     return [site for site in found if site is not None]
 
 
 def place_names(model: nn.Module) -> list[str]:
-    """The names of all places of a model."""
+    """Return the names of all places of a model."""
     return [f"{site.name}.{quantity}" for site in sites(model) for quantity in site.quantities]
 
 
 def kind_of(attention: str) -> str:
-    """The name of an attention without its layer: `decoder.layers.1.cross_attention` is a `decoder.cross_attention`."""
+    """Return the kind of an attention, its name without the layer: `decoder.layers.1.cross_attention` is a
+    `decoder.cross_attention`."""
     return re.sub(r"(\.layers)?\.\d+", "", attention)
 
 
@@ -131,7 +257,7 @@ def attention_places(model: Model) -> dict[str, list[str]]:
 
 
 def choose(model: nn.Module, patterns: str | Sequence[str]) -> list[tuple[Site, tuple[str, ...]]]:
-    """The sites and their quantities whose names match one of the patterns: * is anything.
+    """Return the modules and their quantities whose names match one of the patterns, where * stands for anything.
 
     Raises ValueError for a pattern that no place matches.
     """
@@ -164,3 +290,24 @@ def _site(name: str, module: nn.Module) -> Site | None:
     if isinstance(module, nn.RNNBase) and module.num_layers == 1 and module.mode in GATES:
         return RecurrentSite(name, module, ("state", *GATES[module.mode]))
     return None
+
+
+def _of_sentences(view: View, some: slice) -> View:
+    """Return the view of a part of a batch."""
+
+    def part(x: Tensor) -> Tensor:
+        return x if len(x) == 1 else x[some]
+
+    bias = view.bias
+
+    def part_of_bias(at_q: Tensor, at_k: Tensor) -> Tensor:
+        assert bias is not None
+        whole = bias(at_q, at_k)
+        return part(whole) if whole.dim() == 4 else whole
+
+    return replace(
+        view,
+        keys=None if view.keys is None else part(view.keys),
+        pairs=None if view.pairs is None else part(view.pairs),
+        bias=None if bias is None else part_of_bias,
+    )

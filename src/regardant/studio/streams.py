@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from regardant.errors import RunError
-from regardant.inspection.calls import GATES
+from regardant.inspection.places import GATES
 from regardant.studio.numbers import plain
 from regardant.studio.open_runs import Asked
 from regardant.tasks.base import Trained

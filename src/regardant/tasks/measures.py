@@ -33,7 +33,7 @@ from regardant.inspection import (
     real_elements,
     rollout,
 )
-from regardant.inspection.elements import CLASS_TOKEN, class_tokens
+from regardant.inspection.capture import CLASS_TOKEN, class_tokens
 from regardant.models.base import Model
 from regardant.pictures.table import Table
 from regardant.tasks.measure_tables import COLUMNS, followed_table, head_tables, kind_title, lens_table

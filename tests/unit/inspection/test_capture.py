@@ -179,7 +179,7 @@ def test_slices_of_a_batch_are_weighed_as_the_batch_is(model, pairs, monkeypatch
     with torch.inference_mode(), capture(model, "*.weights") as records:
         model.scores(pairs.source, pairs.target)
         at_once = {place: records.whole(place) for place in records}
-        monkeypatch.setattr("regardant.inspection.calls.MOST_PAIRS", 3 * NUM_HEADS * pairs.source.shape[1] ** 2)
+        monkeypatch.setattr("regardant.inspection.places.MOST_PAIRS", 3 * NUM_HEADS * pairs.source.shape[1] ** 2)
         for place in records:
             torch.testing.assert_close(records.whole(place), at_once[place])
 

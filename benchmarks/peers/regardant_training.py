@@ -16,9 +16,7 @@ from training_loop import read
 from regardant import __version__
 from regardant.data.batching import PairBatch
 from regardant.models import EncoderDecoderConfig, Loss, Model, SequenceToSequenceModel, next_token, tokens
-from regardant.planning.decisions import Decisions
-from regardant.planning.dry_run import dry_run
-from regardant.planning.probes import decide
+from regardant.planning.probes import Decisions, decide, dry_run
 from regardant.training.config import NextTokenTraining
 from regardant.training.devices import keep_freed_memory, make_fabric, the_device
 from regardant.training.engine import Trainer

@@ -8,7 +8,7 @@ import regardant
 from regardant import config, run
 from regardant.attention import KERNELS, ScaledDotProduct
 from regardant.errors import ConfigError, RunError
-from regardant.planning.decisions import Decisions
+from regardant.planning.probes import Decisions
 from regardant.run import training
 from regardant.training.run_folder import UNFINISHED
 

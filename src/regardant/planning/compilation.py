@@ -6,8 +6,7 @@ import torch
 from torch import nn
 
 from regardant.layers import dropout
-from regardant.planning.decisions import Decisions
-from regardant.planning.dry_run import threads_of_one
+from regardant.planning.probes import Decisions, threads_of_one
 from regardant.tasks.base import Log
 
 ROUNDS = 3

@@ -11,9 +11,7 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from regardant.planning.compilation import compiling_pays
-from regardant.planning.decisions import Decisions
-from regardant.planning.dry_run import dry_run, threads_of_one
-from regardant.planning.probes import HINDRANCE, decide
+from regardant.planning.probes import HINDRANCE, Decisions, decide, dry_run, threads_of_one
 from regardant.tasks.base import Log, Prepared, TaskJob
 from regardant.training.config import TRAINING_SHARE, TrainingConfig
 from regardant.training.devices import memory_guard

@@ -1,19 +1,24 @@
-"""Timed training steps that choose precision, attention kernel and number of processes. See docs/decisions/0004."""
+"""Settings that are chosen by timing training steps: precision, attention kernel and number of processes.
+
+See docs/decisions/0004. A run folder keeps the decisions, and resuming reuses them.
+"""
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple, Self
 
 import torch
 import torch.distributed as dist
 from torch import nn
 
+from regardant.attention import KERNELS, ScaledDotProduct
 from regardant.errors import ConfigError
-from regardant.planning.decisions import Decisions, autocast, use_kernel
-from regardant.planning.dry_run import threads_of_one
 from regardant.training.config import Kernel, Precision, TrainingConfig
 from regardant.training.devices import multiplies_bfloat16
+from regardant.training.job import Batch, Job
 
 SIMPLEST_PRECISION_FIRST: tuple[Precision, ...] = ("float32", "bfloat16")
 SIMPLEST_KERNEL_FIRST: tuple[Kernel, ...] = ("matmul", "sdpa")
@@ -30,6 +35,50 @@ memory's bandwidth, and each runs the optimizer."""
 
 LONG = 60.0
 """Seconds of training from which more processes pay off; each has to read the corpus first."""
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """Settings that must stay the same when a run is resumed."""
+
+    precision: Precision
+    kernel: Kernel
+    threads: int
+    """Of all processes together."""
+    seconds: dict[str, float] = field(default_factory=dict)
+    """Seconds of a training step of a median batch, by candidate."""
+    processes: int = 1
+    compiled: bool = False
+    """Whether torch.compile was asked for and is faster."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the content for run.yaml."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> Self:
+        """Return the decisions of a run.yaml."""
+        return cls(**content)
+
+    def apply(self, model: nn.Module) -> None:
+        """Set the number of threads and the model's attention kernel."""
+        torch.set_num_threads(self.threads)
+        use_kernel(model, self.kernel)
+
+    def autocast(self, device: torch.device) -> torch.autocast:
+        """Return the context in which products have the chosen precision."""
+        return autocast(self.precision, device)
+
+    def summary(self) -> str:
+        """Return one line for people."""
+        line = f"precision {self.precision}, attention kernel {self.kernel}, {self.threads} threads"
+        if self.processes > 1:
+            line += f" in {self.processes} processes"
+        if self.compiled:
+            line += ", compiled"
+        if not self.seconds:
+            return line
+        return f"{line} (measured: {', '.join(f'{name} {1000 * s:.0f} ms' for name, s in self.seconds.items())})"
 
 
 class Way(NamedTuple):
@@ -83,6 +132,44 @@ def decide(
     return Decisions(chosen.precision, chosen.kernel, threads, measured, chosen.processes)
 
 
+def use_kernel(model: nn.Module, kernel: Kernel) -> None:
+    """Make all exact attention of a model use this kernel."""
+    for module in model.modules():
+        if isinstance(module, ScaledDotProduct):
+            module.kernel = KERNELS[kernel]
+
+
+def autocast(precision: Precision, device: torch.device) -> torch.autocast:
+    """Return the context in which products have this precision."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16")
+
+
+def dry_run(
+    job: Job, planned: Any, device: torch.device, processes: int = 1, through: nn.Module | None = None
+) -> float:
+    """Run forward and backward on one process's part of a batch and return the seconds that it took.
+
+    `through` is the job's model compiled, if it is. No gradient is left behind.
+    """
+    start = _finished_at(device)
+    batch: Batch = job.load(planned)
+    loss = job.loss(job.model if through is None else through, batch.part(0, processes), device)
+    loss.total.backward()
+    job.model.zero_grad(set_to_none=True)
+    return _finished_at(device) - start
+
+
+@contextmanager
+def threads_of_one(processes: int) -> Iterator[None]:
+    """Compute with the threads that each of so many processes has."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(max(1, threads // processes))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
 def _precisions(config: TrainingConfig, device: torch.device) -> tuple[Precision, ...]:
     narrow = multiplies_bfloat16(device)
     if config.precision == "auto":  # products that are converted to float32 first are never faster
@@ -121,3 +208,10 @@ def _fastest_steps(
             if number:  # the first round warms up
                 seconds[way] = min(seconds[way], took)
     return seconds
+
+
+def _finished_at(device: torch.device) -> float:
+    """Return the clock after all work that was queued on the device."""
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter()

@@ -10,7 +10,7 @@ from regardant.checks.doctor.case import Case
 from regardant.config import Config
 from regardant.config.plugins import import_plugins
 from regardant.errors import RunError
-from regardant.planning.decisions import use_kernel
+from regardant.planning.probes import use_kernel
 from regardant.run.record import Record, require_verb
 from regardant.tasks import task_named
 from regardant.tasks.base import Prediction, Trained

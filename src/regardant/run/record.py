@@ -13,7 +13,7 @@ from regardant import config as configuration
 from regardant.config.did_you_mean import did_you_mean
 from regardant.config.documents import Dumper
 from regardant.errors import ConfigError, RunError
-from regardant.planning.decisions import Decisions
+from regardant.planning.probes import Decisions
 from regardant.tasks import load_recipe
 from regardant.tasks.base import TaskConfig
 from regardant.training.checkpoints import write_atomically

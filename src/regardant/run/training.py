@@ -10,8 +10,8 @@ from regardant.config.differences import differences
 from regardant.config.plugins import import_plugins
 from regardant.errors import ConfigError, RunError
 from regardant.planning.compilation import compiled
-from regardant.planning.decisions import Decisions
 from regardant.planning.plan import Plan, plan_run
+from regardant.planning.probes import Decisions
 from regardant.run.record import Record
 from regardant.tasks import task_named
 from regardant.tasks.base import Log, Prepared, TaskConfig

@@ -21,7 +21,7 @@ from torch import Tensor
 from regardant.data.tokenizers import Tokenizer
 from regardant.errors import ConfigError, RunError
 from regardant.inspection import Records, attention_places, capture
-from regardant.inspection.elements import class_tokens
+from regardant.inspection.capture import class_tokens
 from regardant.modalities import Codec
 from regardant.models.base import AttentionKind, Model
 from regardant.pictures import (

@@ -4,7 +4,7 @@ import torch
 from regardant import run
 from regardant.models.encoder_decoder import EncoderDecoderConfig
 from regardant.planning.compilation import compiled, compiling_pays
-from regardant.planning.decisions import Decisions
+from regardant.planning.probes import Decisions
 from tests.models import over_pairs
 
 CPU = torch.device("cpu")

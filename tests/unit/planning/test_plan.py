@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from regardant import run
-from regardant.planning.decisions import Decisions
 from regardant.planning.plan import _as_in_training, plan_training
+from regardant.planning.probes import Decisions
 from regardant.tasks.translation.task import Translation
 from regardant.training.reporting import memory
 

@@ -7,8 +7,7 @@ from regardant.attention import KERNELS, ScaledDotProduct
 from regardant.errors import ConfigError
 from regardant.models.encoder_decoder import EncoderDecoderConfig
 from regardant.planning import probes
-from regardant.planning.decisions import Decisions, use_kernel
-from regardant.planning.probes import HINDRANCE, SIMPLEST_KERNEL_FIRST, decide
+from regardant.planning.probes import HINDRANCE, SIMPLEST_KERNEL_FIRST, Decisions, decide, use_kernel
 from regardant.training.config import TrainingConfig
 from tests.models import over_pairs
 

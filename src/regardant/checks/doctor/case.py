@@ -11,7 +11,7 @@ from torch import Tensor
 
 from regardant.errors import RunError
 from regardant.models.representations import Representation
-from regardant.planning.decisions import Decisions
+from regardant.planning.probes import Decisions
 from regardant.tasks.base import TaskConfig, Trained
 from regardant.tasks.probe import Probe
 

@@ -10,7 +10,7 @@ from regardant.attention import KERNELS, ScaledDotProduct
 from regardant.errors import ConfigError, RunError
 from regardant.planning.probes import Decisions
 from regardant.run import training
-from regardant.training.run_folder import UNFINISHED
+from regardant.run.folder import UNFINISHED
 
 
 def silent(_: str) -> None:

@@ -14,8 +14,8 @@ RUN/engines/             the model as other programs decode it
 """
 
 from regardant.run.comparing import compare
+from regardant.run.folder import Record
 from regardant.run.opened import Run, load
-from regardant.run.record import Record
 from regardant.run.training import follow, plan, train
 
 __all__ = ["Record", "Run", "compare", "follow", "load", "plan", "train"]

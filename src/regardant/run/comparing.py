@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from regardant.errors import ConfigError
-from regardant.run.record import Record
+from regardant.run.folder import Record
 from regardant.tasks import task_named
 from regardant.tasks.base import Report
 from regardant.training.checkpoints import write_atomically

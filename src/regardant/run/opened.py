@@ -11,7 +11,7 @@ from regardant.config import Config
 from regardant.config.plugins import import_plugins
 from regardant.errors import RunError
 from regardant.planning.probes import use_kernel
-from regardant.run.record import Record, require_verb
+from regardant.run.folder import Record, require_verb
 from regardant.tasks import task_named
 from regardant.tasks.base import Prediction, Trained
 from regardant.training.devices import keep_freed_memory, the_device

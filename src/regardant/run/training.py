@@ -12,7 +12,7 @@ from regardant.errors import ConfigError, RunError
 from regardant.planning.compilation import compiled
 from regardant.planning.plan import Plan, plan_run
 from regardant.planning.probes import Decisions
-from regardant.run.record import Record
+from regardant.run.folder import UNFINISHED, Record, clear_start, locked, require_free
 from regardant.tasks import task_named
 from regardant.tasks.base import Log, Prepared, TaskConfig
 from regardant.tasks.take_over import take_over
@@ -20,7 +20,6 @@ from regardant.training.config import TrainingConfig
 from regardant.training.devices import bound_kernel_cache, keep_freed_memory, make_fabric, memory_guard, the_device
 from regardant.training.engine import Outcome, Trainer
 from regardant.training.processes import Group, join, lead
-from regardant.training.run_folder import UNFINISHED, clear_start, locked, require_free
 
 BUDGET = ("max_minutes", "max_updates", "max_epochs", "patience", "keep_checkpoints", "checkpoint_minutes")
 """Of training: what may change between the start of a run and its resume."""

@@ -12,7 +12,7 @@ import pytest
 
 from regardant.config import dump
 from regardant.errors import RunError
-from regardant.training.run_folder import LOCK, UNFINISHED, locked
+from regardant.run.folder import LOCK, UNFINISHED, locked
 
 
 @pytest.fixture

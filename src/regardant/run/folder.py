@@ -1,0 +1,164 @@
+"""The folder of a run: its run.yaml, where a new run may begin, and the lock of the process that trains into it.
+
+The lock belongs to an open file, and the kernel releases it when the process ends in any way. A kill leaves the file
+behind, but no lock. Followers of a training do not take it: their leader holds it for them.
+
+RUN/run.yaml            configuration as given and as resolved, decisions, fingerprints of the data, the plan
+RUN/.regardant-lock     locked while a process trains into the folder
+"""
+
+import errno
+import fcntl
+import os
+import platform
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+
+from regardant import __version__
+from regardant import config as configuration
+from regardant.config.did_you_mean import did_you_mean
+from regardant.config.documents import Dumper
+from regardant.errors import ConfigError, RunError
+from regardant.planning.probes import Decisions
+from regardant.tasks import load_recipe
+from regardant.tasks.base import TaskConfig
+from regardant.training.checkpoints import write_atomically
+
+UNFINISHED = ".regardant-unfinished"
+"""File that marks the folder of a run until its run.yaml exists."""
+
+LOCK = ".regardant-lock"
+"""File in the run folder that is locked. It contains the id of the process that trains."""
+
+WITHOUT_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
+"""Errors of a file system without locks, on which training runs without one."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """The content of run.yaml."""
+
+    asked: dict[str, Any]
+    """Configuration as the user gave it, with the defaults of all other fields."""
+    config: TaskConfig
+    """Configuration with every `auto` resolved."""
+    decided: Decisions
+    fingerprints: dict[str, str]
+    plan: dict[str, Any]
+
+    def write(self, run: Path) -> None:
+        """Write run.yaml into a run folder."""
+        content = {
+            "regardant": __version__,
+            "versions": {"python": platform.python_version(), "torch": str(torch.__version__)},
+            "asked": self.asked,
+            "config": self.config.model_dump(mode="json", by_alias=True),
+            "decided": self.decided.as_dict(),
+            "fingerprints": self.fingerprints,
+            "plan": self.plan,
+        }
+        write_atomically(run / "run.yaml", yaml.dump(content, Dumper=Dumper, sort_keys=False, allow_unicode=True))
+
+    @classmethod
+    def read(cls, run: Path) -> "Record":
+        """Return the record of a run folder. Raises RunError if it is not a complete run."""
+        if not run.is_dir():
+            near = did_you_mean(run.name, names_in(run.parent))
+            raise RunError(f"there is no run {run}{near or ': give a folder that `regardant train` has made'}")
+        if not (run / "run.yaml").is_file():
+            raise RunError(f"{run} is no run, or half written (no run.yaml): train into it first")
+        try:
+            content, origin = configuration.read_yaml(run / "run.yaml"), str(run / "run.yaml")
+            return cls(
+                asked=load_recipe(content["asked"], origin=origin).model_dump(mode="json", by_alias=True),
+                config=load_recipe(content["config"], origin=origin),
+                decided=Decisions.from_dict(content["decided"]),
+                fingerprints=content["fingerprints"],
+                plan=content["plan"],
+            )
+        except ConfigError as error:
+            raise ConfigError("; ".join(line.strip() for line in str(error).splitlines())) from error
+        except KeyError as error:
+            raise RunError(f"{run / 'run.yaml'} is damaged (no {error}): restore it or train anew") from error
+        except (TypeError, ValueError) as error:
+            raise RunError(f"{run / 'run.yaml'} is damaged ({error}): restore it or train anew") from error
+
+
+def require_verb(folder: Path, config: TaskConfig, verb: str) -> None:
+    """Raise RunError for a run whose task lacks a verb."""
+    if verb not in config.verbs:
+        known = ", ".join((*config.verbs, "predict"))
+        raise RunError(f"{folder} is a run of {config.task}, which has no {verb}: it has {known}")
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder, which is made if need be. Raises RunError if another process holds it."""
+    descriptor = _lock(folder)
+    try:
+        yield
+    finally:
+        (folder / LOCK).unlink(missing_ok=True)  # before it is released: afterwards it may be another process's
+        os.close(descriptor)
+
+
+def require_free(folder: Path) -> None:
+    """Raise RunError for a file, and for a folder with anything but the start of a run in it."""
+    if folder.exists() and not folder.is_dir():
+        raise RunError(f"{folder} is a file, where the folder of a run is needed: give another --out")
+    if not (folder / UNFINISHED).is_file() and set(names_in(folder)) - {LOCK}:
+        raise RunError(f"{folder} is not empty and no run (no run.yaml): give another --out, or remove it")
+
+
+def clear_start(folder: Path) -> None:
+    """Mark the folder as that of a run, and remove the data of a start that ended before run.yaml was written."""
+    (folder / UNFINISHED).touch()
+    shutil.rmtree(folder / "data", ignore_errors=True)
+    (folder / "tokenizer.json").unlink(missing_ok=True)
+
+
+def names_in(folder: Path) -> list[str]:
+    """Return the names in a folder, or none if there is no such folder."""
+    return [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
+
+
+def _lock(folder: Path) -> int:
+    """Return the descriptor of the locked file, with the id of this process in it."""
+    while True:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)  # not inherited by other programs
+        except OSError as error:
+            raise RunError(f"{folder} cannot be written ({error.strerror}): give another --out") from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            holder = os.pread(descriptor, 32, 0).decode("ascii", errors="replace")
+            os.close(descriptor)
+            process = f"process {holder}" if holder.isdecimal() else "another process"
+            raise RunError(
+                f"{folder} is in use: {process} is training into it; wait for it, stop it, or give another --out"
+            ) from error
+        except OSError as error:
+            if error.errno not in WITHOUT_LOCKS:
+                os.close(descriptor)
+                raise
+        if _is_file(descriptor, folder / LOCK):
+            os.ftruncate(descriptor, 0)  # a process that was killed has left its id
+            os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+            return descriptor
+        os.close(descriptor)  # its holder removed the file between opening and locking
+
+
+def _is_file(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False

@@ -136,7 +136,7 @@ def test_an_interrupted_run_saves_exits_with_130_and_ends_bit_equal(tmp_path, ti
     process = start_training(tiny_config(*OVERRIDES), folder)
     told, _ = process.communicate(timeout=300)
     assert process.returncode == 0, told
-    assert f"going on from update {stopped_at} " in told
+    assert f"resuming from update {stopped_at} " in told
     assert_bit_equal(folder, uninterrupted)
     assert events(folder) == events(uninterrupted)
 

@@ -406,7 +406,7 @@ def test_a_damaged_checkpoint_is_passed_over_and_none_that_is_whole_is_an_error(
         answer(*command, f"training.max_updates={updates}")
     checkpoints = sorted((workshop / "new" / "checkpoints").iterdir())
     cut(checkpoints[-1])
-    assert "going on from update 2 of new" in answer(*command, "training.max_updates=4")[1]
+    assert "resuming from update 2 of new" in answer(*command, "training.max_updates=4")[1]
     for path in checkpoints:
         path.write_bytes(b"")
     line = told(*command, "training.max_updates=4")[0]

@@ -82,7 +82,7 @@ def test_the_same_command_or_the_run_s_own_file_goes_on_with_a_run(regardant, co
     given = [own_run / recipe] if recipe == "run.yaml" else [corpus / recipe, "--out", own_run]
     said = regardant("train", *given, "--set", "training.max_updates=25")
     assert said.code == 0
-    assert "going on from update 20" in said.err
+    assert "resuming from update 20" in said.err
     assert f"{own_run}: 25 updates" in said.err
 
 

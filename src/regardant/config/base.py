@@ -1,4 +1,4 @@
-"""The classes every configuration derives from."""
+"""Base classes of all configurations."""
 
 import inspect
 from collections.abc import Mapping
@@ -15,16 +15,16 @@ PRESET = "preset"
 
 
 class Config(BaseModel):
-    """Base of every configuration: frozen, unknown keys refused, the docstring under a field is its help."""
+    """Base of all configurations: frozen, unknown keys refused, with the docstring under a field as its help."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
-    """Values of a section by the name of a preset, nested as in a document. An override of `preset` goes before the
+    """Values of a section by the name of a preset, nested as in a document. An override of `preset` removes the
     document's values of the same keys."""
 
     made: ClassVar[list[type["Config"]]] = []
-    """Every configuration class, the parts of a section before the section."""
+    """All configuration classes, the parts of a section before the section."""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **options: Any) -> None:
@@ -32,7 +32,7 @@ class Config(BaseModel):
 
 
 def _literals(cls: type[Config]) -> tuple[str, ...]:
-    """The kinds that a class itself declares to be."""
+    """Return the kinds that a class itself declares."""
     if KIND not in inspect.get_annotations(cls):
         return ()
     annotation = cls.model_fields[KIND].annotation
@@ -40,28 +40,28 @@ def _literals(cls: type[Config]) -> tuple[str, ...]:
 
 
 def _section(given: Any) -> Any:
-    """Return the section that a plain string names the kind of."""
+    """Return the section of a kind that is given as a plain string; anything else as it is."""
     return {KIND: given} if isinstance(given, str) else given
 
 
 class Variants(Config):
     """Base of a section that is one of several kinds.
 
-    Whoever derives from a base and gives `kind` one literal value adds a kind to every field of the base's type, in
-    the package or in a module of a user's own.
+    A subclass whose `kind` has one literal value adds a kind to every field of the base's type, whether it is in the
+    package or in a user's module.
     """
 
     kind: str
 
     default_kind: ClassVar[str | None] = None
-    """Kind of a section that names none. None: it has to name one."""
+    """Kind of a section that names none. None: a section must name its kind."""
 
     kind_alone: ClassVar[bool] = False
-    """Whether a section may be given as its kind alone, a plain string."""
+    """Whether a section may be given as a plain string, its kind."""
 
     @classmethod
     def kinds(cls) -> dict[str, type[Self]]:
-        """Every kind there is, by name."""
+        """Return all kinds by name."""
         return {name: made for made in Config.made if issubclass(made, cls) for name in _literals(made)}
 
     @classmethod
@@ -85,6 +85,6 @@ class Variants(Config):
             raise TypeError(f"kind {again[0]!r} is taken by {taken[again[0]].__qualname__}: name it otherwise")
         super().__pydantic_init_subclass__(**options)
         used = {field.annotation for made in Config.made for field in made.model_fields.values()}
-        if _literals(cls) and not used.isdisjoint(bases):  # those who use a base were built without this kind
+        if _literals(cls) and not used.isdisjoint(bases):  # fields of the base lack this kind so far
             for made in Config.made:
                 made.model_rebuild(force=True)

@@ -1,11 +1,11 @@
-"""What differs between two configurations, as plain values, by dotted path."""
+"""Differences between two configurations, given as plain values, by dotted path."""
 
 from collections.abc import Set
 from typing import Any
 
 
 def differences(before: Any, now: Any, *, but: Set[str] = frozenset(), path: str = "") -> list[str]:
-    """A phrase for each value that differs, those at the paths `but` aside."""
+    """Return a phrase for each value that differs, except at the paths `but`."""
     if isinstance(before, dict) and isinstance(now, dict):
         return [
             found
@@ -17,10 +17,11 @@ def differences(before: Any, now: Any, *, but: Set[str] = frozenset(), path: str
     return [] if before == now or path in but else [f"{path} was {before!r}, is {now!r}"]
 
 
-def as_told(whole: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
-    """Of a configuration what another one tells too."""
+def restricted(whole: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of a configuration at the keys of a part, nested likewise; None for a key it lacks."""
     return {
-        name: as_told(kept, told) if isinstance(told, dict) and isinstance(kept, dict) else kept
-        for name, told in part.items()
-        for kept in [whole.get(name)]
+        name: restricted(whole[name], below)
+        if isinstance(below, dict) and isinstance(whole.get(name), dict)
+        else whole.get(name)
+        for name, below in part.items()
     }

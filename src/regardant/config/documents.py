@@ -1,7 +1,7 @@
 """YAML text to plain values and back, by the YAML 1.2 core schema.
 
-PyYAML follows YAML 1.1, where `no` is false, `1e-4` a string, `010` eight and `12:30` 750. Under the core
-schema a word is a word and a number a number.
+PyYAML follows YAML 1.1, where `no` is false, `1e-4` a string, `010` eight and `12:30` 750. In the core schema `no` and
+`12:30` are strings, `1e-4` is a number and `010` is ten.
 """
 
 import re
@@ -22,11 +22,12 @@ CORE_SCHEMA = {
         list("-+.0123456789"),
     ),
 }
-"""What a plain scalar of each type looks like and may start with. The first to fit wins, so int stands before float."""
+"""Pattern of a plain scalar of each type, and the characters it may start with. The first match wins: int is before
+float."""
 
 
 class Loader(yaml.SafeLoader):
-    """Reads the core schema, and refuses a key given twice, of which PyYAML silently takes the last."""
+    """Loader of the core schema. It refuses a key given twice, of which PyYAML silently takes the last."""
 
     def construct_core_int(self, node: yaml.ScalarNode) -> int:
         text = self.construct_scalar(node)
@@ -42,13 +43,13 @@ class Loader(yaml.SafeLoader):
 
 
 class Dumper(yaml.SafeDumper):
-    """Quotes every string that YAML 1.1 or the core schema would take for something else."""
+    """Dumper that quotes every string which YAML 1.1 or the core schema would read as another type."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
     def represent_text(self, text: str) -> yaml.ScalarNode:
-        # Unicode's own line breaks come through unharmed only where they are escaped.
+        # Unicode's line breaks survive only if they are escaped.
         style = '"' if re.search("[\x85\u2028\u2029]", text) else None
         return self.represent_scalar("tag:yaml.org,2002:str", text, style)
 
@@ -62,15 +63,15 @@ Dumper.add_representer(str, Dumper.represent_text)
 
 
 def parse(text: str) -> Any:
-    """The plain value that a YAML text holds. Raises yaml.YAMLError."""
+    """Return the plain value of a YAML text. Raises yaml.YAMLError."""
     try:
         return yaml.load(text, Loader)
-    except ValueError as error:  # a tag that the value does not fit, as in `!!int x`
+    except ValueError as error:  # a tag that does not fit the value, as in `!!int x`
         raise yaml.YAMLError(str(error)) from error
 
 
 def parse_mapping(text: str, origin: str) -> dict[str, Any]:
-    """The mapping that a YAML text holds. `origin` names the text in a ConfigError."""
+    """Return the mapping of a YAML text. `origin` names the text in a ConfigError."""
     try:
         document = parse(text)
     except yaml.YAMLError as error:
@@ -81,7 +82,7 @@ def parse_mapping(text: str, origin: str) -> dict[str, Any]:
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """The mapping in a YAML file. A ConfigError says what is wrong with the file, with line and column."""
+    """Return the mapping of a YAML file. Raises ConfigError with line and column."""
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -92,7 +93,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def dump(config: Config) -> str:
-    """Every field of a configuration as YAML. `load` makes an equal object of it."""
+    """Return every field of a configuration as YAML, from which `load` makes an equal object."""
     content = config.model_dump(mode="json", by_alias=True)
     return yaml.dump(content, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=110)
 

@@ -1,4 +1,4 @@
-"""The recipes that come with the package, by name: `demo`, `ladder/x` for one in a folder."""
+"""The recipes of the package by name: `demo`, or `ladder/x` for one in a folder."""
 
 from collections.abc import Iterator
 from importlib.resources import files
@@ -14,17 +14,17 @@ FOLDER: Traversable = files("regardant") / "recipes"
 
 
 def recipes() -> dict[str, Traversable]:
-    """Every recipe's file by its name, in alphabetical order."""
+    """Return the files of all recipes by name, in alphabetical order."""
     return dict(sorted(_named(FOLDER, ""))) if FOLDER.is_dir() else {}
 
 
 def recipe(name: str) -> dict[str, Any]:
-    """The document of a recipe, as `load` takes it."""
+    """Return the document of a recipe, as `load` takes it."""
     return parse_mapping(_text(name), name)
 
 
 def header(name: str) -> str:
-    """The comment that opens a recipe: what it is, the command, what it costs and scores."""
+    """Return the comment at the top of a recipe: its purpose, command, cost and scores."""
     comment = takewhile(lambda line: line.startswith("#"), _text(name).splitlines())
     return "\n".join(line.removeprefix("#").removeprefix(" ") for line in comment)
 

@@ -1,4 +1,4 @@
-"""A document and its overrides to a checked configuration, or one report of all that is wrong with them."""
+"""From a document and its overrides to a validated configuration, or to one report of all problems."""
 
 import copy
 import reprlib
@@ -23,13 +23,14 @@ def load(
     overrides: Sequence[str] = (),
     origin: str = "configuration",
 ) -> T:
-    """The configuration that a document describes, changed by overrides such as `model.d_model=256`.
+    """Return the configuration of a document, changed by overrides such as `model.d_model=256`.
 
-    Values of overrides are YAML. The more specific override wins, then the later one. Items of a list go by
-    number: `layers.0.size=3`. An override that changes a section's `kind` drops the section's other keys, as
-    they belong to the old kind; an override of a section's `preset` drops the document's values of the keys that
-    presets define. Raises one ConfigError, headed by `origin`, with every problem of the
-    document and the overrides.
+    Values of overrides are YAML. The more specific override wins, then the later one. Items of a list are given by
+    number: `layers.0.size=3`. An override that changes a section's `kind` removes the section's other keys, which
+    belong to the old kind; an override of a section's `preset` removes the document's values of the keys that presets
+    define.
+
+    Raises one ConfigError, which begins with `origin`, with every problem of the document and the overrides.
     """
     changed = copy.deepcopy(dict(document))
     problems = _override(changed, schema, overrides)
@@ -43,7 +44,7 @@ def load(
 
 
 def _override(document: dict[str, Any], schema: type[Config], overrides: Sequence[str]) -> list[Problem]:
-    """Applies what can be applied to the document, in place; what cannot comes back."""
+    """Apply the overrides to the document in place, and return the problems of those that cannot be applied."""
     problems = []
     assignments = []
     for override in overrides:
@@ -56,7 +57,7 @@ def _override(document: dict[str, Any], schema: type[Config], overrides: Sequenc
             assignments.append((keys, parse(text)))
         except YAMLError:
             problems.append(Problem(path, f"given {text!r}; must be a YAML value"))
-    # A section goes before its keys; its kind and its preset, which drop keys, before its other keys.
+    # A section comes before its keys; its kind and preset, which remove keys, before its other keys.
     assignments.sort(key=lambda one: (len(one[0]), one[0][-1] != KIND, one[0][-1] != PRESET))
     for keys, value in assignments:
         try:
@@ -67,7 +68,7 @@ def _override(document: dict[str, Any], schema: type[Config], overrides: Sequenc
 
 
 def _assign(node: Any, holder: Any, keys: Sequence[str], value: Any) -> None:
-    """Sets a key below a node that a `holder`, a type of the schema, will be made of."""
+    """Set a key below a node of the document, from which a `holder`, a type of the schema, will be made."""
     slot, rest = _slot(node, keys[0]), keys[1:]
     if rest:
         if isinstance(node, dict) and node.get(slot) is None:
@@ -98,7 +99,8 @@ def _drop(node: dict[str, Any], keys: Mapping[str, Any]) -> None:
 
 
 def _variant(section: Any, choices: list[Any], default: str | None) -> Any:
-    """The type of a section that may be of several kinds. What is of the default kind says so from here on."""
+    """Return the type of a section that may be of several kinds. The default kind is written into a section without
+    one."""
     if not isinstance(section, dict):
         return None
     if default is not None:

@@ -1,6 +1,6 @@
-"""Modules of a user's own, which add mechanisms, positions and models by being imported.
+"""Plugins: modules of a user, whose import adds mechanisms, positions, models or tasks.
 
-They are named by whoever runs a command, never by a run folder: nothing that is loaded can run code.
+The user names them on the command line or in Python. A run folder never does, so that loading one cannot run code.
 """
 
 import importlib
@@ -12,13 +12,13 @@ from regardant.errors import ConfigError
 
 
 def import_plugins(names: Sequence[str]) -> None:
-    """Import them, from the working directory as well. Raises ConfigError for one that cannot be imported."""
+    """Import modules, also from the working directory. Raises ConfigError for one that cannot be imported."""
     if names and (here := str(Path.cwd())) not in sys.path:
         sys.path.append(here)
     for name in names:
         try:
             importlib.import_module(name)
-        except Exception as error:  # whatever a module of the user's does
+        except Exception as error:  # a user's module may raise anything
             raise ConfigError(
                 f"plugin {name} cannot be imported ({type(error).__name__}: {error}): name a module as Python does, "
                 "my_module for my_module.py in this folder"

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration: one line for each place, by dotted path, with what is allowed there."""
+"""Problems of a configuration: one line for each dotted path, with the values allowed there."""
 
 import re
 import reprlib
@@ -16,13 +16,15 @@ from regardant.config.schema import inside, is_config, variants
 
 @dataclass(frozen=True)
 class Problem:
+    """One problem of a configuration."""
+
     path: str
-    """Dotted; empty for the whole configuration."""
+    """Dotted path; empty for the whole configuration."""
     text: str
 
 
 def report(origin: str, problems: Sequence[Problem]) -> str:
-    """One line for one problem; for several their count, then a line for each."""
+    """Return one line for one problem; for several, their count and a line for each."""
     if len(problems) == 1:
         return ": ".join(filter(None, [origin, problems[0].path, problems[0].text]))
     width = max(len(problem.path) for problem in problems)
@@ -31,8 +33,8 @@ def report(origin: str, problems: Sequence[Problem]) -> str:
 
 
 def explain(error: ValidationError, schema: type[Config]) -> list[Problem]:
-    """What pydantic found, in the words of the file that was read."""
-    rules: dict[str, list[str]] = {}  # several for a plain union, whose members complain one by one
+    """Return the problems that pydantic found, by the keys of the file."""
+    rules: dict[str, list[str]] = {}  # several for a plain union, each member of which reports an error
     given: dict[str, str] = {}
     for detail in error.errors(include_url=False):
         keys, choices = _locate(schema, detail["loc"])
@@ -45,12 +47,12 @@ def explain(error: ValidationError, schema: type[Config]) -> list[Problem]:
 
 
 def _locate(schema: type[Config], location: tuple[int | str, ...]) -> tuple[list[str], list[Any]]:
-    """The keys that lead to a place, and the types allowed there."""
+    """Return the keys of a location and the types allowed there."""
     keys: list[str] = []
     choices: list[Any] = [schema]
     for step in location:
         if len(choices) > 1 or _is_label(choices, str(step)):
-            # pydantic's label for the member of a union that it tried, not a key of the file
+            # pydantic's label of a union's member, not a key of the file
             choices = _labelled(choices, str(step))
         else:
             keys.append(str(step))
@@ -64,7 +66,7 @@ def _is_label(choices: list[Any], step: str) -> bool:
 
 
 def _labelled(choices: list[Any], label: str) -> list[Any]:
-    """A label is a kind, or where there are others than variants, something around the names of classes."""
+    """Return the types that a label of pydantic stands for: it is a kind, or contains the names of classes."""
     if label in variants(choices):
         return [variants(choices)[label]]
     return [choice for choice in choices if is_config(choice) and re.search(rf"\b{choice.__name__}\b", label)]

@@ -1,4 +1,4 @@
-"""What a schema allows: keys, types, variants. The reference of every recipe is made from it."""
+"""The keys, types and variants that a schema allows. The reference of recipes is made from them."""
 
 import json
 from collections.abc import Iterator
@@ -14,24 +14,24 @@ from regardant.config.base import KIND, Config, Variants
 
 @dataclass(frozen=True)
 class FieldHelp:
-    """One row of the reference."""
+    """One row of the reference of recipes."""
 
     path: str
-    """Dotted; [] after a list, the kind in brackets after a union: `layers[].mixer[lstm].size`."""
+    """Dotted path, with [] after a list and the kind in brackets after a union: `layers[].mixer[lstm].size`."""
     type: str
-    """A variant goes by its kind, any other configuration is a `section`."""
+    """Name of the type: a variant's kind, `section` for other configurations."""
     default: str
-    """As JSON; `required` where there is none."""
+    """Default as JSON; `required` if there is none."""
     help: str
 
 
 def describe(schema: type[Config]) -> list[FieldHelp]:
-    """Every field of a schema, of its sections and of their variants, in order of declaration."""
+    """Return the fields of a schema, of its sections and of their variants, in order of declaration."""
     return list(_rows(schema, "", None))
 
 
 def alternatives(annotation: Any) -> list[Any]:
-    """The types a value may have, None left out: several for a union only."""
+    """Return the types that a value may have, without None: several for a union only."""
     if get_origin(annotation) is Annotated:
         return alternatives(get_args(annotation)[0])
     if get_origin(annotation) in (Union, UnionType):
@@ -42,7 +42,7 @@ def alternatives(annotation: Any) -> list[Any]:
 
 
 def inside(holder: Any, key: Any) -> list[Any]:
-    """The types that the value under `key` of a `holder` may have. None for an unknown key."""
+    """Return the types that the value under `key` of a `holder` may have; none for an unknown key."""
     if is_config(holder):
         return alternatives(holder.model_fields[key].annotation) if key in holder.model_fields else []
     items = {list: 0, tuple: 0, dict: 1}.get(get_origin(holder))
@@ -50,7 +50,7 @@ def inside(holder: Any, key: Any) -> list[Any]:
 
 
 def variants(choices: list[Any]) -> dict[str, type[Config]]:
-    """The configurations of a union by the kind that selects them."""
+    """Return the configurations of a union by the kind that selects them."""
     return {
         kind: choice
         for choice in choices
@@ -60,14 +60,14 @@ def variants(choices: list[Any]) -> dict[str, type[Config]]:
 
 
 def default_of(holder: Any, key: str) -> Any:
-    """What a key left out stands for, in plain values; an empty mapping where that is nothing."""
+    """Return the default of a key in plain values; an empty mapping if it has none."""
     known = is_config(holder) and key in holder.model_fields
     default = _default(holder.model_fields[key]) if known else None
     return {} if default in (None, PydanticUndefined) else to_jsonable_python(default)
 
 
 def default_kind(holder: Any, key: Any) -> str | None:
-    """The kind of a section under a key that names none; None where it has to."""
+    """Return the kind of a section under a key if it names none. None: it must name one."""
     known = is_config(holder) and key in holder.model_fields
     annotation = holder.model_fields[key].annotation if known else None
     return annotation.default_kind if isinstance(annotation, type) and issubclass(annotation, Variants) else None
@@ -85,7 +85,7 @@ def is_config(annotation: Any) -> TypeGuard[type[Config]]:
 
 
 def _rows(schema: type[Config], prefix: str, section: Any) -> Iterator[FieldHelp]:
-    # The section that stands at the prefix by default may hold other values than its class does.
+    # The default section at the prefix may have other values than the defaults of its class.
     for name, field in schema.model_fields.items():
         if name == KIND:
             continue  # it is in the type of the union

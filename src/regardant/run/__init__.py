@@ -1,16 +1,16 @@
-"""A run folder is the only handle: train into it, load it, use what it has become, compare it with others.
+"""Run folders: train into one, load it, use its model, compare it with others.
 
-What is learned, and what a run can be asked for, its task says (`regardant.tasks`).
+The task of a run decides what it learns and which verbs it has (`regardant.tasks`).
 
-RUN/run.yaml             what was asked, what it became, what was decided by measuring, the data's fingerprints
-RUN/tokenizer.json       the vocabulary, or another file that the kind of item keeps
+RUN/run.yaml             configuration as given and as resolved, decisions, fingerprints of the data, the plan
+RUN/tokenizer.json       the vocabulary, or another file that the kind of item needs
 RUN/model.safetensors    the best weights so far
 RUN/metrics.jsonl        every number of training
-RUN/checkpoints/         all that resuming needs
-RUN/data/                the data as the model takes it
-RUN/evaluation/          scores, and what they were computed from
-RUN/measures/            its attention in numbers
-RUN/engines/             the model as other programs decode it
+RUN/checkpoints/         everything that resuming needs
+RUN/data/                the data in the form that the model takes
+RUN/evaluation/          scores, and the outputs that were scored
+RUN/measures/            measures of attention
+RUN/engines/             the model in the formats of other programs
 """
 
 from regardant.run.comparing import compare

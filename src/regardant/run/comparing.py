@@ -1,4 +1,4 @@
-"""Runs side by side."""
+"""Comparison of runs."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,9 +11,10 @@ from regardant.training.checkpoints import write_atomically
 
 
 def compare(folders: Sequence[Path], page: Path | None = None) -> Report:
-    """Evaluated runs side by side, held to the first and scored as its recipe says; writes a page if given a place.
+    """Return the report that compares evaluated runs with the first one, and write it to `page` if given.
 
-    Raises ConfigError for runs that make no comparison, RunError for one that is not whole or not evaluated.
+    Scores are computed as the first run's recipe says. Raises ConfigError for runs that cannot be compared, RunError
+    for a run that is incomplete or not evaluated.
     """
     if len(folders) < 2:
         raise ConfigError(f"{', '.join(map(str, folders))} alone makes no comparison: give two runs or more")

@@ -1,4 +1,4 @@
-"""The program of the other processes of a training: -m regardant.run.follower RUN [MODULE...] RANK SIZE STORE."""
+"""Program of a follower in a training: python -m regardant.run.follower RUN [MODULE...] RANK SIZE STORE."""
 
 import sys
 from pathlib import Path

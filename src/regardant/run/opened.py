@@ -1,4 +1,4 @@
-"""A run folder that is open: use what training has made of it."""
+"""An open run folder: use the trained model in it."""
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """A trained model and all that belongs to it. What it can do is its task's to say."""
+    """A run folder with its trained model. The task decides which of the methods a run has."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -36,7 +36,7 @@ class Run:
 
     @cached_property
     def trained(self) -> Trained:
-        """What the run has become, by its task: a `TrainedTranslator`, a `LanguageModel`, ..."""
+        """The trained model, as its task opens it: a `TrainedTranslator`, a `LanguageModel`, ..."""
         keep_freed_memory()
         trained = task_named(self.config.task).open(self.config, self.folder, the_device())
         use_kernel(trained.model, self.record.decided.kernel)
@@ -55,26 +55,27 @@ class Run:
         return translator.generate(lines, given.replaced(**generation) if generation else given, prefixes)
 
     def export(self, to: str, folder: Path, quantization: str = "int8") -> None:
-        """Write the model to a new folder in another program's format: `ctranslate2`."""
+        """Write the model to a new folder in the format of another program: `ctranslate2`."""
         self.translation.export(to, folder, quantization)
 
     def generate(self, prompt: str, *, samples: int = 1, seed: int = 0, **generation: Any) -> list[str]:
-        """Texts that go on from the prompt, without it; more may be given as for `translate`: temperature=0.8, ..."""
+        """Return texts that continue the prompt, without it. Any field of the recipe's `generation` may be given:
+        temperature=0.8."""
         return self.language_model.generate(prompt, samples=samples, seed=seed, **generation)
 
     def inspect(self, item: str, target: str | None = None, **options: Any) -> "Inspection":
-        """Return the answer to an item and everything that passed the model on the way.
+        """Return the answer to an item, with a record of everything that passed the model.
 
         A translator takes a `target` in place of its own translation.
         """
         return self.trained.inspect(item, target=target, **options)
 
     def measure(self, *, data: Sequence[Path] = (), treebank: Path | None = None) -> "Measures":
-        """Its attention in numbers, over validation data or that in files. All is kept in RUN/measures."""
+        """Measure attention over the validation data, or over files. The results are kept in RUN/measures."""
         return self.trained.measure(data, treebank)
 
     def stream(self, prompt: str, *, sample: int = 0, seed: int = 0, **generation: Any) -> Iterator[str]:
-        """The prompt and the text that `generate` goes on with as that sample, piece by piece as it is drawn."""
+        """Yield the prompt, then the text of a sample of `generate`, piece by piece as it is drawn."""
         return self.language_model.stream(prompt, sample=sample, seed=seed, **generation)
 
     def score(self, *texts: Any) -> Any:
@@ -85,11 +86,11 @@ class Run:
         return self.trained.score(*texts)
 
     def evaluate(self, *, data: Sequence[Path] = (), **options: Any) -> dict[str, dict[str, Any]]:
-        """Scores by name of the test set: the run's own ones, or that in files. All is kept in RUN/evaluation."""
+        """Return the scores by name of the test set: the run's test sets, or files. They are kept in RUN/evaluation."""
         return self.trained.evaluate(data, **options)
 
     def doctor(self) -> Diagnosis:
-        """The debugging checklist: what is wrong with the run, finished or not, with the evidence and a cure."""
+        """Diagnose the run, finished or not: problems, each with the evidence and a cure."""
         events, record = read_events(self.folder / "metrics.jsonl"), self.record
         return examine(Case(self.config, record.decided, record.plan, events, lambda: self.trained))
 
@@ -127,6 +128,6 @@ class Run:
 
 
 def load(folder: str | Path, plugins: Sequence[str] = ()) -> Run:
-    """Open a run folder; `plugins` are modules that add what its recipe names. Raises RunError where it is no run."""
+    """Open a run folder. `plugins` are modules that its recipe needs. Raises RunError if it is no run."""
     import_plugins(plugins)
     return Run(Path(folder))

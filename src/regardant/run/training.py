@@ -1,4 +1,4 @@
-"""Train into a run folder: plan, begin, resume, and the processes that train along."""
+"""Training into a run folder: plan, begin, resume, and follow as another process."""
 
 import sys
 from collections.abc import Sequence
@@ -22,11 +22,11 @@ from regardant.training.engine import Outcome, Trainer
 from regardant.training.processes import Group, join, lead
 
 BUDGET = ("max_minutes", "max_updates", "max_epochs", "patience", "keep_checkpoints", "checkpoint_minutes")
-"""Of training: what may change between the start of a run and its resume."""
+"""Fields of `training` that may change between the start of a run and its resume."""
 
 
 def plan(config: TaskConfig, folder: Path, log: Log) -> tuple[Prepared, Decisions, Plan]:
-    """Prepare a run and measure what it will cost, up to and with a dry run of the largest batch."""
+    """Prepare a run and measure its cost, up to and including a dry run of the largest batch."""
     return _plan(taken_over(config), folder, log)
 
 
@@ -45,7 +45,7 @@ def _prepare(config: TaskConfig, folder: Path, log: Log) -> Prepared:
 
 
 def train(config: TaskConfig, folder: str | Path, log: Log = print) -> Outcome:
-    """Train into a folder, or go on with what is there. Ends bit-equal to a run that was never interrupted."""
+    """Train into a folder, or resume the run in it. A resumed run ends bit-equal to an uninterrupted one."""
     folder = Path(folder)
     continued = config
     if not (folder / "run.yaml").is_file():
@@ -101,7 +101,7 @@ def _resume(config: TaskConfig, folder: Path, log: Log) -> Outcome:
 
 
 def with_budget(recorded: TrainingConfig, asked: TrainingConfig) -> TrainingConfig:
-    """What a run was begun with, and how long it shall go on; minutes that were chosen stay chosen."""
+    """Return the recorded settings with the budget that is asked for. Minutes that were chosen stay the same."""
     budget = {name: getattr(asked, name) for name in BUDGET}
     if asked.max_minutes == "auto" and not (asked.max_updates or asked.max_epochs):
         budget["max_minutes"] = recorded.max_minutes or "auto"
@@ -116,7 +116,7 @@ def _fit(prepared: Prepared, decisions: Decisions, folder: Path) -> Outcome:
 
 
 def follow(folder: Path, rank: int, size: int, store: str, modules: Sequence[str]) -> None:
-    """Be one of the processes of a training that another one leads."""
+    """Train as one of the processes that another process leads."""
     import_plugins(modules)
     record = Record.read(folder)
     prepared = _prepare(record.config, folder, lambda line: None)
@@ -141,7 +141,7 @@ def _trainer(prepared: Prepared, decisions: Decisions, folder: Path, group: Grou
 
 
 def _modules_of(config: Config) -> list[str]:
-    """Where the classes of a configuration come from that are none of the package's."""
+    """Return the modules outside of the package from which classes of a configuration come."""
     parts = [value for _, value in config if isinstance(value, Config)]
     own = [] if type(config).__module__.startswith("regardant.") else [type(config).__module__]
     return sorted({*own, *(module for part in parts for module in _modules_of(part))})

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from regardant.config.did_you_mean import did_you_mean
-from regardant.config.differences import as_told, differences
+from regardant.config.differences import differences, restricted
 from regardant.errors import ConfigError, RunError
 from regardant.models import Model
 from regardant.tasks.base import TaskConfig
@@ -121,7 +121,7 @@ def _agreed(config: TaskConfig, earlier: TaskConfig, names: Sequence[str]) -> di
         name: {field: value for field, value in section.items() if not _is_open(field, value)}
         for name, section in given.items()
     }
-    if differing := differences(as_told(earlier.model_dump(), asked), asked):
+    if differing := differences(restricted(earlier.model_dump(), asked), asked):
         raise ConfigError(
             f"training.from {config.training.start_from} is of another kind ({'; '.join(differing)}): leave that out"
         )

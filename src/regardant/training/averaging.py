@@ -2,12 +2,12 @@
 
 Polyak and Juditsky 1992, "Acceleration of Stochastic Approximation by Averaging".
 
-none    the weights as they are
-ema     average = d * average + (1 - d) * weights after update n, d = min(decay, (1 + n) / (10 + n))
-        (a decay that grows lets the first, random weights go quickly)
-last    the mean of the weights at the last validations (Vaswani et al. 2017, section 6.1)
+none    no average: the last weights
+ema     average = d * average + (1 - d) * weights after update n, where d = min(decay, (1 + n) / (10 + n))
+        (the decay grows, so that the random first weights are forgotten quickly)
+last    mean of the weights at the last validations (Vaswani et al. 2017, section 6.1)
 
-Parameters are averaged, each tied one once, and always in float32; buffers stay the model's.
+Parameters are averaged in float32, tied ones once. Buffers are not averaged.
 """
 
 from collections import deque
@@ -23,35 +23,35 @@ from regardant.config import Config
 
 
 class Average:
-    """What is validated and saved in place of the weights being trained. This one averages nothing."""
+    """Weights that are validated and saved in place of those being trained. The base class averages nothing."""
 
     def update(self, model: nn.Module) -> None:
-        """Take in the weights after an update of the optimizer."""
+        """Add the weights after an update of the optimizer."""
 
     def snapshot(self, model: nn.Module) -> None:
-        """Take in the weights at a validation, before `averaged`."""
+        """Add the weights at a validation. Call it before `averaged`."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Plain containers and tensors, not copies, from which `load_state_dict` goes on exactly."""
+        """Return the state for a checkpoint: plain containers and the tensors themselves, not copies."""
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what `state_dict` gave, for a model with the same parameters."""
+        """Continue from a state of `state_dict`, for a model with the same parameters."""
 
     def fill(self, model: nn.Module) -> None:
-        """Hold as much as it ever will."""
+        """Allocate all memory that the average will ever take."""
 
     def held(self) -> list[Tensor]:
-        """All that it holds."""
+        """Return all tensors that the average holds."""
         return []
 
     def weights(self) -> list[Tensor] | None:
-        """The averages in the order of `model.parameters()`, or None when the model's own are to be used."""
+        """Return the averages in the order of `model.parameters()`. None: use the model's own weights."""
         return None
 
     @contextmanager
     def averaged(self, model: nn.Module) -> Iterator[None]:
-        """Lends `model` the averaged weights; after, it has its own again, bit for bit. Costs a copy."""
+        """Give the model the averaged weights inside the context, and its own, bit by bit, after it. Costs a copy."""
         averages = self.weights()
         if averages is None:
             yield
@@ -65,7 +65,7 @@ class Average:
 
 
 class ExponentialAverage(Average):
-    """A running mean that forgets. Holds one float32 copy of the weights beside them."""
+    """Exponential moving average. Holds one float32 copy of the weights."""
 
     def __init__(self, model: nn.Module, decay: float) -> None:
         self.decay = decay
@@ -94,7 +94,7 @@ class ExponentialAverage(Average):
 
 
 class LastAverage(Average):
-    """The mean of the last snapshots, kept on the CPU. Before the first, the model's own weights."""
+    """Mean of the last snapshots, which are kept on the CPU. Before the first one, the model's own weights."""
 
     def __init__(self, count: int) -> None:
         self.snapshots: deque[list[Tensor]] = deque(maxlen=count)
@@ -123,7 +123,7 @@ class LastAverage(Average):
 
 
 class NoAveragingConfig(Config):
-    """The weights as training left them."""
+    """No average: the last weights."""
 
     kind: Literal["none"] = "none"
 
@@ -137,7 +137,7 @@ class EmaConfig(Config):
     kind: Literal["ema"] = "ema"
 
     decay: float = Field(0.999, gt=0, lt=1)
-    """How much of the average an update keeps, once warmed up: 0.999 looks back about a thousand updates."""
+    """Share of the average that an update keeps, once warmed up: 0.999 averages about the last thousand updates."""
 
     def build(self, model: nn.Module) -> Average:
         return ExponentialAverage(model, self.decay)
@@ -149,14 +149,14 @@ class LastConfig(Config):
     kind: Literal["last"] = "last"
 
     count: int = Field(5, gt=0)
-    """How many validations back. Each costs a copy of the model in memory and in every checkpoint."""
+    """Number of validations. Each costs a copy of the model in memory and in every checkpoint."""
 
     def build(self, model: nn.Module) -> Average:
         return LastAverage(self.count)
 
 
 AveragingConfig = Annotated[NoAveragingConfig | EmaConfig | LastConfig, Field(discriminator="kind")]
-"""Any average, told apart by `kind`. Each has `build(model)`."""
+"""Union of the averages by `kind`. Each has `build(model)`."""
 
 
 @torch.no_grad()

@@ -1,8 +1,8 @@
-"""Files that are whole or absent, whatever kills the process.
+"""Checkpoints and weights, in files that are complete or absent even if the process is killed.
 
-Everything is written beside its place, flushed to the disk and renamed into it, so a reader meets the old
-file or the new one. One process writes to a run folder. Nothing loaded from here can run code: checkpoints
-are plain containers and tensors (`weights_only`), weights are safetensors.
+A file is written beside its final path, flushed to disk and renamed, so that a reader finds the old or the new file.
+One process writes to a run folder. Files loaded here cannot run code: checkpoints are plain containers and tensors
+(`weights_only`), weights are safetensors.
 
     RUN/checkpoints/update-00001234.pt    all that resuming needs
     RUN/model.safetensors                 all that using the model needs
@@ -24,21 +24,24 @@ from torch import Tensor, nn
 
 from regardant.errors import RunError
 
-_PART = ".part"  # ends the name of a file that is still being written
-_HEADER = "regardant"  # our entry in the header of a safetensors file
+_PART = ".part"
+"""End of the name of a file that is still being written."""
+
+_HEADER = "regardant"
+"""Our entry in the header of a safetensors file."""
 
 
 def write_atomically(path: Path, content: bytes | str) -> None:
-    """Put `content` (text as UTF-8) in `path`, in one step for every reader. Makes the folder if need be."""
+    """Write `content` (text as UTF-8) to `path`, in one step for every reader. Makes the folder if need be."""
     with _replacing(path) as part:
         part.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 def save_checkpoint(run: Path, state: dict[str, Any], update: int, keep: int) -> Path:
-    """Write the state after `update` to the run folder, then leave the `keep` newest checkpoints up to it.
+    """Write the state after `update` to the run folder, and delete all but the `keep` newest checkpoints up to it.
 
-    Later ones go as well: they are of a continuation that resuming from an earlier update gave up. `state`
-    must be plain containers and tensors, or `load_checkpoint` refuses it.
+    Later checkpoints are deleted too: they belong to a continuation that was abandoned by resuming from an earlier
+    update. `state` must be plain containers and tensors, or `load_checkpoint` refuses it.
     """
     folder = run / "checkpoints"
     path = folder / f"update-{update:08d}.pt"
@@ -54,10 +57,10 @@ def save_checkpoint(run: Path, state: dict[str, Any], update: int, keep: int) ->
 
 
 def latest_checkpoint(run: Path) -> Path | None:
-    """The newest whole checkpoint of a run folder; None when it has none at all.
+    """Return the newest intact checkpoint of a run folder, or None if it has no checkpoints.
 
-    Reads the file once to check its sums. A damaged one is passed over for the one before; when all are
-    damaged, RunError, since starting over in silence would cost the user the run.
+    Reads the file once to verify its checksums. A damaged checkpoint is skipped for the one before. If all are damaged,
+    raises RunError: starting over in silence would cost the user the run.
     """
     checkpoints = _checkpoints(run)
     for path in reversed(checkpoints):
@@ -72,7 +75,7 @@ def latest_checkpoint(run: Path) -> Path | None:
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
-    """What `save_checkpoint` was given, with all tensors on the CPU. RunError when it cannot be read."""
+    """Return the state given to `save_checkpoint`, its tensors on the CPU. Raises RunError if it cannot be read."""
     try:
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except (OSError, EOFError, RuntimeError, pickle.UnpicklingError) as error:
@@ -81,10 +84,10 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
 
 
 def save_weights(path: Path, weights: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
-    """Write a state dict as safetensors, with notes for whoever reads the file's header. Equal input, equal bytes.
+    """Write a state dict as safetensors, with `metadata` in the header. Equal input gives equal bytes.
 
-    The format refuses tensors that share memory, so a tied tensor is stored once, under its first name. The
-    header's entry `regardant` is a JSON object of `metadata` and `tied`, which maps each other name to that one.
+    The format refuses tensors that share memory, so a tied tensor is stored once, under its first name. The header's
+    entry `regardant` is a JSON object of `metadata` and `tied`, which maps each other name to the first one.
     """
     first_name: dict[tuple[object, ...], str] = {}
     tied: dict[str, str] = {}
@@ -94,18 +97,21 @@ def save_weights(path: Path, weights: Mapping[str, Tensor], metadata: Mapping[st
             tied[name] = first_name[place]
         else:
             first_name[place] = name
-    # A copy each, so that views into one memory (a slice, a recurrent layer's flat weights) are stored too.
+    # Copies, so that views of shared memory (a slice, the flat weights of a recurrent layer) can be stored.
     stored = {
         name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in weights.items() if name not in tied
     }
-    # One entry, since the library writes several in an order of chance.
+    # One entry, since the library writes several in random order.
     header = {_HEADER: json.dumps({**metadata, "tied": tied})}
     with _replacing(path) as part:
         save_file(stored, part, metadata=header)
 
 
 def load_weights(path: Path) -> dict[str, Tensor]:
-    """What `save_weights` was given, on the CPU, tied names sharing a tensor. RunError if unreadable."""
+    """Return the weights given to `save_weights`, on the CPU, where tied names share a tensor.
+
+    Raises RunError if they cannot be read.
+    """
     try:
         with safe_open(path, framework="pt") as file:
             weights: dict[str, Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -120,7 +126,7 @@ def load_weights(path: Path) -> dict[str, Tensor]:
 def load_into(model: nn.Module, path: Path, parts: Sequence[str] | None = None) -> None:
     """Load the weights in `path` into `model`, or into its submodules named `parts`.
 
-    A model may say what its parameters were called in earlier versions, by prefixes: `former_names`.
+    A model may map prefixes of its parameters' names in earlier versions to today's: `former_names`.
 
     Raises RunError and leaves the model as it is unless names and shapes agree.
     """
@@ -132,9 +138,9 @@ def load_into(model: nn.Module, path: Path, parts: Sequence[str] | None = None) 
         "of another shape": [n for n in own if n in weights and own[n].shape != weights[n].shape],
     }
     if any(problems.values()):
-        told = "; ".join(f"{what}: {_some(names)}" for what, names in problems.items() if names)
+        found = "; ".join(f"{problem}: {_some(names)}" for problem, names in problems.items() if names)
         fitted = "this model" if parts is None else f"{', '.join(parts)} of this model"
-        raise RunError(f"{path} does not fit {fitted} ({told}); use the configuration it was trained with")
+        raise RunError(f"{path} does not fit {fitted} ({found}); use the configuration it was trained with")
     model.load_state_dict(weights, strict=parts is None)
 
 
@@ -159,7 +165,7 @@ def _renamed(weights: dict[str, Tensor], model: nn.Module) -> dict[str, Tensor]:
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[Path]:
-    """Gives a path to write to, which becomes `path` on leaving, or vanishes if an exception leaves."""
+    """Yield a path to write to. It is renamed to `path` at the end, or deleted after an exception."""
     part = path.with_name(path.name + _PART)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -167,10 +173,10 @@ def _replacing(path: Path) -> Iterator[Path]:
             yield part
             _to_disk(part)
             os.replace(part, path)
-            _to_disk(path.parent)  # the renaming itself
+            _to_disk(path.parent)  # makes the renaming permanent
         finally:
             part.unlink(missing_ok=True)
-    except (OSError, RuntimeError, SafetensorError) as error:  # each writer has its own word for a full disk
+    except (OSError, RuntimeError, SafetensorError) as error:  # each writer has its own error for a full disk
         raise RunError(f"cannot write {path} ({_first_line(error)}); is the disk full or read-only?") from error
 
 

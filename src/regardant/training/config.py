@@ -16,75 +16,75 @@ Kernel = Literal["matmul", "sdpa", "online_softmax"]
 
 
 TRAINING_SHARE = 0.93
-"""Of a run's time. Validation takes the rest."""
+"""Share of a run's time that training takes. Validation takes the rest."""
 
 
 class TrainingConfig(Config):
-    """Budget, batches, optimizer, schedule and what is kept."""
+    """Budget, batches, optimizer, schedule, validation and checkpoints."""
 
     start_from: str | None = Field(None, alias="from")
-    """A finished run to start from: its model and vocabulary, or the parts of it that are named."""
+    """Finished run to start from: its model and vocabulary are taken over, or the parts named in `parts`."""
 
     parts: tuple[str, ...] | None = Field(None, min_length=1)
-    """Parts of the earlier run's model to start from, as [input, encoder]; all others are fresh, and the task may be
-    another one. Empty: the whole model."""
+    """Parts of the earlier run's model to take over, as [input, encoder]. All others start afresh, and the task may
+    differ. Empty: the whole model."""
 
     max_minutes: Annotated[float, Field(gt=0, allow_inf_nan=False)] | Literal["auto"] | None = None
-    """Stop after so many minutes of training and validation, over all resumes; the schedule ends with them.
-    auto: from the corpus and the speed of the machine, unless updates or epochs are given."""
+    """Minutes of training and validation, over all resumes, after which training stops and the schedule ends.
+    auto: chosen from the corpus and the speed of the machine, unless updates or epochs are given."""
 
     max_updates: int | None = Field(None, gt=0)
-    """Stop after so many updates."""
+    """Number of updates after which training stops."""
 
     max_epochs: int | None = Field(None, gt=0)
-    """Stop after so many passes over the data."""
+    """Number of passes over the data after which training stops."""
 
     batch_tokens: int = Field(4096, gt=0)
-    """Most elements (tokens, patches, frames) of a batch, with padding, on its longer side."""
+    """Maximum number of elements (tokens, patches, frames) of a batch, with padding, on its longer side."""
 
     accumulate: int = Field(1, gt=0)
-    """Batches of one update. Their loss is a mean over all their targets."""
+    """Batches per update. The loss is the mean over the targets of all of them."""
 
     schedule: ScheduleConfig = LinearConfig()
     """The learning rate over time."""
 
     optimizer: OptimizerConfig = AdamWConfig()
-    """What makes a step of a gradient."""
+    """Optimizer, which turns gradients into updates."""
 
     clip_norm: float = Field(1.0, ge=0)
-    """Longest gradient; a longer one is shortened to it. 0: no clipping."""
+    """Maximum norm of the gradient; a longer gradient is scaled down to it. 0: no clipping."""
 
     precision: Precision | Literal["auto"] = "auto"
-    """Of the matrix products; weights stay float32. auto: the faster on this machine, measured once and kept."""
+    """Precision of matrix products; weights stay float32. auto: the faster on this machine, measured once and kept."""
 
     attention_kernel: Kernel | Literal["auto"] = "auto"
-    """Of exact attention. auto: the faster on this machine, measured once and kept."""
+    """Kernel of exact attention. auto: the faster on this machine, measured once and kept."""
 
     compile: bool = False
-    """Try torch.compile, which takes minutes, and train through it where it is faster than what it is given. Where it
-    fails or does not pay, training says so and goes on without it."""
+    """Try torch.compile, which takes minutes, and train through it if that is faster. If it fails or is slower,
+    training logs so and continues without it."""
 
     processes: Annotated[int, Field(gt=0)] | Literal["auto"] = "auto"
-    """Among which the rows of each batch are divided, each with its share of the threads. auto: one, or on a CPU where
-    it is faster and the run is long enough, one a thread; measured once and kept."""
+    """Number of processes that divide the rows of each batch, and the threads, among them. auto: one, or more on a CPU
+    if that is faster and the run is long enough; measured once and kept."""
 
     averaging: AveragingConfig = EmaConfig()
-    """What is validated and kept in place of the last weights."""
+    """Average of the weights that is validated and kept in place of the last weights."""
 
     validate_every: int | None = Field(None, gt=0)
-    """Updates from one validation to the next. Empty: so that validation takes under a tenth of the time."""
+    """Updates between validations. Empty: chosen so that validation takes less than a tenth of the time."""
 
     best_by: str | None = None
-    """Metric of the validation that selects the weights to keep. null: the first metric of the task."""
+    """Metric of the validation that selects the weights to keep. Empty: the first metric of the task."""
 
     patience: int | None = Field(None, gt=0)
-    """Stop after so many validations without a better one."""
+    """Validations without a better one after which training stops. Empty: never."""
 
     checkpoint_minutes: float = Field(5.0, gt=0)
-    """A crash loses at most so much."""
+    """Minutes between checkpoints: a crash loses no more."""
 
     keep_checkpoints: int = Field(2, gt=0)
-    """How many to keep to resume from."""
+    """Number of checkpoints to keep."""
 
     @model_validator(mode="after")
     def parts_are_of_a_run(self) -> Self:
@@ -95,18 +95,18 @@ class TrainingConfig(Config):
 
     @model_validator(mode="after")
     def has_an_end(self) -> Self:
-        """Some budget."""
+        """Require a budget."""
         if self.max_minutes is None and self.max_updates is None and self.max_epochs is None:
             raise ValueError("a run needs an end: set max_minutes, max_updates or max_epochs")
         return self
 
     def replaced(self, **fields: Any) -> Self:
-        """The same with these fields, checked again."""
+        """Return a copy with these fields replaced, and validate it."""
         given = self.model_dump(by_alias=True, exclude_unset=True)
         return type(self).model_validate({**given, **fields})
 
     def updates(self, updates_per_epoch: int, seconds_per_update: float) -> int:
-        """How many the budget allows, by the bound that is met first."""
+        """Return the number of updates that the budget allows: the bound that is reached first."""
         bounds = []
         if self.max_updates:
             bounds.append(self.max_updates)

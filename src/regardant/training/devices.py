@@ -1,4 +1,4 @@
-"""The machine: what computes, how much memory there is, and settings that make a CPU train faster."""
+"""The machine: its device, its memory, and settings that make a CPU train faster."""
 
 import contextlib
 import ctypes
@@ -24,29 +24,29 @@ _LARGEST_MMAP_THRESHOLD = 32 << 20
 
 
 def the_device() -> torch.device:
-    """The accelerator there is, else the CPU."""
+    """Return the accelerator, or the CPU if there is none."""
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def multiplies_bfloat16(device: torch.device) -> bool:
-    """Whether products of bfloat16 are computed as such there, and not converted element by element."""
+    """Return whether a device multiplies bfloat16 itself, instead of converting it element by element."""
     return device.type == "cuda" or bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
 def make_fabric(precision: "Precision") -> "Fabric":
-    """Lightning Fabric on that device."""
+    """Return Lightning Fabric on the device of this machine."""
     from lightning_fabric import Fabric  # takes as long as torch, and only training needs it
 
-    fabrics_word: Literal["bf16-mixed", "32-true"] = "bf16-mixed" if precision == "bfloat16" else "32-true"
-    fabric = Fabric(accelerator=the_device().type, devices=1, precision=fabrics_word)
+    name_in_fabric: Literal["bf16-mixed", "32-true"] = "bf16-mixed" if precision == "bfloat16" else "32-true"
+    fabric = Fabric(accelerator=the_device().type, devices=1, precision=name_in_fabric)
     fabric.launch()
     return fabric
 
 
 def keep_freed_memory() -> None:
-    """Tell glibc not to give large blocks back to the system after each use.
+    """Make glibc keep large blocks instead of returning them to the system after each use.
 
-    Else every step pays page faults for all its activations. The price is a heap that holds more than is in use.
+    Otherwise every step has page faults for all its activations. The price is a heap larger than the memory in use.
     """
     if sys.platform.startswith("linux"):
         with contextlib.suppress(OSError, AttributeError):  # musl has no mallopt
@@ -56,15 +56,15 @@ def keep_freed_memory() -> None:
 
 
 def bound_kernel_cache() -> None:
-    """Tell oneDNN to keep the kernels of 256 shapes, enough where few recur. To be called before the first product.
+    """Make oneDNN keep the kernels of 256 shapes. Call it before the first matrix product.
 
-    An entry holds half a megabyte, and a thousand are kept by default; see docs/decisions/0014.
+    An entry holds half a megabyte. oneDNN keeps a thousand by default, though few shapes recur: docs/decisions/0014.
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "256")
 
 
 def available_memory() -> int:
-    """Bytes this process may still take: free main memory, or less inside a container."""
+    """Return the bytes that this process may still allocate: free main memory, or less inside a container."""
     free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     with contextlib.suppress(OSError):
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
@@ -78,9 +78,8 @@ def _left_in_group(group: Path) -> int:
     limit, used = (int((group / name).read_text(encoding="ascii")) for name in ("memory.max", "memory.current"))
     lines = (group / "memory.stat").read_text(encoding="ascii").splitlines()
     stat = {name: int(value) for name, value in map(str.split, lines)}
-    return (
-        limit - used + stat["inactive_file"] + stat["active_file"]
-    )  # files that were read are kept while there is room
+    cached = stat["inactive_file"] + stat["active_file"]  # the kernel drops cached files when memory is needed
+    return limit - used + cached
 
 
 def require_memory(build: Callable[[], nn.Module]) -> None:
@@ -103,8 +102,8 @@ def require_memory(build: Callable[[], nn.Module]) -> None:
 def memory_guard(what: str, advice: str) -> Iterator[None]:
     """Turn running out of memory into an OutOfMemory error: `what` does not fit, `advice` says what to do.
 
-    Linux grants more memory than there is and kills the process that uses it; a limit makes the allocation
-    itself fail, in time to say what to change.
+    Linux grants more memory than there is and kills the process that uses it. A limit makes the allocation itself fail,
+    in time to tell the user what to change.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     held = _data_segment()
@@ -122,10 +121,10 @@ def memory_guard(what: str, advice: str) -> Iterator[None]:
 
 
 def ran_out_of_memory(error: RuntimeError | MemoryError) -> bool:
-    """Whether that is what an error says, of main memory or an accelerator's."""
-    told = str(error).lower()
-    words = ("out of memory", "can't allocate memory", "storage size calculation overflowed")
-    return isinstance(error, MemoryError) or any(one in told for one in words)
+    """Return whether an error means that main memory, or an accelerator's, was exhausted."""
+    message = str(error).lower()
+    phrases = ("out of memory", "can't allocate memory", "storage size calculation overflowed")
+    return isinstance(error, MemoryError) or any(phrase in message for phrase in phrases)
 
 
 def _data_segment() -> int:

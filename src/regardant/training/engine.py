@@ -238,7 +238,7 @@ class Trainer:
             self.stop_asked = True
             signal.signal(number, signal.default_int_handler)
             with contextlib.suppress(OSError):  # past Python's buffer, in which the signal may have come
-                os.write(2, b"\nstopping after this update; press again to drop it\n")
+                os.write(2, b"\nstopping after this update; press again to discard it\n")
 
         handlers: dict[int, Any] = {}
         with contextlib.suppress(ValueError):  # not in the main thread: nobody can press Ctrl-C here
@@ -267,7 +267,7 @@ class Fit:
         """Train to the end."""
         trainer, cursor = self.trainer, self.trainer.cursor
         if cursor.update:
-            self.reporter.log(f"going on from update {cursor.update:,} of {trainer.run}")
+            self.reporter.log(f"resuming from update {cursor.update:,} of {trainer.run}")
         while trainer.goes_on():
             self._record(trainer.update())
             if cursor.update % trainer.job.validate_every == 0:

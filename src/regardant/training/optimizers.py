@@ -1,8 +1,8 @@
 """AdamW with weight decay on the matrices alone, and Muon.
 
 Loshchilov and Hutter 2019, "Decoupled Weight Decay Regularization", https://arxiv.org/abs/1711.05101, alg. 2.
-Jordan et al. 2024, "Muon", https://kellerjordan.github.io/posts/muon; its step scaled to be as long as AdamW's: Liu et
-al. 2025, https://arxiv.org/abs/2502.16982, eq. 4, so that one learning rate suits both.
+Jordan et al. 2024, "Muon", https://kellerjordan.github.io/posts/muon. Its steps are scaled to the length of AdamW's
+(Liu et al. 2025, https://arxiv.org/abs/2502.16982, eq. 4), so that one learning rate suits both.
 """
 
 from collections import defaultdict
@@ -20,26 +20,26 @@ _Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 class OptimizerConfig(Variants):
-    """What all have. The defaults are those of Vaswani et al. 2017, section 5.3."""
+    """Fields of every optimizer. The defaults are those of Vaswani et al. 2017, section 5.3."""
 
     default_kind: ClassVar[str] = "adamw"
 
     betas: tuple[_Share, _Share] = (0.9, 0.98)
-    """How much of the running mean of gradients, and of their squares, an update keeps."""
+    """Shares of the running mean of gradients, and of their squares, that an update keeps."""
 
     eps: float = Field(1e-9, gt=0)
-    """Added to the root of the mean square, against division by zero. Small enough for the gradients of a
-    loss per token, and safe in float32, in which the optimizer works under mixed precision too."""
+    """Term added to the root of the mean square, against division by zero. Small enough for gradients of a loss per
+    token, and safe in float32, in which the optimizer works under mixed precision too."""
 
     weight_decay: float = Field(0.0, ge=0)
-    """Shrinks matrices by this times the learning rate at each update; embeddings, biases and norms never
-    shrink. 0 is plain Adam, as in the paper; 0.01 to 0.1 is usual for large models."""
+    """Share, times the learning rate, by which an update shrinks matrices. Embeddings, biases and norms do not decay.
+    0 is plain Adam, as in the paper; 0.01 to 0.1 is usual for large models."""
 
     def build(self, model: nn.Module) -> list[torch.optim.Optimizer]:
-        """The optimizers of what the model learns.
+        """Return the optimizers of a model's trainable parameters.
 
-        Parameters keep the order of `model.parameters()`, a tied one coming once, so that a state saved from one
-        build loads into another. The learning rate starts at 0: it is the schedule's to set, before each update.
+        Parameters keep the order of `model.parameters()`, tied ones once, so that the state of one build loads into
+        another. The learning rate is 0 until the schedule sets it, before each update.
         """
         raise NotImplementedError
 
@@ -50,20 +50,20 @@ class AdamWConfig(OptimizerConfig):
     kind: Literal["adamw"] = "adamw"
 
     def build(self, model: nn.Module) -> list[torch.optim.Optimizer]:
-        """One, whose group 0 decays and group 1 does not."""
+        """Return one optimizer, whose group 0 decays and group 1 does not."""
         return [_adamw(*_decayed_and_kept(model), self)]
 
 
 class MuonConfig(OptimizerConfig):
-    """Muon for the matrices of linear layers, AdamW with the fields it shares for all else."""
+    """Muon for the matrices of linear layers, and AdamW with the same fields for all other parameters."""
 
     kind: Literal["muon"] = "muon"
 
     momentum: _Share = 0.95
-    """How much of the running mean of a matrix's gradients an update keeps."""
+    """Share of the running mean of a matrix's gradients that an update keeps."""
 
     def build(self, model: nn.Module) -> list[torch.optim.Optimizer]:
-        """AdamW, and Muon after it."""
+        """Return AdamW, then Muon if there are matrices for it."""
         linear = {module.weight for module in model.modules() if isinstance(module, nn.Linear)}
         decayed, kept = _decayed_and_kept(model)
         matrices = [parameter for parameter in decayed if parameter in linear]
@@ -74,7 +74,8 @@ class MuonConfig(OptimizerConfig):
 
 
 class Muon(torch.optim.Muon):
-    """PyTorch's, for many small matrices: those of one shape are made orthogonal together, in a third less time."""
+    """PyTorch's Muon, faster for many small matrices: those of one shape are orthogonalised together, which takes a
+    third less time."""
 
     def __init__(self, matrices: list[nn.Parameter], momentum: float, weight_decay: float) -> None:
         super().__init__(matrices, lr=0.0, momentum=momentum, weight_decay=weight_decay, adjust_lr_fn="match_rms_adamw")
@@ -108,8 +109,10 @@ class Muon(torch.optim.Muon):
 
 
 def orthogonalise(matrices: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
-    """Matrices [N, R, C] with all singular values near 1: Newton-Schulz, as torch.optim.Muon has it, in bfloat16 where
-    the machine multiplies it, else in float32, which then is far faster."""
+    """Return matrices [N, R, C] with all singular values near 1, by Newton-Schulz iteration as in torch.optim.Muon.
+
+    It runs in bfloat16 if the device multiplies bfloat16, else in float32, which is far faster there.
+    """
     a, b, c = coefficients
     tall = matrices.shape[1] > matrices.shape[2]
     x = matrices.bfloat16() if multiplies_bfloat16(matrices.device) else matrices.float()

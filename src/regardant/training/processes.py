@@ -1,8 +1,8 @@
-"""Processes that train one model together, if a small model leaves threads of one process idle.
+"""Processes that train one model together. A small model leaves threads of one process idle.
 
-Each holds the model and takes its rows of every batch; gradients are summed, and all make the same update. An update is
-the same as in one process, except for dropout, whose masks each process draws for its own rows. The first process
-leads: it alone validates, reports and writes, and decides when to stop.
+Each process holds the model and computes its rows of every batch. Gradients are summed, and all processes make the same
+update. An update is the same as in one process, except for dropout, whose masks each process draws for its own rows.
+The first process leads: it alone validates, reports and writes, and decides when to stop.
 
 Processes find each other through a file in a private folder, and exchange gradients over loopback: nothing listens on a
 network.
@@ -84,9 +84,9 @@ ALONE = Group()
 
 @contextlib.contextmanager
 def lead(size: int, command: Sequence[str]) -> Iterator[Group]:
-    """Start the followers as `command RANK SIZE STORE`, each of which calls `join`. They end with the block.
+    """Start the followers as `command RANK SIZE STORE`, each of which calls `join`. They end with the context.
 
-    The threads of this process are divided among all. Raises RunError if a follower ends before.
+    The threads of this process are divided among all. Raises RunError if a follower ends early.
     """
     if size == 1:
         yield ALONE
@@ -108,8 +108,8 @@ def lead(size: int, command: Sequence[str]) -> Iterator[Group]:
         except RuntimeError as error:
             if not any(_has_failed(other) for other in others):
                 raise
-            why = _last_line(errors)
-            raise RunError(f"a process of this training has ended ({why}): start the command again") from error
+            cause = _last_line(errors)
+            raise RunError(f"a process of this training has ended ({cause}): start the command again") from error
         else:
             for other in others:
                 other.wait()
@@ -138,7 +138,7 @@ def _open_store(path: Path, size: int) -> Any:
 
 
 def _start(command: Sequence[str], errors: IO[bytes]) -> subprocess.Popen[bytes]:
-    # In a session of its own: Ctrl-C goes to the first process, which stops the others.
+    # In its own session, so that Ctrl-C reaches the first process alone, which stops the others.
     return subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True
     )
@@ -152,11 +152,11 @@ def _meet(store: Any, rank: int, size: int) -> None:
 
 def _has_failed(other: subprocess.Popen[bytes]) -> bool:
     with contextlib.suppress(subprocess.TimeoutExpired):
-        return other.wait(1) != 0  # its connection closes a moment before it ends
+        return other.wait(1) != 0  # its connection closes shortly before it ends
     return False
 
 
 def _last_line(errors: IO[bytes]) -> str:
     errors.seek(0)
     lines = errors.read().decode(errors="replace").split("\n")
-    return next((line.strip() for line in reversed(lines) if line.strip()), "it did not say why")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "it gave no reason")

@@ -1,11 +1,11 @@
 """Progress of a training: lines on stderr, and a record of every number.
 
-    stderr               a live line on a terminal; elsewhere a plain line now and then, for readable logs
-    RUN/metrics.jsonl    one JSON object an event, in the order of updates
-    RUN/tensorboard/     the same numbers, where `tensorboard` is installed
+    stderr               a live line on a terminal; elsewhere a plain line every few seconds, for readable logs
+    RUN/metrics.jsonl    one JSON object per event, in the order of updates
+    RUN/tensorboard/     the same numbers, if `tensorboard` is installed
 
-Nothing goes to stdout. The reporter reads no clock: it computes targets per second and the time left from the
-seconds it is given.
+Nothing is written to stdout. The reporter reads no clock: it computes targets per second and the time left from the
+seconds that it is given.
 """
 
 import json
@@ -26,16 +26,17 @@ from rich.table import Column
 
 from regardant.training.checkpoints import write_atomically
 
-_WINDOW = 10.0  # seconds over which targets per second are measured
+_WINDOW = 10.0
+"""Seconds over which targets per second are measured."""
 
 
 class Reporter:
-    """Shows a run's numbers on stderr and writes them to its folder. Use as a context manager.
+    """Writer of a run's numbers to stderr and to its folder. Use it as a context manager.
 
     `update` and `seconds` are the position of the run: 0 for a fresh one, the checkpoint's on resuming. Resuming drops
     the events after that update, so that metrics.jsonl is the same with and without an interruption. `unit` is the
-    name of a target. If stderr is no terminal, a line is written every `every` seconds. `others` are the process
-    numbers of the followers, whose memory is added.
+    name of a target. If stderr is not a terminal, a line is written every `every` seconds. `others` are the process ids
+    of the followers, whose memory is added.
     """
 
     def __init__(
@@ -117,12 +118,14 @@ class Reporter:
             self.line, self.line_written_at = "", seconds
 
     def validation(self, *, update: int, seconds: float, took: float, **numbers: float) -> None:
-        """Report a validation after `update` that ended at `seconds` and took `took` of them.
+        """Report a validation after `update` that ended at `seconds` of the run and lasted `took` seconds.
 
         Numbers named best_... are shown until the next validation.
         """
         self.seconds = seconds
-        self.targets = deque((when + took, count) for when, count in self.targets)  # no part of training's speed
+        self.targets = deque(
+            (when + took, count) for when, count in self.targets
+        )  # validation does not count for training's speed
         self._write("validation", update, {"took": round(took, 3)} | numbers)
         self._remember_best(numbers)
         self.log(f"validation at update {update:,} · {_format(numbers)}")
@@ -157,7 +160,7 @@ class Reporter:
             self.first = (self.seconds, progress)
         start, progress_then = self.first
         if progress <= progress_then:
-            return ""  # one point makes no speed
+            return ""  # one point gives no speed
         seconds = (self.seconds - start) * max(0.0, 1 - progress) / (progress - progress_then)
         return f" · {timedelta(seconds=round(seconds))} left"
 
@@ -167,7 +170,7 @@ class Reporter:
 
 
 class Memory(NamedTuple):
-    """What training takes, in bytes: of the accelerator where it computes on one, else of main memory."""
+    """Memory of a training in bytes: the accelerator's if it computes on one, else main memory."""
 
     current: int
     peak: int
@@ -177,7 +180,7 @@ class Memory(NamedTuple):
 
 
 def memory(others: Sequence[int] = ()) -> Memory:
-    """What this process, and others with it, hold now and held at most. Without a /proc the peak of this one alone."""
+    """Return the memory of this process and `others`, now and at the peak. Without /proc, this process's peak alone."""
     if torch.cuda.is_initialized():
         return Memory(torch.cuda.memory_reserved(), torch.cuda.max_memory_reserved())
     try:
@@ -195,7 +198,7 @@ def _memory_of(process: str) -> Memory:
 
 
 def read_events(path: Path) -> list[dict[str, Any]]:
-    """All events of a metrics.jsonl, none where there is no file. A line cut off by a kill is not one."""
+    """Return the events of a metrics.jsonl; none if there is no file. A line cut short by a kill is skipped."""
     events: list[dict[str, Any]] = []
     if not path.is_file():
         return events
@@ -216,7 +219,7 @@ def _short(value: float) -> str:
 
 
 def _events_until(path: Path, update: int) -> list[dict[str, Any]]:
-    """The events up to and with `update`; none for a run that starts."""
+    """Return the events up to and including `update`; none for a run that starts."""
     if update == 0:
         return []
     return [event for event in read_events(path) if event["update"] <= update]

@@ -1,14 +1,14 @@
 """The learning rate of each update.
 
-A schedule is a pure function of two numbers, so resuming needs no state: `update`, counted from 1, and
-`progress`, the share of the budget (updates or minutes) that is spent. What rises follows `update`, what
-decays to an end follows `progress`: so a run bounded by time ends its decay on time, on any machine.
+A schedule is a pure function of two numbers, so resuming needs no state: `update`, counted from 1, and `progress`, the
+share of the budget (updates or minutes) that is spent. Warm-up depends on `update`, decay to an end on `progress`, so
+that a run with a time limit ends its decay on time, on any machine.
 
 noam            Vaswani et al. 2017, "Attention Is All You Need", https://arxiv.org/abs/1706.03762, eq. 3
-inverse_sqrt    the same curve, told by its peak
-constant        level
+inverse_sqrt    the same curve, given by its peak
+constant        the same rate after warm-up
 cosine          Loshchilov and Hutter 2017, "SGDR", https://arxiv.org/abs/1608.03983, eq. 5, one cycle
-linear          a straight line
+linear          linear decay
 """
 
 import math
@@ -25,10 +25,10 @@ class NoamConfig(Config):
     kind: Literal["noam"] = "noam"
 
     d_model: int = Field(gt=0)
-    """The model's own d_model: wider models take smaller steps."""
+    """The model's d_model: wider models get a lower rate."""
 
     factor: float = Field(1.0, gt=0)
-    """Multiplies the whole curve. The paper's is 1."""
+    """Factor of the whole curve. 1 in the paper."""
 
     warmup_steps: int = Field(4000, gt=0)
     """Updates until the peak, which is factor / sqrt(d_model * warmup_steps)."""
@@ -40,15 +40,15 @@ class NoamConfig(Config):
 
 
 class InverseSqrtConfig(Config):
-    """Rises linearly to learning_rate, then falls as learning_rate * sqrt(warmup_steps / update)."""
+    """Linear rise to learning_rate, then learning_rate * sqrt(warmup_steps / update)."""
 
     kind: Literal["inverse_sqrt"] = "inverse_sqrt"
 
     learning_rate: float = Field(5e-4, gt=0)
-    """The peak."""
+    """Learning rate at the peak."""
 
     warmup_steps: int = Field(4000, gt=0)
-    """Updates until the peak. At four times as many the rate has halved."""
+    """Updates until the peak. After four times as many the rate is half of it."""
 
     def rate(self, update: int, progress: float) -> float:
         _refuse_update_zero(update)
@@ -57,15 +57,15 @@ class InverseSqrtConfig(Config):
 
 class _WarmedUpConfig(Config):
     learning_rate: float = Field(5e-4, gt=0)
-    """The rate once warmed up, before any decay."""
+    """Learning rate at the end of warm-up."""
 
     warmup_steps: int = Field(1000, ge=0)
-    """Updates of linear warm-up. 0 starts at the full rate."""
+    """Updates of linear warm-up. 0: none."""
 
     def rate(self, update: int, progress: float) -> float:
         _refuse_update_zero(update)
         warmup = min(1.0, update / max(1, self.warmup_steps))
-        # A run bounded by time ends its last update a little past the budget.
+        # With a time limit the last update ends a little past the budget.
         return self.learning_rate * warmup * self._decay(min(progress, 1.0))
 
     def _decay(self, progress: float) -> float:
@@ -74,11 +74,11 @@ class _WarmedUpConfig(Config):
 
 class _DecayingConfig(_WarmedUpConfig):
     final_ratio: float = Field(0.0, ge=0, le=1)
-    """The share of learning_rate that is left when the budget is spent."""
+    """Learning rate at the end of the budget, as a share of learning_rate."""
 
 
 class ConstantConfig(_WarmedUpConfig):
-    """A linear warm-up to learning_rate, which then stays."""
+    """Linear warm-up to learning_rate, which then stays the same."""
 
     kind: Literal["constant"] = "constant"
 
@@ -93,7 +93,7 @@ class CosineConfig(_DecayingConfig):
 
 
 class LinearConfig(_DecayingConfig):
-    """A straight line from learning_rate down to final_ratio of it at the end, times a linear warm-up."""
+    """Linear decay from learning_rate to final_ratio of it at the end, times a linear warm-up."""
 
     kind: Literal["linear"] = "linear"
 
@@ -104,7 +104,7 @@ class LinearConfig(_DecayingConfig):
 ScheduleConfig = Annotated[
     NoamConfig | InverseSqrtConfig | ConstantConfig | CosineConfig | LinearConfig, Field(discriminator="kind")
 ]
-"""Any schedule, told apart by `kind`. Each has `rate(update, progress)`: the learning rate of that update."""
+"""Union of the schedules by `kind`. Each has `rate(update, progress)`, the learning rate of an update."""
 
 
 def _refuse_update_zero(update: int) -> None:

@@ -37,4 +37,4 @@ def test_frames_of_the_package_alone_are_counted():
     from regardant.config.did_you_mean import did_you_mean
 
     counted = count(lambda: (did_you_mean("lod", ["load"]), sorted("abc", key=str)))
-    assert counted.files == {"config/problems.py": 1} and counted.deepest == ["did_you_mean"]
+    assert counted.files == {"config/did_you_mean.py": 1} and counted.deepest == ["did_you_mean"]

@@ -15,6 +15,7 @@ from torch.utils.backend_registration import _DummyBackendModule, _setup_private
 
 from tests.models import loss_of_pairs, loss_of_text
 
+from .test_heads import HEADS, IMAGES, ITEMS, build, dual
 from .test_models import MODELS, SOURCE, TARGET, Unconditioned
 
 NAME = "pretended"
@@ -76,6 +77,25 @@ def train(name: str) -> set[str]:
         gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
         assert gradients
         return {one.device.type for one in [loss.total, loss.plain, loss.count, *gradients]}
+
+
+def train_head(name: str) -> str:
+    """Forward and backward of a head on an encoder; the device of the loss."""
+    with FakeTensorMode():
+        model, targets = on_it(build("encoder only", name).train()), HEADS[name].targets
+        there = torch.empty(targets.shape, dtype=targets.dtype, device=NAME)
+        loss = model(input=ids(*ITEMS.shape), targets=there)
+        loss.total.backward()
+        return loss.total.device.type
+
+
+def train_pairs() -> str:
+    """Forward and backward of two encoders; the device of the loss."""
+    with FakeTensorMode():
+        model = on_it(dual("encoder only", "encoder only").train())
+        loss = model(first=ids(*ITEMS.shape), second=torch.empty(IMAGES.shape, device=NAME), targets=ids(len(ITEMS)))
+        loss.total.backward()
+        return loss.total.device.type
 
 
 def decode(name: str) -> list[tuple[str, tuple[int, ...]]]:

@@ -12,6 +12,7 @@ from regardant.models.heads import NextToken
 from regardant.models.vectors import Vectors
 
 from . import pretended
+from .test_heads import HEADS
 from .test_models import MODELS, TARGET, VOCAB_SIZE
 
 
@@ -31,6 +32,15 @@ NAMES = [name for name in MODELS if not any(kind in name for kind in RECURRENT)]
 @pytest.mark.parametrize("name", NAMES)
 def test_a_training_step_waits_for_nothing(there, name):
     assert there(pretended.train, name) == {pretended.NAME}
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_a_training_step_of_a_head_waits_for_nothing(there, head):
+    assert there(pretended.train_head, head) == pretended.NAME
+
+
+def test_a_training_step_of_two_encoders_waits_for_nothing(there):
+    assert there(pretended.train_pairs) == pretended.NAME
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -6,10 +6,12 @@ from regardant.models.base import (
     CausalConfig,
     CausalModel,
     EncoderConfig,
+    MatchingConfig,
     Model,
     SequenceToSequenceConfig,
     SequenceToSequenceModel,
 )
+from regardant.models.dual_encoder import DualEncoder, DualEncoderConfig
 from regardant.models.encoder_decoder import EncoderDecoder, EncoderDecoderConfig
 from regardant.models.heads import Loss, next_token
 from regardant.models.representations import tokens
@@ -19,10 +21,13 @@ __all__ = [
     "AttentionKind",
     "CausalConfig",
     "CausalModel",
+    "DualEncoder",
+    "DualEncoderConfig",
     "EncoderConfig",
     "EncoderDecoder",
     "EncoderDecoderConfig",
     "Loss",
+    "MatchingConfig",
     "Model",
     "SequenceToSequenceConfig",
     "SequenceToSequenceModel",

@@ -37,9 +37,9 @@ class Model(nn.Module):
     """Base of all models. Write `vectors`; `forward` gives the Loss of a batch, `scores` what the head says of it."""
 
     inputs: ClassVar[tuple[str, ...]]
-    """The names of what it reads: arguments of `vectors`, `scores` and `forward`."""
+    """Names of the inputs: arguments of `vectors`, `scores` and `forward`."""
 
-    reads_order: ClassVar[bool] = True
+    reads_order: bool = True
     """Whether the order of elements may change an answer."""
 
     config: Any
@@ -72,6 +72,17 @@ class Model(nn.Module):
     def scores(self, *args: Any, **inputs: Any) -> Tensor:
         """Return the head's scores: logits, or forecast values."""
         return self.head.scores(self.vectors(*args, **inputs))
+
+    def tie(self, name: str, *, instead: str) -> None:
+        """Share the matrix of the head with the embedding of an input.
+
+        Raises:
+            ValueError: they cannot share one; the message proposes `tie_embeddings=instead`.
+        """
+        try:
+            self.representation(name).tie(self.head.embedding())
+        except ValueError as error:
+            raise ValueError(f"{error}: set tie_embeddings={instead}") from None
 
     def redraw(self) -> None:
         """Draw anew what is random in its mechanisms: Performer's features, LSH's hashes. torch's seed decides.
@@ -217,4 +228,18 @@ class EncoderConfig(Variants):
     def build(self, representation: RepresentationBuilder, head: HeadBuilder) -> Model:
         """Return the model with fresh weights; its one input is named `input`. Raises ValueError where parts do not
         fit."""
+        raise NotImplementedError
+
+
+class MatchingConfig(Variants):
+    """Configuration of a model that compares two inputs. A subclass with a `kind` adds a model."""
+
+    default_kind: ClassVar[str] = "dual_encoder"
+
+    def build(self, first: RepresentationBuilder, second: RepresentationBuilder, head: HeadBuilder) -> Model:
+        """Return the model with fresh weights; its inputs are named `first` and `second`.
+
+        Raises:
+            ValueError: its parts do not fit.
+        """
         raise NotImplementedError

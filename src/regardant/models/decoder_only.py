@@ -143,7 +143,7 @@ class DecoderOnlyConfig(TransformerConfig, CausalConfig):
         model = DecoderOnly(self, text(self.input_shape(positions)), decoder, head(self.d_model))
         initialise(model)
         if self.tie_embeddings == "all":
-            model.text.tie(model.head.get_parameter("weight"))
+            model.tie("text", instead="none")
         model.check_lengths()
         model.dropout_key = share_key(model)
         return model

@@ -72,14 +72,13 @@ class EncoderDecoder(SequenceToSequenceModel):
         x = self.target(tokens.reshape(-1, 1), start=state.length).values
         return self.head.scores(Vectors(self.decoder.step(x, state))).view(*tokens.shape, -1)
 
-    def tie(self, tied: Tied) -> None:
+    def tie_embeddings(self, tied: Tied) -> None:
         """Share one matrix between target and output, or source, target and output. Raises ValueError."""
         if tied == "none":
             return
-        weight = self.head.get_parameter("weight")
-        self.target.tie(weight)
+        self.tie("target", instead="none")
         if tied == "all":
-            self.source.tie(weight)
+            self.tie("source", instead="target")
 
 
 def widen(state: BeamState, tokens: Tensor) -> None:
@@ -182,7 +181,7 @@ class EncoderDecoderConfig(TransformerConfig, SequenceToSequenceConfig):
             head(self.d_model),
         )
         initialise(model)
-        model.tie(self.tie_embeddings)
+        model.tie_embeddings(self.tie_embeddings)
         model.check_lengths()
         model.dropout_key = share_key(model)
         return model

@@ -31,6 +31,8 @@ class EncoderOnly(Model):
 
     def __init__(self, config: EncoderConfig, input: Representation, encoder: SequenceEncoder, head: Head) -> None:
         super().__init__()
+        if head.compares_inputs:
+            raise ValueError(f"{type(head).__name__} compares two inputs, and this model reads one: use a dual encoder")
         self.config = config
         self.input = input
         self.encoder = encoder
@@ -78,7 +80,7 @@ class EncoderOnlyConfig(TransformerConfig, EncoderConfig):
         )
         initialise(model)
         if self.tie_embeddings:
-            model.input.tie(model.head.get_parameter("weight"))
+            model.tie("input", instead="false")
         model.check_lengths()
         model.dropout_key = share_key(model)
         return model
@@ -104,8 +106,12 @@ class BagOfVectorsConfig(EncoderConfig):
 
     def build(self, representation: RepresentationBuilder, head: HeadBuilder) -> EncoderOnly:
         answers = head(self.d_model)
-        if answers.reads_class_token:
-            raise ValueError("a bag of vectors mixes nothing into a class token: set head.pooling=mean")
+        if answers.reads_class_token or answers.pooling == "last":
+            vector = "a class token" if answers.reads_class_token else "the last element"
+            raise ValueError(
+                f"a bag of vectors mixes nothing into {vector}, which the head reads: choose another head (such as one "
+                "of pooling mean) or another model"
+            )
         inputs = InputShape(self.d_model, NoPositions(), dropout=self.dropout)
         model = Bag(self, representation(inputs), NoMixing(), answers)
         model.dropout_key = share_key(model)

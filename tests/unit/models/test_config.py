@@ -1,5 +1,7 @@
 """A Transformer that cannot be is refused in one line: by its configuration, or when it is built."""
 
+import re
+
 import pytest
 import torch
 
@@ -11,8 +13,11 @@ from regardant.errors import ConfigError
 from regardant.layers.dense import DenseConfig
 from regardant.models import EncoderDecoderConfig
 from regardant.models.decoder_only import DecoderOnlyConfig
+from regardant.models.encoder_only import EncoderOnlyConfig
+from regardant.models.heads import SequenceClassConfig, next_token
 from regardant.models.recurrent import RecurrentConfig
 from regardant.models.recurrent.decoders import LuongConfig
+from regardant.models.representations import patches, tokens
 from regardant.positions.learned import LearnedConfig
 from regardant.positions.one_hot import OneHotConfig
 from regardant.positions.sinusoidal import SinusoidalConfig
@@ -144,9 +149,32 @@ def test_a_grid_names_the_setting_that_makes_its_vectors():
         build(positions={"kind": "two_dimensional"}, d_model=18, num_heads=3)
 
 
-def test_one_vocabulary_for_two_is_refused():
-    with pytest.raises(ValueError, match=r"^tie_embeddings .* the input has 20 words .* output 21 .* choose 'target'$"):
-        over_pairs(EncoderDecoderConfig(**SIZES), 20, 21)
+UNTIED = {
+    "two vocabularies, source": (
+        lambda: over_pairs(EncoderDecoderConfig(), 20, 21),
+        "the input has 20 words of 128 numbers and the output 21 of 128: set tie_embeddings=target",
+    ),
+    "two vocabularies, text": (
+        lambda: DecoderOnlyConfig().build(tokens(20), next_token(21)),
+        "the input has 20 words of 128 numbers and the output 21 of 128: set tie_embeddings=none",
+    ),
+    "patches": (
+        lambda: EncoderOnlyConfig(tie_embeddings=True).build(patches(2, 1), next_token(21)),
+        "a patch has no embedding matrix that the output could share: set tie_embeddings=false",
+    ),
+    "classes": (
+        lambda: EncoderOnlyConfig(tie_embeddings=True).build(
+            tokens(20), lambda d_model: SequenceClassConfig().build(d_model, 3)
+        ),
+        "SequenceClass scores no vocabulary, so that it has no matrix to tie: set tie_embeddings=false",
+    ),
+}
+
+
+@pytest.mark.parametrize(("build", "line"), UNTIED.values(), ids=UNTIED)
+def test_a_matrix_that_cannot_be_tied_is_refused_with_the_setting_to_choose(build, line):
+    with pytest.raises(ValueError, match=f"{re.escape(line)}$"):
+        build()
 
 
 def test_exact_attention_is_what_a_recipe_gets_that_names_none():

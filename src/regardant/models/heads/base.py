@@ -9,7 +9,11 @@ from typing import ClassVar, NamedTuple
 from torch import Tensor, nn
 
 from regardant.config import Variants
+from regardant.models.heads.pooling import Pooling
 from regardant.models.vectors import Vectors
+
+IGNORED = -100
+"""Target that counts nothing, as in `torch.nn.functional.cross_entropy`: padding, or an element without a label."""
 
 
 class Loss(NamedTuple):
@@ -28,11 +32,19 @@ class Loss(NamedTuple):
 class Head(nn.Module):
     """Base of all heads."""
 
-    reads_class_token: bool = False
-    """Whether the first vector has to be that of a class token."""
+    pooling: Pooling | None = None
+    """The vector of a sequence that the head reads. None: the vectors of all elements."""
+
+    compares_inputs: ClassVar[bool] = False
+    """Whether the head reads two vectors [B, 2, M], one for each input of a dual encoder."""
 
     divisible: ClassVar[bool] = True
     """Whether the loss is a sum over batch elements. A contrastive loss is not: its batches cannot be divided."""
+
+    @property
+    def reads_class_token(self) -> bool:
+        """Whether the first vector has to be that of a class token."""
+        return self.pooling == "class_token"
 
     def scores(self, vectors: Vectors) -> Tensor:
         """Return the answers' scores, before any softmax."""
@@ -41,6 +53,14 @@ class Head(nn.Module):
     def loss(self, vectors: Vectors, targets: Tensor) -> Loss:
         """Return the loss of the targets. Padding counts nothing."""
         raise NotImplementedError
+
+    def embedding(self) -> nn.Parameter:
+        """Return the matrix that may be tied to an input embedding.
+
+        Raises:
+            ValueError: the head scores no vocabulary.
+        """
+        raise ValueError(f"{type(self).__name__} scores no vocabulary, so that it has no matrix to tie")
 
 
 class HeadConfig(Variants):
@@ -52,4 +72,4 @@ class HeadConfig(Variants):
 
 
 HeadBuilder = Callable[[int], Head]
-"""d_model to a head: the vocabulary, the classes or the horizon are known to whoever made it."""
+"""d_model to a head. The builder knows the number of words, classes or channels."""

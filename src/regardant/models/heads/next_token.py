@@ -13,7 +13,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from regardant.data.vocabulary import PAD
-from regardant.layers.cross_entropy import projected_cross_entropy
+from regardant.layers.label_smoothed_cross_entropy import projected_cross_entropy
 from regardant.layers.linear import linear
 from regardant.models.heads.base import Head, HeadBuilder, HeadConfig, Loss
 from regardant.models.vectors import Vectors
@@ -75,6 +75,9 @@ class NextToken(Head):
         total, plain = projected_cross_entropy(values, self.weight, targets, self.label_smoothing, self.z_loss)
         total = total - blank * (uncertainty + self.z_loss * uncertainty**2)
         return Loss(total, plain - blank * uncertainty, real.sum())
+
+    def embedding(self) -> nn.Parameter:
+        return self.weight
 
 
 def next_token(vocab_size: int, label_smoothing: float = 0.0, z_loss: float = 0.0) -> HeadBuilder:

@@ -6,15 +6,14 @@ Shape legend: B batch, T elements, M d_model, C classes.
 from typing import Literal
 
 import torch
-import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
 from regardant.layers.dropout import Dropout
+from regardant.layers.label_smoothed_cross_entropy import label_smoothed_cross_entropy
 from regardant.models.heads.base import Head, HeadConfig, Loss
+from regardant.models.heads.pooling import Pooling, pool
 from regardant.models.vectors import Vectors
-
-Pooling = Literal["mean", "max", "class_token"]
 
 
 class SequenceClassConfig(HeadConfig):
@@ -23,8 +22,8 @@ class SequenceClassConfig(HeadConfig):
     kind: Literal["sequence_class"] = "sequence_class"
 
     pooling: Pooling = "mean"
-    """The vector that stands for the sequence: the mean or the largest of its elements', or that of a class token
-    (Devlin et al. 2019; Dosovitskiy et al. 2021)."""
+    """The vector of the sequence: `mean` or `max` of its elements' vectors, that of a `class_token` before them, or
+    that of the `last` element."""
 
     dropout: float = Field(0.1, ge=0, lt=1)
     """Chance that a number of this vector is zeroed."""
@@ -41,32 +40,18 @@ class SequenceClass(Head):
 
     def __init__(self, config: SequenceClassConfig, d_model: int, num_classes: int) -> None:
         super().__init__()
-        self.pooling, self.label_smoothing = config.pooling, config.label_smoothing
-        self.reads_class_token = config.pooling == "class_token"
+        self.pooling: Pooling = config.pooling
+        self.label_smoothing = config.label_smoothing
         self.dropout = Dropout(config.dropout)
         self.output = nn.Linear(d_model, num_classes)
         self.logits = nn.Identity()  # a module, so that it can be hooked
 
     def scores(self, vectors: Vectors) -> Tensor:
         """Return logits [B, C]."""
-        logits: Tensor = self.logits(self.output(self.dropout(self._pooled(vectors))))
+        logits: Tensor = self.logits(self.output(self.dropout(pool(vectors, self.pooling))))
         return logits
 
     def loss(self, vectors: Vectors, targets: Tensor) -> Loss:
         """Return the cross-entropy of the classes [B]."""
-        logits = self.scores(vectors).float()
-        plain = F.cross_entropy(logits, targets, reduction="sum")
-        total = plain
-        if self.label_smoothing:
-            total = F.cross_entropy(logits, targets, reduction="sum", label_smoothing=self.label_smoothing)
-        return Loss(total, plain.detach(), torch.tensor(len(targets)))
-
-    def _pooled(self, vectors: Vectors) -> Tensor:
-        values, real = vectors.values, vectors.real
-        if self.pooling == "class_token":
-            return values[:, 0]
-        if self.pooling == "max":
-            return values.amax(1) if real is None else values.masked_fill(~real[..., None], -torch.inf).amax(1)
-        if real is None:
-            return values.mean(1)
-        return (values * real[..., None]).sum(1) / real.sum(1, keepdim=True)
+        total, plain = label_smoothed_cross_entropy(self.scores(vectors), targets, self.label_smoothing)
+        return Loss(total, plain, torch.tensor(len(targets)))

@@ -71,7 +71,7 @@ class RecurrentLanguageModel(DecoderOnly):
         return {}
 
     def first_state(self, rows: int) -> State:
-        return self.decoder.stack.start(self.head.get_parameter("weight").new_empty(rows))
+        return self.decoder.stack.start(next(self.parameters()).new_empty(rows))
 
     def vectors(self, text: Int[Tensor, "B T"], state: State | None = None) -> Vectors:
         """Return the vectors of all tokens, and the state after the last."""
@@ -117,6 +117,6 @@ class RecurrentLanguageModelConfig(CausalConfig):
         inputs = InputShape(self.embedding_size, NoPositions(), dropout=self.dropout)
         model = RecurrentLanguageModel(self, text(inputs), decoder, head(output_size))
         if tied:
-            model.text.tie(model.head.get_parameter("weight"))
+            model.tie("text", instead="none")
         model.dropout_key = share_key(model)
         return model

@@ -116,7 +116,7 @@ class RecurrentConfig(SequenceToSequenceConfig):
             self.decoder.build(self.shape),
             head(self.embedding_size),
         )
-        model.tie(self.tie_embeddings)
+        model.tie_embeddings(self.tie_embeddings)
         model.check_lengths()
         model.dropout_key = share_key(model)
         return model

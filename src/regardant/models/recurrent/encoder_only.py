@@ -43,6 +43,11 @@ class RecurrentEncoderConfig(EncoderConfig):
 
     def build(self, representation: RepresentationBuilder, head: HeadBuilder) -> EncoderOnly:
         answers = head(self.hidden_size)
+        if answers.reads_class_token and not self.bidirectional:
+            raise ValueError(
+                "a class token stands before all elements, of which an encoder from one side has read none: set "
+                "bidirectional=true, or choose a head without a class token (such as one of pooling last)"
+            )
         inputs = InputShape(
             self.embedding_size, NoPositions(), dropout=self.dropout, class_token=answers.reads_class_token
         )

@@ -79,7 +79,7 @@ class Representation(nn.Module):
         Raises:
             ValueError: this representation has no matrix that could be shared, or one of another shape.
         """
-        raise ValueError(f"a {self.unit} has no embedding matrix that the output could share: leave out tie_embeddings")
+        raise ValueError(f"a {self.unit} has no embedding matrix that the output could share")
 
     def _positions(self, embedded: Vectors, start: int) -> Tensor:
         count = embedded.values.shape[1]

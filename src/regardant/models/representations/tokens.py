@@ -31,7 +31,7 @@ class TokenEmbedding(Representation):
         if self.table.weight.shape != weight.shape:
             raise ValueError(
                 f"tie_embeddings needs one vocabulary, but the input has {self.table.num_embeddings} words of "
-                f"{self.table.embedding_dim} numbers and the output {len(weight)} of {weight.shape[1]}: choose 'target'"
+                f"{self.table.embedding_dim} numbers and the output {len(weight)} of {weight.shape[1]}"
             )
         self.table.weight = weight
 

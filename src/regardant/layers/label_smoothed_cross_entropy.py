@@ -1,19 +1,20 @@
-"""Projection to the vocabulary and label-smoothed cross-entropy in one, in chunks.
-
-The gradient is formed in the forward pass, chunk by chunk, so that never more than a chunk of logits is in memory:
-a block of 4,096 tokens and 8,000 words would fill 131 MB, several times over.
+"""Cross-entropy with label smoothing: of logits, and fused with the projection to a vocabulary.
 
 Label smoothing as in Szegedy et al. 2016, https://arxiv.org/abs/1512.00567: the target distribution is
 (1 - s) on the right word plus s / V on every word. Z-loss as in Chowdhery et al. 2022 ("PaLM"),
 https://arxiv.org/abs/2204.02311, section 5: z log^2 Z, which keeps the normaliser Z of the softmax near one, where
 narrow numbers are exact.
 
-Shape legend: N tokens, M d_model, V vocabulary.
+The fused form computes the gradient in the forward pass, chunk by chunk, so that never more than a chunk of logits is
+in memory: 4,096 tokens and 8,000 words would take 131 MB, several times over.
+
+Shape legend: N tokens, M d_model, V vocabulary or classes.
 """
 
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
@@ -21,19 +22,34 @@ from torch.autograd.function import once_differentiable
 from regardant.layers.linear import round_rows
 
 SMALLEST_CHUNK = 256
-"""Tokens: the gradient of the weights is added to once a chunk."""
+"""Fewest tokens of a chunk: each chunk costs an addition to the gradient of the weights."""
 
 CHUNK_LOGITS = 1 << 22
-"""Of a larger chunk: 16 MB in float32, which a processor's cache holds."""
+"""Logits of a chunk of more tokens: 16 MB in float32, which a processor's cache holds."""
 
-SENT_LOGITS = 1 << 26
-"""Of a chunk on an accelerator: a quarter of a gigabyte, so that there are few kernels to launch."""
+ACCELERATOR_CHUNK_LOGITS = 1 << 26
+"""Logits of a chunk on an accelerator: 256 MB in float32, so that few kernels are launched."""
 
 WHOLE = 64
-"""Larger chunks are of whole multiples of it, so that only the last one's rows are rounded up, see layers.linear."""
+"""Tokens of larger chunks are multiples of it, so that `layers.linear` rounds up the rows of the last chunk only."""
 
 UNDERFLOW = 1e-30
-"""Smaller probabilities have lost digits, or soon will."""
+"""Probability below which digits are lost."""
+
+
+def label_smoothed_cross_entropy(
+    logits: Float[Tensor, "N V"], targets: Int[Tensor, " N"], label_smoothing: float, *, ignored: int = -100
+) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+    """Return the sums of the smoothed and of the plain loss in nats; only the first has a gradient.
+
+    Targets that are `ignored` add nothing.
+    """
+    logits = logits.float()
+    plain = F.cross_entropy(logits, targets, ignore_index=ignored, reduction="sum")
+    if not label_smoothing:
+        return plain, plain.detach()
+    smoothed = F.cross_entropy(logits, targets, ignore_index=ignored, reduction="sum", label_smoothing=label_smoothing)
+    return smoothed, plain.detach()
 
 
 def projected_cross_entropy(
@@ -43,9 +59,9 @@ def projected_cross_entropy(
     label_smoothing: float,
     z_loss: float = 0.0,
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """(sum of what is minimised, sum of the plain loss) over the N tokens, in nats; the first can be differentiated.
+    """Project vectors to a vocabulary; return the sums of the smoothed loss with z-loss and of the plain loss, in nats.
 
-    What is minimised is the smoothed loss and `z_loss` times log^2 Z.
+    Only the first has a gradient.
     """
     with torch.autocast(vectors.device.type, enabled=False):  # it would copy every chunk once more
         total, plain = _ProjectedCrossEntropy.apply(vectors, weight, targets, label_smoothing, z_loss)  # type: ignore[no-untyped-call]
@@ -53,10 +69,10 @@ def projected_cross_entropy(
 
 
 def _log_normalisers(logits: Tensor, probabilities: Tensor, right: Tensor) -> Tensor:
-    """log Z of each row, from one word: logsumexp would take every exponential again.
+    """Return log Z of each row, computed from one word: logsumexp would compute every exponential again.
 
-    From the likeliest word where the right one's probability underflows. On an accelerator always: to ask whether it
-    does would take longer.
+    The word is the right one, or the likeliest where the right one's probability underflows. On an accelerator it is
+    always the likeliest: asking whether a probability underflows would wait for the device.
     """
     word, probability = right, probabilities.gather(1, right)
     if logits.device.type != "cpu" or probability.amin() < UNDERFLOW:
@@ -75,7 +91,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         to_weight = torch.zeros_like(weight) if needs_gradient else None
         exact = torch.promote_types(vectors.dtype, torch.float32)
         total, plain = (vectors.new_zeros((), dtype=exact) for _ in range(2))
-        most = CHUNK_LOGITS if vectors.device.type == "cpu" else SENT_LOGITS
+        most = CHUNK_LOGITS if vectors.device.type == "cpu" else ACCELERATOR_CHUNK_LOGITS
         size = max(SMALLEST_CHUNK, most // len(weight) // WHOLE * WHOLE)
         for start in range(0, len(vectors), size):
             rows = slice(start, start + size)

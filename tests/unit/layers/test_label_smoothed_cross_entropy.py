@@ -3,8 +3,8 @@ import torch
 import torch.nn.functional as F
 from torch.testing import assert_close
 
-from regardant.layers import cross_entropy
-from regardant.layers.cross_entropy import projected_cross_entropy
+from regardant.layers import label_smoothed_cross_entropy as module
+from regardant.layers.label_smoothed_cross_entropy import projected_cross_entropy
 
 D_MODEL, VOCAB_SIZE = 8, 23
 
@@ -27,8 +27,8 @@ def reference(vectors, weight, targets, label_smoothing):
 @smoothings
 @pytest.mark.parametrize("num_tokens", [1, 6, 7, 8, 14, 20, 21])
 def test_in_chunks_it_equals_the_whole_in_loss_and_gradients(monkeypatch, num_tokens, label_smoothing):
-    monkeypatch.setattr(cross_entropy, "SMALLEST_CHUNK", 7)
-    monkeypatch.setattr(cross_entropy, "CHUNK_LOGITS", 1)
+    monkeypatch.setattr(module, "SMALLEST_CHUNK", 7)
+    monkeypatch.setattr(module, "CHUNK_LOGITS", 1)
     vectors, weight, targets = tensors(num_tokens)
     smoothed, plain = projected_cross_entropy(vectors, weight, targets, label_smoothing)
     expected = reference(vectors, weight, targets, label_smoothing)
@@ -41,8 +41,8 @@ def test_in_chunks_it_equals_the_whole_in_loss_and_gradients(monkeypatch, num_to
 
 @smoothings
 def test_its_gradient_equals_finite_differences(monkeypatch, label_smoothing):
-    monkeypatch.setattr(cross_entropy, "SMALLEST_CHUNK", 4)
-    monkeypatch.setattr(cross_entropy, "CHUNK_LOGITS", 1)
+    monkeypatch.setattr(module, "SMALLEST_CHUNK", 4)
+    monkeypatch.setattr(module, "CHUNK_LOGITS", 1)
     vectors, weight, targets = tensors(10, torch.float64)
     assert torch.autograd.gradcheck(
         lambda vectors, weight: projected_cross_entropy(vectors, weight, targets, label_smoothing)[0],
@@ -52,8 +52,8 @@ def test_its_gradient_equals_finite_differences(monkeypatch, label_smoothing):
 
 @smoothings
 def test_z_loss_is_what_autograd_makes_of_logsumexp(monkeypatch, label_smoothing):
-    monkeypatch.setattr(cross_entropy, "SMALLEST_CHUNK", 7)
-    monkeypatch.setattr(cross_entropy, "CHUNK_LOGITS", 1)
+    monkeypatch.setattr(module, "SMALLEST_CHUNK", 7)
+    monkeypatch.setattr(module, "CHUNK_LOGITS", 1)
     vectors, weight, targets = tensors(20, torch.float64)
     total, plain = projected_cross_entropy(vectors, weight, targets, label_smoothing, z_loss=0.1)
     of_normalisers = 0.1 * torch.logsumexp(vectors @ weight.T, 1).square().sum()
@@ -70,8 +70,8 @@ def test_the_size_of_a_chunk_changes_nothing(monkeypatch, label_smoothing):
     vectors, weight, targets = tensors(600, torch.float64)
     found = []
     for smallest, logits in ((600, 1), (512, 1), (1, 1), (1, 100 * len(weight))):
-        monkeypatch.setattr(cross_entropy, "SMALLEST_CHUNK", smallest)
-        monkeypatch.setattr(cross_entropy, "CHUNK_LOGITS", logits)
+        monkeypatch.setattr(module, "SMALLEST_CHUNK", smallest)
+        monkeypatch.setattr(module, "CHUNK_LOGITS", logits)
         smoothed, _ = projected_cross_entropy(vectors, weight, targets, label_smoothing)
         found.append((smoothed, *torch.autograd.grad(smoothed, (vectors, weight))))
     for other in found[1:]:

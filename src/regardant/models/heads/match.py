@@ -1,0 +1,73 @@
+"""Which items of two inputs belong together: every item of a batch is compared with every item of the other input.
+
+Radford et al. 2021, "Learning transferable visual models from natural language supervision" (CLIP),
+https://arxiv.org/abs/2103.00020, figure 3 and section 2.5: cosine similarities divided by a learned temperature, and
+the cross-entropy of the right partner in both directions (InfoNCE: van den Oord et al. 2018,
+https://arxiv.org/abs/1807.03748).
+
+Shape legend: B batch, M size of the vectors that are compared.
+"""
+
+import math
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor, nn
+
+from regardant.attention.softmax import exact
+from regardant.models.heads.base import Head, HeadConfig, Loss
+from regardant.models.vectors import Vectors
+
+LARGEST_SCALE = 100.0
+"""Upper limit of 1 / temperature, without which training is unstable (section 2.5)."""
+
+
+class MatchConfig(HeadConfig):
+    """The partner of each item, among those of the same batch. For a dual encoder."""
+
+    kind: Literal["match"] = "match"
+
+    temperature: float = Field(0.07, ge=1 / LARGEST_SCALE)
+    """The first value of the temperature that similarities are divided by. It is learned."""
+
+    def build(self, d_model: int, num_outputs: int) -> "Match":
+        """Return the head; it has as many scores as the batch has items, whatever `num_outputs` is."""
+        return Match(self)
+
+
+class Match(Head):
+    """Scores every pair of a batch. Its loss compares the rows of a batch, which so cannot be divided."""
+
+    compares_inputs = True
+    divisible = False
+
+    def __init__(self, config: MatchConfig) -> None:
+        super().__init__()
+        self.log_scale = nn.Parameter(torch.tensor(-math.log(config.temperature)))
+        self.logits = nn.Identity()  # a module, so that it can be hooked
+
+    def scores(self, vectors: Vectors) -> Tensor:
+        """Return the scores [B, B] of pairs of the first input (row) and the second (column), from vectors [B, 2, M].
+
+        The product is a cosine, divided by the temperature.
+        """
+        limited = self.log_scale.clamp(max=math.log(LARGEST_SCALE))
+        # The gradient passes the limit, or a temperature at the limit could not rise again.
+        scale = (self.log_scale + (limited - self.log_scale).detach()).exp()
+        with exact(vectors.values):  # a score of 100 in bfloat16 is off by a half
+            first, second = F.normalize(vectors.values.float(), dim=-1).unbind(1)
+            logits: Tensor = self.logits(scale * first @ second.T)
+        return logits
+
+    def loss(self, vectors: Vectors, targets: Tensor) -> Loss:
+        """Return the cross-entropy of the partners, the mean of both directions.
+
+        The partner of row i is row i of the other input: the targets are not read.
+        """
+        scores = self.scores(vectors)
+        partners = torch.arange(len(scores), device=scores.device)
+        total = sum(F.cross_entropy(each, partners, reduction="sum") / 2 for each in (scores, scores.T))
+        assert isinstance(total, Tensor)
+        return Loss(total, total.detach(), torch.tensor(len(scores)))

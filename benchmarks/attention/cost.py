@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from regardant.attention import KERNELS, Attention, AttentionConfig, ScaledDotProductConfig, View, scaled_dot_product
-from regardant.attention.cosine import CosineConfig
-from regardant.attention.linear import LinearConfig
+from regardant.attention.cosine import CosineAttentionConfig
+from regardant.attention.linear import LinearAttentionConfig
 from regardant.attention.linformer import LinformerConfig
 from regardant.attention.lsh import LSHConfig
 from regardant.attention.performer import PerformerConfig
@@ -35,12 +35,12 @@ LONGEST = LENGTHS[-1]
 MECHANISMS: dict[str, AttentionConfig] = {
     "sdpa": ScaledDotProductConfig(),
     "matmul": ScaledDotProductConfig(),
-    "cosine": CosineConfig(),
+    "cosine": CosineAttentionConfig(),
     "window": WindowConfig(window=256),
     "strided": StridedConfig(),
     "sparse": SparseConfig(),
     "segment": SegmentConfig(),
-    "linear": LinearConfig(),
+    "linear": LinearAttentionConfig(),
     "performer": PerformerConfig(),
     "linformer": LinformerConfig(max_length=LONGEST),
     "lsh": LSHConfig(),

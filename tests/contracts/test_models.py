@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch.testing import assert_close
 
 from regardant.attention import KERNELS, AttentionConfig, ScaledDotProduct, View
-from regardant.attention.linear import LinearConfig
+from regardant.attention.linear import LinearAttentionConfig
 from regardant.attention.window import WindowConfig
 from regardant.data.vocabulary import EOS, PAD, SOS
 from regardant.generation.config import GenerationConfig
@@ -141,17 +141,19 @@ MODELS = {
     "cho, short gradients": lambda: recurrent(ChoConfig(), bptt=2),
     "one to one": lambda: smoothed(OneToOneConfig(embedding_size=16, hidden_size=24, dropout=0.0)),
     "fewer key heads": lambda: transformer(num_key_heads=2),
-    "linear, fewer key heads": lambda: transformer(LinearConfig(), num_key_heads=2),
+    "linear, fewer key heads": lambda: transformer(LinearAttentionConfig(), num_key_heads=2),
     "window of one": lambda: transformer(WindowConfig(window=1), encoder=WindowConfig(window=1)),
     "t5, fewer key heads": lambda: transformer(positions=T5Config(), num_key_heads=2),
-    "rotary and linear": lambda: transformer(LinearConfig(), positions=RotaryConfig()),
+    "rotary and linear": lambda: transformer(LinearAttentionConfig(), positions=RotaryConfig()),
     "sizes of one's own": lambda: transformer(key_size=3, value_size=5),
     "one matrix for query and key": lambda: transformer(projections="query_key"),
     "one matrix for key and value": lambda: transformer(projections="key_value"),
     "one matrix": lambda: transformer(projections="all"),
     "no matrix": lambda: transformer(projections="none"),
-    "convolutions": lambda: transformer(convolution.ConvolutionConfig(), encoder=convolution.ConvolutionConfig()),
-    "dense over positions": lambda: transformer(dense.DenseConfig(), encoder=dense.DenseConfig()),
+    "convolutions": lambda: transformer(
+        convolution.ConvolutionMixerConfig(), encoder=convolution.ConvolutionMixerConfig()
+    ),
+    "dense over positions": lambda: transformer(dense.DenseMixerConfig(), encoder=dense.DenseMixerConfig()),
     "convolutional feed-forward": lambda: transformer(feed_forward=ConvolutionalFeedForwardConfig(kernel=3)),
     "gated feed-forward": lambda: transformer(feed_forward=GatedFeedForwardConfig()),
     "post-norm": lambda: transformer(norm="post"),
@@ -168,9 +170,9 @@ MODELS = {
     "going on, root mean square norm": lambda: causal(normalisation="rms_norm"),
     "going on, gated feed-forward": lambda: causal(feed_forward=GatedFeedForwardConfig()),
     "going on, convolutions": lambda: causal(
-        convolution.ConvolutionConfig(), feed_forward=ConvolutionalFeedForwardConfig(kernel=3)
+        convolution.ConvolutionMixerConfig(), feed_forward=ConvolutionalFeedForwardConfig(kernel=3)
     ),
-    "going on, dense over positions": lambda: causal(dense.DenseConfig()),
+    "going on, dense over positions": lambda: causal(dense.DenseMixerConfig()),
     "going on, reversible": lambda: causal(residual="reversible"),
     "going on, recurrent": lambda: recurrent_text(),
     "going on, recurrent, gru, two layers, two matrices": lambda: recurrent_text(

@@ -72,8 +72,8 @@ MODELS = {
     "convolutional": (
         encoder_decoder,
         {
-            "encoder": {"self_attention": convolution.ConvolutionConfig()},
-            "decoder": {"self_attention": dense.DenseConfig()},
+            "encoder": {"self_attention": convolution.ConvolutionMixerConfig()},
+            "decoder": {"self_attention": dense.DenseMixerConfig()},
             "feed_forward": ConvolutionalFeedForwardConfig(kernel=3),
         },
     ),

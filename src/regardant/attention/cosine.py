@@ -17,7 +17,7 @@ from regardant.attention.scaled_dot_product import ScaledDotProduct
 from regardant.attention.softmax import exact
 
 
-class CosineConfig(AttentionConfig):
+class CosineAttentionConfig(AttentionConfig):
     """softmax(g cos(q, k)), with a learned g for each head."""
 
     kind: Literal["cosine"] = "cosine"
@@ -25,11 +25,11 @@ class CosineConfig(AttentionConfig):
     gain: float = Field(10.0, gt=0)
     """What each g begins with: the best score there can be. The paper's log2(n^2 - n) of 32 tokens."""
 
-    def build(self, *, num_heads: int, head_size: int) -> "Cosine":
-        return Cosine(num_heads, self.gain)
+    def build(self, *, num_heads: int, head_size: int) -> "CosineAttention":
+        return CosineAttention(num_heads, self.gain)
 
 
-class Cosine(ScaledDotProduct):
+class CosineAttention(ScaledDotProduct):
     """Exact attention whose scores cannot grow with their vectors."""
 
     def __init__(self, num_heads: int, gain: float) -> None:

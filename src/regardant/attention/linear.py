@@ -13,16 +13,16 @@ from regardant.attention.kernelised import KernelisedAttention
 from regardant.attention.masks import softmax_dtype
 
 
-class LinearConfig(AttentionConfig):
+class LinearAttentionConfig(AttentionConfig):
     """(elu(q) + 1) . (elu(k) + 1), normalised; decodes with a state of constant size."""
 
     kind: Literal["linear"] = "linear"
 
-    def build(self, *, num_heads: int, head_size: int) -> "Linear":
-        return Linear()
+    def build(self, *, num_heads: int, head_size: int) -> "LinearAttention":
+        return LinearAttention()
 
 
-class Linear(KernelisedAttention):
+class LinearAttention(KernelisedAttention):
     """Weights that are no softmax at all, but positive and cheap."""
 
     def query_features(self, q: Queries) -> Tensor:

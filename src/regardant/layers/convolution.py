@@ -1,4 +1,4 @@
-"""A gated convolution over tokens, in the place of self-attention: it weighs neighbours by their offsets alone.
+"""A gated convolution over tokens, in the place of self-attention: weights depend on the offsets of tokens alone.
 
 Gehring et al. 2017, "Convolutional sequence to sequence learning", https://arxiv.org/abs/1705.03122, section 3.2.
 
@@ -12,12 +12,13 @@ from jaxtyping import Float
 from pydantic import Field
 from torch import Tensor, nn
 
-from regardant.attention import MixerConfig, View
+from regardant.attention import View
 from regardant.attention.cache import BeamOrigin
 from regardant.layers.cache import PrecedingTokens
+from regardant.layers.mixers import TokenMixerConfig
 
 
-class ConvolutionConfig(MixerConfig):
+class ConvolutionMixerConfig(TokenMixerConfig):
     """A convolution with a gated linear unit."""
 
     kind: Literal["convolution"] = "convolution"
@@ -25,8 +26,11 @@ class ConvolutionConfig(MixerConfig):
     kernel: int = Field(5, gt=0)
     """Tokens read together: around the token in an encoder, up to it in a decoder."""
 
+    def build(self, d_model: int, *, max_length: int, causal: bool) -> "ConvolutionMixer":
+        return ConvolutionMixer(d_model, self.kernel, causal=causal)
 
-class Convolution(nn.Module):
+
+class ConvolutionMixer(nn.Module):
     """Conv1d(M, 2 M, kernel), one half gating the other."""
 
     def __init__(self, d_model: int, kernel: int, *, causal: bool) -> None:

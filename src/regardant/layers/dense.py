@@ -13,16 +13,20 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from regardant.attention import MixerConfig, View
+from regardant.attention import View
 from regardant.attention.cache import BeamOrigin
 from regardant.layers.cache import LayerCache
 from regardant.layers.linear import Linear
+from regardant.layers.mixers import TokenMixerConfig
 
 
-class DenseConfig(MixerConfig):
+class DenseMixerConfig(TokenMixerConfig):
     """A weight for each pair of positions, whatever the tokens are."""
 
     kind: Literal["dense"] = "dense"
+
+    def build(self, d_model: int, *, max_length: int, causal: bool) -> "DenseMixer":
+        return DenseMixer(d_model, max_length, causal=causal)
 
 
 @dataclass
@@ -47,7 +51,7 @@ class DenseCache(LayerCache):
             self.values = self.values[rows]
 
 
-class Dense(nn.Module):
+class DenseMixer(nn.Module):
     """The same weights for all features, between two projections."""
 
     def __init__(self, d_model: int, max_length: int, *, causal: bool) -> None:

@@ -1,4 +1,8 @@
-"""Layers that move information between the tokens of one sequence: self-attention, or an alternative."""
+"""Mixers: layers that move information between the tokens of one sequence. Self-attention is one; there are others.
+
+A class derived from `TokenMixerConfig`, with a `kind`, adds a mixer. A class derived from `AttentionConfig` adds a
+mechanism of attention, which `SelfAttention` gives projections, heads, positions and a cache.
+"""
 
 from typing import Any, Protocol, runtime_checkable
 
@@ -7,17 +11,15 @@ from torch import Tensor
 from regardant.attention import AttentionConfig, MixerConfig, View
 from regardant.attention.cache import BeamOrigin
 from regardant.layers.cache import LayerCache
-from regardant.layers.convolution import Convolution, ConvolutionConfig
-from regardant.layers.dense import Dense, DenseConfig
 from regardant.layers.multi_head import HeadShape, Projections, SelfAttention
 from regardant.positions import Positions
 
-__all__ = ["Mixer", "MixerConfig", "build_mixer"]
+__all__ = ["Mixer", "MixerConfig", "TokenMixerConfig", "build_mixer"]
 
 
 @runtime_checkable
 class Mixer(Protocol):
-    """Interface of a layer that moves information between tokens."""
+    """Interface of a layer that moves information between tokens: a `torch.nn.Module`."""
 
     def __call__(self, x: Tensor, view: View, cache: Any = None) -> Tensor:
         """Mix all tokens [B, T, M] of a sequence; with a cache of `start`, the newest tokens [N, T, M] of every row.
@@ -32,6 +34,18 @@ class Mixer(Protocol):
         """
 
 
+class TokenMixerConfig(MixerConfig):
+    """Configuration of a mixer that is not attention."""
+
+    def build(self, d_model: int, *, max_length: int, causal: bool) -> Mixer:
+        """Return the mixer of sequences of at most `max_length` tokens; `causal` in a decoder.
+
+        Raises:
+            ValueError: its settings do not fit.
+        """
+        raise NotImplementedError
+
+
 def build_mixer(
     config: MixerConfig,
     shape: HeadShape,
@@ -44,16 +58,14 @@ def build_mixer(
     """Return the mixer of a layer; `causal` in a decoder.
 
     Raises:
-        ValueError: the mixer cannot use these positions, or an attention refuses its settings.
+        ValueError: the mixer cannot use these positions, or refuses its settings.
     """
     if isinstance(config, AttentionConfig):
         return SelfAttention(shape, config, positions, projections, causal=causal)
+    assert isinstance(config, TokenMixerConfig)
     if positions.acts_on in ("query_key", "scores"):
         raise ValueError(
             f"{config.kind} has no queries, keys or scores for {type(positions).__name__} positions to act on: choose "
             "positions on the input, or none"
         )
-    if isinstance(config, ConvolutionConfig):
-        return Convolution(shape.d_model, config.kernel, causal=causal)
-    assert isinstance(config, DenseConfig)
-    return Dense(shape.d_model, max_length, causal=causal)
+    return config.build(shape.d_model, max_length=max_length, causal=causal)

@@ -3,11 +3,11 @@ import torch
 from torch.testing import assert_close
 
 from regardant.attention import KERNELS
-from regardant.attention.cosine import CosineConfig
+from regardant.attention.cosine import CosineAttentionConfig
 
 
 def build():
-    attention = CosineConfig(gain=3.0).build(num_heads=2, head_size=8).double()
+    attention = CosineAttentionConfig(gain=3.0).build(num_heads=2, head_size=8).double()
     with torch.no_grad():
         attention.gain[1] = 5.0
     return attention

@@ -5,7 +5,7 @@ from torch.testing import assert_close
 
 from regardant.attention import View
 from regardant.attention.kernelised import CHUNK, PORTION, KernelisedAttention
-from regardant.attention.linear import LinearConfig
+from regardant.attention.linear import LinearAttentionConfig
 
 
 class Learned(KernelisedAttention):
@@ -23,7 +23,7 @@ class Learned(KernelisedAttention):
 
 
 def linear():
-    return LinearConfig().build(num_heads=2, head_size=8)
+    return LinearAttentionConfig().build(num_heads=2, head_size=8)
 
 
 def by_pairs(q, k, v, causal):

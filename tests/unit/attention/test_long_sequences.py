@@ -7,7 +7,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from regardant.attention import ScaledDotProductConfig, View, scaled_dot_product
-from regardant.attention.linear import LinearConfig
+from regardant.attention.linear import LinearAttentionConfig
 from regardant.attention.linformer import LinformerConfig
 from regardant.attention.lsh import LSHConfig
 from regardant.attention.performer import PerformerConfig
@@ -24,7 +24,7 @@ EFFICIENT = {
     "sparse": SparseConfig(),
     "segment": SegmentConfig(),
     "lsh": LSHConfig(),
-    "linear": LinearConfig(),
+    "linear": LinearAttentionConfig(),
     "performer": PerformerConfig(),
     "linformer": LinformerConfig(max_length=LONG),
 }
@@ -35,7 +35,7 @@ SMALL = {
     "sparse": SparseConfig(window=20, stride=5, num_strides=12, num_global=3),
     "segment": SegmentConfig(segment=45, memory=2),
     "lsh": LSHConfig(num_buckets=4, num_rounds=3, reach=20),
-    "linear": LinearConfig(),
+    "linear": LinearAttentionConfig(),
     "performer": PerformerConfig(num_features=20),
 }
 """Those that can hide the future, with patterns that leave something out of 300 tokens and reach across tiles."""

@@ -3,7 +3,7 @@ import torch
 from torch.testing import assert_close
 
 from regardant.attention import View
-from regardant.layers.convolution import Convolution
+from regardant.layers.convolution import ConvolutionMixer
 
 D_MODEL, LENGTH, KERNEL = 4, 6, 3
 
@@ -24,11 +24,11 @@ def by_hand(layer, x, first):
 @pytest.mark.parametrize(("causal", "first"), [(False, -1), (True, -2)])
 def test_it_is_the_gated_sum_over_neighbours(causal, first):
     torch.manual_seed(0)
-    layer, x = Convolution(D_MODEL, KERNEL, causal=causal), torch.randn(1, LENGTH, D_MODEL)
+    layer, x = ConvolutionMixer(D_MODEL, KERNEL, causal=causal), torch.randn(1, LENGTH, D_MODEL)
     assert_close(layer(x, View())[0], by_hand(layer, x[0], first))
 
 
 def test_padding_is_read_as_zeros():
-    layer, x = Convolution(D_MODEL, KERNEL, causal=False), torch.randn(1, LENGTH, D_MODEL)
+    layer, x = ConvolutionMixer(D_MODEL, KERNEL, causal=False), torch.randn(1, LENGTH, D_MODEL)
     real = torch.tensor([[True] * 4 + [False] * 2])
     assert_close(layer(x, View(keys=real))[:, :4], layer(x[:, :4], View()))

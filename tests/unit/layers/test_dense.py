@@ -3,14 +3,14 @@ import torch
 from torch.testing import assert_close
 
 from regardant.attention import View
-from regardant.layers.dense import Dense
+from regardant.layers.dense import DenseMixer
 
 D_MODEL, LENGTH, MAX_LENGTH = 4, 6, 9
 
 
 def build(causal):
     torch.manual_seed(0)
-    layer = Dense(D_MODEL, MAX_LENGTH, causal=causal)
+    layer = DenseMixer(D_MODEL, MAX_LENGTH, causal=causal)
     torch.nn.init.normal_(layer.bias)
     return layer
 

@@ -5,12 +5,12 @@ import torch
 
 from regardant.attention import AttentionConfig, ScaledDotProductConfig, View
 from regardant.attention.additive import AdditiveConfig
-from regardant.attention.linear import LinearConfig
+from regardant.attention.linear import LinearAttentionConfig
 from regardant.attention.linformer import LinformerConfig
 from regardant.attention.lsh import LSHConfig
 from regardant.attention.performer import PerformerConfig
-from regardant.layers.convolution import ConvolutionConfig
-from regardant.layers.dense import DenseConfig
+from regardant.layers.convolution import ConvolutionMixerConfig
+from regardant.layers.dense import DenseMixerConfig
 from regardant.layers.mixers import build_mixer
 from regardant.layers.multi_head import HeadShape
 from regardant.positions import PositionsConfig, SinusoidalConfig
@@ -37,7 +37,9 @@ def vectors():
 
 
 @pytest.mark.parametrize("kind", ON_SCORES)
-@pytest.mark.parametrize("config", [LinearConfig(), PerformerConfig(), LSHConfig()], ids=lambda config: config.kind)
+@pytest.mark.parametrize(
+    "config", [LinearAttentionConfig(), PerformerConfig(), LSHConfig()], ids=lambda config: config.kind
+)
 def test_a_bias_on_scores_is_refused_where_there_are_none(config, kind):
     with pytest.raises(ValueError, match=rf"^{config.kind} has no scores for \w+ positions to be added to: choose"):
         build(config, PositionsConfig.kinds()[kind]())
@@ -50,7 +52,7 @@ def test_a_mechanism_that_cannot_hide_the_future_is_refused_in_a_decoder_alone()
 
 
 @pytest.mark.parametrize("kind", [*ON_SCORES, "rotary"])
-@pytest.mark.parametrize("config", [ConvolutionConfig(), DenseConfig()], ids=lambda config: config.kind)
+@pytest.mark.parametrize("config", [ConvolutionMixerConfig(), DenseMixerConfig()], ids=lambda config: config.kind)
 def test_positions_on_what_a_mixer_does_not_have_are_refused(config, kind):
     with pytest.raises(ValueError, match=rf"^{config.kind} has no queries, keys or scores for \w+ positions to act on"):
         build(config, PositionsConfig.kinds()[kind]())
@@ -106,8 +108,8 @@ def test_positions_of_the_view_are_refused_by_a_bias_that_counts_by_itself(name)
 
 def test_a_kernel_without_a_middle_is_refused_in_an_encoder():
     with pytest.raises(ValueError, match=r"^a kernel of 4 has no middle: take an odd one in an encoder$"):
-        build(ConvolutionConfig(kernel=4), causal=False)
-    build(ConvolutionConfig(kernel=4))
+        build(ConvolutionMixerConfig(kernel=4), causal=False)
+    build(ConvolutionMixerConfig(kernel=4))
 
 
 def test_every_kind_of_attention_of_an_encoder_goes_with_rotary_positions():

@@ -10,7 +10,7 @@ from regardant.attention import ScaledDotProductConfig
 from regardant.attention.linformer import LinformerConfig
 from regardant.attention.location import LocationConfig
 from regardant.errors import ConfigError
-from regardant.layers.dense import DenseConfig
+from regardant.layers.dense import DenseMixerConfig
 from regardant.models import EncoderDecoderConfig
 from regardant.models.decoder_only import DecoderOnlyConfig
 from regardant.models.encoder_only import EncoderOnlyConfig
@@ -124,7 +124,7 @@ def test_a_mechanism_that_ends_where_the_model_does_is_not():
 
 
 def test_more_tokens_than_dense_weights_are_refused():
-    model = build(encoder={"num_layers": 1, "self_attention": DenseConfig()}, decoder=ONE_LAYER)
+    model = build(encoder={"num_layers": 1, "self_attention": DenseMixerConfig()}, decoder=ONE_LAYER)
     with pytest.raises(ValueError, match=r"^dense weights end at 12 tokens and 13 were given: raise max_length$"):
         model.encode(torch.full((1, 13), 5))
 

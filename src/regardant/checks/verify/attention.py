@@ -8,7 +8,7 @@ from torch import Tensor
 
 from regardant.attention import View
 from regardant.attention.additive import Additive
-from regardant.attention.linear import Linear
+from regardant.attention.linear import LinearAttention
 from regardant.attention.scaled_dot_product import ScaledDotProductConfig
 from regardant.checks.verify.check import COURSE, MISSAOUI, PITIE, WALKTHROUGH, Attend, Claim
 from regardant.checks.verify.mechanisms import entropy, exactly, identity, weights
@@ -336,7 +336,7 @@ def relative_bias() -> dict[str, Tensor]:
 ).measured
 def linear() -> dict[str, Tensor]:
     q, k, v = torch.randn(3, 1, 1, 6, 4, dtype=torch.float64)
-    mechanism = Linear()
+    mechanism = LinearAttention()
     found = mechanism.weights(q, k)
     matches = mechanism.query_features(q) @ mechanism.key_features(k).mT
     return {

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from regardant.attention import AttentionConfig, ScaledDotProductConfig
-from regardant.attention.linear import LinearConfig
+from regardant.attention.linear import LinearAttentionConfig
 from regardant.attention.linformer import LinformerConfig
 from regardant.attention.window import WindowConfig
 
@@ -26,7 +26,7 @@ REPEATS = 3
 MECHANISMS: dict[str, AttentionConfig] = {
     "full": ScaledDotProductConfig(),
     "window": WindowConfig(window=WINDOW),
-    "linear": LinearConfig(),
+    "linear": LinearAttentionConfig(),
     "lowrank": LinformerConfig(rank=RANK, max_length=LENGTHS[-1]),
 }
 """By the names that the page has for kinds of layers."""

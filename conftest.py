@@ -13,13 +13,12 @@ MODULES = (
     "attention",
     "positions",
     "layers",
-    "models.encoder",
-    "models.decoder",
     "models.decoder_only",
     "models.encoder_decoder",
     "models.heads",
     "models.recurrent",
     "models.representations",
+    "models.stacks",
     "models.vectors",
 )
 """Not `models.base`: its protocols cannot be checked as they run."""

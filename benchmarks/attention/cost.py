@@ -22,7 +22,7 @@ from regardant.attention.strided import StridedConfig
 from regardant.attention.window import WindowConfig
 from regardant.layers.dropout import share_key
 from regardant.models import EncoderDecoderConfig
-from regardant.models.encoder import Encoder
+from regardant.models.stacks import Encoder
 from regardant.models.vectors import Vectors
 from regardant.training.devices import keep_freed_memory
 

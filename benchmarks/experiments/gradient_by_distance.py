@@ -12,8 +12,8 @@ from torch import Tensor
 
 from regardant.attention import View
 from regardant.layers.recurrent import RecurrentStack
-from regardant.models.encoder import Encoder
 from regardant.models.encoder_decoder import EncoderDecoderConfig
+from regardant.models.stacks import Encoder
 
 LENGTH, SIZE, SEEDS = 128, 64, 10
 DISTANCES = [1, 2, 4, 8, 16, 32, 64, 120]

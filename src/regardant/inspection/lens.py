@@ -9,7 +9,7 @@ from, M d_model.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -55,7 +55,7 @@ def logit_lens(model: Model, run: Callable[[], Tensor], targets: Tensor) -> Lens
         final = scores[real].float().log_softmax(-1)
         if len(streams) != len(stack.layers) + 1:
             raise ValueError("one pass is read at a time: let `run` run the model once")
-        vectors = [outputs[0].with_values(stack.final_norm(stream)) for stream in streams]
+        vectors = [replace(outputs[0], values=stack.final_norm(stream)) for stream in streams]
         readings = [_reading(model.head.scores(one)[real].float(), final, answers) for one in vectors]
     return LensReading(*(torch.stack(parts) for parts in zip(*readings, strict=True)))
 

@@ -18,10 +18,10 @@ from regardant.layers.dropout import share_key
 from regardant.layers.feed_forward import FeedForwardConfig, LinearFeedForwardConfig
 from regardant.layers.mixers import MixerConfig
 from regardant.models.base import AttentionKind, CausalConfig, CausalModel
-from regardant.models.decoder import Decoder
 from regardant.models.heads import Head, HeadBuilder
 from regardant.models.representations import Representation, RepresentationBuilder
 from regardant.models.sequence import SequenceDecoder
+from regardant.models.stacks import Decoder
 from regardant.models.transformer import TransformerConfig, initialise
 from regardant.models.vectors import Vectors
 from regardant.positions import PositionsConfig

@@ -15,11 +15,10 @@ from torch import Tensor
 
 from regardant.layers.dropout import share_key
 from regardant.models.base import AttentionKind, BeamState, SequenceToSequenceConfig, SequenceToSequenceModel
-from regardant.models.decoder import Decoder
-from regardant.models.encoder import Encoder
 from regardant.models.heads import Head, HeadBuilder
 from regardant.models.representations import Representation, RepresentationBuilder
 from regardant.models.sequence import SequenceDecoder, SequenceEncoder
+from regardant.models.stacks import Decoder, Encoder
 from regardant.models.transformer import DecoderStackConfig, EncoderStackConfig, TransformerConfig, initialise
 from regardant.models.vectors import Vectors
 

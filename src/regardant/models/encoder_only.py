@@ -15,10 +15,10 @@ from regardant.attention import ScaledDotProductConfig
 from regardant.layers.dropout import share_key
 from regardant.layers.mixers import MixerConfig
 from regardant.models.base import AttentionKind, EncoderConfig, Model
-from regardant.models.encoder import Encoder
 from regardant.models.heads import Head, HeadBuilder
 from regardant.models.representations import InputShape, Representation, RepresentationBuilder
 from regardant.models.sequence import SequenceEncoder
+from regardant.models.stacks import Encoder
 from regardant.models.transformer import EncoderStackConfig, TransformerConfig, initialise
 from regardant.models.vectors import Vectors
 from regardant.positions.none import NoPositions

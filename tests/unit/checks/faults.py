@@ -8,9 +8,9 @@ from torch import nn
 from regardant.attention import View
 from regardant.layers.residual import Residual
 from regardant.models import EncoderDecoderConfig
-from regardant.models.decoder import Decoder
 from regardant.models.encoder_decoder import EncoderDecoder
 from regardant.models.encoder_only import EncoderOnly, EncoderOnlyConfig
+from regardant.models.stacks import Decoder
 
 
 class UnmaskedConfig(EncoderDecoderConfig):
@@ -83,7 +83,7 @@ class Deaf(EncoderDecoder):
 
     def encode(self, source):
         memory = super().encode(source)
-        return memory.with_values(0 * memory.values)
+        return replace(memory, values=0 * memory.values)
 
 
 class UnnormalisedConfig(EncoderDecoderConfig):
@@ -136,4 +136,4 @@ class Blind(EncoderOnly):
 
     def vectors(self, input):
         x = self.input(input)
-        return self.encoder(x.with_values(0 * x.values))
+        return self.encoder(replace(x, values=0 * x.values))

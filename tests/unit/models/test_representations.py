@@ -1,12 +1,14 @@
 """A class token before all elements, and positions of more than one dimension."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch.testing import assert_close
 
 from regardant.models import EncoderDecoderConfig
-from regardant.models.encoder import Encoder
 from regardant.models.representations import InputShape, Representation, tokens
+from regardant.models.stacks import Encoder
 from regardant.models.vectors import Vectors
 from regardant.positions.none import NoPositions
 from regardant.positions.sinusoidal import SinusoidalConfig
@@ -49,7 +51,7 @@ def test_a_class_token_is_real_and_meets_every_element():
     generator = torch.Generator().manual_seed(1)
     pairs = torch.rand(2, 5, 5, generator=generator) > 0.5
     edges = torch.randn(2, 3, 5, 5, generator=generator)
-    x = nodes(real=REAL, pairs=pairs, edges=edges, positions=torch.arange(5)[:, None])
+    x = nodes(real=REAL, pairs=pairs, edges=edges, positions=torch.zeros(5, 2, dtype=torch.int64))
     found = built(SinusoidalConfig(), class_token=True)(x)
     assert found.positions is None  # the class token has none
     assert found.real.dtype == found.pairs.dtype == torch.bool
@@ -68,7 +70,7 @@ def test_a_class_token_hears_of_every_real_element_and_of_no_padding():
     apart = torch.eye(5, dtype=torch.bool).expand(2, -1, -1)
     x = nodes(real=REAL, pairs=apart)
     values = x.values.clone().requires_grad_()
-    encoder(representation(x.with_values(values))).values[:, 0].square().sum().backward()
+    encoder(representation(replace(x, values=values))).values[:, 0].square().sum().backward()
     assert torch.equal(values.grad.abs().sum(-1) > 0, REAL)
 
 
@@ -102,10 +104,10 @@ def test_rows_and_columns_that_are_given_are_those_of_the_reading_order(combine)
     assert_close(other(Vectors(values[:, some], positions=grid[some])).values, expected[:, some])
 
 
-def test_places_that_are_given_go_before_the_order():
-    scheme, x = built(SinusoidalConfig()), nodes()
-    at = torch.tensor([3, 4, 5, 6, 7])
-    assert_close(scheme(Vectors(x.values, positions=at[:, None])).values, scheme(x, start=3).values)
+def test_places_in_one_dimension_are_refused():
+    """Schemes on queries, keys and scores count elements in order, whatever the representation says."""
+    with pytest.raises(ValueError, match="positions of one dimension follow from the order of elements"):
+        built(SinusoidalConfig())(nodes(positions=torch.arange(5)[:, None]))
 
 
 def test_a_sequence_s_scheme_reads_a_grid_in_its_order():

@@ -8,7 +8,7 @@ from torch.testing import assert_close
 
 from regardant.attention import KERNELS, ScaledDotProduct
 from regardant.models import EncoderDecoderConfig
-from regardant.models.encoder import Encoder
+from regardant.models.stacks import Encoder
 from regardant.models.vectors import Vectors
 from regardant.positions import PositionsConfig
 
@@ -58,7 +58,7 @@ def changed_by(encoder, x, node):
     values = x.values.clone()
     values[:, node] += torch.randn(SIZE, generator=torch.Generator().manual_seed(3))
     with torch.no_grad():
-        return (encoder(x.with_values(values)).values - encoder(x).values).abs().amax(-1) > 1e-5
+        return (encoder(replace(x, values=values)).values - encoder(x).values).abs().amax(-1) > 1e-5
 
 
 @every_kernel

@@ -12,7 +12,7 @@ import torch
 from regardant.checks.verify.check import COURSE, MISSAOUI, WALKTHROUGH, Claim
 from regardant.checks.verify.counts import decoder_only
 from regardant.models import EncoderDecoderConfig
-from regardant.models.encoder import Encoder
+from regardant.models.stacks import Encoder
 from regardant.models.transformer import EncoderStackConfig
 from regardant.models.vectors import Vectors
 from regardant.positions.none import NoPositions

@@ -15,7 +15,7 @@ from regardant.checks.verify.check import COURSE, MISSAOUI, PITIE, Claim
 from regardant.checks.verify.layers import feed_forward, matrices, parameters, self_attention
 from regardant.layers.multi_head import HeadShape
 from regardant.models import EncoderDecoder, EncoderDecoderConfig, next_token, tokens
-from regardant.models.encoder import EncoderLayer
+from regardant.models.stacks import EncoderLayer
 from regardant.positions.none import NoPositions
 
 

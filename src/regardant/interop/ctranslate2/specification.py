@@ -23,8 +23,8 @@ from regardant.interop.ctranslate2.names import ACTIVATIONS, DECODER_LAYER, ENCO
 from regardant.layers.feed_forward import GatedFeedForwardConfig, LinearFeedForwardConfig
 from regardant.layers.multi_head import SelfAttention
 from regardant.models import EncoderDecoder, EncoderDecoderConfig, SequenceToSequenceConfig, SequenceToSequenceModel
-from regardant.models.encoder import Encoder
 from regardant.models.representations import Representation, TokenEmbedding
+from regardant.models.stacks import Encoder
 from regardant.positions.rotary import RotaryConfig
 
 Numbers = NDArray[np.float32]

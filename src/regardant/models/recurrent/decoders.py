@@ -110,7 +110,7 @@ class RecurrentDecoder(SequenceDecoder):
     def forward(self, x: Vectors, memory: Vectors | None = None) -> Vectors:
         """Return the vectors of a whole target [B, T, M] by teacher forcing."""
         assert memory is not None
-        return x.with_values(self._narrowed(self.run(x.values, memory)))
+        return replace(x, values=self._narrowed(self.run(x.values, memory)))
 
     def start(self, memory: Vectors | None, beam_size: int, max_length: int) -> RecurrentState:
         """Return the state before the first target token."""

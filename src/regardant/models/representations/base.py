@@ -60,7 +60,11 @@ class Representation(nn.Module):
         raise NotImplementedError
 
     def forward(self, inputs: Any, start: int = 0) -> Vectors:
-        """Return the vectors of items whose elements stand at `start`, `start` + 1, ..., unless `embed` says where."""
+        """Return the vectors of items.
+
+        The elements are at positions `start`, `start` + 1, ...; for a scheme of several dimensions at those that
+        `embed` returns, if it does.
+        """
         embedded = self.embed(inputs)
         values = embedded.values * self.scale
         if self.positions.acts_on == "input":
@@ -71,7 +75,7 @@ class Representation(nn.Module):
                 values = values + at
         if hasattr(self, "class_token"):
             embedded, values = self._with_class_token(embedded, values)
-        return embedded.with_values(self.written(self.dropout(values) if self.training else values))
+        return replace(embedded, values=self.written(self.dropout(values) if self.training else values))
 
     def tie(self, weight: nn.Parameter) -> None:
         """Share one matrix with the head.
@@ -83,8 +87,11 @@ class Representation(nn.Module):
 
     def _positions(self, embedded: Vectors, start: int) -> Tensor:
         count = embedded.values.shape[1]
-        if embedded.positions is not None and embedded.positions.shape[1] == self.positions.dimensions:
-            return self.positions.embed(embedded.positions.squeeze(1))
+        if (at := embedded.positions) is not None:
+            if at.shape[1] == 1:
+                raise ValueError("positions of one dimension follow from the order of elements: leave them out")
+            if at.shape[1] == self.positions.dimensions:
+                return self.positions.embed(at)
         end, longest = start + count, self.positions.longest
         if longest is not None and end > longest:
             raise ValueError(

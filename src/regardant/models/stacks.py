@@ -1,8 +1,8 @@
-"""A Transformer stack that writes: causal self-attention, cross-attention to a memory where there is one, feed-forward.
+"""Transformer stacks: an encoder mixes all elements, a decoder attends to earlier ones and to a memory, if any.
 
 Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, section 3.1.
 
-Shape legend: B sentences, W beams of a sentence, N = B x W rows, T target length, S source length, M d_model.
+Shape legend: B batch, W beams, N = B x W rows, T elements, S elements of the memory, M d_model, H heads.
 """
 
 from collections.abc import Sequence
@@ -18,13 +18,100 @@ from regardant.layers.cache import LayerCache
 from regardant.layers.mixers import Mixer, MixerConfig, build_mixer
 from regardant.layers.multi_head import CrossAttention, ProjectedMemory
 from regardant.layers.residual import Stream
-from regardant.models.sequence import SequenceDecoder
-from regardant.models.transformer import TransformerConfig
+from regardant.models.sequence import SequenceDecoder, SequenceEncoder
+from regardant.models.transformer import EncoderStackConfig, TransformerConfig
 from regardant.models.vectors import Vectors
-from regardant.positions import Positions
+from regardant.positions import BlockBias, Positions
 
 LayerCaches = tuple[LayerCache | None, LayerCache | None]
-"""Of a layer's self-attention and of its feed-forward network. None: nothing is kept."""
+"""Caches of a layer's self-attention and of its feed-forward network. None: nothing is kept."""
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then feed-forward, each written to the residual stream."""
+
+    def __init__(
+        self, config: TransformerConfig, stack: EncoderStackConfig, positions: Positions, max_length: int
+    ) -> None:
+        super().__init__()
+        self.self_attention = build_mixer(
+            stack.self_attention, config.heads, positions, config.projections, max_length=max_length, causal=False
+        )
+        self.feed_forward = config.feed_forward.build(config.d_model, config.d_ff, config.inner_dropout, causal=False)
+        self.after_self_attention = config.build_residual()
+        self.after_feed_forward = config.build_residual()
+
+    def forward(self, stream: Stream, view: View) -> None:
+        stream.write(self.after_self_attention, self.self_attention, view)
+        stream.write(self.after_feed_forward, self.feed_forward, view)
+
+
+class Encoder(SequenceEncoder):
+    """Encoder layers, and the last norm that a pre-norm stream needs.
+
+    `keeps_layers`: whether the outputs of all layers are returned, for a decoder whose layers each read their own.
+    """
+
+    layers: Sequence[EncoderLayer]
+
+    def __init__(
+        self,
+        config: TransformerConfig,
+        stack: EncoderStackConfig,
+        positions: Positions,
+        max_length: int,
+        *,
+        keeps_layers: bool = False,
+    ) -> None:
+        super().__init__()
+        layers = nn.ModuleList(EncoderLayer(config, stack, positions, max_length) for _ in range(stack.num_layers))
+        self.layers = layers  # type: ignore[assignment]  # a ModuleList does not name its element
+        self.final_norm = config.build_last_norm()
+        self.positions = positions
+        self.position_bias, self.recomputed = positions.shared_bias(), config.recomputes
+        self.open_stream = config.open_stream
+        self.keeps_layers = keeps_layers
+
+    def forward(self, x: Vectors) -> Vectors:
+        """Return the normalised output of the last layer; with `keeps_layers` also those of the others."""
+        view = PassView(
+            keys=x.real,
+            pairs=None if x.pairs is None else x.pairs[:, None],
+            bias=self.position_bias if x.edges is None else _EdgeBias(x.edges, self.position_bias),
+            recomputed=self.recomputed,
+        )
+        if self.keeps_layers:
+            *earlier, last = self._outputs(x.values, view)
+            return replace(x, values=last, layers=earlier)
+        stream = self.open_stream(x.values, training=self.training)
+        for layer in self.layers:
+            layer(stream, view)
+        return replace(x, values=self.final_norm(stream.close()))
+
+    def _outputs(self, values: Tensor, view: View) -> list[Tensor]:
+        """Return the output of each layer, normalised like that of the last."""
+        outputs = []
+        for layer in self.layers:
+            stream = self.open_stream(values, training=self.training)
+            layer(stream, view)
+            values = stream.close()
+            outputs.append(self.final_norm(values))
+        return outputs
+
+
+@dataclass(frozen=True)
+class _EdgeBias:
+    """Edge features as a bias, added to the bias of a position scheme."""
+
+    edges: Float[Tensor, "B #H T T"]
+    positions: BlockBias | None
+
+    def __call__(self, queries: Tensor, keys: Tensor) -> Tensor:
+        bias = self.edges[:, :, queries[:, None], keys[None, :]]
+        if self.positions is None:
+            return bias
+        added: Tensor = bias + self.positions(queries, keys).to(torch.promote_types(bias.dtype, torch.float32))
+        return added
 
 
 @dataclass(kw_only=True)
@@ -32,9 +119,9 @@ class DecoderState:
     """Caches of a stack between steps. Implements `models.base.DecodingState`."""
 
     beam_origin: BeamOrigin | None
-    """Of the beams, if there are several."""
+    """Record of the beams, if there are several."""
     caches: list[LayerCaches]
-    """Of each layer."""
+    """Caches of each layer."""
     memory: list[ProjectedMemory] = field(default_factory=list)
     """Keys and values of each layer's cross-attention."""
     memory_view: PassView = field(default_factory=PassView)
@@ -107,7 +194,7 @@ class DecoderLayer(nn.Module):
 
 
 class Decoder(SequenceDecoder):
-    """The layers, and the last norm that a pre-norm stream needs. cross_attention=None: there is no memory."""
+    """Decoder layers, and the last norm that a pre-norm stream needs. cross_attention=None: there is no memory."""
 
     layers: Sequence[DecoderLayer]
 
@@ -144,13 +231,13 @@ class Decoder(SequenceDecoder):
         memories: Sequence[Tensor | None] = self._nothing
         memory_view = PassView()
         if memory is not None:
-            memory_view, memories = PassView(keys=memory.real), memory.memories(len(self.layers))
+            memory_view, memories = PassView(keys=memory.real), self._memories(memory)
         if self.asks_by_position:
             at = torch.arange(x.values.shape[1], device=x.values.device)
             memory_view = replace(memory_view, query_positions=at)
         for layer, values in zip(self.layers, memories, strict=True):
             layer(stream, view, values, memory_view)
-        return x.with_values(self.final_norm(stream.close()))
+        return replace(x, values=self.final_norm(stream.close()))
 
     def start(self, memory: Vectors | None, beam_size: int, max_length: int) -> DecoderState:
         """Return the state before the first of at most `max_length` tokens; the memory is projected once."""
@@ -162,7 +249,7 @@ class Decoder(SequenceDecoder):
             return DecoderState(beam_origin=origin, caches=caches)
         projected = [
             layer.cross_attention.project(values)
-            for layer, values in zip(self.layers, memory.memories(len(self.layers)), strict=True)
+            for layer, values in zip(self.layers, self._memories(memory), strict=True)
             if layer.cross_attention is not None
         ]
         return DecoderState(beam_origin=origin, caches=caches, memory=projected, memory_view=PassView(keys=memory.real))
@@ -170,7 +257,7 @@ class Decoder(SequenceDecoder):
     def step(self, x: Float[Tensor, "N T M"], state: DecoderState) -> Float[Tensor, "N T M"]:
         """Return the vectors of the newest tokens of every beam; `state` is changed in place."""
         stream, view, memory_view = self._open(x), self._view(), state.memory_view
-        if self.asks_by_position:  # all beams stand at the same one
+        if self.asks_by_position:  # all beams stand at the same position
             at = torch.full((state.beam_size,), state.length, device=x.device)
             memory_view = replace(memory_view, query_positions=at)
         memories: Sequence[ProjectedMemory | None] = state.memory or self._nothing
@@ -179,6 +266,10 @@ class Decoder(SequenceDecoder):
         state.length += x.shape[1]
         vectors: Tensor = self.final_norm(stream.close())
         return vectors
+
+    def _memories(self, memory: Vectors) -> Sequence[Tensor]:
+        """Return the output of the encoder that each layer attends to."""
+        return [*memory.layers, memory.values] if memory.layers else [memory.values] * len(self.layers)
 
     def _open(self, x: Tensor) -> Stream:
         return self.open_stream(x, training=self.training)

@@ -114,7 +114,10 @@ class TwoStreams:
         self.tensors += tensors
 
     def close(self) -> Tensor:
-        output: Tensor = _Reversible.apply(self.functions, self.counts, self.x, *self.tensors)  # type: ignore[no-untyped-call]
+        # Parameters of the sublayers are no inputs of the function: autograd calls its backward pass if x needs a
+        # gradient, which that of a frozen embedding does not.
+        x = self.x if self.x.requires_grad else self.x.detach().requires_grad_()
+        output: Tensor = _Reversible.apply(self.functions, self.counts, x, *self.tensors)  # type: ignore[no-untyped-call]
         return output
 
 

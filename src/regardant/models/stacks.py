@@ -70,10 +70,20 @@ class Encoder(SequenceEncoder):
         self.positions = positions
         self.position_bias, self.recomputed = positions.shared_bias(), config.recomputes
         self.open_stream = config.open_stream
+        self.reversible = config.residual == "reversible"
         self.keeps_layers = keeps_layers
 
     def forward(self, x: Vectors) -> Vectors:
-        """Return the normalised output of the last layer; with `keeps_layers` also those of the others."""
+        """Return the normalised output of the last layer; with `keeps_layers` also those of the others.
+
+        Raises:
+            ValueError: edges that learn meet reversible residuals, whose backward pass has no gradient for them.
+        """
+        if self.reversible and self.training and x.edges is not None and x.edges.requires_grad:
+            raise ValueError(
+                "reversible residuals give no gradient to edges that learn: set residual=add (and "
+                "activation_checkpointing=true, where memory is short)"
+            )
         view = PassView(
             keys=x.real,
             pairs=None if x.pairs is None else x.pairs[:, None],

@@ -86,6 +86,18 @@ def test_two_streams_forget_and_remember(dropout, keyed):
     assert_close(with_graph, recomputed, rtol=1e-4, atol=1e-5)
 
 
+def test_two_streams_learn_from_an_input_that_needs_no_gradient():
+    torch.manual_seed(0)
+    model, x, memory = Pair().train(), torch.randn(2, 3, 6), torch.randn(2, 3, 6)
+    found = []
+    for kind in (EagerTwoStreams, TwoStreams):
+        model.zero_grad()
+        model(kind(x), memory).square().sum().backward()
+        found.append([p.grad.clone() for p in model.parameters()])
+    assert_close(*found, rtol=1e-4, atol=1e-5)
+    assert x.grad is None and not x.requires_grad
+
+
 def test_computing_again_draws_no_random_number_that_others_would_have_drawn():
     model, x = Pair(0.5, keyed=False).train(), torch.randn(2, 3, 6, requires_grad=True)
     said = model(TwoStreams(x), torch.randn(2, 3, 6)).sum()

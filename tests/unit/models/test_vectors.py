@@ -24,7 +24,7 @@ for one, other in LINKS:
 every_kernel = pytest.mark.parametrize("kernel", KERNELS)
 
 
-def encoder(kernel="sdpa", positions="none", num_layers=2):
+def encoder(kernel="sdpa", positions="none", num_layers=2, **fields):
     torch.manual_seed(0)
     config = EncoderDecoderConfig(
         preset=None,
@@ -34,6 +34,7 @@ def encoder(kernel="sdpa", positions="none", num_layers=2):
         dropout=0.0,
         positions=PositionsConfig.kinds()[positions](),
         encoder={"num_layers": num_layers},
+        **fields,
     )
     made = Encoder(config, config.encoder, config.build_positions(NODES, causal=False), NODES)
     for module in made.modules():
@@ -145,3 +146,23 @@ def test_edges_are_learned(kernel):
     met = PAIRS & x.real[:, None] & x.real[..., None]
     weighed = (met & (met.sum(-1, keepdim=True) > 1))[:, None].expand_as(learned)  # of one key alone the weight is one
     assert torch.equal(learned.grad != 0, weighed)
+
+
+def test_edges_learn_the_same_where_layers_are_computed_again():
+    found = []
+    for checkpointing in (False, True):
+        learned = edges().requires_grad_()
+        made = encoder(activation_checkpointing=checkpointing).train()
+        made(graph(edges=2 * learned)).values.square().sum().backward()
+        found.append(learned.grad)
+    assert found[0].any()
+    assert_close(*found)
+
+
+def test_edges_that_learn_are_refused_by_reversible_residuals_in_training_alone():
+    made = encoder(residual="reversible")
+    x = graph(edges=2 * edges().requires_grad_())
+    assert made(x).values.isfinite().all()
+    with pytest.raises(ValueError, match="reversible residuals give no gradient to edges that learn: set residual=add"):
+        made.train()(x)
+    assert made(replace(x, edges=x.edges.detach())).values.requires_grad

@@ -1,8 +1,8 @@
-"""A sequence in chunks, each told what those before it have left; the backward pass runs them again, the last first.
+"""A sequence in chunks, with a state carried from chunk to chunk. The backward pass computes each chunk again.
 
-In between only the sequence is kept and what went from chunk to chunk, whatever a chunk needs inside. Gradients are
-written where they belong, piece by piece: `torch.utils.checkpoint` would collect the pieces and then join them, at
-twice the memory, and import a compiler that takes more.
+Between the two passes only the sequence and the carried states are in memory, not what a chunk needs inside. The
+gradient of each chunk is written to its place in the gradient of the sequence: `torch.utils.checkpoint` would collect
+the gradients and then concatenate them, at twice the memory, and import a compiler that takes more.
 
 Shape legend: B batch, H heads, N tokens, L tokens of a chunk.
 """
@@ -18,18 +18,18 @@ from regardant.attention.softmax import exact
 from regardant.attention.tiles import blocks
 
 Carried = tuple[Tensor, ...]
-"""What goes from chunk to chunk."""
+"""State that is carried from chunk to chunk."""
 
 Run = Callable[[Sequence[Tensor], Carried], tuple[Tensor, Carried]]
-"""(a chunk [B, H, L, .] of each sequence, what those before left) to what it gives [B, H, L, .] and what it leaves."""
+"""(a chunk [B, H, L, .] of each sequence, the state before it) to the outputs [B, H, L, .] and the state after it."""
 
 
 def in_chunks(
     run: Run, sequences: Sequence[Tensor], carried: Carried, parameters: Sequence[Tensor], *, size: int
 ) -> tuple[Tensor, Carried]:
-    """What the chunks of `size` give, one after the other, and what the last one leaves.
+    """Return the outputs of chunks of `size` tokens, concatenated, and the state after the last one.
 
-    `parameters` are what `run` learns by: all that it reads beside its inputs and that is to have a gradient.
+    `parameters` are all tensors that `run` reads beside its inputs and that need a gradient.
     """
     if sequences[0].shape[2] <= size:
         return run(sequences, carried)
@@ -82,7 +82,7 @@ class _InChunks(torch.autograd.Function):
 
 
 def _cut(tensors: Sequence[Any], counts: tuple[int, int]) -> tuple[Any, Any, Any]:
-    """What is carried, the sequences, the parameters."""
+    """Return the carried state, the sequences and the parameters."""
     end = sum(counts)
     return tuple(tensors[: counts[0]]), tuple(tensors[counts[0] : end]), tuple(tensors[end:])
 
@@ -92,7 +92,7 @@ def _leaf(x: Tensor) -> Tensor:
 
 
 def _gradients(outputs: Sequence[Tensor], inputs: Sequence[Tensor], of: Sequence[Tensor]) -> list[Tensor | None]:
-    """Of each input, None for one that has none; an output may depend on none of them."""
+    """Return the gradient of each input: None if the input needs none. An output may depend on no input."""
     learning = [(output, gradient) for output, gradient in zip(outputs, of, strict=True) if output.requires_grad]
     wanted = [x for x in inputs if x.requires_grad]
     roots, gradients = zip(*learning, strict=True)

@@ -1,7 +1,7 @@
-"""Attention whose weights are products of features: phi(q) . phi(k), normalised. Costs n, not n x n.
+"""Attention whose weights are products of features, phi(q) . phi(k), normalised. The cost is linear in the length.
 
-The sum over keys is taken once for all queries; where the future is hidden it runs along, in chunks while training
-and as a recurrence of constant size while decoding.
+Without a causal mask the sums over keys are computed once for all queries. With one they are running sums: over chunks
+in training, and a recurrence of constant size in decoding.
 Katharopoulos et al. 2020, "Transformers are RNNs", https://arxiv.org/abs/2006.16236, eq. 4 to 12.
 
 Shape legend: as in `attention.interface`; F features, L tokens of a chunk.
@@ -21,14 +21,14 @@ from regardant.attention.masks import View
 from regardant.attention.softmax import exact, nonzero
 
 CHUNK = 128
-"""Tokens of a chunk where the future is hidden: inside it all pairs are computed, of earlier ones only sums."""
+"""Tokens of a chunk under a causal mask: all pairs inside a chunk are computed; earlier keys enter by their sums."""
 
 PORTION = 1024
-"""Tokens of a chunk where it is not: no pair is computed, so that only the memory speaks against longer ones."""
+"""Tokens of a chunk without a causal mask: no pair is computed, so that only memory limits it."""
 
 
 class Sums(NamedTuple):
-    """All that is remembered of keys, however many they were."""
+    """Sums over all keys so far, of constant size."""
 
     values: Float[Tensor, "N H F E"]
     """sum_j phi(k_j) v_j^T."""
@@ -37,60 +37,63 @@ class Sums(NamedTuple):
 
 
 class KernelisedAttention(Attention):
-    """Write the features. Queries share their sums over keys, so no pair can be hidden but by order and padding."""
+    """Base of kernelised attention. Write the features.
+
+    All queries share the sums over keys, so that a mask can depend on padding and order alone, not on the pair.
+    """
 
     honours = frozenset({"causal", "keys"})
     why_not: ClassVar[dict[str, str]] = dict.fromkeys(("bias", "pairs"), "all queries share their sums over keys")
 
     def query_features(self, q: Queries) -> Float[Tensor, "B H Q F"]:
-        """phi(q) >= 0, in the precision of a softmax, up to a factor of each query's own, which cancels."""
+        """Return phi(q) >= 0 in `softmax_dtype`. A factor for each query is allowed: it cancels."""
         raise NotImplementedError
 
     def key_features(self, k: Keys) -> Float[Tensor, "B H K F"]:
-        """phi(k) >= 0, in the precision of a softmax."""
+        """Return phi(k) >= 0 in `softmax_dtype`."""
         raise NotImplementedError
 
     def compute_scores(self, q: Queries, k: Keys, view: View) -> Weights:
-        """log(phi(q) . phi(k)): a softmax of it gives the weights."""
-        return self._match(q, k).log()
+        """Compute log(phi(q) . phi(k)), whose softmax is the weights."""
+        return self._similarities(q, k).log()
 
     def compute_weights(self, q: Queries, k: Keys, view: View) -> Weights:
-        matches = self._match(q, k)
+        similarities = self._similarities(q, k)
         if (mask := view.mask(q, k)) is not None:
-            matches = matches * mask
-        return matches / nonzero(matches.sum(-1, keepdim=True))
+            similarities = similarities * mask
+        return similarities / nonzero(similarities.sum(-1, keepdim=True))
 
     def mix(self, q: Queries, k: Keys, v: Values, view: View) -> Mixed:
         num_queries, real = q.shape[2], _real(view)
         with exact(q):
             if not view.causal:
-                _, sums = self._in_chunks(self._sum, [k, v, *real], self._nothing(k, v), PORTION)
-                mixed, _ = self._in_chunks(self._ask, [q], sums, PORTION)
+                _, sums = self._in_chunks(self._sum_keys, [k, v, *real], self._empty_sums(k, v), PORTION)
+                mixed, _ = self._in_chunks(self._attend_to_sums, [q], sums, PORTION)
                 return mixed.to(v.dtype)
             later = num_queries - k.shape[2]
-            if later > 0:  # the first queries stand before any key
+            if later > 0:  # the first queries are at positions before any key
                 real = real or [torch.ones(1, 1, k.shape[2], 1, dtype=torch.bool, device=k.device)]
                 k, v, *real = (F.pad(x, (0, 0, later, 0)) for x in (k, v, *real))
-            elif later < 0:  # the first keys are no query's own
+            elif later < 0:  # the first keys are at positions before any query
                 q = F.pad(q, (0, 0, -later, 0))
-            mixed, _ = self._in_chunks(self._ask_along, [q, k, v, *real], self._nothing(k, v), CHUNK)
+            mixed, _ = self._in_chunks(self._attend_causally, [q, k, v, *real], self._empty_sums(k, v), CHUNK)
             return mixed[:, :, -num_queries:].to(v.dtype)
 
     def start(self, capacity: int) -> None:
-        """Rows, sizes and device are not known before the first keys."""
+        """Return None: batch size and device are known with the first keys."""
 
     def step(self, q: Queries, k: Keys, v: Values, state: Sums | None, view: View) -> tuple[Mixed, Sums]:
         self.check_step(view)
         k, v = expand_heads(k, q.shape[1]), expand_heads(v, q.shape[1])
         with exact(q):
-            before = self._nothing(k, v) if state is None else state
-            mixed, state = self._in_chunks(self._ask_along, [q, k, v], before, CHUNK)
+            before = self._empty_sums(k, v) if state is None else state
+            mixed, state = self._in_chunks(self._attend_causally, [q, k, v], before, CHUNK)
             return mixed.to(v.dtype), state
 
     def reorder(self, state: Sums | None, rows: Int[Tensor, " N2"]) -> Sums | None:
         return None if state is None else Sums(*(part[rows] for part in state))
 
-    def _match(self, q: Queries, k: Keys) -> Weights:
+    def _similarities(self, q: Queries, k: Keys) -> Weights:
         with exact(q):
             return self.query_features(q) @ self.key_features(k).mT
 
@@ -98,32 +101,32 @@ class KernelisedAttention(Attention):
         given, left = in_chunks(run, sequences, sums, list(self.parameters()), size=size)
         return given, Sums(*left)
 
-    def _nothing(self, k: Tensor, v: Tensor) -> Sums:
-        """The sums over no keys."""
+    def _empty_sums(self, k: Tensor, v: Tensor) -> Sums:
+        """Return the sums over no keys."""
         features = self.key_features(k[:, :, :0])
         return Sums(features.mT @ v[:, :, :0].to(features.dtype), features.sum(2))
 
-    def _sum(self, chunk: Sequence[Tensor], before: tuple[Tensor, ...]) -> tuple[Tensor, Sums]:
-        """Add keys to the sums. Gives nothing: vectors of no numbers."""
-        keys, values = self._read(*chunk)
-        return values[..., :0], _added(keys, values, Sums(*before))
+    def _sum_keys(self, chunk: Sequence[Tensor], before: tuple[Tensor, ...]) -> tuple[Tensor, Sums]:
+        """Add the keys of a chunk to the sums. The output has no numbers."""
+        keys, values = self._features_and_values(*chunk)
+        return values[..., :0], _add_keys(keys, values, Sums(*before))
 
-    def _ask(self, chunk: Sequence[Tensor], before: tuple[Tensor, ...]) -> tuple[Tensor, Sums]:
-        """Ask the sums."""
+    def _attend_to_sums(self, chunk: Sequence[Tensor], before: tuple[Tensor, ...]) -> tuple[Tensor, Sums]:
+        """Return what the queries of a chunk mix from the sums."""
         (q,), sums = chunk, Sums(*before)
         queries = self.query_features(q)
         return queries @ sums.values / nonzero(queries @ sums.features[..., None]), sums
 
-    def _ask_along(self, chunk: Sequence[Tensor], before: tuple[Tensor, ...]) -> tuple[Tensor, Sums]:
-        """Ask the keys of the chunk up to one's own, by their matrix, and the sums before them; then add the keys."""
-        (q, *offered), sums = chunk, Sums(*before)
-        queries, (keys, values) = self.query_features(q), self._read(*offered)
-        matches = (queries @ keys.mT).tril()
-        total = matches.sum(-1, keepdim=True) + queries @ sums.features[..., None]
-        return (matches @ values + queries @ sums.values) / nonzero(total), _added(keys, values, sums)
+    def _attend_causally(self, chunk: Sequence[Tensor], before: tuple[Tensor, ...]) -> tuple[Tensor, Sums]:
+        """Attend to the keys of the chunk under a causal mask and to the sums before it; then add the keys to them."""
+        (q, *key_parts), sums = chunk, Sums(*before)
+        queries, (keys, values) = self.query_features(q), self._features_and_values(*key_parts)
+        similarities = (queries @ keys.mT).tril()
+        total = similarities.sum(-1, keepdim=True) + queries @ sums.features[..., None]
+        return (similarities @ values + queries @ sums.values) / nonzero(total), _add_keys(keys, values, sums)
 
-    def _read(self, k: Tensor, v: Tensor, *real: Tensor) -> tuple[Tensor, Tensor]:
-        """phi(k), 0 where there is padding, and the values in the same precision."""
+    def _features_and_values(self, k: Tensor, v: Tensor, *real: Tensor) -> tuple[Tensor, Tensor]:
+        """Return phi(k), which is 0 at padding, and the values in the same precision."""
         features = self.key_features(k)
         for mask in real:
             features = features * mask
@@ -131,9 +134,9 @@ class KernelisedAttention(Attention):
 
 
 def _real(view: View) -> list[Tensor]:
-    """[B, 1, K, 1], unless all keys are."""
+    """Return the mask of real keys [B, 1, K, 1] in a list, which is empty if there is no padding."""
     return [] if view.keys is None else [view.keys[:, None, :, None]]
 
 
-def _added(keys: Tensor, values: Tensor, sums: Sums) -> Sums:
+def _add_keys(keys: Tensor, values: Tensor, sums: Sums) -> Sums:
     return Sums(sums.values + keys.mT @ values, sums.features + keys.sum(2))

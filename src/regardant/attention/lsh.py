@@ -1,14 +1,14 @@
-"""Reformer: a query sees the keys that hash alike, so that n log n is spent on finding who matters.
+"""Reformer: a query attends to the keys in its own hash bucket. Sorting by bucket costs n log n.
 
-Vectors that point the same way fall into the same bucket of a random rotation; queries and keys share a projection,
-so that a token's query finds its like. Kitaev et al. 2020, "Reformer", https://arxiv.org/abs/2001.04451, section 2.
-Several rounds of hashing see the union of their buckets, each pair counted once.
+A random rotation hashes vectors of similar direction to the same bucket. Queries and keys share one projection, so
+that the query of a token hashes as its key does. With several rounds of hashing a query attends to the union of its
+buckets, in which each pair counts once. Kitaev et al. 2020, "Reformer", https://arxiv.org/abs/2001.04451, section 2.
 
-Unlike the paper, where a sorted sequence is cut into chunks whose edges move with every later token, a query sees the
-`reach` nearest keys of its own bucket, by position: what comes later then never changes what was. Padding has a
-bucket of its own. And keys keep their lengths, where the paper divides them by those (k = q / |q|), so that within a
-bucket this is scaled dot-product attention. A token sees itself last, with what weight is left when it has nobody
-else, as in the paper.
+Three choices differ from the paper or extend it. The paper cuts the sorted sequence into chunks, whose edges move with
+every later token; here a query attends to the `reach` nearest keys of its bucket, by position, so that later tokens
+change no earlier output. Padding has a bucket of its own. The paper normalises keys (k = q / |q|); here keys keep their
+lengths, so that within a bucket this is scaled dot-product attention. As in the paper, the score of a token with itself
+is lowered so far that it has weight only if there is no other key.
 
 Shape legend: as in `attention.interface`; R rounds, N tokens.
 """
@@ -28,10 +28,10 @@ from torch.autograd.function import once_differentiable
 from regardant.attention.interface import Attention, AttentionConfig, Keys, Mixed, Queries, Values, Weights
 from regardant.attention.masks import View, softmax_dtype
 from regardant.attention.softmax import exact, masked_softmax
-from regardant.attention.tiles import Added, Part, attend_tiles, near_tiles
+from regardant.attention.tiles import AdditiveMask, PartialSoftmax, attend_tiles, near_tiles
 
-ITSELF = -1e5
-"""Added to a token's score with itself (section 2, "causal masking"): it counts where there is no other."""
+SELF_SCORE = -1e5
+"""Added to the score of a token with itself (section 2, "causal masking")."""
 
 
 class LSHConfig(AttentionConfig):
@@ -40,22 +40,22 @@ class LSHConfig(AttentionConfig):
     kind: Literal["lsh"] = "lsh"
 
     num_buckets: int = Field(32, gt=1, multiple_of=2)
-    """Buckets of a round of hashing."""
+    """Number of buckets in each round of hashing."""
 
     num_rounds: int = Field(2, gt=0)
-    """Rounds of hashing; a query sees the union of its buckets."""
+    """Rounds of hashing. A query attends to the union of its buckets."""
 
     reach: int = Field(64, gt=0)
-    """The most keys of its own bucket that a query sees to each side, in each round."""
+    """Keys of its bucket that a query attends to, at most, to each side and in each round."""
 
     def build(self, *, num_heads: int, head_size: int) -> "LSH":
         return LSH(self, num_heads, head_size)
 
 
 class LSH(Attention):
-    """Its rotations are drawn once, kept with the weights, and drawn anew by `redraw`.
+    """Attention within hash buckets. Rotations are drawn once and stored; `redraw` draws them again.
 
-    A query's bucket is that of its own token's key: the layer makes both by one projection.
+    The bucket of a query is that of the key of the same token: the layer projects both by one matrix.
     """
 
     honours = frozenset({"causal", "keys"})
@@ -67,8 +67,8 @@ class LSH(Attention):
         super().__init__()
         self.scale = 1 / math.sqrt(head_size)
         self.reach = config.reach
-        self.nowhere = -1 - config.reach
-        """The address of who meets nobody."""
+        self.no_address = -1 - config.reach
+        """Address of a token that attends to no key and is attended to by none."""
         shape = (config.num_rounds, num_heads, head_size, config.num_buckets // 2)
         self.register_buffer("rotations", torch.randn(shape))
 
@@ -77,8 +77,8 @@ class LSH(Attention):
 
     def mask(self, q: Queries, k: Keys, view: View) -> Bool[Tensor, "B H Q K"]:
         addresses = self._addresses(k, view)
-        # The queries are the last of the tokens; one that stands before all keys has no key to hash.
-        queries = F.pad(addresses, (q.shape[2] - k.shape[2], 0), value=self.nowhere)
+        # Queries are the last of the tokens; a query at a position before all keys has no key to hash.
+        queries = F.pad(addresses, (q.shape[2] - k.shape[2], 0), value=self.no_address)
         rounds = ((mine[..., None] - keys[..., None, :]).abs() for mine, keys in zip(queries, addresses, strict=True))
         return functools.reduce(torch.minimum, rounds) <= self.reach
 
@@ -86,7 +86,7 @@ class LSH(Attention):
         at_queries, at_keys = view.positions(q, k)
         scores = (q @ k.mT).to(softmax_dtype(q)) * self.scale
         itself = (at_queries[:, None] == at_keys).to(scores.dtype)
-        return scores + ITSELF * itself
+        return scores + SELF_SCORE * itself
 
     def compute_weights(self, q: Queries, k: Keys, view: View) -> Weights:
         return masked_softmax(self.compute_scores(q, k, view), q, k, replace(view, pairs=self.mask(q, k, view)))
@@ -96,42 +96,45 @@ class LSH(Attention):
             return super().mix(q, k, v, view)
         addresses = self._addresses(k, view)
         rounds = (self._attend(q, k, v, view, addresses[: number + 1]) for number in range(len(addresses)))
-        return functools.reduce(Part.merge, rounds).mixed.to(v.dtype)
+        return functools.reduce(PartialSoftmax.merge, rounds).mixed.to(v.dtype)
 
-    def _attend(self, q: Tensor, k: Tensor, v: Tensor, view: View, addresses: Int[Tensor, "R B H N"]) -> Part:
-        """The last of these rounds: sorted by address, a token sees its neighbours; those before have had theirs."""
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor, view: View, addresses: Int[Tensor, "R B H N"]) -> PartialSoftmax:
+        """Attend in the last of these rounds, without the pairs of the earlier rounds.
+
+        Sorted by address, a token attends to its neighbours.
+        """
         order = addresses[-1].argsort(-1)  # the token at each place
         places = order.argsort(-1)
-        q, k, v = (_Permuted.apply(x, order, places) for x in (q, k, v))  # type: ignore[no-untyped-call]
+        q, k, v = (_Permute.apply(x, order, places) for x in (q, k, v))  # type: ignore[no-untyped-call]
         queries = addresses.gather(-1, order.expand_as(addresses))
         keys = queries
         if view.keys is not None:
             real = view.keys[:, None].expand_as(order).gather(-1, order)
-            keys = queries.masked_fill(~real, self.nowhere)
-        added = self._added(queries, keys, view.causal, softmax_dtype(q))
+            keys = queries.masked_fill(~real, self.no_address)
+        added = self._additive_mask(queries, keys, view.causal, softmax_dtype(q))
         tiles = near_tiles(order.shape[-1], before=self.reach, after=0 if view.causal else self.reach)
         part = attend_tiles(q, k, v, tiles, added, self.scale)
-        return Part(*(_Permuted.apply(piece, places, order) for piece in part))  # type: ignore[no-untyped-call]
+        return PartialSoftmax(*(_Permute.apply(piece, places, order) for piece in part))  # type: ignore[no-untyped-call]
 
-    def _added(self, queries: Tensor, keys: Tensor, causal: bool, dtype: torch.dtype) -> Added:
-        """From the addresses [R, B, H, N] of tokens sorted by the last of them."""
+    def _additive_mask(self, queries: Tensor, keys: Tensor, causal: bool, dtype: torch.dtype) -> AdditiveMask:
+        """Return the mask of tokens that are sorted by the last of their addresses [R, B, H, N]."""
 
         def added(rows: slice, columns: slice) -> Tensor:
             away = queries[..., rows, None] - keys[..., None, columns]
             near = away.abs() <= self.reach
             mask = near[-1] & ~near[:-1].any(0)
-            if causal:  # inside a bucket addresses go by position
+            if causal:  # within a bucket addresses are in the order of positions
                 mask &= away[-1] >= 0
-            itself = (away[-1] == 0).to(dtype) * ITSELF
+            itself = (away[-1] == 0).to(dtype) * SELF_SCORE
             return itself.masked_fill_(~mask, float("-inf"))
 
         return added
 
     @torch.no_grad()
     def _addresses(self, k: Keys, view: View) -> Int[Tensor, "R B H K"]:
-        """Two tokens meet in a round if their addresses differ by at most `reach`.
+        """Return an address for each token and round: two tokens attend if theirs differ by at most `reach`.
 
-        Buckets follow each other, each in order of position, with `reach` empty places in between.
+        Addresses are places in a list of all buckets, each in order of position, with `reach` empty places in between.
         """
         with exact(k):
             numbers = k.to(softmax_dtype(k))
@@ -143,22 +146,22 @@ class LSH(Attention):
         return (places + buckets * self.reach).int()
 
 
-class _Permuted(torch.autograd.Function):
-    """Rows in another order. The gradient takes the way back; to autograd a row might have been taken twice."""
+class _Permute(torch.autograd.Function):
+    """Reorder rows. The gradient is reordered back: autograd would add rows up, since an index may repeat."""
 
     @staticmethod
     def forward(ctx: Any, x: Float[Tensor, "B H N E"], order: Tensor, back: Tensor) -> Tensor:
         ctx.save_for_backward(back)
-        return _taken(x, order)
+        return _take_rows(x, order)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        return _taken(gradients[0], ctx.saved_tensors[0]), None, None
+        return _take_rows(gradients[0], ctx.saved_tensors[0]), None, None
 
 
-def _taken(x: Tensor, order: Tensor) -> Tensor:
-    """x [B, H, N, .] in the order [B, H, N]."""
+def _take_rows(x: Tensor, order: Tensor) -> Tensor:
+    """Return x [B, H, N, .] in the order [B, H, N]."""
     rows = torch.arange(order[..., 0].numel(), device=x.device).view(*order.shape[:2], 1) * order.shape[2] + order
-    # As one list of rows: each is copied in one go, five times as fast as by three indices.
+    # By one flat index each row is copied at once, which is five times as fast as by three indices.
     return x.flatten(0, 2).index_select(0, rows.flatten()).view(*order.shape, x.shape[3])

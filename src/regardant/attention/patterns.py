@@ -1,6 +1,6 @@
-"""Attention to the keys that a fixed pattern of positions lets a query see, without a matrix of all pairs.
+"""Attention to the keys that a fixed pattern of positions allows, without a matrix of all pairs.
 
-The *mask* of a window on exact attention costs what exact attention costs; these mechanisms cost what they look at.
+Exact attention under a window mask still computes all pairs. These mechanisms compute only the pairs of the pattern.
 
 Shape legend: as in `attention.interface`.
 """
@@ -16,13 +16,13 @@ from regardant.attention.interface import Attention, Keys, Mixed, Queries, Value
 from regardant.attention.masks import View, softmax_dtype
 from regardant.attention.rolling import RollingKeys
 from regardant.attention.softmax import masked_softmax
-from regardant.attention.tiles import Part
+from regardant.attention.tiles import PartialSoftmax
 
 
 class PatternAttention(Attention):
-    """Softmax over the keys of a pattern. Write `sees` and `attend`, and say how far back a query looks.
+    """Softmax over the keys of a pattern. Write `pattern` and `attend`, and pass how far back a query attends.
 
-    Where queries and keys are not the same tokens in the same order, their whole rectangle is built.
+    If queries and keys are not the same tokens in the same order, all their pairs are computed.
     """
 
     honours = frozenset({"causal", "keys", "bias", "query_positions", "key_positions"})
@@ -34,16 +34,16 @@ class PatternAttention(Attention):
         self.reach = reach
         self.first = first
 
-    def sees(self, queries: Int[Tensor, " Q"], keys: Int[Tensor, " K"]) -> Bool[Tensor, "Q K"]:
-        """The pattern: which queries see which keys, from where they stand."""
+    def pattern(self, queries: Int[Tensor, " Q"], keys: Int[Tensor, " K"]) -> Bool[Tensor, "Q K"]:
+        """Return which queries may attend to which keys, from the positions of both."""
         raise NotImplementedError
 
-    def attend(self, q: Queries, k: Keys, v: Values, view: View) -> Part:
-        """The softmax over the pattern, for queries and keys that are the same tokens."""
+    def attend(self, q: Queries, k: Keys, v: Values, view: View) -> PartialSoftmax:
+        """Return the softmax over the pattern, for queries and keys that are the same tokens."""
         raise NotImplementedError
 
     def mask(self, q: Queries, k: Keys, view: View) -> Bool[Tensor, "1 1 Q K"]:
-        return self.sees(*view.positions(q, k))[None, None]
+        return self.pattern(*view.positions(q, k))[None, None]
 
     def compute_scores(self, q: Queries, k: Keys, view: View) -> Weights:
         return (q @ k.mT).to(softmax_dtype(q)) * self.scale

@@ -21,17 +21,17 @@ class PerformerConfig(AttentionConfig):
     kind: Literal["performer"] = "performer"
 
     num_features: int = Field(128, gt=0)
-    """Random features. The error of the weights falls with their square root."""
+    """Number of random features. The error of the weights falls with its square root."""
 
     def build(self, *, num_heads: int, head_size: int) -> "Performer":
         return Performer(self.num_features, num_heads, head_size)
 
 
 class Performer(KernelisedAttention):
-    """Its directions are drawn once, kept with the weights, and drawn anew by `redraw`.
+    """Kernelised attention with random features. Directions are drawn once and stored; `redraw` draws them again.
 
-    In float32 a key longer than some 16 D^(1/4) weighs nothing, and a query that sees no others mixes to zeros: 45 for
-    heads of 64, where keys of unit variance are 8 long.
+    In float32 the features of a key longer than about 16 D^(1/4) underflow, so that the key has no weight; a query with
+    only such keys mixes to zeros. For D = 64 that is a length of 45; keys of unit variance have length 8.
     """
 
     directions: Tensor
@@ -39,7 +39,7 @@ class Performer(KernelisedAttention):
 
     def __init__(self, num_features: int, num_heads: int, head_size: int) -> None:
         super().__init__()
-        self.scale_of_each = head_size**-0.25  # of queries and of keys: together 1 / sqrt(D)
+        self.scale_of_each = head_size**-0.25  # applied to queries and to keys: together 1 / sqrt(D)
         drawn = torch.stack([orthogonal_directions(num_features, head_size) for _ in range(num_heads)])
         self.register_buffer("directions", drawn)
 
@@ -50,12 +50,12 @@ class Performer(KernelisedAttention):
 
     def query_features(self, q: Queries) -> Tensor:
         exponents = self._exponents(q)
-        # Each query's largest feature is 1, by a factor that cancels.
+        # Scaled so that the largest feature of each query is 1: the factor cancels.
         return (exponents - exponents.detach().amax(-1, keepdim=True)).exp()
 
     def key_features(self, k: Keys) -> Tensor:
-        # No such factor for keys: it would depend on later ones. w.k - |k|^2/2 is at most |w|^2/2, about D/2; that it
-        # has no least number is the limit above.
+        # Keys are not scaled: the factor would depend on later keys. w.k - |k|^2/2 is at most |w|^2/2, about D/2, and
+        # has no lower bound, which is why long keys underflow.
         return self._exponents(k).exp()
 
     def _exponents(self, x: Tensor) -> Tensor:
@@ -64,7 +64,7 @@ class Performer(KernelisedAttention):
 
 
 def orthogonal_directions(num_features: int, head_size: int) -> Tensor:
-    """[F, D]: normally distributed each, and orthogonal within each block of D of them."""
+    """Return directions [F, D], each normally distributed, and orthogonal within each block of D."""
     blocks = []
     for start in range(0, num_features, head_size):
         square = torch.randn(head_size, head_size)

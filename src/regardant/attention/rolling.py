@@ -1,6 +1,6 @@
-"""The state of mechanisms that look back a fixed distance: the last keys, and the very first where they see them.
+"""Decoding state of mechanisms that attend back a fixed distance: the newest keys, and the first ones if needed.
 
-Shape legend: N rows, G key heads, T new keys, R kept ones, D size of a key, E size of a value.
+Shape legend: N rows, G key heads, T new keys, R kept keys, D size of a key, E size of a value.
 """
 
 from dataclasses import dataclass, replace
@@ -14,20 +14,20 @@ from regardant.attention.masks import View
 
 @dataclass(frozen=True)
 class RollingKeys:
-    """Memory that does not grow with what was read."""
+    """Keys and values of a rolling window, of constant size."""
 
     reach: int
-    """How many of the newest keys are kept."""
+    """Newest keys that are kept."""
     first: int = 0
-    """How many of the very first keys are kept for good."""
+    """First keys of the sequence that are kept for good."""
     length: int = 0
-    """Keys taken in so far."""
+    """Keys appended so far."""
     keys: Float[Tensor, "N G R D"] | None = None
     values: Float[Tensor, "N G R E"] | None = None
     positions: Int[Tensor, " R"] | None = None
 
     def append(self, k: Tensor, v: Tensor) -> "RollingKeys":
-        """With [N, G, T, .] more keys and values; `forget` what is out of reach when they have been asked."""
+        """Return the state with [N, G, T, .] more keys and values. Call `forget` after their queries have attended."""
         length = self.length + k.shape[2]
         at = torch.arange(self.length, length, device=k.device)
         if self.keys is None or self.values is None or self.positions is None:
@@ -41,7 +41,7 @@ class RollingKeys:
         )
 
     def forget(self) -> "RollingKeys":
-        """Without the keys that no later query can see."""
+        """Return the state without the keys that no later query attends to."""
         assert self.keys is not None and self.values is not None and self.positions is not None
         if len(self.positions) <= self.first + self.reach:
             return self
@@ -51,18 +51,18 @@ class RollingKeys:
         return replace(self, keys=keys, values=values, positions=positions)
 
     def _ends(self, x: Tensor, dim: int) -> Tensor:
-        """The very first and the newest of all that are kept, in memory of their own."""
+        """Return the first and the newest entries along a dimension, copied."""
         newest = x.narrow(dim, x.shape[dim] - self.reach, self.reach)
         return torch.cat([x.narrow(dim, 0, self.first), newest], dim)
 
     def view(self, view: View, num_queries: int) -> View:
-        """The same demands, for the newest queries on what is kept."""
+        """Return the view of the newest queries on the kept keys."""
         assert self.positions is not None
         newest = torch.arange(self.length - num_queries, self.length, device=self.positions.device)
         return replace(view, query_positions=newest, key_positions=self.positions)
 
     def reorder(self, rows: Int[Tensor, " N2"]) -> "RollingKeys":
-        """Row i of the result is what was row `rows[i]`."""
+        """Return the state whose row i continues row `rows[i]`."""
         if self.keys is None or self.values is None:
             return self
         return replace(self, keys=self.keys[rows], values=self.values[rows])

@@ -13,7 +13,7 @@ from torch import Tensor
 from regardant.attention.interface import AttentionConfig, Keys, Queries, Values
 from regardant.attention.masks import View, softmax_dtype
 from regardant.attention.patterns import PatternAttention
-from regardant.attention.tiles import LARGEST_BLOCK, Part, added_by, attend_tiles, blocks
+from regardant.attention.tiles import LARGEST_BLOCK, PartialSoftmax, additive_mask_of, attend_tiles, blocks
 
 
 class SegmentConfig(AttentionConfig):
@@ -39,16 +39,16 @@ class Segment(PatternAttention):
         self.segment = segment
         self.memory = memory
 
-    def sees(self, queries: Tensor, keys: Tensor) -> Tensor:
+    def pattern(self, queries: Tensor, keys: Tensor) -> Tensor:
         behind = (queries // self.segment)[:, None] - (keys // self.segment)[None, :]
         return (behind >= 0) & (behind <= self.memory)
 
-    def attend(self, q: Queries, k: Keys, v: Values, view: View) -> Part:
+    def attend(self, q: Queries, k: Keys, v: Values, view: View) -> PartialSoftmax:
         at = torch.arange(k.shape[2], device=k.device)
         # Whole segments where several fit into a block, so that few pairs are computed and hidden.
         size = LARGEST_BLOCK // self.segment * self.segment or LARGEST_BLOCK
         tiles = [(rows, self._keys_of(rows, len(at), view.causal)) for rows in blocks(0, len(at), size)]
-        return attend_tiles(q, k, v, tiles, added_by(view, at, at, softmax_dtype(q), self.sees), self.scale)
+        return attend_tiles(q, k, v, tiles, additive_mask_of(view, at, at, softmax_dtype(q), self.pattern), self.scale)
 
     def _keys_of(self, rows: slice, length: int, causal: bool) -> slice:
         first = max(0, (rows.start // self.segment - self.memory) * self.segment)

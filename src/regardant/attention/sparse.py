@@ -16,7 +16,7 @@ from regardant.attention.interface import AttentionConfig, Keys, Queries, Values
 from regardant.attention.masks import View, softmax_dtype
 from regardant.attention.patterns import PatternAttention
 from regardant.attention.strided import strided_tiles
-from regardant.attention.tiles import Part, Sees, Tile, added_by, attend_tiles, blocks, near_tiles
+from regardant.attention.tiles import PartialSoftmax, Pattern, Tile, additive_mask_of, attend_tiles, blocks, near_tiles
 
 
 class SparseConfig(AttentionConfig):
@@ -50,17 +50,17 @@ class Sparse(PatternAttention):
         self.stride = config.stride
         self.far = far
 
-    def sees(self, queries: Tensor, keys: Tensor) -> Tensor:
+    def pattern(self, queries: Tensor, keys: Tensor) -> Tensor:
         is_global = (queries < self.first)[:, None] | (keys < self.first)[None, :]
         return is_global | self._is_near(queries, keys) | self._is_strided(queries, keys)
 
-    def attend(self, q: Queries, k: Keys, v: Values, view: View) -> Part:
+    def attend(self, q: Queries, k: Keys, v: Values, view: View) -> PartialSoftmax:
         length, causal = k.shape[2], view.causal
         first = min(self.first, length)
 
-        def among(tiles: Sequence[Tile], sees: Sees) -> Part:
+        def among(tiles: Sequence[Tile], pattern: Pattern) -> PartialSoftmax:
             at = torch.arange(length, device=k.device)
-            return attend_tiles(q, k, v, tiles, added_by(view, at, at, softmax_dtype(q), sees), self.scale)
+            return attend_tiles(q, k, v, tiles, additive_mask_of(view, at, at, softmax_dtype(q), pattern), self.scale)
 
         # A pair that several patterns hold is counted by the first of them.
         of_global = [(rows, slice(0, first if causal else length)) for rows in blocks(0, first)]

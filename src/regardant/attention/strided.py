@@ -14,7 +14,7 @@ from torch import Tensor
 from regardant.attention.interface import AttentionConfig, Keys, Queries, Values
 from regardant.attention.masks import View, softmax_dtype
 from regardant.attention.patterns import PatternAttention
-from regardant.attention.tiles import Part, Tile, added_by, attend_tiles, near_tiles
+from regardant.attention.tiles import PartialSoftmax, Tile, additive_mask_of, attend_tiles, near_tiles
 
 EVERYWHERE = 1 << 30
 """Further than any sequence is long."""
@@ -42,14 +42,14 @@ class Strided(PatternAttention):
         super().__init__(head_size, reach=EVERYWHERE if num_strides == "all" else stride * num_strides)
         self.stride = stride
 
-    def sees(self, queries: Tensor, keys: Tensor) -> Tensor:
+    def pattern(self, queries: Tensor, keys: Tensor) -> Tensor:
         distance = (queries[:, None] - keys[None, :]).abs()
         return (distance % self.stride == 0) & (distance <= self.reach)
 
-    def attend(self, q: Queries, k: Keys, v: Values, view: View) -> Part:
+    def attend(self, q: Queries, k: Keys, v: Values, view: View) -> PartialSoftmax:
         at = torch.arange(k.shape[2], device=k.device)
         tiles = strided_tiles(len(at), self.stride, self.reach, causal=view.causal)
-        return attend_tiles(q, k, v, tiles, added_by(view, at, at, softmax_dtype(q), self.sees), self.scale)
+        return attend_tiles(q, k, v, tiles, additive_mask_of(view, at, at, softmax_dtype(q), self.pattern), self.scale)
 
 
 def strided_tiles(length: int, stride: int, reach: int, *, causal: bool) -> list[Tile]:

@@ -1,11 +1,11 @@
-"""Softmax over a part of the keys, a tile of queries and keys at a time: n x n is never built.
+"""Softmax over some of the keys, a tile of queries and keys at a time: no n x n tensor is built.
 
-A tile gives what its queries mix of its keys and how much weight stands behind it; such parts, over other keys of the
-same queries, merge into what one softmax over all of them gives. That is the online softmax (Milakov and Gimelshein
-2018, https://arxiv.org/abs/1805.02867) in which flash attention is written (Dao et al. 2022,
-https://arxiv.org/abs/2205.14135). As there, the backward pass computes a tile's weights again, from the result.
+A tile returns the weighted values of its keys and the sum of their exponentials. Two such partial softmaxes, over
+different keys of the same queries, merge into the softmax over all their keys. This is the online softmax (Milakov and
+Gimelshein 2018, https://arxiv.org/abs/1805.02867) of flash attention (Dao et al. 2022,
+https://arxiv.org/abs/2205.14135). As there, the backward pass computes the weights of a tile again, from the result.
 
-Shape legend: as in `attention.interface`; T the queries of a tile, U its keys.
+Shape legend: as in `attention.interface`; T queries of a tile, U keys of a tile.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,35 +21,34 @@ from regardant.attention.masks import View, softmax_dtype
 from regardant.attention.softmax import exact, nonzero
 
 Tile = tuple[slice, slice]
-"""Rows and columns of the matrix of all pairs: which queries meet which keys. Slices may have steps."""
+"""Rows (queries) and columns (keys) of a tile in the matrix of all pairs. Slices may have steps."""
 
-Added = Callable[[slice, slice], Tensor]
-"""What to add to the scores of a tile [#B, #H, T, U], from its rows and columns: -inf where a pair may not meet."""
+AdditiveMask = Callable[[slice, slice], Tensor]
+"""(rows, columns) of a tile to the tensor that is added to its scores [#B, #H, T, U]: -inf at masked pairs."""
 
-Sees = Callable[[Int[Tensor, " Q"], Int[Tensor, " K"]], Bool[Tensor, "Q K"]]
-"""Which queries see which keys, from where they stand."""
+Pattern = Callable[[Int[Tensor, " Q"], Int[Tensor, " K"]], Bool[Tensor, "Q K"]]
+"""Positions of queries and keys to the pairs that may attend."""
 
 SMALLEST_BLOCK, LARGEST_BLOCK = 64, 128
-"""Queries of a tile: fewer pay for calls, more for pairs that are computed and hidden."""
+"""Limits of the queries of a tile: with fewer, calls cost more; with more, masked pairs cost more."""
 
 
-class Part(NamedTuple):
-    """A softmax over some keys, and what it counts beside one over others."""
+class PartialSoftmax(NamedTuple):
+    """Softmax over some of the keys, and its weight in a merge with the softmax over others."""
 
     mixed: Float[Tensor, "*B T E"]
-    """The weighted values; zeros where nothing may be seen."""
+    """Weighted values; zeros for a fully masked query."""
     total: Float[Tensor, "*B T 1"]
-    """sum_j exp(score_j - top); 0 where nothing may be seen."""
+    """sum_j exp(score_j - top); 0 for a fully masked query."""
     top: Float[Tensor, "*B T 1"]
-    """The largest score, or the least number there is where nothing may be seen. No gradient passes through it:
-    whatever is subtracted cancels."""
+    """Largest score, or the least number of the type for a fully masked query. It has no gradient: it cancels."""
 
-    def merge(self, other: "Part") -> "Part":
-        """The softmax over the keys of both."""
+    def merge(self, other: "PartialSoftmax") -> "PartialSoftmax":
+        """Return the softmax over the keys of both."""
         top = torch.maximum(self.top, other.top)
         mine, others = self.total * (self.top - top).exp(), other.total * (other.top - top).exp()
         total = mine + others
-        return Part(torch.lerp(self.mixed, other.mixed, others / nonzero(total)), total, top)
+        return PartialSoftmax(torch.lerp(self.mixed, other.mixed, others / nonzero(total)), total, top)
 
 
 def attend(
@@ -58,14 +57,14 @@ def attend(
     v: Float[Tensor, "*B U E"],
     added: Tensor,
     scale: float,
-) -> Part:
-    """One tile. `added` broadcasts to [*B, T, U] and is -inf where a pair may not meet."""
+) -> PartialSoftmax:
+    """Attend within one tile. `added` broadcasts to [*B, T, U] and is -inf at masked pairs."""
     dtype = softmax_dtype(q)
     scores = torch.add(added, (q @ k.mT).to(dtype), alpha=scale)
     top = scores.detach().amax(-1, keepdim=True).clamp_min(torch.finfo(dtype).min)
     weights = scores.sub_(top).exp_()
     total = weights.sum(-1, keepdim=True)
-    return Part((weights.to(v.dtype) @ v).to(dtype) / nonzero(total), total, top)
+    return PartialSoftmax((weights.to(v.dtype) @ v).to(dtype) / nonzero(total), total, top)
 
 
 def attend_tiles(
@@ -73,29 +72,34 @@ def attend_tiles(
     k: Float[Tensor, "B H K D"],
     v: Float[Tensor, "B H K E"],
     tiles: Sequence[Tile],
-    added: Added,
+    added: AdditiveMask,
     scale: float,
-) -> Part:
-    """Tiles that hold every query once. Between forward and backward nothing is kept but what came in and goes out.
+) -> PartialSoftmax:
+    """Attend within tiles, each query in one of them. Only inputs and outputs are kept for the backward pass.
 
-    Where what is added learns, it is kept as well, tile by tile.
+    If the additive mask needs a gradient (a learned bias), the masks of all tiles are kept as well.
     """
     learns = torch.is_grad_enabled() and added(slice(0, 1), slice(0, 1)).requires_grad
     learned = [added(*tile) for tile in tiles] if learns else []
-    return Part(*_Tiles.apply(q, k, v, tiles, added, scale, *learned))  # type: ignore[no-untyped-call]
+    return PartialSoftmax(*_Tiles.apply(q, k, v, tiles, added, scale, *learned))  # type: ignore[no-untyped-call]
 
 
-def added_by(view: View, queries: Tensor, keys: Tensor, dtype: torch.dtype, sees: Sees | None = None) -> Added:
-    """What a view and a pattern add to a tile of tokens that stand at `queries` and `keys`; padding in their order."""
-    return partial(_added, view, queries, keys, dtype, sees)
+def additive_mask_of(
+    view: View, queries: Tensor, keys: Tensor, dtype: torch.dtype, pattern: Pattern | None = None
+) -> AdditiveMask:
+    """Return the additive mask of a view and a pattern, for queries and keys at these positions.
+
+    The padding of the view is in the order of `keys`.
+    """
+    return partial(_additive_mask, view, queries, keys, dtype, pattern)
 
 
-def _added(
-    view: View, queries: Tensor, keys: Tensor, dtype: torch.dtype, sees: Sees | None, rows: slice, columns: slice
+def _additive_mask(
+    view: View, queries: Tensor, keys: Tensor, dtype: torch.dtype, pattern: Pattern | None, rows: slice, columns: slice
 ) -> Tensor:
     at_rows, at_columns = queries[rows], keys[columns]
     everything = torch.ones(1, 1, len(at_rows), len(at_columns), dtype=torch.bool, device=keys.device)
-    mask = everything if sees is None else sees(at_rows, at_columns)[None, None]
+    mask = everything if pattern is None else pattern(at_rows, at_columns)[None, None]
     if view.causal:
         mask = mask & (at_columns[None, :] <= at_rows[:, None])
     if view.keys is not None:
@@ -108,13 +112,13 @@ def _added(
 
 
 def blocks(start: int, end: int, size: int = LARGEST_BLOCK) -> Iterator[slice]:
-    """From `start` to `end`, `size` at a time."""
+    """Yield slices of `size` from `start` to `end`."""
     for at in range(start, end, size):
         yield slice(at, min(at + size, end))
 
 
 def near_tiles(length: int, *, before: int, after: int, start: int = 0) -> list[Tile]:
-    """The queries from `start` on, with the keys at most `before` places earlier or `after` later than one of them."""
+    """Return tiles of the queries from `start` on, with the keys up to `before` places earlier and `after` later."""
     size = min(max(before, after, SMALLEST_BLOCK), LARGEST_BLOCK)
     return [
         (rows, slice(max(0, rows.start - before), min(length, rows.stop + after)))
@@ -130,7 +134,7 @@ class _Tiles(torch.autograd.Function):
         k: Tensor,
         v: Tensor,
         tiles: Sequence[Tile],
-        added: Added,
+        added: AdditiveMask,
         scale: float,
         *learned: Tensor,
     ) -> tuple[Tensor, ...]:
@@ -159,7 +163,7 @@ class _Tiles(torch.autograd.Function):
             for number, (rows, columns) in enumerate(ctx.tiles):
                 tile = learned[number] if learned else ctx.added(rows, columns)
                 at_q, at_k, at_v, gradient = q[:, :, rows], k[:, :, columns], v[:, :, columns], to_mixed[:, :, rows]
-                # d score = weight (gradient . value - gradient . mixed + d total), with weights that sum to one.
+                # d score = weight (gradient . value - gradient . mixed + d total) of normalised weights.
                 shift = to_total[:, :, rows] * total[:, :, rows] - (gradient * mixed[:, :, rows]).sum(-1, keepdim=True)
                 log_total = top[:, :, rows] + nonzero(total[:, :, rows]).log()
                 scores = torch.add(tile, (at_q @ at_k.mT).to(mixed.dtype), alpha=ctx.scale)

@@ -13,7 +13,7 @@ from torch import Tensor
 from regardant.attention.interface import AttentionConfig, Keys, Queries, Values
 from regardant.attention.masks import View, softmax_dtype
 from regardant.attention.patterns import PatternAttention
-from regardant.attention.tiles import Part, added_by, attend_tiles, near_tiles
+from regardant.attention.tiles import PartialSoftmax, additive_mask_of, attend_tiles, near_tiles
 
 
 class WindowConfig(AttentionConfig):
@@ -34,10 +34,10 @@ class Window(PatternAttention):
     def __init__(self, window: int, head_size: int) -> None:
         super().__init__(head_size, reach=window)
 
-    def sees(self, queries: Tensor, keys: Tensor) -> Tensor:
+    def pattern(self, queries: Tensor, keys: Tensor) -> Tensor:
         return (queries[:, None] - keys[None, :]).abs() <= self.reach
 
-    def attend(self, q: Queries, k: Keys, v: Values, view: View) -> Part:
+    def attend(self, q: Queries, k: Keys, v: Values, view: View) -> PartialSoftmax:
         at = torch.arange(k.shape[2], device=k.device)
         tiles = near_tiles(len(at), before=self.reach, after=0 if view.causal else self.reach)
-        return attend_tiles(q, k, v, tiles, added_by(view, at, at, softmax_dtype(q), self.sees), self.scale)
+        return attend_tiles(q, k, v, tiles, additive_mask_of(view, at, at, softmax_dtype(q), self.pattern), self.scale)

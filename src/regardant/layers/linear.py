@@ -54,7 +54,7 @@ def linear(
     return F.linear(x, weight, bias)
 
 
-def rounded(rows: int) -> int:
+def round_up(rows: int) -> int:
     """That many or up to an eighth more, in whole sixteens: one of eight counts between a power of two and the next."""
     step = max(16, (1 << rows.bit_length()) >> 4)
     return -(-rows // step) * step
@@ -62,7 +62,7 @@ def rounded(rows: int) -> int:
 
 def round_rows(x: Float[Tensor, "N I"], dtype: torch.dtype) -> Float[Tensor, "N2 I"]:
     """The rows in `dtype`, and zeros after them."""
-    rows, total = len(x), rounded(len(x))
+    rows, total = len(x), round_up(len(x))
     if rows == total:
         return x.to(dtype).contiguous()
     padded = x.new_empty(total, x.shape[1], dtype=dtype)
@@ -128,21 +128,21 @@ class Layouts:
         version = weight.data_ptr(), weight._version, 0 if bias is None else bias._version
         made = self._made.get((weight, bias))
         if made is None or made[0] != version:  # by two threads at once it may be made twice, and nothing comes of it
-            made = self._made[weight, bias] = version, _laid_out(weight, bias, self.dtype or weight.dtype)
+            made = self._made[weight, bias] = version, _lay_out(weight, bias, self.dtype or weight.dtype)
         _, product = made
         return product(x)
 
 
-def _laid_out(weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Product:
+def _lay_out(weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Product:
     if dtype == torch.bfloat16 and weight.device.type == "cpu":
-        return _packed(weight, bias)
+        return _pack(weight, bias)
     by_input, added = weight.to(dtype).t().contiguous(), None if bias is None else bias.to(dtype)
     if added is None:
         return lambda x: x.to(dtype) @ by_input
     return lambda x: torch.addmm(added, x.to(dtype).reshape(-1, x.shape[-1]), by_input).view(*x.shape[:-1], len(added))
 
 
-def _packed(weight: Tensor, bias: Tensor | None) -> Product:
+def _pack(weight: Tensor, bias: Tensor | None) -> Product:
     """By oneDNN, in blocks of its own. Such a product is compiled for its rows in a tenth of the time of others."""
     blocks = torch.ops.mkldnn._reorder_linear_weight(weight.bfloat16(), None)
     added = None if bias is None else bias.bfloat16()

@@ -19,7 +19,7 @@ from regardant.layers.linear import Linear
 
 
 @dataclass(frozen=True)
-class AskedMemory:
+class ProjectedStates:
     """The source, its keys computed once a sentence."""
 
     keys: Float[Tensor, "B 1 S D"]
@@ -27,9 +27,9 @@ class AskedMemory:
     real: Bool[Tensor, "B S"] | None
     """None: no padding."""
 
-    def keep(self, sentences: Int[Tensor, " B2"]) -> "AskedMemory":
+    def keep(self, sentences: Int[Tensor, " B2"]) -> "ProjectedStates":
         real = None if self.real is None else self.real[sentences]
-        return AskedMemory(self.keys[sentences], self.values[sentences], real)
+        return ProjectedStates(self.keys[sentences], self.values[sentences], real)
 
 
 class MemoryAttention(nn.Module):
@@ -51,12 +51,12 @@ class MemoryAttention(nn.Module):
         self.query = nn.Identity() if size is None else Linear(query_size, size, bias=False)
         self.key = nn.Identity() if size is None else Linear(key_size, size)
 
-    def read(self, memory: Float[Tensor, "B S R"], real: Bool[Tensor, "B S"] | None) -> AskedMemory:
+    def project(self, memory: Float[Tensor, "B S R"], real: Bool[Tensor, "B S"] | None) -> ProjectedStates:
         """What may be asked."""
-        return AskedMemory(_wide(self.key(memory))[:, None], _wide(memory)[:, None], real)
+        return ProjectedStates(_wide(self.key(memory))[:, None], _wide(memory)[:, None], real)
 
     def forward(
-        self, states: Float[Tensor, "B T Q"], memory: AskedMemory, at: Int[Tensor, " T"]
+        self, states: Float[Tensor, "B T Q"], memory: ProjectedStates, at: Int[Tensor, " T"]
     ) -> Float[Tensor, "B T R"]:
         """The contexts of states that stand `at` target positions; beams of a sentence stand at the same one."""
         # A window follows the target's position (Luong's local-m).

@@ -26,12 +26,12 @@ State = tuple[Tensor, ...]
 """[L, N, R] each: one tensor, or two for an LSTM (what it says, what it keeps)."""
 
 
-def mapped(state: State, change: Callable[[Tensor], Tensor]) -> State:
+def map_state(state: State, change: Callable[[Tensor], Tensor]) -> State:
     """Every tensor of a state changed alike."""
     return tuple(change(part) for part in state)
 
 
-def _widened(x: Tensor, cell: nn.Module) -> Tensor:
+def _as_cell(x: Tensor, cell: nn.Module) -> Tensor:
     """On a CPU in the precision of the cell's weights, to be read with autocast off.
 
     A product in bfloat16 is compiled for its number of rows, and each step of each batch has its own: that takes longer
@@ -71,7 +71,7 @@ class RecurrentStack(nn.Module):
         said = []
         for index, piece in enumerate(x.split(bptt, 1)):
             if index:  # the state it begins with is not cut off: by it an encoder learns
-                state = mapped(state, Tensor.detach)
+                state = map_state(state, Tensor.detach)
             outputs, state = self._run(piece, state, index)
             said.append(outputs)
         return torch.cat(said, 1), state
@@ -82,9 +82,9 @@ class RecurrentStack(nn.Module):
             if index:
                 x = self.dropouts[index - 1](x, call)
             before = tuple(part[index : index + 1].contiguous() for part in state)
-            before = mapped(before, partial(_widened, cell=layer))
+            before = map_state(before, partial(_as_cell, cell=layer))
             with torch.autocast("cpu", enabled=False):
-                x, after = layer(_widened(x, layer), before if self.parts == 2 else before[0])
+                x, after = layer(_as_cell(x, layer), before if self.parts == 2 else before[0])
             states.append(after if self.parts == 2 else (after,))
         return x, tuple(torch.cat(parts) for parts in zip(*states, strict=True))
 
@@ -124,7 +124,7 @@ class RecurrentEncoder(nn.Module):
         for index, layer in enumerate(self.layers):
             if index:
                 x = self.dropouts[index - 1](x)
-            packed = pack_padded_sequence(_widened(x, layer), lengths, batch_first=True, enforce_sorted=False)
+            packed = pack_padded_sequence(_as_cell(x, layer), lengths, batch_first=True, enforce_sorted=False)
             with torch.autocast("cpu", enabled=False):
                 read, after = layer(packed)
             x = self._joined(pad_packed_sequence(read, batch_first=True, total_length=x.shape[1])[0])

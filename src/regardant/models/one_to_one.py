@@ -17,7 +17,7 @@ from torch import Tensor
 
 from regardant.data.vocabulary import EOS, PAD
 from regardant.layers.dropout import Dropout, share_key
-from regardant.layers.recurrent import Cell, RecurrentStack, State, mapped
+from regardant.layers.recurrent import Cell, RecurrentStack, State, map_state
 from regardant.models.base import SequenceToSequenceConfig, SequenceToSequenceModel
 from regardant.models.heads import Head, HeadBuilder
 from regardant.models.representations import InputShape, Representation, RepresentationBuilder
@@ -71,7 +71,7 @@ class OneToOneState:
 
     def keep(self, sentences: Int[Tensor, " B2"]) -> None:
         self.source = self.source[sentences]
-        self.state = mapped(self.state, lambda part: part[:, sentences])
+        self.state = map_state(self.state, lambda part: part[:, sentences])
 
 
 class OneToOne(SequenceToSequenceModel):

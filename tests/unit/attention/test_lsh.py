@@ -3,7 +3,7 @@ import torch
 from torch.testing import assert_close
 
 from regardant.attention import View
-from regardant.attention.lsh import ITSELF, LSHConfig
+from regardant.attention.lsh import SELF_SCORE, LSHConfig
 
 
 def build(num_heads=2, head_size=8, **settings):
@@ -19,7 +19,7 @@ def in_one_direction(length):
 
 
 def exact_but_itself(q, k, v, causal):
-    scores = q @ k.mT / k.shape[-1] ** 0.5 + ITSELF * torch.eye(k.shape[2])
+    scores = q @ k.mT / k.shape[-1] ** 0.5 + SELF_SCORE * torch.eye(k.shape[2])
     if causal:
         scores = scores.masked_fill(torch.ones_like(scores).bool().triu(1), -torch.inf)
     return torch.softmax(scores, -1) @ v

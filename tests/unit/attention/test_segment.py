@@ -35,5 +35,5 @@ def test_memory_of_all_segments_is_causal_attention_where_the_future_is_hidden(d
 def test_a_query_sees_its_segment_and_those_it_remembers(draw, exact, segment, memory):
     tensors, met = draw(410), blocks(410, segment, memory)
     attention = build(segment, memory)
-    assert torch.equal(attention.sees(torch.arange(410), torch.arange(410)), met)
+    assert torch.equal(attention.pattern(torch.arange(410), torch.arange(410)), met)
     assert_close(attention(*tensors), exact(*tensors, masks.pairs(met[None, None])))

@@ -49,7 +49,7 @@ def test_patterns_that_cover_everything_are_exact_attention(draw, exact, setting
 def test_a_pair_in_several_patterns_is_counted_once(draw, exact, settings, causal):
     tensors, met = draw(300), union(300, **settings)
     attention = build(**settings)
-    assert torch.equal(attention.sees(torch.arange(300), torch.arange(300)), met)
+    assert torch.equal(attention.pattern(torch.arange(300), torch.arange(300)), met)
     wanted = exact(*tensors, masks.together(masks.pairs(met[None, None]), View(causal=causal)))
     assert_close(attention(*tensors, View(causal=causal)), wanted)
 

@@ -31,7 +31,7 @@ def test_a_stride_of_one_over_everything_is_exact_attention(draw, exact, num_str
 def test_a_query_sees_the_teeth_of_its_comb(draw, exact, stride, num_strides):
     tensors, met = draw(210), comb(210, stride, num_strides)
     attention = build(stride, num_strides)
-    assert torch.equal(attention.sees(torch.arange(210), torch.arange(210)), met)
+    assert torch.equal(attention.pattern(torch.arange(210), torch.arange(210)), met)
     assert_close(attention(*tensors), exact(*tensors, masks.pairs(met[None, None])))
 
 

@@ -3,7 +3,7 @@ import torch
 from torch.testing import assert_close
 
 from regardant.attention import View
-from regardant.attention.tiles import LARGEST_BLOCK, Part, added_by, attend, attend_tiles, near_tiles
+from regardant.attention.tiles import LARGEST_BLOCK, PartialSoftmax, additive_mask_of, attend, attend_tiles, near_tiles
 
 
 def pairs_of(tiles, length):
@@ -74,7 +74,7 @@ def test_tiles_give_the_values_and_gradients_of_one_softmax(draw):
     q, k, v = (x.requires_grad_() for x in draw(300))
     view = View(causal=True)
     at = torch.arange(300)
-    added = added_by(view, at, at, torch.float64)
+    added = additive_mask_of(view, at, at, torch.float64)
     tiles = near_tiles(300, before=300, after=0)
     assert len(tiles) > 2
     whole = softmax(q, k, v, torch.full((300, 300), -torch.inf).double().triu(1))
@@ -113,7 +113,7 @@ def test_what_is_added_learns_across_tiles(draw):
     view = View(bias=lambda queries, keys: table[:, keys[None, :] - queries[:, None] + 149])
     tiles = near_tiles(150, before=150, after=150)
     assert len(tiles) > 1
-    tiled = attend_tiles(q, k, v, tiles, added_by(view, at, at, torch.float64), 0.3).mixed
+    tiled = attend_tiles(q, k, v, tiles, additive_mask_of(view, at, at, torch.float64), 0.3).mixed
     whole = softmax(q, k, v, view.bias(at, at))
     assert_close(tiled, whole)
     of_mixed = torch.linspace(-1, 1, whole.numel()).double().view_as(whole)
@@ -144,7 +144,7 @@ def test_a_part_is_what_it_says():
     q = k = torch.zeros(1, 1, 2, 3)
     v = torch.tensor([[[[1.0], [3.0]]]])
     part = attend(q, k, v, torch.tensor([[0.0, 0.0], [-torch.inf, 2.0]]), 1.0)
-    assert isinstance(part, Part)
+    assert isinstance(part, PartialSoftmax)
     assert part.mixed.flatten().tolist() == [2.0, 3.0]
     assert part.total.flatten().tolist() == [2.0, 1.0]
     assert part.top.flatten().tolist() == [0.0, 2.0]

@@ -30,7 +30,7 @@ def test_a_window_of_nothing_gives_each_token_its_own_value(draw):
 
 def test_a_query_sees_as_far_as_the_window_and_no_further():
     at = torch.arange(9)
-    seen = build(2).sees(at[4:5], at)[0]
+    seen = build(2).pattern(at[4:5], at)[0]
     assert seen.nonzero().flatten().tolist() == [2, 3, 4, 5, 6]
 
 

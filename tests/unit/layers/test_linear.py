@@ -8,7 +8,7 @@ from torch.profiler import profile
 from torch.testing import assert_close
 
 from regardant.layers import linear as linears
-from regardant.layers.linear import Layouts, Linear, linear, round_rows, rounded
+from regardant.layers.linear import Layouts, Linear, linear, round_rows, round_up
 
 
 @pytest.fixture
@@ -56,8 +56,8 @@ def test_what_has_changed_is_laid_out_anew(layer, part):
 
 
 def test_what_has_not_changed_is_laid_out_once(layer, monkeypatch):
-    made, lay_out, layouts = [], linears._laid_out, Layouts()
-    monkeypatch.setattr(linears, "_laid_out", lambda *given: made.append(given) or lay_out(*given))
+    made, lay_out, layouts = [], linears._lay_out, Layouts()
+    monkeypatch.setattr(linears, "_lay_out", lambda *given: made.append(given) or lay_out(*given))
     for _ in range(3):
         with layouts.in_use(), torch.inference_mode():
             layer(torch.randn(4, 6))
@@ -86,9 +86,9 @@ ROWS = range(1, 5000)
 
 
 def test_rows_are_rounded_up_by_an_eighth_at_most_to_few_counts():
-    assert all(rows <= rounded(rows) <= max(16, rows * 9 / 8, rows + 15) for rows in ROWS)
-    assert all(rounded(rounded(rows)) == rounded(rows) for rows in ROWS)
-    assert len({rounded(rows) for rows in ROWS if rows > 1024}) <= 8 * math.log2(5000 / 1024) + 1
+    assert all(rows <= round_up(rows) <= max(16, rows * 9 / 8, rows + 15) for rows in ROWS)
+    assert all(round_up(round_up(rows)) == round_up(rows) for rows in ROWS)
+    assert len({round_up(rows) for rows in ROWS if rows > 1024}) <= 8 * math.log2(5000 / 1024) + 1
 
 
 def test_rows_that_are_added_are_zeros():

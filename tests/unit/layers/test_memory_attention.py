@@ -22,7 +22,7 @@ def asked(layer, query_size=6, key_size=6):
     generator = torch.Generator().manual_seed(1)
     states = torch.randn(2, NUM_QUERIES, query_size, generator=generator)
     memory = torch.randn(2, LENGTH, key_size, generator=generator)
-    return states, memory, layer(states, layer.read(memory, REAL), torch.arange(NUM_QUERIES))
+    return states, memory, layer(states, layer.project(memory, REAL), torch.arange(NUM_QUERIES))
 
 
 def contexts(score, states, memory):

@@ -19,8 +19,8 @@ from regardant.attention.additive import AdditiveConfig
 from regardant.config import Variants
 from regardant.layers.dropout import Dropout
 from regardant.layers.linear import Linear
-from regardant.layers.memory_attention import AskedMemory, MemoryAttention
-from regardant.layers.recurrent import Cell, RecurrentStack, State, mapped
+from regardant.layers.memory_attention import MemoryAttention, ProjectedStates
+from regardant.layers.recurrent import Cell, RecurrentStack, State, map_state
 from regardant.models.sequence import SequenceDecoder
 from regardant.models.vectors import Vectors
 
@@ -52,9 +52,9 @@ class DecoderMemory:
 
     state: State
     """[L, B x W, R] each. Empty before the first token of a text that has no source."""
-    said: Float[Tensor, "N R"] | None = None
+    attentional: Float[Tensor, "N R"] | None = None
     """The last attentional vector, where it is fed in again."""
-    asked: AskedMemory | None = None
+    source: ProjectedStates | None = None
     context: Float[Tensor, "N R"] | None = None
     """The one context of all steps."""
     length: int = 0
@@ -64,8 +64,8 @@ class DecoderMemory:
         """Return the memory in which row i continues what was row `rows[i]`."""
         return replace(
             self,
-            state=mapped(self.state, lambda part: part[:, rows]),
-            said=None if self.said is None else self.said[rows],
+            state=map_state(self.state, lambda part: part[:, rows]),
+            attentional=None if self.attentional is None else self.attentional[rows],
             context=None if self.context is None else self.context[rows],
         )
 
@@ -92,7 +92,7 @@ class RecurrentState:
     def keep(self, sentences: Int[Tensor, " B2"]) -> None:
         beams = torch.arange(self.beam_size, device=sentences.device)
         memory = self.memory.take((sentences[:, None] * self.beam_size + beams).flatten())
-        self.memory = replace(memory, asked=None if memory.asked is None else memory.asked.keep(sentences))
+        self.memory = replace(memory, source=None if memory.source is None else memory.source.keep(sentences))
 
 
 class RecurrentDecoder(SequenceDecoder):
@@ -125,7 +125,7 @@ class RecurrentDecoder(SequenceDecoder):
     def begin(self, read: Vectors) -> DecoderMemory:
         """Return the memory before the first token of one target a sentence."""
         assert read.state is not None
-        return DecoderMemory(mapped(read.state, lambda part: torch.tanh(self.bridge(part))))
+        return DecoderMemory(map_state(read.state, lambda part: torch.tanh(self.bridge(part))))
 
     def advance(self, x: Float[Tensor, "N M"], memory: DecoderMemory) -> tuple[Float[Tensor, "N R"], DecoderMemory]:
         """Take in one token of every row; return its vector and the memory after it."""
@@ -195,16 +195,16 @@ class ChoDecoder(RecurrentDecoder):
     def advance(self, x: Tensor, memory: DecoderMemory) -> tuple[Tensor, DecoderMemory]:
         assert memory.context is not None
         vectors, after = self._advance(torch.cat([x, memory.context], -1), memory)
-        return self._said(vectors, memory.context), after
+        return self._combine(vectors, memory.context), after
 
     def run(self, x: Tensor, read: Vectors) -> Tensor:
         memory = self.begin(read)
         assert memory.context is not None
         context = memory.context[:, None].expand(-1, x.shape[1], -1)
         vectors, _ = self.stack(torch.cat([x, context], -1), memory.state, self.bptt)
-        return self._said(vectors, context)
+        return self._combine(vectors, context)
 
-    def _said(self, vectors: Tensor, context: Tensor) -> Tensor:
+    def _combine(self, vectors: Tensor, context: Tensor) -> Tensor:
         return torch.tanh(self.output(torch.cat([vectors, context], -1)))
 
 
@@ -230,10 +230,10 @@ class BahdanauDecoder(RecurrentDecoder):
         self.output = Linear(2 * size, size)
 
     def begin(self, read: Vectors) -> DecoderMemory:
-        return replace(super().begin(read), asked=self.cross_attention.read(read.values, read.real))
+        return replace(super().begin(read), source=self.cross_attention.project(read.values, read.real))
 
     def advance(self, x: Tensor, memory: DecoderMemory) -> tuple[Tensor, DecoderMemory]:
-        context = _ask(self.cross_attention, memory.state[0][-1], memory)
+        context = _attend(self.cross_attention, memory.state[0][-1], memory)
         vectors, after = self._advance(torch.cat([x, context], -1), memory)
         return torch.tanh(self.output(torch.cat([vectors, context], -1))), after
 
@@ -265,32 +265,33 @@ class LuongDecoder(RecurrentDecoder):
         self.output = Linear(2 * size, size, bias=False)
 
     def begin(self, read: Vectors) -> DecoderMemory:
-        memory = replace(super().begin(read), asked=self.cross_attention.read(read.values, read.real))
-        return replace(memory, said=torch.zeros_like(memory.state[0][-1])) if self.feeds else memory
+        memory = replace(super().begin(read), source=self.cross_attention.project(read.values, read.real))
+        return replace(memory, attentional=torch.zeros_like(memory.state[0][-1])) if self.feeds else memory
 
     def advance(self, x: Tensor, memory: DecoderMemory) -> tuple[Tensor, DecoderMemory]:
-        vectors, after = self._advance(x if memory.said is None else torch.cat([x, memory.said], -1), memory)
-        context = _ask(self.cross_attention, vectors, memory)
-        said = torch.tanh(self.output(torch.cat([context, vectors], -1)))
-        return said, replace(after, said=said if self.feeds else None)
+        read = x if memory.attentional is None else torch.cat([x, memory.attentional], -1)
+        vectors, after = self._advance(read, memory)
+        context = _attend(self.cross_attention, vectors, memory)
+        attentional = torch.tanh(self.output(torch.cat([context, vectors], -1)))
+        return attentional, replace(after, attentional=attentional if self.feeds else None)
 
     def run(self, x: Tensor, read: Vectors) -> Tensor:
         return super().run(x, read) if self.feeds else self._run_at_once(x, read)
 
     def _run_at_once(self, x: Tensor, read: Vectors) -> Tensor:
         memory = self.begin(read)
-        assert memory.asked is not None
+        assert memory.source is not None
         vectors, _ = self.stack(x, memory.state, self.bptt)
-        context = self.cross_attention(vectors, memory.asked, torch.arange(x.shape[1], device=x.device))
+        context = self.cross_attention(vectors, memory.source, torch.arange(x.shape[1], device=x.device))
         return torch.tanh(self.output(torch.cat([context, vectors], -1)))
 
 
-def _ask(attention: MemoryAttention, states: Tensor, memory: DecoderMemory) -> Tensor:
+def _attend(attention: MemoryAttention, states: Tensor, memory: DecoderMemory) -> Tensor:
     """The context of each row: the beams of a sentence are queries on one memory, and all stand at one position."""
-    assert memory.asked is not None
-    beams = states.view(len(memory.asked.keys), -1, states.shape[-1])
+    assert memory.source is not None
+    beams = states.view(len(memory.source.keys), -1, states.shape[-1])
     at = torch.full((beams.shape[1],), memory.length, device=states.device)
-    return attention(beams, memory.asked, at).reshape_as(states)
+    return attention(beams, memory.source, at).reshape_as(states)
 
 
 def _state(read: Vectors) -> State:
@@ -300,5 +301,5 @@ def _state(read: Vectors) -> State:
 
 def _cut(memory: DecoderMemory) -> DecoderMemory:
     """The same memory, cut off from the gradient."""
-    said = None if memory.said is None else memory.said.detach()
-    return replace(memory, state=mapped(memory.state, Tensor.detach), said=said)
+    attentional = None if memory.attentional is None else memory.attentional.detach()
+    return replace(memory, state=map_state(memory.state, Tensor.detach), attentional=attentional)

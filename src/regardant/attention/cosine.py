@@ -1,4 +1,4 @@
-"""Cosine attention: scores are g cos(q, k), so what counts is where queries and keys point, not how long they are.
+"""Cosine attention: scores are g cos(q, k). They depend on the directions of queries and keys, not on their lengths.
 
 Henry et al. 2020, "Query-key normalization for Transformers", https://arxiv.org/abs/2010.04245, eq. 5, after the
 content addressing of Graves et al. 2014, "Neural Turing machines", https://arxiv.org/abs/1410.5401, eq. 5 and 6.
@@ -23,14 +23,14 @@ class CosineAttentionConfig(AttentionConfig):
     kind: Literal["cosine"] = "cosine"
 
     gain: float = Field(10.0, gt=0)
-    """What each g begins with: the best score there can be. The paper's log2(n^2 - n) of 32 tokens."""
+    """Initial value of g, the largest possible score. The paper takes log2(n^2 - n): about 10 for 32 tokens."""
 
     def build(self, *, num_heads: int, head_size: int) -> "CosineAttention":
         return CosineAttention(num_heads, self.gain)
 
 
 class CosineAttention(ScaledDotProduct):
-    """Exact attention whose scores cannot grow with their vectors."""
+    """Exact attention with scores that are bounded by g."""
 
     def __init__(self, num_heads: int, gain: float) -> None:
         super().__init__(head_size=1)  # g stands for the scale
@@ -46,6 +46,6 @@ class CosineAttention(ScaledDotProduct):
             return super().mix(q, k, v.to(q.dtype), view).to(v.dtype)
 
     def _directions(self, q: Queries, k: Keys) -> tuple[Tensor, Tensor]:
-        """Vectors of length g and of length 1, in the precision of a softmax."""
+        """Return queries of length g and keys of length 1, in `softmax_dtype`."""
         q, k = (F.normalize(x.to(softmax_dtype(x)), dim=-1) for x in (q, k))
         return self.gain.to(q.dtype) * q, k

@@ -1,8 +1,8 @@
 """Entmax: weights that are exactly zero for keys far below the best, and differentiable.
 
-The point of the simplex nearest to the scores: alpha = 2 is sparsemax (Martins and Astudillo 2016,
-https://arxiv.org/abs/1602.02068), 1.5 lies halfway to the softmax (Peters et al. 2019,
-https://arxiv.org/abs/1905.05702). The threshold is found exactly, by sorting.
+Weights are the point of the simplex nearest to the scores for alpha = 2 (sparsemax: Martins and Astudillo 2016,
+https://arxiv.org/abs/1602.02068); alpha = 1.5 is between that and the softmax (Peters et al. 2019,
+https://arxiv.org/abs/1905.05702). The threshold is computed exactly, by sorting.
 """
 
 from typing import Any, Literal
@@ -28,7 +28,7 @@ class EntmaxConfig(AttentionConfig):
     @field_validator("alpha")
     @classmethod
     def has_an_exact_threshold(cls, alpha: float) -> float:
-        """Others could only be approached."""
+        """Refuse other values, whose threshold has no closed form."""
         if alpha not in (1.5, 2):
             raise ValueError(f"given {alpha}; allowed: 1.5, 2")
         return alpha
@@ -38,7 +38,7 @@ class EntmaxConfig(AttentionConfig):
 
 
 class Entmax(DotProductAttention):
-    """As many keys as deserve it, chosen by the scores themselves: the differentiable form of top-k."""
+    """Attention to as many keys as the scores give weight to: a differentiable form of top-k."""
 
     def __init__(self, alpha: float, head_size: int) -> None:
         super().__init__(head_size)
@@ -52,7 +52,7 @@ class Entmax(DotProductAttention):
 class _Entmax(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, scores: Tensor, alpha: float) -> Tensor:
-        # No key more than 1 / (alpha - 1) below the best has weight, and sums over -inf are none.
+        # A key more than 1 / (alpha - 1) below the best has no weight; clamping keeps sums over -inf finite.
         scores = ((scores - scores.amax(-1, keepdim=True)) * (alpha - 1)).clamp_min(-2)
         weights = (scores - _threshold(scores, alpha)).clamp_min(0) ** (1 / (alpha - 1))
         ctx.save_for_backward(weights)
@@ -70,7 +70,7 @@ class _Entmax(torch.autograd.Function):
 
 
 def _threshold(scores: Tensor, alpha: float) -> Tensor:
-    """What to subtract so that the weights sum to one: of the largest k scores, for the largest k it does not pass."""
+    """Return the number to subtract so that weights sum to one. It is that of the k largest scores, which exceed it."""
     ordered = scores.sort(-1, descending=True).values
     counts = torch.arange(1, scores.shape[-1] + 1, device=scores.device, dtype=scores.dtype)
     means = ordered.cumsum(-1) / counts

@@ -35,5 +35,5 @@ class General(ScoredAttention):
 
     def compute_scores(self, q: Queries, k: Keys, view: View) -> Weights:
         wide = softmax_dtype(q)
-        with exact(q):  # unscaled scores are large, and rounded by as much
+        with exact(q):  # unscaled scores are large, with a large rounding error
             return q.to(wide) @ self.weight.to(wide) @ k.to(wide).mT

@@ -1,6 +1,6 @@
-"""Hard attention: the value of the best key, nothing of the others.
+"""Hard attention: all weight on the best key.
 
-The limit of a softmax whose temperature goes to zero. Keys that tie share alike, as they do in that limit. The choice
+The limit of a softmax whose temperature goes to zero. Keys that tie share the weight, as in that limit. The choice
 has no gradient: queries and keys learn nothing from it.
 """
 

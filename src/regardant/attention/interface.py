@@ -1,8 +1,8 @@
-"""Interface of every attention mechanism: how much a query takes from each key.
+"""Interface of attention mechanisms.
 
-A mechanism answers twice. `weights` builds the matrix, for inspection; `forward` returns the weighted values the fast
-way, for training and decoding. A contract test holds them equal. Projections, heads, positions and caches belong to the
-layer that holds the mechanism.
+A mechanism computes the same in two forms: `weights` returns the matrix, for inspection; `forward` returns the weighted
+values, for training and decoding, without building it where possible. A contract test compares the two. Projections,
+heads, positions and caches belong to the layer that holds the mechanism.
 
 Shape legend: B batch, H query heads, G key heads (H is a multiple of G), Q queries, K keys, D size of a query
 and a key, E size of a value, T new tokens, N rows of a decoding state (sentences or beams).

@@ -23,7 +23,7 @@ class LinearAttentionConfig(AttentionConfig):
 
 
 class LinearAttention(KernelisedAttention):
-    """Weights that are no softmax at all, but positive and cheap."""
+    """Kernelised attention with positive weights that do not approximate a softmax."""
 
     def query_features(self, q: Queries) -> Tensor:
         return _features(q)

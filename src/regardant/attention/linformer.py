@@ -16,22 +16,22 @@ from regardant.attention.masks import View, softmax_dtype
 
 
 class LinformerConfig(AttentionConfig):
-    """Softmax over learned mixtures of the keys. Mixtures hold later tokens, so it cannot hide the future."""
+    """Softmax over learned mixtures of the keys. Mixtures include later tokens, so that no causal mask is possible."""
 
     kind: Literal["linformer"] = "linformer"
 
     rank: int = Field(64, gt=0)
-    """Mixtures of keys, and of values, that a query weighs."""
+    """Number of mixtures of keys, and of values."""
 
     max_length: int = Field(256, gt=0)
-    """The most keys there may be."""
+    """Maximum number of keys."""
 
     def build(self, *, num_heads: int, head_size: int) -> "Linformer":
         return Linformer(self, num_heads, head_size)
 
 
 class Linformer(Attention):
-    """Attention of low rank. Its rows may sum to anything, as in the paper: the mixtures are free."""
+    """Attention of low rank. Rows of weights need not sum to one, as in the paper: the mixtures are unconstrained."""
 
     honours = frozenset({"keys"})
     why_not: ClassVar[dict[str, str]] = {"causal": "each of its mixtures holds later keys too"}
@@ -42,7 +42,7 @@ class Linformer(Attention):
         self.scale = 1 / math.sqrt(head_size)
         self.longest = config.max_length
         shape = (num_heads, config.rank, config.max_length)
-        # A mixture of as many keys as there may be has the variance of one: no softmax begins saturated.
+        # A mixture of the maximum number of keys has the variance of one key, so that no softmax starts saturated.
         self.of_keys = nn.Parameter(torch.randn(shape) / math.sqrt(config.max_length))
         self.of_values = nn.Parameter(torch.randn(shape) / math.sqrt(config.max_length))
 
@@ -55,7 +55,7 @@ class Linformer(Attention):
         return weights.to(v.dtype) @ (of_values.to(v.dtype) @ v)
 
     def _weigh_mixtures(self, q: Tensor, k: Tensor, view: View) -> tuple[Tensor, Tensor]:
-        """[B, H, Q, R] and the mixtures [#B, H, R, K] that the values are to be weighed by."""
+        """Return the weights of mixtures [B, H, Q, R], and the mixtures of values [#B, H, R, K]."""
         length = k.shape[2]
         if length > self.longest:
             raise ValueError(

@@ -1,9 +1,9 @@
-"""Luong's predictive local attention (local-p): each query says where to look, and how well keys match near there.
+"""Luong's predictive local attention (local-p): each query predicts a position and attends to keys near it.
 
-p = S sigmoid(v . tanh(W q)) with S source tokens; keys further than `window` from p are not seen, the others weigh
-softmax(q . k - (j - p)^2 / (2 sigma^2)) with sigma = window / 2. Luong et al. 2015,
-https://arxiv.org/abs/1508.04025, section 3.2, where the Gaussian is multiplied after the softmax and rows no longer
-sum to one; here it counts inside. Monotonic local attention (local-m) is `window`, asked at the target's position.
+p = S sigmoid(v . tanh(W q)) with S source tokens. Keys further than `window` from p are masked, and the weights of the
+others are softmax(q . k - (j - p)^2 / (2 sigma^2)) with sigma = window / 2. Luong et al. 2015,
+https://arxiv.org/abs/1508.04025, section 3.2, where the Gaussian is multiplied after the softmax, so that rows no
+longer sum to one; here it is inside. Monotonic local attention (local-m) is `window` at the target position.
 """
 
 from typing import ClassVar, Literal
@@ -19,19 +19,19 @@ from regardant.attention.softmax import exact, masked_softmax
 
 
 class LocalPredictiveConfig(AttentionConfig):
-    """Softmax near a place that the query predicts."""
+    """Softmax near a position that the query predicts."""
 
     kind: Literal["local_predictive"] = "local_predictive"
 
     window: float = Field(10.0, ge=1)
-    """How far from the predicted place keys are seen, in tokens."""
+    """Largest distance from the predicted position to a key, in tokens."""
 
     def build(self, *, num_heads: int, head_size: int) -> "LocalPredictive":
         return LocalPredictive(self.window, num_heads, head_size)
 
 
 class LocalPredictive(Attention):
-    """A query has to see all of the source, of which the place is a share."""
+    """Attention near a predicted position, which is a share of the source length: no causal mask is possible."""
 
     honours = frozenset({"keys"})
     why_not: ClassVar[dict[str, str]] = {"causal": "a place is predicted as a share of the whole source"}
@@ -47,7 +47,7 @@ class LocalPredictive(Attention):
     def compute_scores(self, q: Queries, k: Keys, view: View) -> Weights:
         wide = softmax_dtype(q)
         q, k = q.to(wide), k.to(wide)
-        with exact(q):  # unscaled scores are large, and rounded by as much; a place too
+        with exact(q):  # unscaled scores and positions are large, with a large rounding error
             scores, away = q @ k.mT, self._away(q, k, view)
         scores = scores - away.square() / (2 * (self.window / 2) ** 2)
         return scores.masked_fill(away.abs() > self.window, torch.finfo(away.dtype).min)
@@ -56,7 +56,7 @@ class LocalPredictive(Attention):
         return masked_softmax(self.compute_scores(q, k, view), q, k, view)
 
     def _away(self, q: Tensor, k: Tensor, view: View) -> Float[Tensor, "B H Q K"]:
-        """How far each key stands from the place that each query predicts; places are of real keys."""
+        """Return the distance from the position that each query predicts, among real keys, to each key."""
         dtype = q.dtype
         share = torch.sigmoid(torch.tanh(q @ self.hidden.to(dtype)) @ self.place.to(dtype))
         number = torch.arange(k.shape[2], device=k.device, dtype=dtype)

@@ -1,4 +1,4 @@
-"""Luong's location score: where to look from the state of the decoder alone, whatever the source says.
+"""Luong's location score: the weights depend on the state of the decoder alone, not on the source.
 
 Luong et al. 2015, https://arxiv.org/abs/1508.04025, section 3.1: softmax(W q), a number for every source position.
 """
@@ -15,19 +15,19 @@ from regardant.attention.scored import ScoredAttention
 
 
 class LocationConfig(AttentionConfig):
-    """softmax(W q): the key's content does not count. Positions past max_length are refused."""
+    """softmax(W q): independent of the keys' content. Positions past max_length are refused."""
 
     kind: Literal["location"] = "location"
 
     max_length: int = Field(256, gt=0)
-    """The most keys there may be."""
+    """Maximum number of keys."""
 
     def build(self, *, num_heads: int, head_size: int) -> "Location":
         return Location(self.max_length, num_heads, head_size)
 
 
 class Location(ScoredAttention):
-    """A row of numbers for each source position. Keys are counted as they come: no view can place them elsewhere."""
+    """Attention with a row of W for each source position. Positions are the order of keys: a view cannot set others."""
 
     honours = frozenset({"causal", "keys", "pairs", "bias"})
     longest: int

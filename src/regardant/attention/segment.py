@@ -1,7 +1,7 @@
-"""Segments with memory: a query sees its own segment and the few before it.
+"""Segments with memory: a query attends to its own segment and a few earlier ones.
 
-Dai et al. 2019, "Transformer-XL", https://arxiv.org/abs/1901.02860, section 3.2, where the memory is passed on
-without gradient; here it has one, since all segments are at hand. Costs n x segment x (1 + memory).
+Dai et al. 2019, "Transformer-XL", https://arxiv.org/abs/1901.02860, section 3.2, where the memory has no gradient;
+here it has one, since all segments are in memory. Costs n x segment x (1 + memory).
 """
 
 from typing import Literal
@@ -25,14 +25,14 @@ class SegmentConfig(AttentionConfig):
     """Tokens of a segment."""
 
     memory: int = Field(1, ge=0)
-    """Earlier segments that a query sees as well."""
+    """Earlier segments that a query attends to."""
 
     def build(self, *, num_heads: int, head_size: int) -> "Segment":
         return Segment(self.segment, self.memory, head_size)
 
 
 class Segment(PatternAttention):
-    """Exact attention inside blocks on the diagonal and `memory` blocks to their left."""
+    """Exact attention within blocks on the diagonal and `memory` blocks to their left."""
 
     def __init__(self, segment: int, memory: int, head_size: int) -> None:
         super().__init__(head_size, reach=segment * (1 + memory))
@@ -45,7 +45,7 @@ class Segment(PatternAttention):
 
     def attend(self, q: Queries, k: Keys, v: Values, view: View) -> PartialSoftmax:
         at = torch.arange(k.shape[2], device=k.device)
-        # Whole segments where several fit into a block, so that few pairs are computed and hidden.
+        # A block holds whole segments if several fit, so that few masked pairs are computed.
         size = LARGEST_BLOCK // self.segment * self.segment or LARGEST_BLOCK
         tiles = [(rows, self._keys_of(rows, len(at), view.causal)) for rows in blocks(0, len(at), size)]
         return attend_tiles(q, k, v, tiles, additive_mask_of(view, at, at, softmax_dtype(q), self.pattern), self.scale)

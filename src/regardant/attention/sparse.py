@@ -1,8 +1,8 @@
 """Near, strided and global keys in one softmax: the union of the patterns.
 
-Child et al. 2019 (https://arxiv.org/abs/1904.10509) join local and strided, Longformer (Beltagy et al. 2020,
+Child et al. 2019 (https://arxiv.org/abs/1904.10509) combine local and strided keys, Longformer (Beltagy et al. 2020,
 https://arxiv.org/abs/2004.05150) and BigBird (Zaheer et al. 2020, https://arxiv.org/abs/2007.14062) local and global
-ones. A global token, of the first `num_global`, sees every token and is seen by every token.
+ones. The first `num_global` tokens are global: they attend to every token, and every token attends to them.
 """
 
 from collections.abc import Sequence
@@ -25,23 +25,23 @@ class SparseConfig(AttentionConfig):
     kind: Literal["sparse"] = "sparse"
 
     window: int = Field(128, ge=0)
-    """How far a query sees to each side, in tokens."""
+    """Distance that a query attends to each side, in tokens."""
 
     stride: int = Field(64, gt=0)
     """Tokens from one strided key to the next."""
 
     num_strides: int = Field(8, ge=0)
-    """How many strides a query sees to each side. 0: none."""
+    """Strided keys that a query attends to on each side. 0: none."""
 
     num_global: int = Field(1, ge=0)
-    """How many of the first tokens are global. 0: none."""
+    """Number of first tokens that are global. 0: none."""
 
     def build(self, *, num_heads: int, head_size: int) -> "Sparse":
         return Sparse(self, head_size)
 
 
 class Sparse(PatternAttention):
-    """Exact attention on the union of a band, a comb and the first rows and columns."""
+    """Exact attention to the union of a band, strided keys, and the first rows and columns."""
 
     def __init__(self, config: SparseConfig, head_size: int) -> None:
         far = config.stride * config.num_strides
@@ -62,7 +62,7 @@ class Sparse(PatternAttention):
             at = torch.arange(length, device=k.device)
             return attend_tiles(q, k, v, tiles, additive_mask_of(view, at, at, softmax_dtype(q), pattern), self.scale)
 
-        # A pair that several patterns hold is counted by the first of them.
+        # A pair in several patterns counts in the first of them.
         of_global = [(rows, slice(0, first if causal else length)) for rows in blocks(0, first)]
         near = near_tiles(length, before=self.window, after=0 if causal else self.window, start=first)
         part = among([*of_global, *near], self._is_of_global_or_near)

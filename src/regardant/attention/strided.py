@@ -1,8 +1,8 @@
-"""Strided attention: a query sees every `stride`-th key, a fixed number of them.
+"""Strided attention: a query attends to every `stride`-th key, a fixed number of them.
 
-The keys at i, i - s, i - 2s, ..., i - k s, and as many later ones where the future may be seen. The number is fixed,
-so the cost is n x k. Child et al. 2019, https://arxiv.org/abs/1904.10509, section 4.2, see all of them back to the
-start, with a stride near sqrt(n): `num_strides: all` does so, at n x n / s.
+The keys at i, i - s, i - 2s, ..., i - k s, and as many later ones without a causal mask. The number is fixed,
+so that the cost is n x k. Child et al. 2019, https://arxiv.org/abs/1904.10509, section 4.2, attend to all of them back
+to the start, with a stride near sqrt(n): `num_strides: all` does so, at n x n / s.
 """
 
 from typing import Annotated, Literal
@@ -17,7 +17,7 @@ from regardant.attention.patterns import PatternAttention
 from regardant.attention.tiles import PartialSoftmax, Tile, additive_mask_of, attend_tiles, near_tiles
 
 EVERYWHERE = 1 << 30
-"""Further than any sequence is long."""
+"""Distance that no sequence reaches."""
 
 
 class StridedConfig(AttentionConfig):
@@ -29,14 +29,14 @@ class StridedConfig(AttentionConfig):
     """Tokens from one key to the next."""
 
     num_strides: Annotated[int, Field(ge=0)] | Literal["all"] = 16
-    """How many strides a query sees to each side. all: to the ends, at a cost of n x n / stride."""
+    """Strided keys that a query attends to on each side. all: every one, at a cost of n x n / stride."""
 
     def build(self, *, num_heads: int, head_size: int) -> "Strided":
         return Strided(self.stride, self.num_strides, head_size)
 
 
 class Strided(PatternAttention):
-    """Exact attention on a comb."""
+    """Exact attention to keys at multiples of the stride from the query."""
 
     def __init__(self, stride: int, num_strides: int | Literal["all"], head_size: int) -> None:
         super().__init__(head_size, reach=EVERYWHERE if num_strides == "all" else stride * num_strides)
@@ -53,9 +53,9 @@ class Strided(PatternAttention):
 
 
 def strided_tiles(length: int, stride: int, reach: int, *, causal: bool) -> list[Tile]:
-    """Every query with the keys whole strides away, at most `reach`.
+    """Return tiles of every query with the keys whole strides away, up to `reach`.
 
-    Tokens of one remainder modulo the stride meet only each other: each such comb is a window by itself.
+    Tokens of one remainder modulo the stride attend only to each other, so that each remainder is a window by itself.
     """
     tiles = []
     near = min(reach // stride, length)

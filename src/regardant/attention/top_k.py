@@ -1,8 +1,8 @@
 """Top-k attention: a softmax over the k best keys of each query.
 
-A key that scores as much as the k-th best is kept with it, so that ties do not hang on the order of keys: more than k
-may be kept. k = 1 is hard attention, k = all is full attention. Gupta et al. 2021, "Memory-efficient Transformers via
-top-k attention", https://arxiv.org/abs/2106.06899.
+A key that ties with the k-th best is kept as well, so that the result does not depend on the order of keys: more than
+k keys may be kept. k = 1 is hard attention, k = all is full attention. Gupta et al. 2021, "Memory-efficient
+Transformers via top-k attention", https://arxiv.org/abs/2106.06899.
 """
 
 from typing import Literal
@@ -22,14 +22,14 @@ class TopKConfig(AttentionConfig):
     kind: Literal["top_k"] = "top_k"
 
     k: int = Field(8, gt=0)
-    """How many keys each query keeps."""
+    """Keys that each query keeps."""
 
     def build(self, *, num_heads: int, head_size: int) -> "TopK":
         return TopK(self.k, head_size)
 
 
 class TopK(DotProductAttention):
-    """Which keys are kept has no gradient, how much each of them gets has. `entmax` is differentiable in both."""
+    """Softmax over the best keys. The weights have a gradient, the choice of keys has none; both have in `entmax`."""
 
     def __init__(self, k: int, head_size: int) -> None:
         super().__init__(head_size)

@@ -1,6 +1,6 @@
-"""Local attention: a query sees the keys at most `window` places away.
+"""Local attention: a query attends to the keys at most `window` tokens away.
 
-Luong et al. 2015 and Child et al. 2019 look near only; Beltagy et al. 2020, "Longformer",
+Luong et al. 2015 and Child et al. 2019 have local attention; Beltagy et al. 2020, "Longformer",
 https://arxiv.org/abs/2004.05150, section 3.1, is this form. Costs n x window.
 """
 
@@ -17,19 +17,19 @@ from regardant.attention.tiles import PartialSoftmax, additive_mask_of, attend_t
 
 
 class WindowConfig(AttentionConfig):
-    """Softmax over the keys near the query; decodes with a cache that rolls."""
+    """Softmax over the keys near the query. It decodes with a rolling cache."""
 
     kind: Literal["window"] = "window"
 
     window: int = Field(256, ge=0)
-    """How far a query sees to each side, in tokens."""
+    """Distance that a query attends to each side, in tokens."""
 
     def build(self, *, num_heads: int, head_size: int) -> "Window":
         return Window(self.window, head_size)
 
 
 class Window(PatternAttention):
-    """Exact attention inside a band."""
+    """Exact attention within a band."""
 
     def __init__(self, window: int, head_size: int) -> None:
         super().__init__(head_size, reach=window)

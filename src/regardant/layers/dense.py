@@ -1,6 +1,6 @@
 """A dense layer over positions, in the place of self-attention: out_i = sum_j w_ij x_j + b_i.
 
-The weights are tied to absolute positions, of which there is a fixed number, as in the MLP-Mixer (Tolstikhin et al.
+The weights belong to absolute positions, whose number is fixed, as in the MLP-Mixer (Tolstikhin et al.
 2021, https://arxiv.org/abs/2105.01601), whose token mixing this is with one layer in place of two.
 
 Shape legend: B sentences or rows, N rows, T tokens, M d_model, C capacity.
@@ -21,7 +21,7 @@ from regardant.layers.mixers import TokenMixerConfig
 
 
 class DenseMixerConfig(TokenMixerConfig):
-    """A weight for each pair of positions, whatever the tokens are."""
+    """A weight for each pair of positions, independent of the tokens."""
 
     kind: Literal["dense"] = "dense"
 
@@ -52,7 +52,7 @@ class DenseCache(LayerCache):
 
 
 class DenseMixer(nn.Module):
-    """The same weights for all features, between two projections."""
+    """Dense layer over positions, the same for all features, between two projections."""
 
     def __init__(self, d_model: int, max_length: int, *, causal: bool) -> None:
         super().__init__()

@@ -1,11 +1,10 @@
-"""Dropout whose masks are a pure function of a key and a place, so that they can be replayed.
+"""Dropout with masks that are a pure function of a key and a place, so that they can be replayed.
 
-The bits are a hash of a counter (two rounds of multiply and xor-shift with the `lowbias32` constants of Wellons),
-keyed by (seed, rank, update, micro-batch) and the place in the model. Activation checkpointing, reversible layers and
-a resumed run recompute them exactly; and they are vectorised over all threads, where torch's generator on a CPU draws
-them one by one on one thread.
+The dropout bits are a hash of a counter (two rounds of multiply and xor-shift with the `lowbias32` constants of
+Wellons), keyed by (seed, rank, update, micro-batch) and the place in the model. Activation checkpointing, reversible
+layers and a resumed run recompute them exactly. Hashing uses all threads; torch's generator on a CPU uses one.
 
-A place called several times under one key says which call it is, or drops the same elements each time.
+A place that is called several times under one key must pass the number of the call, or its masks are all the same.
 """
 
 import dataclasses
@@ -19,15 +18,15 @@ from torch.autograd.function import once_differentiable
 
 MIXERS = (0x7FEB352D, 0x846CA68B - (1 << 32))
 RESOLUTION = 1 << 15
-"""Rates are multiples of 1/32768 between 0 and 1: off by at most 1.6e-5, and by 3.1e-5 next to 0 and 1."""
+"""Rates are rounded to multiples of 1/32768: the error is at most 1.6e-5, and 3.1e-5 next to 0 and 1."""
 
 CHUNK = 1 << 18
-"""Hashes made at a time: a megabyte, which stays in a core's cache from one step of the hash to the next."""
+"""Hashes computed at a time: 1 MiB, which stays in a core's cache between the steps of the hash."""
 
 
 @dataclasses.dataclass
 class DropoutKey:
-    """What decides the masks of one forward pass. Shared by all places of a model, set by the trainer."""
+    """Key of the masks of one forward pass. All places of a model share it, and the trainer sets it."""
 
     seed: int = 0
     rank: int = 0
@@ -35,32 +34,32 @@ class DropoutKey:
     micro_batch: int = 0
 
     def at(self, place: int, call: int = 0) -> int:
-        """A 63-bit hash of the key, the place and the call."""
+        """Return a 63-bit hash of the key, the place and the call."""
         mixed = 0x9E3779B97F4A7C15
         for part in (self.seed, self.rank, self.update, self.micro_batch, place, call):
             mixed = ((mixed ^ part) * 0xBF58476D1CE4E5B9) & 0xFFFFFFFFFFFFFFFF
             mixed ^= mixed >> 29
-        return mixed >> 1  # a signed 64-bit number to torch
+        return mixed >> 1  # fits torch's signed 64-bit integers
 
 
 Draw = Callable[[Tensor, float, DropoutKey, int, int], Tensor]
-"""(x, rate, key, place, call) to x with dropped elements."""
+"""(x, rate, key, place, call) to x with some elements zeroed."""
 
 
 class Dropout(nn.Module):
-    """Zeroes elements with chance `rate` while training and scales the others by 1 / (1 - rate)."""
+    """Dropout at a rate. In training elements are zeroed with this probability, the others scaled by 1 / (1 - rate)."""
 
     def __init__(self, rate: float) -> None:
         super().__init__()
         self.rate = rate
         self.place = 0
         self.key: DropoutKey | None = None
-        """Given by `share_key`; without one torch's generator is drawn from."""
+        """Set by `share_key`. None: masks come from torch's generator."""
         self.draw: Draw = draw
-        """The masking under a key. `regardant.planning.compilation` keeps it out of compiled code."""
+        """Function that masks under a key. `regardant.planning.compilation` keeps it out of compiled code."""
 
     def forward(self, x: Tensor, call: int = 0) -> Tensor:
-        """`call` counts from 0 where one key serves several."""
+        """Return x with some elements zeroed. `call` numbers the calls under one key, from 0."""
         if not self.training or self.rate == 0:
             return x
         if self.key is None or x.device.type != "cpu":  # accelerators draw bits in parallel
@@ -72,13 +71,13 @@ class Dropout(nn.Module):
 
 
 def draw(x: Tensor, rate: float, key: DropoutKey, place: int, call: int) -> Tensor:
-    """Drop elements of `x` by the mask of the key, place and call."""
+    """Return `x` with elements zeroed by the mask of the key, place and call."""
     dropped: Tensor = _Dropout.apply(x, rate, key.at(place, call))  # type: ignore[no-untyped-call]
     return dropped
 
 
 def share_key(model: nn.Module) -> DropoutKey:
-    """Number the places of a model and give them one key, which is returned for the trainer to move on."""
+    """Number the places of a model and set one key for all of them. Return it, for the trainer to advance."""
     key = DropoutKey()
     for place, module in enumerate(m for m in model.modules() if isinstance(m, Dropout)):
         module.place, module.key = place, key
@@ -86,9 +85,9 @@ def share_key(model: nn.Module) -> DropoutKey:
 
 
 def keep_mask(shape: torch.Size, rate: float, key: int) -> Tensor:
-    """int16: all bits set where an element is kept, none where it is dropped."""
+    """Return an int16 mask: all bits set where an element is kept, none where it is dropped."""
     count = shape.numel()
-    draws = torch.empty(count + count % 2, dtype=torch.int16)  # two a hash
+    draws = torch.empty(count + count % 2, dtype=torch.int16)  # two for each hash
     kept = min(max(round((1 - rate) * RESOLUTION), 1), RESOLUTION - 1)  # which fits 16 bits
     for start in range(0, len(draws), 2 * CHUNK):
         chunk = draws[start : start + 2 * CHUNK]
@@ -99,11 +98,11 @@ def keep_mask(shape: torch.Size, rate: float, key: int) -> Tensor:
 
 
 def _hash_into(bits: Tensor, key: int, first: int) -> None:
-    """Fills int32 `bits` with the hashes of as many counters, from that of the key and `first` on."""
+    """Fill int32 `bits` with hashes of consecutive counters, from the key's counter plus `first` on."""
     offset, salt = (key + first) & 0xFFFFFFFF, (key >> 32) & 0x7FFFFFFF
     torch.add(_counters(CHUNK)[: len(bits)], offset - ((offset >> 31) << 32), out=bits)
     shifted = torch.bitwise_right_shift(bits, 16)
-    # The salt comes in between: two keys whose counters overlap still share no mask.
+    # The salt enters between the rounds, so that two keys with overlapping counters share no mask.
     bits.bitwise_xor_(shifted).mul_(MIXERS[0]).bitwise_xor_(salt)
     torch.bitwise_right_shift(bits, 15, out=shifted)
     bits.bitwise_xor_(shifted).mul_(MIXERS[1])
@@ -117,8 +116,11 @@ def _counters(count: int) -> Tensor:
 
 
 class _Dropout(torch.autograd.Function):
-    """Blanks bits, which costs less than making numbers of a mask. In 32 bits these are the bits of 1 / (1 - rate), to
-    multiply by; in 16 that is not exact enough, so those of the product itself."""
+    """Dropout by masking bits, which costs less than converting the mask to numbers.
+
+    In 32 or 64 bits the masked bits are those of the factor 1 / (1 - rate). In 16 bits this factor is not exact enough:
+    there the bits of the product are masked.
+    """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, rate: float, key: int) -> Tensor:

@@ -33,12 +33,12 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class FeedForward(nn.Module):
-    """Interface of every network: what each token passes by itself after attention."""
+    """Interface of feed-forward networks, applied after attention."""
 
     def forward(self, x: Float[Tensor, "B T M"], view: View = EVERYTHING, cache: Any = None) -> Float[Tensor, "B T M"]:
         """Return as many vectors; with a cache of `start`, those of the newest tokens. The cache is updated in place.
 
-        view: for its padding, which networks that mix neighbours leave out.
+        view: its padding is not read by networks that mix neighbours.
         """
         raise NotImplementedError
 
@@ -58,12 +58,12 @@ class FeedForwardConfig(Variants):
 
 
 class LinearFeedForwardConfig(FeedForwardConfig):
-    """Each position by itself."""
+    """Two matrices, applied to each position by itself."""
 
     kind: Literal["linear"] = "linear"
 
     activation: Activation = "relu"
-    """Between the two matrices."""
+    """Activation function between the two matrices."""
 
     def build(self, d_model: int, d_ff: int, dropout: float, *, causal: bool) -> "LinearFeedForward":
         return LinearFeedForward(d_model, d_ff, dropout, self.activation)
@@ -78,26 +78,26 @@ class ConvolutionalFeedForwardConfig(FeedForwardConfig):
     """Tokens read together: around the token in an encoder, up to it in a decoder."""
 
     activation: Activation = "relu"
-    """Between the convolution and the matrix."""
+    """Activation function between the convolution and the matrix."""
 
     def build(self, d_model: int, d_ff: int, dropout: float, *, causal: bool) -> "ConvolutionalFeedForward":
         return ConvolutionalFeedForward(d_model, d_ff, dropout, self.activation, kernel=self.kernel, causal=causal)
 
 
 class GatedFeedForwardConfig(FeedForwardConfig):
-    """Each position by itself, one half of the inner numbers multiplied by the other: GLU, ReGLU, GEGLU, SwiGLU."""
+    """Gated linear units, applied to each position by itself: GLU, ReGLU, GEGLU, SwiGLU."""
 
     kind: Literal["gated"] = "gated"
 
     activation: Activation = "silu"
-    """Of the gate: sigmoid is GLU, relu ReGLU, gelu GEGLU, silu SwiGLU."""
+    """Activation function of the gate: sigmoid is GLU, relu ReGLU, gelu GEGLU, silu SwiGLU."""
 
     def build(self, d_model: int, d_ff: int, dropout: float, *, causal: bool) -> "GatedFeedForward":
         return GatedFeedForward(d_model, d_ff, dropout, self.activation)
 
 
 class LinearFeedForward(FeedForward):
-    """Each position by itself: widened to d_ff, rectified, narrowed again."""
+    """Network of each position: a matrix to d_ff numbers, the activation, a matrix back."""
 
     def __init__(self, d_model: int, d_ff: int, dropout: float, activation: Activation = "relu") -> None:
         super().__init__()
@@ -112,7 +112,7 @@ class LinearFeedForward(FeedForward):
 
 
 class GatedFeedForward(LinearFeedForward):
-    """Two thirds of d_ff inside, so that there are as many weights as without a gate."""
+    """Gated network, two thirds of d_ff wide, so that it has as many weights as one without a gate."""
 
     def __init__(self, d_model: int, d_ff: int, dropout: float, activation: Activation) -> None:
         inner = 2 * d_ff // 3
@@ -125,7 +125,7 @@ class GatedFeedForward(LinearFeedForward):
 
 
 class ConvolutionalFeedForward(FeedForward):
-    """Conv1d(d_model, d_ff, kernel), rectified, Conv1d(d_ff, d_model, 1); never changes the length."""
+    """Conv1d(d_model, d_ff, kernel), the activation, Conv1d(d_ff, d_model, 1). The length stays the same."""
 
     def __init__(
         self, d_model: int, d_ff: int, dropout: float, activation: Activation, *, kernel: int, causal: bool

@@ -1,13 +1,12 @@
-"""Linear layers: in training of few shapes, and with weights laid out anew for all the steps of a search.
+"""Linear layers with few shapes in training, and with weights in another memory layout while decoding.
 
-On a CPU a product of bfloat16 numbers is compiled for its shape, which takes longer than the product itself, and each
-batch has as many rows as it has tokens. So rows are rounded up to one of few counts: the copy that narrows the numbers
-is made anyway; see docs/decisions/0014.
+On a CPU a product in bfloat16 is compiled for its shape, which takes longer than the product itself, and batches have
+different numbers of rows. Rows are therefore rounded up to one of few counts. This costs no extra copy, since the
+conversion to bfloat16 makes one; see docs/decisions/0014.
 
-A step of decoding multiplies a few rows by the same matrices again and again. A matrix whose numbers lie by input is
-read faster by such a product than one whose numbers lie by output, as in training: most of all the vocabulary's. In
-bfloat16 half as many bytes are read, laid out by oneDNN, and what is multiplied and said is rounded to 8 bits; see
-docs/decisions/0013.
+A decoding step multiplies few rows by the same matrices again and again. Such a product is faster with a matrix stored
+by input than with one stored by output, as in training; the gain is largest for the vocabulary's. In bfloat16, laid
+out by oneDNN, half as many bytes are read, and inputs and outputs are rounded to 8 bits; see docs/decisions/0013.
 
 Shape legend: I inputs, O outputs.
 """
@@ -25,12 +24,12 @@ from torch.autograd.function import once_differentiable
 
 
 class Linear(nn.Linear):
-    """torch's, with rows rounded up in mixed precision on a CPU, and weights laid out for a search."""
+    """Linear layer of PyTorch, with rows rounded up in mixed precision on a CPU, and with layouts for decoding."""
 
     def __init__(self, num_inputs: int, num_outputs: int, bias: bool = True, *, stays_narrow: bool = False) -> None:
         super().__init__(num_inputs, num_outputs, bias)
         self.stays_narrow = stays_narrow
-        """Whether what it says need not be widened again, since it goes into another product."""
+        """Whether the output may stay in the narrow type of a layout, since it enters another product."""
 
     def forward(self, x: Float[Tensor, "*B I"]) -> Float[Tensor, "*B O"]:
         return linear(x, self.weight, self.bias, stays_narrow=self.stays_narrow)
@@ -43,11 +42,11 @@ def linear(
     *,
     stays_narrow: bool = False,
 ) -> Float[Tensor, "*B O"]:
-    """x W^T + b, by whatever layout of W is in use."""
+    """Return x W^T + b, by the layout of W that is in use."""
     layouts = _in_use.get()
     if layouts is not None:
-        said = layouts.multiply(x, weight, bias)
-        return said if stays_narrow else said.to(weight.dtype)
+        output = layouts.multiply(x, weight, bias)
+        return output if stays_narrow else output.to(weight.dtype)
     if x.device.type == "cpu" and torch.is_autocast_enabled("cpu") and x.numel():
         product: Tensor = _RoundedLinear.apply(x, weight, bias, torch.get_autocast_dtype("cpu"))  # type: ignore[no-untyped-call]
         return product
@@ -55,13 +54,13 @@ def linear(
 
 
 def round_up(rows: int) -> int:
-    """That many or up to an eighth more, in whole sixteens: one of eight counts between a power of two and the next."""
+    """Return this number or up to an eighth more: a multiple of 16, of which there are 8 from each power of 2 on."""
     step = max(16, (1 << rows.bit_length()) >> 4)
     return -(-rows // step) * step
 
 
 def round_rows(x: Float[Tensor, "N I"], dtype: torch.dtype) -> Float[Tensor, "N2 I"]:
-    """The rows in `dtype`, and zeros after them."""
+    """Return the rows in `dtype`, and rows of zeros after them."""
     rows, total = len(x), round_up(len(x))
     if rows == total:
         return x.to(dtype).contiguous()
@@ -72,7 +71,7 @@ def round_rows(x: Float[Tensor, "N I"], dtype: torch.dtype) -> Float[Tensor, "N2
 
 
 class _RoundedLinear(torch.autograd.Function):
-    """F.linear of mixed precision, forward and backward with `rounded` rows."""
+    """F.linear in mixed precision, with rounded-up rows forward and backward."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor:
@@ -106,17 +105,20 @@ Product = Callable[[Tensor], Tensor]
 
 
 class Layouts:
-    """Copies of a model's weights, each made when it is first multiplied by, and anew once torch counts another version
-    of the weight. `.data` and fused optimizers change one uncounted: take new layouts after training on."""
+    """Copies of a model's weights in another layout, each made at its first product.
+
+    A copy is made again when torch counts another version of the weight. Changes by `.data` and by fused optimizers are
+    not counted: create new layouts after further training.
+    """
 
     def __init__(self, dtype: torch.dtype | None = None) -> None:
         self.dtype = dtype
-        """Of the products, if not the weights' own; what they are given stays as it is."""
+        """Type of the products. None: that of the weights."""
         self._made: dict[tuple[Tensor, Tensor | None], tuple[tuple[int, ...], Product]] = {}
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Products of this thread are with these weights."""
+        """Use these copies in all products of this thread while the context is open."""
         token = _in_use.set(self)
         try:
             yield
@@ -124,10 +126,10 @@ class Layouts:
             _in_use.reset(token)
 
     def multiply(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        """See `linear`; in the precision of the products."""
+        """Return the product as `linear` does, in the type of the products."""
         version = weight.data_ptr(), weight._version, 0 if bias is None else bias._version
         made = self._made.get((weight, bias))
-        if made is None or made[0] != version:  # by two threads at once it may be made twice, and nothing comes of it
+        if made is None or made[0] != version:  # two threads may both make it, which is harmless
             made = self._made[weight, bias] = version, _lay_out(weight, bias, self.dtype or weight.dtype)
         _, product = made
         return product(x)
@@ -143,7 +145,7 @@ def _lay_out(weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Product
 
 
 def _pack(weight: Tensor, bias: Tensor | None) -> Product:
-    """By oneDNN, in blocks of its own. Such a product is compiled for its rows in a tenth of the time of others."""
+    """Return the product by oneDNN's blocked layout, which compiles for a number of rows ten times as fast."""
     blocks = torch.ops.mkldnn._reorder_linear_weight(weight.bfloat16(), None)
     added = None if bias is None else bias.bfloat16()
 
@@ -155,5 +157,5 @@ def _pack(weight: Tensor, bias: Tensor | None) -> Product:
 
 
 _in_use: ContextVar[Layouts | None] = ContextVar("layouts", default=None)
-"""Layouts of the search that runs in this thread. Neither an attribute of the layers nor an argument: searches of other
-precision may use the same model in other threads at the same time, and an argument would pass through every module."""
+"""Layouts of the search in this thread. They are no attribute of layers, since searches in other threads may use the
+same model in another precision; and no argument, since it would pass through every module."""

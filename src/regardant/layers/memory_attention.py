@@ -1,9 +1,9 @@
-"""Attention of a recurrent decoder: a state asks what the encoder has read.
+"""Attention from the states of a recurrent decoder to the states of its encoder, which are the values.
 
-The values are the encoder's states themselves. On a CPU states meet in float32 under mixed precision too: in bfloat16
-each product of a step would be compiled for its batch, see docs/decisions/0014.
+On a CPU products are computed in float32 under mixed precision too: in bfloat16 each product of a step would be
+compiled for its batch, see docs/decisions/0014.
 
-Shape legend: B sentences, T queries, S source length, D size of a query and a key as they meet, Q size of a decoder's
+Shape legend: B sentences, T queries, S source length, D size of projected queries and keys, Q size of a decoder's
 state, R size of an encoder's.
 """
 
@@ -20,7 +20,7 @@ from regardant.layers.linear import Linear
 
 @dataclass(frozen=True)
 class ProjectedStates:
-    """The source, its keys computed once a sentence."""
+    """Keys and values of the source, computed once for each sentence."""
 
     keys: Float[Tensor, "B 1 S D"]
     values: Float[Tensor, "B 1 S R"]
@@ -28,15 +28,16 @@ class ProjectedStates:
     """None: no padding."""
 
     def keep(self, sentences: Int[Tensor, " B2"]) -> "ProjectedStates":
+        """Return those of these sentences alone."""
         real = None if self.real is None else self.real[sentences]
         return ProjectedStates(self.keys[sentences], self.values[sentences], real)
 
 
 class MemoryAttention(nn.Module):
-    """One head. Queries and keys of any sizes are projected to `size` (Bahdanau); without one they meet as they are.
+    """Attention of one head. Queries and keys are projected to `size` (Bahdanau); None: they are not projected.
 
     Raises:
-        ValueError: they cannot meet as they are, or the mechanism compares a sequence with itself.
+        ValueError: sizes differ and nothing is projected, or the mechanism compares a sequence with itself.
     """
 
     def __init__(self, query_size: int, key_size: int, config: AttentionConfig, *, size: int | None) -> None:
@@ -52,14 +53,14 @@ class MemoryAttention(nn.Module):
         self.key = nn.Identity() if size is None else Linear(key_size, size)
 
     def project(self, memory: Float[Tensor, "B S R"], real: Bool[Tensor, "B S"] | None) -> ProjectedStates:
-        """What may be asked."""
+        """Return the keys and values of the encoder's states."""
         return ProjectedStates(_wide(self.key(memory))[:, None], _wide(memory)[:, None], real)
 
     def forward(
         self, states: Float[Tensor, "B T Q"], memory: ProjectedStates, at: Int[Tensor, " T"]
     ) -> Float[Tensor, "B T R"]:
-        """The contexts of states that stand `at` target positions; beams of a sentence stand at the same one."""
-        # A window follows the target's position (Luong's local-m).
+        """Return the contexts of states at the target positions `at`, which the beams of a sentence share."""
+        # A window is centred at the target position (Luong's local-m).
         view = View(keys=memory.real, query_positions=at if self.mechanism.reads_positions else None)
         query = _wide(self.query(states))[:, None]
         with torch.autocast("cpu", enabled=False):

@@ -23,25 +23,25 @@ Combine = Literal["concatenate", "add"]
 CELLS: dict[str, type[nn.RNN | nn.LSTM | nn.GRU]] = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}
 
 State = tuple[Tensor, ...]
-"""[L, N, R] each: one tensor, or two for an LSTM (what it says, what it keeps)."""
+"""[L, N, R] each: one tensor, or two for an LSTM (hidden state, cell state)."""
 
 
 def map_state(state: State, change: Callable[[Tensor], Tensor]) -> State:
-    """Every tensor of a state changed alike."""
+    """Return the state with `change` applied to each tensor."""
     return tuple(change(part) for part in state)
 
 
 def _as_cell(x: Tensor, cell: nn.Module) -> Tensor:
-    """On a CPU in the precision of the cell's weights, to be read with autocast off.
+    """Return x in the precision of the cell's weights on a CPU, where autocast is off around cells.
 
-    A product in bfloat16 is compiled for its number of rows, and each step of each batch has its own: that takes longer
-    than is won. See docs/decisions/0014.
+    A product in bfloat16 is compiled for its number of rows, which differs from step to step: compiling takes longer
+    than bfloat16 saves. See docs/decisions/0014.
     """
     return x.to(next(cell.parameters()).dtype) if x.device.type == "cpu" else x
 
 
 class RecurrentStack(nn.Module):
-    """Layers of one kind of cell, one above the other, dropout in between."""
+    """Layers of one kind of cell, with dropout between them."""
 
     def __init__(self, cell: Cell, input_size: int, size: int, num_layers: int, dropout: float) -> None:
         super().__init__()
@@ -53,28 +53,28 @@ class RecurrentStack(nn.Module):
         self.size = size
 
     def start(self, like: Float[Tensor, "N ..."]) -> State:
-        """Zeros for as many rows as `like` has."""
+        """Return a state of zeros for each row of `like`."""
         zeros = like.new_zeros(len(self.layers), len(like), self.size)
         return (zeros,) * self.parts
 
     def forward(
         self, x: Float[Tensor, "N T I"], state: State, bptt: int | None = None, *, call: int = 0
     ) -> tuple[Float[Tensor, "N T R"], State]:
-        """What the top layer says at every token, and the state after the last.
+        """Return the states of the top layer at all tokens, and those of all layers after the last token.
 
-        bptt: how many tokens a gradient goes back; the state is carried on without one (truncated back-propagation
-        through time, Williams and Peng 1990).
-        call: of those on one sequence, so that dropout draws anew at each, as it does from token to token.
+        bptt: number of tokens that gradients go back, as the state is then detached (truncated back-propagation
+        through time, Williams and Peng 1990). None: all.
+        call: number of this call on the same sequence, so that each draws other dropout masks.
         """
         if bptt is None or x.shape[1] <= bptt:
             return self._run(x, state, call)
-        said = []
+        outputs = []
         for index, piece in enumerate(x.split(bptt, 1)):
-            if index:  # the state it begins with is not cut off: by it an encoder learns
+            if index:  # the first state keeps its gradient: the encoder learns by it
                 state = map_state(state, Tensor.detach)
-            outputs, state = self._run(piece, state, index)
-            said.append(outputs)
-        return torch.cat(said, 1), state
+            output, state = self._run(piece, state, index)
+            outputs.append(output)
+        return torch.cat(outputs, 1), state
 
     def _run(self, x: Tensor, state: State, call: int) -> tuple[Tensor, State]:
         states = []
@@ -90,9 +90,9 @@ class RecurrentStack(nn.Module):
 
 
 class RecurrentEncoder(nn.Module):
-    """Reads a source from the left, or from both sides.
+    """Recurrent layers over a source, in one direction or two.
 
-    Both directions together have `size` numbers: half each where they are concatenated, all where they are added.
+    The states have `size` numbers: each direction has half of them if the two are concatenated, all if they are added.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class RecurrentEncoder(nn.Module):
         self.parts = 2 if cell == "lstm" else 1
 
     def read(self, x: Float[Tensor, "B T I"], real: Bool[Tensor, "B T"] | None) -> tuple[Float[Tensor, "B T R"], State]:
-        """Return the states of all elements, and the last ones of every layer; padding is never read."""
+        """Return the states of all elements, and the last states of every layer. Padding is not read."""
         lengths = torch.full((len(x),), x.shape[1]) if real is None else real.sum(1).cpu()
         last = []
         for index, layer in enumerate(self.layers):
@@ -138,5 +138,5 @@ class RecurrentEncoder(nn.Module):
         return forward + backward
 
     def _last(self, state: Tensor) -> Tensor:
-        """[directions, B, R] of one layer to [B, R]."""
+        """Join the directions of one layer: [directions, B, R] to [B, R]."""
         return self._joined(torch.cat(list(state), -1))

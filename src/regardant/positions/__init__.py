@@ -1,4 +1,4 @@
-"""Where a token stands: one scheme, one file. A scheme is known by being imported."""
+"""Position schemes, one file each. Importing a scheme registers it."""
 
 from regardant.positions import (
     alibi,

@@ -1,4 +1,4 @@
-"""ALiBi: a score falls with the distance, at a slope of each head's own. Nothing is learned.
+"""ALiBi: scores fall linearly with the distance, at a fixed slope for each head. Nothing is learned.
 
 Press et al. 2022, "Train short, test long", https://arxiv.org/abs/2108.12409, section 3.
 """
@@ -13,7 +13,7 @@ from regardant.positions.base import Positions, PositionsConfig
 
 
 class AlibiConfig(PositionsConfig):
-    """Scores that fall with the distance; made to be longer at test than in training."""
+    """A bias that falls with the distance. Made for texts longer than those of training."""
 
     kind: Literal["alibi"] = "alibi"
 
@@ -22,7 +22,7 @@ class AlibiConfig(PositionsConfig):
 
 
 class Alibi(Positions):
-    """Slopes 2^(-8/H), 2^(-16/H), ..., 2^-8. Where both sides are seen, they fall to both alike."""
+    """Slopes 2^(-8/H), 2^(-16/H), ..., 2^-8. Without a causal mask the bias falls on both sides."""
 
     acts_on = "scores"
     slopes: Tensor

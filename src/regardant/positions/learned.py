@@ -1,4 +1,4 @@
-"""Learned positions: one free vector a position (Gehring et al. 2017, https://arxiv.org/abs/1705.03122)."""
+"""Learned positions: one free vector for each position (Gehring et al. 2017, https://arxiv.org/abs/1705.03122)."""
 
 from typing import Literal
 
@@ -10,7 +10,7 @@ from regardant.positions.base import InputConfig, Positions
 
 
 class LearnedConfig(InputConfig):
-    """A table of `max_length` vectors; nothing is known past its end."""
+    """A table of `max_length` learned vectors. Longer inputs are refused."""
 
     kind: Literal["learned"] = "learned"
 
@@ -19,7 +19,7 @@ class LearnedConfig(InputConfig):
 
 
 class Learned(Positions):
-    """A trained table."""
+    """Learned table of positions."""
 
     acts_on = "input"
 

@@ -1,4 +1,4 @@
-"""No positions: a Transformer without them sees a bag of tokens."""
+"""No positions: a Transformer without them, and without a causal mask, reads tokens in no order."""
 
 from typing import Literal
 
@@ -6,7 +6,7 @@ from regardant.positions.base import Positions, PositionsConfig
 
 
 class NoneConfig(PositionsConfig):
-    """Nothing at all, to see what order is worth."""
+    """No positions, as an ablation."""
 
     kind: Literal["none"] = "none"
 
@@ -15,6 +15,6 @@ class NoneConfig(PositionsConfig):
 
 
 class NoPositions(Positions):
-    """Acts nowhere."""
+    """Scheme that acts nowhere."""
 
     acts_on = "nowhere"

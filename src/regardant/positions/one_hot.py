@@ -1,6 +1,6 @@
 """One-hot positions: as many numbers as there are positions, one of them 1.
 
-Nothing is lost and nothing generalises: no two positions are more alike than any other two.
+All pairs of positions are equally similar, so that nothing generalises from one to another.
 """
 
 from typing import Literal
@@ -13,7 +13,7 @@ from regardant.positions.base import Positions, PositionsConfig
 
 
 class OneHotConfig(PositionsConfig):
-    """max_length numbers more in each token's vector."""
+    """max_length more numbers in each token's vector, one of them 1."""
 
     kind: Literal["one_hot"] = "one_hot"
 
@@ -25,7 +25,7 @@ class OneHotConfig(PositionsConfig):
 
 
 class OneHot(Positions):
-    """Concatenated: the vector grows with the longest sequence."""
+    """One-hot vectors, concatenated."""
 
     acts_on = "input"
 

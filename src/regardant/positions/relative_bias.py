@@ -21,17 +21,17 @@ class RelativeBiasConfig(PositionsConfig):
     kind: Literal["relative_bias"] = "relative_bias"
 
     max_distance: int = Field(64, gt=0)
-    """From here on all distances share a number."""
+    """Distance from which all share a number."""
 
     scaled: bool = False
-    """Divide it by sqrt(d_k) together with the product."""
+    """Divide the bias by sqrt(d_k), as the product is."""
 
     def build(self, *, d_model: int, num_heads: int, head_size: int, max_length: int, causal: bool) -> "RelativeBias":
         return RelativeBias(self.max_distance, num_heads, 1 / math.sqrt(head_size) if self.scaled else None)
 
 
 class RelativeBias(Positions):
-    """A table of distances from -max_distance to max_distance."""
+    """Learned table of distances from -max_distance to max_distance."""
 
     acts_on = "scores"
 
@@ -48,5 +48,5 @@ class RelativeBias(Positions):
 
 
 def clipped_distance(queries: Tensor, keys: Tensor, most: int) -> Int[Tensor, "Q K"]:
-    """0 for a key `most` or more before the query, `most` for the query itself, 2 `most` for one far behind it."""
+    """Return key minus query position, clipped to `most` on both sides, plus `most`: from 0 to 2 `most`."""
     return (keys[None, :] - queries[:, None]).clamp(-most, most) + most

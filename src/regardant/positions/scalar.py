@@ -1,6 +1,6 @@
 """The position itself as a number: phi(i) = [i].
 
-A counter-example: the similarity of two positions is then i x j, largest for the latest ones, whichever is asked.
+A counter-example: the product of two positions is i x j, which is largest for the last ones.
 """
 
 from typing import Literal
@@ -12,7 +12,7 @@ from regardant.positions.base import Positions, PositionsConfig
 
 
 class ScalarConfig(PositionsConfig):
-    """One number more in each token's vector: where it stands, as a share of max_length."""
+    """One more number in each token's vector: its position as a share of max_length."""
 
     kind: Literal["scalar"] = "scalar"
 
@@ -24,7 +24,7 @@ class ScalarConfig(PositionsConfig):
 
 
 class Scalar(Positions):
-    """i / max_length, concatenated: an unscaled 200 would drown the token."""
+    """i / max_length, concatenated. An unscaled position of 200 would dominate the token."""
 
     acts_on = "input"
     concatenated = 1

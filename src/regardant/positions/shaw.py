@@ -1,8 +1,8 @@
-"""Shaw's relative positions: a learned vector for each distance, met by the query as if it were added to the key.
+"""Shaw's relative positions: a learned vector for each distance, added to the key.
 
 score = q . (k + a) / sqrt(d), with a of the clipped distance, shared by all heads. Shaw et al. 2018,
-https://arxiv.org/abs/1803.02155, eq. 4. The second set of vectors, added to the values (eq. 3), is left out: table 3
-there finds that it changes nothing.
+https://arxiv.org/abs/1803.02155, eq. 4. The second set of vectors, added to the values (eq. 3), is left out: by
+their table 3 it makes no difference.
 """
 
 import math
@@ -18,19 +18,19 @@ from regardant.positions.relative_bias import clipped_distance
 
 
 class ShawConfig(PositionsConfig):
-    """A learned key for each distance."""
+    """A learned vector for each distance, added to the key."""
 
     kind: Literal["shaw"] = "shaw"
 
     max_distance: int = Field(16, gt=0)
-    """From here on all distances share a vector."""
+    """Distance from which all share a vector."""
 
     def build(self, *, d_model: int, num_heads: int, head_size: int, max_length: int, causal: bool) -> "Shaw":
         return Shaw(self.max_distance, head_size)
 
 
 class Shaw(Positions):
-    """Asks every distance once a query, then hands each pair its answer: no vector for a pair is ever built."""
+    """Products of queries with the vector of each distance, gathered for pairs: no vector of a pair is built."""
 
     acts_on = "scores"
     depends_on_query = True

@@ -22,14 +22,14 @@ class SinusoidalConfig(InputConfig):
     """The i of the shortest wave. 1 leaves out the wave of 2 pi and ends with the one of 10000 * 2 pi."""
 
     layout: Literal["interleaved", "halves"] = "interleaved"
-    """The cosine of a wave beside its sine, or all sines before all cosines, as in Marian's models."""
+    """Sine and cosine of a wave side by side, or all sines before all cosines, as in Marian's models."""
 
     def build(self, *, d_model: int, num_heads: int, head_size: int, max_length: int, causal: bool) -> "Sinusoidal":
         return Sinusoidal(self, d_model, max_length)
 
 
 class Sinusoidal(TabulatedPositions):
-    """Sines and cosines of what `sinusoids` gives, in the layout that is asked for."""
+    """Sinusoids in the configured layout."""
 
     acts_on = "input"
 
@@ -48,7 +48,7 @@ class Sinusoidal(TabulatedPositions):
 
 
 def sinusoids(positions: Int[Tensor, " T"], size: int, first: int = 0) -> Float[Tensor, "T P"]:
-    """The code of these positions. Computed in float64: at position 10,000 float32 is off by 1e-3."""
+    """Return the sinusoids of these positions. Computed in float64: at position 10,000 float32 is off by 1e-3."""
     even = torch.arange(2 * first, size + 2 * first, 2, dtype=torch.float64, device=positions.device)
     frequencies = torch.exp(even * (-math.log(10000.0) / size))
     angles = positions.double()[:, None] * frequencies  # [T, P/2]

@@ -20,14 +20,14 @@ class T5Config(PositionsConfig):
     kind: Literal["t5"] = "t5"
 
     num_buckets: int = Field(32, ge=4, multiple_of=4)
-    """Numbers a head: half for keys before the query and half for those behind it, where both are seen."""
+    """Numbers for each head. Without a causal mask half are for earlier keys and half for later ones."""
 
     max_distance: int = Field(128, gt=0)
-    """From here on all distances share a bucket. More than num_buckets / 2."""
+    """Distance from which all share a bucket. More than num_buckets / 2."""
 
     @model_validator(mode="after")
     def reaches_past_the_exact_buckets(self) -> "T5Config":
-        """Where only one side is seen, the nearest num_buckets / 2 distances have a bucket each."""
+        """Refuse a max_distance within the exact buckets, which are num_buckets / 2 under a causal mask."""
         exact = self.num_buckets // 2
         if self.max_distance <= exact:
             raise ValueError(
@@ -41,7 +41,7 @@ class T5Config(PositionsConfig):
 
 
 class T5(Positions):
-    """The bias is added outside the scaling."""
+    """Learned bias for each bucket, added outside the scaling."""
 
     acts_on = "scores"
 
@@ -57,7 +57,7 @@ class T5(Positions):
         return self.table[:, self.bucket(keys[None, :] - queries[:, None])]
 
     def bucket(self, relative: Int[Tensor, "Q K"]) -> Int[Tensor, "Q K"]:
-        """Of a key `relative` tokens behind its query."""
+        """Return the bucket of a key that is `relative` tokens after its query."""
         exact = self.a_side // 2
         distance = (-relative).clamp_min(0) if self.causal else relative.abs()
         far = torch.log(distance.clamp_min(1) / exact) / math.log(self.max_distance / exact)

@@ -1,4 +1,4 @@
-"""Positions on a grid: half of the numbers tell the row, half the column, both sinusoidal.
+"""Positions on a grid: sinusoids of the row in half of the numbers, of the column in the other half.
 
 For images cut into patches that are read row by row (Wang and Liu 2019, https://arxiv.org/abs/1908.11415; Carion et
 al. 2020, "DETR", https://arxiv.org/abs/2005.12872, appendix A.4).
@@ -21,14 +21,14 @@ class TwoDimensionalConfig(InputConfig):
     kind: Literal["two_dimensional"] = "two_dimensional"
 
     columns: int = Field(16, gt=0)
-    """Items of a row."""
+    """Elements in a row."""
 
     def build(self, *, d_model: int, num_heads: int, head_size: int, max_length: int, causal: bool) -> "TwoDimensional":
         return TwoDimensional(self, d_model, max_length)
 
 
 class TwoDimensional(TabulatedPositions):
-    """The code of the row, then the code of the column."""
+    """Sinusoids of the row, then of the column."""
 
     acts_on = "input"
     dimensions = 2

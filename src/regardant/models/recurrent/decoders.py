@@ -1,7 +1,7 @@
-"""Recurrent decoders: four ways in which the source is known while the target is written, one interface.
+"""Recurrent decoders: four ways to condition on the source, with one interface.
 
-Each takes embedded tokens to vectors that the head reads. `run` teaches all steps of a target; `advance` takes one, for
-every beam. A decoder that reads its own last answer runs `advance` over the target.
+Each turns embedded tokens into vectors that the head reads. `run` computes all steps of a target (teacher forcing),
+`advance` one step of every beam. A decoder that reads its last attentional vector runs `advance` over the target.
 
 Shape legend: B sentences, W beams, N = B x W rows, T target length, S source length, M size of an embedding, R size of
 a state.
@@ -35,7 +35,7 @@ class RecurrentShape:
     num_layers: int
     dropout: float
     bptt: int | None
-    """Target tokens that a gradient goes back in time. None: all of them."""
+    """Target tokens that gradients go back (truncated back-propagation through time). None: all."""
 
 
 class RecurrentDecoderConfig(Variants):
@@ -48,20 +48,21 @@ class RecurrentDecoderConfig(Variants):
 
 @dataclass(frozen=True)
 class DecoderMemory:
-    """The memory of a decoder between two steps: one row a beam; of the source, one row a sentence."""
+    """Memory of a decoder between two steps: one row for each beam; one for each sentence in `source`."""
 
     state: State
     """[L, B x W, R] each. Empty before the first token of a text that has no source."""
     attentional: Float[Tensor, "N R"] | None = None
-    """The last attentional vector, where it is fed in again."""
+    """Last attentional vector, if the decoder reads it (input feeding)."""
     source: ProjectedStates | None = None
+    """Keys and values of the source, for a decoder with attention."""
     context: Float[Tensor, "N R"] | None = None
-    """The one context of all steps."""
+    """Context that is the same at all steps."""
     length: int = 0
-    """Tokens taken in."""
+    """Tokens read so far."""
 
     def take(self, rows: Int[Tensor, " N2"]) -> "DecoderMemory":
-        """Return the memory in which row i continues what was row `rows[i]`."""
+        """Return the memory whose row i continues row `rows[i]`."""
         return replace(
             self,
             state=map_state(self.state, lambda part: part[:, rows]),
@@ -80,7 +81,7 @@ class RecurrentState:
 
     @property
     def length(self) -> int:
-        """Tokens taken in."""
+        """Tokens read so far."""
         return self.memory.length
 
     def reorder(self, beams: Int[Tensor, "B W"]) -> None:
@@ -96,7 +97,7 @@ class RecurrentState:
 
 
 class RecurrentDecoder(SequenceDecoder):
-    """Base of recurrent decoders. Write `advance`; override `run` where the steps need not wait for each other."""
+    """Base of recurrent decoders. Write `advance`; override `run` if steps do not depend on each other's outputs."""
 
     def __init__(self, shape: RecurrentShape, extra: int) -> None:
         super().__init__()
@@ -123,16 +124,16 @@ class RecurrentDecoder(SequenceDecoder):
         return self._narrowed(vectors)[:, None]
 
     def begin(self, read: Vectors) -> DecoderMemory:
-        """Return the memory before the first token of one target a sentence."""
+        """Return the memory before the first token, one row for each sentence."""
         assert read.state is not None
         return DecoderMemory(map_state(read.state, lambda part: torch.tanh(self.bridge(part))))
 
     def advance(self, x: Float[Tensor, "N M"], memory: DecoderMemory) -> tuple[Float[Tensor, "N R"], DecoderMemory]:
-        """Take in one token of every row; return its vector and the memory after it."""
+        """Read one token of every row; return its vector and the memory after it."""
         raise NotImplementedError
 
     def run(self, x: Float[Tensor, "B T M"], read: Vectors) -> Float[Tensor, "B T R"]:
-        """Take in all tokens of a target, one after the other."""
+        """Read all tokens of a target, one after the other; return their vectors."""
         memory, outputs = self.begin(read), []
         for index, token in enumerate(x.unbind(1)):
             if self.bptt and index % self.bptt == 0 and index:
@@ -151,7 +152,7 @@ class RecurrentDecoder(SequenceDecoder):
 
 
 class SutskeverConfig(RecurrentDecoderConfig):
-    """The source is known by the first state alone (Sutskever et al. 2014)."""
+    """The encoder's last state is the decoder's first (Sutskever et al. 2014)."""
 
     kind: Literal["sutskever"] = "sutskever"
 
@@ -160,7 +161,7 @@ class SutskeverConfig(RecurrentDecoderConfig):
 
 
 class SutskeverDecoder(RecurrentDecoder):
-    """Sutskever et al. 2014, https://arxiv.org/abs/1409.3215: the first state is all it knows of the source."""
+    """Sutskever et al. 2014, https://arxiv.org/abs/1409.3215: the source enters by the first state alone."""
 
     def __init__(self, shape: RecurrentShape) -> None:
         super().__init__(shape, extra=0)
@@ -174,7 +175,7 @@ class SutskeverDecoder(RecurrentDecoder):
 
 
 class ChoConfig(RecurrentDecoderConfig):
-    """One context, the encoder's last state, is read again at every step (Cho et al. 2014)."""
+    """The encoder's last state is read at every step as the context (Cho et al. 2014)."""
 
     kind: Literal["cho"] = "cho"
 
@@ -209,19 +210,19 @@ class ChoDecoder(RecurrentDecoder):
 
 
 class BahdanauConfig(RecurrentDecoderConfig):
-    """The state before a step asks the source, and the step reads the answer (Bahdanau et al. 2015)."""
+    """The state before a step attends to the source, and the step reads the context (Bahdanau et al. 2015)."""
 
     kind: Literal["bahdanau"] = "bahdanau"
 
     attention: AttentionConfig = AdditiveConfig()
-    """The attention of a state to the source; both are projected for it."""
+    """The attention of a state to the source. Both are projected."""
 
     def build(self, shape: RecurrentShape) -> "BahdanauDecoder":
         return BahdanauDecoder(shape, self)
 
 
 class BahdanauDecoder(RecurrentDecoder):
-    """Bahdanau et al. 2015, https://arxiv.org/abs/1409.0473: s_t = f(s_(t-1), y_(t-1), c_t), c_t asked by s_(t-1)."""
+    """Bahdanau et al. 2015, https://arxiv.org/abs/1409.0473: s_t = f(s_(t-1), y_(t-1), c_t), c_t from s_(t-1)."""
 
     def __init__(self, shape: RecurrentShape, config: BahdanauConfig) -> None:
         size = shape.hidden_size
@@ -239,13 +240,13 @@ class BahdanauDecoder(RecurrentDecoder):
 
 
 class LuongConfig(RecurrentDecoderConfig):
-    """The state after a step asks the source; both together give the next token (Luong et al. 2015)."""
+    """The state after a step attends to the source; state and context give the next token (Luong et al. 2015)."""
 
     kind: Literal["luong"] = "luong"
 
     attention: AttentionConfig = ScaledDotProductConfig(scaled=False)
-    """The attention of a state to the source, both as they are: dot (this default), `general`, `location`, `window`
-    (local-m), `local_predictive` (local-p); or both projected: `additive` (concat)."""
+    """The attention of a state to the source. Not projected: dot (the default), `general`, `location`, `window`
+    (local-m), `local_predictive` (local-p). Projected: `additive` (concat)."""
 
     input_feeding: bool = True
     """Read the last attentional vector together with the next token."""
@@ -255,7 +256,7 @@ class LuongConfig(RecurrentDecoderConfig):
 
 
 class LuongDecoder(RecurrentDecoder):
-    """Luong et al. 2015, https://arxiv.org/abs/1508.04025: c_t asked by s_t, tanh(W [c_t; s_t]) fed in again."""
+    """Luong et al. 2015, https://arxiv.org/abs/1508.04025: c_t from s_t; tanh(W [c_t; s_t]) is fed to the next step."""
 
     def __init__(self, shape: RecurrentShape, config: LuongConfig) -> None:
         size = shape.hidden_size
@@ -287,7 +288,7 @@ class LuongDecoder(RecurrentDecoder):
 
 
 def _attend(attention: MemoryAttention, states: Tensor, memory: DecoderMemory) -> Tensor:
-    """The context of each row: the beams of a sentence are queries on one memory, and all stand at one position."""
+    """Return the context of each row. Beams of a sentence are queries on one memory, all at the same position."""
     assert memory.source is not None
     beams = states.view(len(memory.source.keys), -1, states.shape[-1])
     at = torch.full((beams.shape[1],), memory.length, device=states.device)
@@ -300,6 +301,6 @@ def _state(read: Vectors) -> State:
 
 
 def _cut(memory: DecoderMemory) -> DecoderMemory:
-    """The same memory, cut off from the gradient."""
+    """Return the memory without a gradient."""
     attentional = None if memory.attentional is None else memory.attentional.detach()
     return replace(memory, state=map_state(memory.state, Tensor.detach), attentional=attentional)

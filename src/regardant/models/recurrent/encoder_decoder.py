@@ -21,16 +21,16 @@ from regardant.positions.none import NoPositions
 
 
 class StateEncoder(SequenceEncoder, RecurrentEncoder):
-    """A recurrent encoder over vectors: its outputs are the states, with the last ones of every layer."""
+    """Recurrent encoder over vectors. It returns the states of all elements, and the last ones of every layer."""
 
     def forward(self, x: Vectors) -> Vectors:
-        """Return the states [B, S, R] of all elements; padding is never read."""
+        """Return the states [B, S, R] of all elements. Padding is not read."""
         states, last = self.read(x.values, x.real)
         return Vectors(states, x.real, state=last)
 
 
 class RecurrentEncoderDecoder(EncoderDecoder):
-    """Reads token by token and writes token by token."""
+    """Recurrent encoder and decoder, one token at a time."""
 
     former_names: ClassVar[Mapping[str, str]] = {
         "source.weight": "source.table.weight",
@@ -67,10 +67,10 @@ class RecurrentConfig(SequenceToSequenceConfig):
     """Both directions: half of hidden_size each side by side, or all of it each and added."""
 
     decoder: RecurrentDecoderConfig = BahdanauConfig()
-    """The way in which the source is known while the target is written."""
+    """How the decoder reads the source."""
 
     bptt: int | None = Field(None, gt=0)
-    """Target tokens that a gradient goes back in time. Empty: all of them."""
+    """Target tokens that gradients go back (truncated back-propagation through time). Empty: all."""
 
     dropout: float = Field(0.3, ge=0, lt=1)
     """Chance that a value is zeroed: of embeddings, between layers, before the output."""

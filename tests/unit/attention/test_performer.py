@@ -113,3 +113,16 @@ def test_keys_past_the_limit_weigh_nothing_and_overflow_nothing(draw):
     q, k, v = (x.float() for x in draw(20, head_size=64))
     attention = PerformerConfig().build(num_heads=2, head_size=64)
     assert not attention(q, of_length(k, 25 * 64**0.25), v).any()
+
+
+def test_redrawing_gives_every_head_new_directions_that_are_orthogonal():
+    torch.manual_seed(0)
+    attention = build(20, head_size=8, num_heads=3)
+    before = attention.directions.clone()
+    attention.redraw()
+    for head, old in zip(attention.directions, before, strict=True):
+        assert not (head == old).any()
+        units = head / head.norm(dim=1, keepdim=True)
+        for block in units.split(8):
+            assert_close(block @ block.T, torch.eye(len(block)).double(), rtol=0, atol=1e-5)
+    assert not torch.equal(attention.directions[0], attention.directions[1])

@@ -164,3 +164,12 @@ def test_a_model_that_carries_a_state_forgets_nothing_past_its_windows():
         logits = carrier.scores(text[:, :-1])[0, len(prompt) - 1 :, FIRST:]
     assert torch.equal(written, logits.argmax(-1) + FIRST)
     assert len(set(written.tolist())) > 1
+
+
+def test_top_p_takes_its_share_of_what_top_k_has_left():
+    """Of .4 and .3 the first holds .57: taken of all four, .55 would leave both."""
+    logits = torch.tensor([0.4, 0.3, 0.2, 0.1]).log()
+    found = SamplingConfig(top_k=2, top_p=0.55).distribution(logits)
+    assert found.tolist() == pytest.approx([1, 0, 0, 0])
+    found = SamplingConfig(top_k=2, top_p=0.58).distribution(logits)
+    assert found.tolist() == pytest.approx([4 / 7, 3 / 7, 0, 0])

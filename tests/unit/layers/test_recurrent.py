@@ -83,3 +83,23 @@ def test_cells_on_a_cpu_compute_in_the_precision_of_their_weights(cell):
         of_narrow, _ = layer(x.bfloat16(), layer.start(x.bfloat16()))
     assert all(torch.equal(*both) for both in zip(wide, mixed, strict=True))
     assert of_narrow.dtype == torch.float32
+
+
+@CELLS
+@pytest.mark.parametrize("combine", ["concatenate", "add"])
+def test_the_last_state_of_a_bidirectional_encoder_is_the_one_after_all_tokens(cell, combine):
+    """Compared with PyTorch's own layers, which read each sentence by itself, without padding."""
+    torch.manual_seed(0)
+    encoder = RecurrentEncoder(cell, 3, SIZE, 2, 0.0, bidirectional=True, combine=combine)
+    x, lengths = torch.randn(2, LENGTH, 3), [6, 4]
+    states, last = encoder.read(x, torch.arange(LENGTH) < torch.tensor(lengths)[:, None])
+    for sentence, length in enumerate(lengths):
+        read = x[sentence, :length]
+        for number, layer in enumerate(encoder.layers):
+            read, after = layer(read)
+            forward, backward = read.chunk(2, -1)
+            read = torch.cat([forward, backward], -1) if combine == "concatenate" else forward + backward
+            for part, (forward, backward) in zip(last, after if cell == "lstm" else (after,), strict=True):
+                both = torch.cat([forward, backward]) if combine == "concatenate" else forward + backward
+                assert_close(part[number, sentence], both)
+        assert_close(states[sentence, :length], read)

@@ -106,12 +106,16 @@ def test_nobody_asks_for_the_sake_of_those_who_do_not_look(decoder):
     assert sum(asked) == TARGET.shape[1]
 
 
+@pytest.mark.parametrize("num_layers", [1, 2])
 @pytest.mark.parametrize(
     ("decoder", "after"), [(BahdanauConfig(), False), (LuongConfig(), True)], ids=["bahdanau", "luong"]
 )
-def test_bahdanau_s_source_is_asked_by_the_state_before_a_step_and_luong_s_by_the_one_after(decoder, after):
-    """Bahdanau et al. 2015, appendix A.1.2: e_ij = a(s_(i-1), h_j). Luong et al. 2015, section 3: score(h_t, h_s)."""
-    model = build(decoder, dropout=0.0).eval()
+def test_bahdanau_s_source_is_asked_by_the_state_before_a_step_and_luong_s_by_the_one_after(decoder, after, num_layers):
+    """Bahdanau et al. 2015, appendix A.1.2: e_ij = a(s_(i-1), h_j). Luong et al. 2015, section 3: score(h_t, h_s).
+
+    Of several layers the top one asks.
+    """
+    model = build(decoder, dropout=0.0, num_layers=num_layers).eval()
     attention, asking = model.decoder.cross_attention, []
     attention.register_forward_hook(lambda module, given, said: asking.append(given[0][:, 0]))
     with torch.no_grad():

@@ -6,7 +6,7 @@ BIN := .venv/bin
 
 PEERS := benchmarks/.peers
 
-.PHONY: setup demo test test-slow test-browser check experiments ladder clean
+.PHONY: setup demo test test-slow test-browser mutants check experiments ladder clean
 .PHONY: bench bench-attention bench-training bench-decoding bench-memory bench-processes bench-profile
 .PHONY: bench-accelerator bench-startup bench-smoke bench-sst2
 
@@ -30,6 +30,9 @@ test-slow: setup
 test-browser: setup
 	command -v chromium >/dev/null || apt-get install --yes --quiet chromium || echo "no Chromium: these tests are skipped"
 	$(BIN)/pytest -m browser -rs
+
+mutants: setup
+	$(BIN)/python -m tests.mutants $(ROOMS)
 
 check: setup
 	$(BIN)/ruff check .

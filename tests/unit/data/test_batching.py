@@ -64,6 +64,12 @@ def test_a_plan_depends_on_its_arguments_alone() -> None:
     assert same(one, other)
 
 
+def test_a_batch_one_token_over_the_budget_is_two() -> None:
+    lengths = np.array([2, 2, 3])
+    batches = plan_batches(lengths, lengths, batch_tokens=8, seed=0, epoch=0)
+    assert sorted(lengths[batch].tolist() for batch in batches) == [[2, 2], [3]]
+
+
 def test_long_sentences_of_almost_one_length_keep_the_budget() -> None:
     lengths = np.random.default_rng(0).integers(200, 240, 5000)
     for batch in plan_batches(lengths, lengths, batch_tokens=2000, seed=0, epoch=0):
@@ -132,6 +138,9 @@ def test_a_batch_is_padded_ended_and_begun() -> None:
     batch = batch_of([[7, 8], [], np.array([9], dtype=np.uint16)], [[5], [6, 7, 8], []])
     assert batch.source.tolist() == [[7, 8, EOS], [EOS, PAD, PAD], [9, EOS, PAD]]
     assert batch.target.tolist() == [[SOS, 5, EOS, PAD, PAD], [SOS, 6, 7, 8, EOS], [SOS, EOS, PAD, PAD, PAD]]
+    assert batch.inputs["source"] is batch.source
+    assert batch.inputs["target"].tolist() == [[SOS, 5, EOS, PAD], [SOS, 6, 7, 8], [SOS, EOS, PAD, PAD]]
+    assert batch.targets.tolist() == [[5, EOS, PAD, PAD], [6, 7, 8, EOS], [EOS, PAD, PAD, PAD]]
     assert batch.count == 2 + 4 + 1
     assert pad([[7]]).tolist() == [[7, EOS]]
 

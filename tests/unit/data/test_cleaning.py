@@ -64,6 +64,10 @@ def test_each_rule_can_be_moved():
     assert not cleaned([("aaaa", "x")], max_chars=3)[0]
 
 
+def test_pairs_that_share_one_side_are_no_duplicates():
+    assert cleaned([("a", "x"), ("a", "y"), ("b", "x")])[1].kept == 3
+
+
 def test_pairs_that_only_join_to_the_same_text_are_no_duplicates():
     assert cleaned([("ab", "c"), ("a", "bc"), ("1", "1 a"), ("11", " a")])[1].kept == 4
 

@@ -3,12 +3,10 @@
 import json
 import shutil
 
-import numpy as np
 import pytest
 
 from regardant import run
 from regardant.errors import ConfigError, RunError
-from regardant.evaluation.paired import paired_bootstrap
 
 
 @pytest.fixture
@@ -104,16 +102,3 @@ def test_runs_that_make_no_comparison_are_one_line(pair, trained_on_text, tmp_pa
     shutil.rmtree(pair[1] / "evaluation")
     with pytest.raises(RunError, match="brief was not evaluated: evaluate it first: regardant evaluate"):
         run.compare(pair)
-
-
-def test_the_bootstrap_knows_chance_from_a_difference():
-    random = np.random.default_rng(1)
-    first = random.random(400) < 0.5
-    same = paired_bootstrap(first, first)
-    assert (same.difference, same.interval, same.p) == (0, (0, 0), 1)
-    better = paired_bootstrap(first, first | (random.random(400) < 0.3))
-    assert better.p == 1 / 1001 and 0 < better.interval[0] < better.difference < better.interval[1]
-    chance = paired_bootstrap(first, random.random(400) < 0.5)
-    assert chance.interval[0] < 0 < chance.interval[1] and chance.p > 0.05
-    spread = np.sqrt(np.var(np.asarray(random.random(400) < 0.5, float) - first) / 400)
-    assert chance.interval[1] - chance.interval[0] == pytest.approx(2 * 1.96 * spread, rel=0.15)

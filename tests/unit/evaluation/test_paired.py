@@ -1,0 +1,26 @@
+"""The paired bootstrap: intervals and p of differences, from resampled items."""
+
+import numpy as np
+import pytest
+
+from regardant.evaluation.paired import paired_bootstrap
+
+
+def test_the_paired_bootstrap_tells_chance_from_a_difference():
+    random = np.random.default_rng(1)
+    first = random.random(400) < 0.5
+    same = paired_bootstrap(first, first)
+    assert (same.difference, same.interval, same.p) == (0, (0, 0), 1)
+    better = paired_bootstrap(first, first | (random.random(400) < 0.3))
+    assert better.p == 1 / 1001 and 0 < better.interval[0] < better.difference < better.interval[1]
+    chance = paired_bootstrap(first, random.random(400) < 0.5)
+    assert chance.interval[0] < 0 < chance.interval[1] and chance.p > 0.05
+    spread = np.sqrt(np.var(np.asarray(random.random(400) < 0.5, float) - first) / 400)
+    assert chance.interval[1] - chance.interval[0] == pytest.approx(2 * 1.96 * spread, rel=0.15)
+
+
+def test_the_paired_bootstrap_resamples_all_items():
+    """The difference is in the last item: resamples without it would show none."""
+    found = paired_bootstrap([0, 0, 0], [0, 0, 3], samples=4000)
+    assert found.difference == 1
+    assert found.interval == (0, 3)  # with a chance of 8/27 no resample holds it, with one of 1/27 all do

@@ -7,7 +7,7 @@ Shape legend: as in `regardant.attention.interface`.
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -176,14 +176,42 @@ SCENES = {
 }
 
 
-def honoured(asking: str = "") -> list[Any]:
-    """Parameters (make, scene) for every scene that a mechanism honours, or those that ask for one thing more."""
-    return [
-        pytest.param(make, scene, id=f"{mechanism}-{name}")
-        for mechanism, make in MECHANISMS.items()
-        for name, scene in SCENES.items()
-        if scene.view().asks() <= make().honours and (not asking or asking in scene.view().asks())
-    ]
+FULL_SCENES = (
+    "more-queries",
+    "nothing-but-padding",
+    "causal-and-padded-in-front",
+    "everything-at-once",
+    "any-positions",
+)
+"""Scenes that together ask for everything: of each mechanism enough for checks that cost much."""
+
+Check = Callable[[Callable[[], Attention], Scene], None]
+
+
+def in_scenes(names: Collection[str] = SCENES.keys(), *, asking: str = "") -> Callable[[Check], Callable[..., None]]:
+    """Return the decorator that makes a check of (make, scene) a test of every mechanism.
+
+    One test runs the scenes that the mechanism honours, or those that also ask for a field of the view: thousands of
+    cases would take longer to collect and report than to run. A failure names its scene.
+    """
+
+    def decorate(check: Check) -> Callable[..., None]:
+        def test(make: Callable[[], Attention]) -> None:
+            for name in names:
+                asked = SCENES[name].view().asks()
+                if not asked <= make().honours or (asking and asking not in asked):
+                    continue
+                try:
+                    check(make, SCENES[name])
+                except BaseException as error:
+                    error.add_note(f"scene: {name}")
+                    raise
+
+        test.__name__, test.__doc__ = check.__name__, check.__doc__
+        parametrised: Callable[..., None] = pytest.mark.parametrize("make", honouring(*filter(None, [asking])))(test)
+        return parametrised
+
+    return decorate
 
 
 def honouring(*needs: str) -> list[Any]:

@@ -12,6 +12,8 @@ from regardant.inspection.places import INPUTS, OUTPUTS
 
 from .test_models import MODELS, SOURCE, TARGET
 
+pytestmark = pytest.mark.usefixtures("shapes_unchecked")
+
 BEAMS = GenerationConfig(beam_size=2, max_length_ratio=0, max_length_extra=3)
 
 

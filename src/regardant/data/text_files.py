@@ -15,7 +15,6 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from regardant.config.did_you_mean import did_you_mean
 from regardant.errors import DataError
 
 BYTES_AT_ONCE = 1 << 20
@@ -146,6 +145,8 @@ def near_names(path: Path) -> str:
     """Return the end of a message about a missing file: a file of a similar name, or that there is none."""
     if not path.parent.is_dir():
         return f"there is no folder {path.parent} either; paths start at the current folder or at `root`"
+    from regardant.config.did_you_mean import did_you_mean  # imports pydantic, which `--help` does not wait for
+
     near = did_you_mean(path.name, [entry.name for entry in path.parent.iterdir()]).removeprefix("; ")
     return near or f"nothing in {path.parent} has a name like it"
 

@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -117,9 +118,18 @@ def lead(size: int, command: Sequence[str]) -> Iterator[Group]:
             torch.set_num_threads(threads)
             for other in others:
                 other.kill()
-                other.wait()
+                other.communicate()  # waits, and closes the pipe
             if dist.is_initialized():
                 dist.destroy_process_group()
+
+
+def end_with_leader() -> None:
+    """End this process as soon as the one that started it has ended, even by a kill.
+
+    A follower that computes would notice at its next exchange, and one that waits to meet its leader only after
+    PATIENCE. The leader holds the other end of standard input, which is closed when the leader ends.
+    """
+    threading.Thread(target=_exit_at_end_of_input, daemon=True).start()
 
 
 def join(rank: int, size: int, path: str) -> Group:
@@ -137,10 +147,16 @@ def _open_store(path: Path, size: int) -> Any:
     return store
 
 
+def _exit_at_end_of_input() -> None:
+    while os.read(0, 1):  # past Python's buffer, whose lock a daemon thread would hold at the end of the process
+        pass
+    os._exit(1)
+
+
 def _start(command: Sequence[str], errors: IO[bytes]) -> subprocess.Popen[bytes]:
     # In its own session, so that Ctrl-C reaches the first process alone, which stops the others.
     return subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True
+        command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True
     )
 
 

@@ -167,6 +167,38 @@ def test_the_others_end_where_the_first_fails():
         os.kill(other, signal.SIGTERM)
 
 
+LEADER = """import sys
+from regardant.training.processes import lead
+follower = [sys.executable, "-m", "regardant.run.follower", *sys.argv[1:]]
+with lead(2, follower):
+    pass
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children are listed on Linux only")
+def test_a_follower_ends_with_a_leader_that_is_killed_before_they_meet(trained_on_text):
+    """Else it would wait for its leader for a day."""
+    command = [sys.executable, "-c", LEADER, str(trained_on_text().folder)]
+    with subprocess.Popen(command) as leader:
+        children = Path(f"/proc/{leader.pid}/task/{leader.pid}/children")
+        try:
+            wait_until(lambda: children.read_text())
+            (follower,) = map(int, children.read_text().split())
+        finally:
+            leader.kill()
+    try:
+        wait_until(lambda: not is_running(follower), seconds=30)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(follower, signal.SIGKILL)
+
+
+def is_running(process):
+    """Whether a process runs. One that has ended may still be listed as a zombie."""
+    stat = Path(f"/proc/{process}/stat")
+    return stat.is_file() and stat.read_text().rpartition(")")[2].split()[0] not in "ZX"
+
+
 @pytest.mark.parametrize(("accumulate", "batch_tokens"), [(1, 250), (2, 48)], ids=["", "of few rows"])
 def test_two_processes_train_as_one_does(tiny_config, tmp_path, accumulate, batch_tokens):
     """Without dropout, which alone is drawn; and with an eps above the rounding, of which Adam would make steps."""

@@ -20,7 +20,8 @@ def test_there_are_sixty_of_rooms_that_exist_and_no_two_are_equal():
 
 
 def test_every_bug_can_be_planted_in_its_room_and_its_test_exists():
-    assert {mutant.bug: problem for mutant in MUTANTS if (problem := problem_of(mutant))} == {}
+    problems = [f"{mutant.room}: {mutant.bug} {problem}" for mutant in MUTANTS if (problem := problem_of(mutant))]
+    assert not problems, "\n".join(problems)
 
 
 def problem_of(mutant):

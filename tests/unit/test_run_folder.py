@@ -70,7 +70,7 @@ def test_a_training_that_was_killed_leaves_no_lock(command, tmp_path):
             process.wait()
         (folder / "metrics.jsonl").unlink()
     with locked(folder):
-        pass
+        assert (folder / LOCK).read_text().strip() == str(os.getpid())
 
 
 def test_a_start_leaves_the_data_of_another_start_alone(command, tmp_path):

@@ -249,6 +249,11 @@ class EncodedPairs:
         encoded: NDArray[Any] = self._source[index]
         return encoded
 
+    def encoded(self, indices: Iterable[int]) -> tuple[list[NDArray[Any]], list[list[int]]]:
+        """Return the sources and the target tokens of these pairs, without EOS."""
+        chosen = list(indices)
+        return [self._source[i] for i in chosen], [self._target[i].tolist() for i in chosen]
+
     def batch(self, indices: Iterable[int]) -> PairBatch:
         """Return these pairs, in this order."""
         chosen = list(indices)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from regardant.errors import RegardantError, RunError
-from regardant.modalities import ModalityConfig
 from regardant.run import Record
 
 DEPTH = 3
@@ -54,7 +53,7 @@ def summary(name: str, folder: Path) -> dict[str, Any]:
         "verbs": record.config.verbs,
         "inspect_options": record.config.inspect_options,
         "views": record.config.views,
-        "suffixes": suffixes(record.config),
+        "suffixes": record.config.suffixes,
         "unit": record.plan.get("unit", "target"),
         "loss_unit": next((one.unit for one in record.config.metrics if one.name == "loss"), ""),
         "parameters": record.plan.get("parameters"),
@@ -65,15 +64,6 @@ def summary(name: str, folder: Path) -> dict[str, Any]:
         "progress": events.get("train", {}).get("progress", 0.0),
         "trained": (folder / "model.safetensors").is_file(),
     }
-
-
-def suffixes(config: Any) -> list[str]:
-    """Return the suffixes of files that a run's items are. Empty: items are texts.
-
-    Tasks over items of any kind name the kind `input` in their recipe.
-    """
-    modality = getattr(config, "input", None)
-    return list(modality.suffixes) if isinstance(modality, ModalityConfig) else []
 
 
 def last_events(path: Path) -> dict[str, dict[str, Any]]:

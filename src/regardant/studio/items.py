@@ -13,9 +13,7 @@ from fastapi import APIRouter, Request
 
 from regardant.errors import DataError, RunError
 from regardant.run import Record
-from regardant.studio.catalogue import suffixes
 from regardant.studio.open_runs import OpenRuns
-from regardant.tasks.inspection import HasExamples
 
 EXAMPLES = 8
 """Examples of a run."""
@@ -65,8 +63,6 @@ def routes(runs: OpenRuns, files: ItemFiles) -> APIRouter:
     @router.get("/examples")
     def examples(run: str) -> list[Mapping[str, Any]]:
         with runs.trained(run) as trained:
-            if not isinstance(trained, HasExamples):
-                return []
             try:
                 found = trained.examples(EXAMPLES, files.of_run(runs.catalogue.folder(run)))
             except RunError:  # the run's data is gone
@@ -75,7 +71,7 @@ def routes(runs: OpenRuns, files: ItemFiles) -> APIRouter:
 
     @router.post("/item")
     async def item(request: Request, run: str, name: str) -> Mapping[str, str]:
-        allowed = suffixes(Record.read(runs.catalogue.folder(run)).config)
+        allowed = Record.read(runs.catalogue.folder(run)).config.suffixes
         if not allowed:
             raise DataError(f"{run} reads texts, not files: type a text")
         if Path(name).suffix.lower() not in allowed or "\0" in name:

@@ -1,5 +1,6 @@
 """The promise of a task: a recipe, something to train, something trained. Nothing else knows a task by name."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,21 +8,30 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import torch
 from pydantic import Field, model_validator
-from torch import Tensor
+from torch import Tensor, nn
 
 from regardant.config import Config
 from regardant.data.vocabulary import PAD
 from regardant.errors import ConfigError, RunError
 from regardant.models.base import Model
+from regardant.models.heads import Loss
 from regardant.tasks.comparison import compare_runs
 from regardant.tasks.probe import Probe
 from regardant.training.config import TrainingConfig
-from regardant.training.job import Job
 from regardant.training.metrics import Metric, selecting_metric
 
 if TYPE_CHECKING:
     from regardant.tasks.inspection import Inspection
     from regardant.tasks.measures import Measures
+
+VALIDATION_SHARE = 0.1
+"""The most of a run's time that validation may take."""
+
+LEAST_INTERVAL = 10
+"""Updates between validations, at least."""
+
+READING_COST = 1 / 3
+"""Cost of a validated target in trained targets, where a validation is the forward pass alone."""
 
 Log = Callable[[str], None]
 
@@ -36,6 +46,12 @@ class Batches(Protocol):
     def targets_per_epoch(self) -> int:
         """Number of targets in an epoch."""
 
+    def plan(self, epoch: int) -> Sequence[Any]:
+        """Return the batches of an epoch in a form that `load` takes."""
+
+    def load(self, planned: Any) -> Any:
+        """Return one planned batch as a `training.job.Batch` with inputs and targets."""
+
     def largest_batches(self) -> Sequence[Any]:
         """Return the planned batches one of which takes most memory."""
 
@@ -49,25 +65,66 @@ class Batches(Protocol):
         """Return the share of padding by side ("source", "target"). Empty if no batch is padded."""
 
 
-class TaskJob(Job, Protocol):
-    """A `Job` that can be planned: measured before training starts."""
+class TaskJob:
+    """Base of jobs, which implements `training.job.Job`: a model, its training batches, and how often it is validated.
 
-    @property
-    def model(self) -> Model: ...
+    A subclass validates, and says what a validation costs in trained targets.
+    """
 
-    @property
-    def batches(self) -> Batches: ...
+    unit: str
+    divisible = True
+
+    def __init__(self, config: "TaskConfig", model: Model, batches: Batches, *, validation_cost: float) -> None:
+        self.config: Any = config
+        self.model: Any = model
+        self.batches: Any = batches
+        self.metrics = config.metrics
+        self.validate_every = self.interval(validation_cost)
+
+    def interval(self, validation_cost: float) -> int:
+        """Return the updates between validations that cost so many trained targets.
+
+        It follows the number of targets and not the clock, so that a run can be repeated.
+        """
+        interval = math.ceil(validation_cost / VALIDATION_SHARE / self.targets_per_update)
+        return self.config.training.validate_every or max(LEAST_INTERVAL, interval)
 
     @property
     def targets_per_epoch(self) -> int:
         """Number of targets in an epoch."""
+        return int(self.batches.targets_per_epoch)
 
     @property
     def updates_per_epoch(self) -> int:
         """Number of updates in an epoch; the last one may have fewer batches."""
+        return math.ceil(len(self.plan(0)) / self.config.training.accumulate)
+
+    @property
+    def targets_per_update(self) -> float:
+        """Mean number of targets in an update."""
+        return self.targets_per_epoch / self.updates_per_epoch
+
+    def plan(self, epoch: int) -> Sequence[Any]:
+        planned: Sequence[Any] = self.batches.plan(epoch)
+        return planned
+
+    def load(self, planned: Any) -> Any:
+        return self.batches.load(planned)
+
+    def loss(self, model: nn.Module, batch: Any, device: torch.device) -> Loss:
+        batch = batch.to(device)
+        loss: Loss = model(**batch.inputs, targets=batch.targets)
+        return loss
+
+    def validate(self, model: nn.Module, device: torch.device) -> dict[str, float]:
+        raise NotImplementedError
+
+    def observe(self, model: nn.Module, device: torch.device) -> dict[str, Any]:
+        return {}
 
     def warm_up_validation(self, device: torch.device) -> None:
         """Run the part of a validation that takes most memory."""
+        raise NotImplementedError
 
 
 class Prepared(Protocol):
@@ -106,6 +163,16 @@ class Prediction:
         return {"item": self.item, "answer": self.answer, **self.details, "notes": list(self.notes)}
 
 
+@dataclass(frozen=True)
+class Example:
+    """An item of a run's own data, for a page to begin with."""
+
+    item: str
+    """The item as a command line gives it: a text, or the path of a file."""
+    picture: str | None = None
+    """Data URL of its picture."""
+
+
 class Trained:
     """Base of finished runs. The verbs of a task are methods of it."""
 
@@ -127,6 +194,13 @@ class Trained:
     def views(self) -> Mapping[str, View]:
         """Views of an item beside its attention, by name: functions of the item and the options of `inspect`."""
         return {}
+
+    def examples(self, count: int, folder: Path) -> list[Example]:
+        """Return up to `count` items of the validation set. Items that are files are written to `folder`.
+
+        Raises RunError if the data is gone.
+        """
+        return []
 
     def measure(self, data: Sequence[Path] = (), treebank: Path | None = None) -> "Measures":
         """Return measures of its attention, over validation data or that in files. All is kept in RUN/measures."""
@@ -201,6 +275,11 @@ class TaskConfig(Config):
         except ConfigError as error:
             raise ValueError(str(error)) from error
         return self
+
+    @property
+    def suffixes(self) -> Sequence[str]:
+        """Suffixes of the files that items are. Empty: items are texts."""
+        return ()
 
     @property
     def metric(self) -> Metric:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import torch
@@ -33,6 +33,7 @@ from regardant.pictures import (
     in_notebook,
     png,
 )
+from regardant.tasks.base import Example
 from regardant.tasks.measure_tables import kind_title
 from regardant.training.checkpoints import write_atomically
 
@@ -44,27 +45,6 @@ NEXT_TOKENS = 10
 
 SEARCHED = 200
 """Items of the validation data in which examples are looked for."""
-
-
-@dataclass(frozen=True)
-class Example:
-    """An item of a run's own data."""
-
-    item: str
-    """The item as a command line gives it: a text, or the path of a file."""
-    picture: str | None = None
-    """Data URL of its picture."""
-
-
-@runtime_checkable
-class HasExamples(Protocol):
-    """A trained run that offers items of its own data, for pages to begin with."""
-
-    def examples(self, count: int, folder: Path) -> list[Example]:
-        """Return some items of the validation data. Items that are files are written to `folder`.
-
-        Raises RunError if the data is gone.
-        """
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """How a model is trained."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
@@ -17,6 +17,16 @@ Kernel = Literal["matmul", "sdpa", "online_softmax"]
 
 TRAINING_SHARE = 0.93
 """Share of a run's time that training takes. Validation takes the rest."""
+
+
+class FirstRun(NamedTuple):
+    """A first training for users who set no end: so many epochs, and no fewer updates, within bounds in minutes."""
+
+    epochs: int
+    """Passes that a small data set bears before the model stops learning from it."""
+    least_updates: int
+    least_minutes: float
+    most_minutes: float
 
 
 class TrainingConfig(Config):
@@ -104,6 +114,17 @@ class TrainingConfig(Config):
         """Return a copy with these fields replaced, and validate it."""
         given = self.model_dump(by_alias=True, exclude_unset=True)
         return type(self).model_validate({**given, **fields})
+
+    def with_minutes(self, first: FirstRun, targets_per_epoch: int, targets_per_second: float) -> Self:
+        """Fill in `max_minutes: auto`: those of a first run, or none if the run has another end."""
+        if self.max_minutes != "auto":
+            return self
+        if self.max_updates or self.max_epochs:
+            return self.replaced(max_minutes=None)
+        per_update = min(self.batch_tokens, targets_per_epoch)
+        targets = max(first.epochs * targets_per_epoch, first.least_updates * per_update)
+        minutes = targets / targets_per_second / TRAINING_SHARE / 60
+        return self.replaced(max_minutes=round(min(first.most_minutes, max(first.least_minutes, minutes)), 1))
 
     def updates(self, updates_per_epoch: int, seconds_per_update: float) -> int:
         """Return the number of updates that the budget allows: the bound that is reached first."""

@@ -188,6 +188,7 @@ def test_a_follower_ends_with_a_leader_that_is_killed_before_they_meet(trained_o
             leader.kill()
     try:
         wait_until(lambda: not is_running(follower), seconds=30)
+        assert not is_running(follower)
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.kill(follower, signal.SIGKILL)

@@ -57,6 +57,10 @@ class ClassificationConfig(TaskConfig):
     head: HeadConfig = SequenceClassConfig()
     """The head that answers."""
 
+    @property
+    def suffixes(self) -> Sequence[str]:
+        return self.input.suffixes
+
 
 class Classification(Task):
     """From labelled items to a classifier."""

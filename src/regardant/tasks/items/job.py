@@ -1,6 +1,5 @@
 """The job of every task that is items in, answers out: batches, a loss, a validation by the task's metrics."""
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,24 +8,16 @@ from torch import Tensor, nn
 
 from regardant.modalities import Codec
 from regardant.models import Loss, Model
-from regardant.tasks.base import TaskConfig
-from regardant.tasks.items.data import EncodedItems, ItemBatch, ItemBatches, Planned
+from regardant.tasks.base import READING_COST, TaskJob
+from regardant.tasks.items.data import EncodedItems, ItemBatch, ItemBatches
 from regardant.tasks.observation import PROBED, entropy_of_heads
-
-READING_COST = 1 / 3
-"""Cost of a validated item in training items: the forward pass alone."""
-
-VALIDATION_SHARE = 0.1
-"""The most of a run's time that validation may take."""
 
 Answers = Sequence[tuple[Tensor, Tensor]]
 """Scores of the head and targets, batch by batch, on the CPU."""
 
 
-class ItemsJob:
-    """Implements `tasks.base.TaskJob`. `score` turns the answers of a validation into the metrics beside the loss."""
-
-    divisible = True
+class ItemsJob(TaskJob):
+    """Trains on items. `score` turns the answers of a validation into the metrics beside the loss."""
 
     def __init__(
         self,
@@ -38,41 +29,15 @@ class ItemsJob:
         *,
         unit: str,
     ) -> None:
-        assert isinstance(config, TaskConfig)
-        self.config, self.model, self.score, self.unit = config, model, score, unit
-        self.metrics = config.metrics
-        budget = config.training.batch_tokens
-        max_length = model.config.max_length
-        self.batches = self.batches_of(splits["train"], codec, batch_tokens=budget, max_length=max_length)
+        self.score, self.unit, self.seed = score, unit, config.seed
+        budget, max_length = config.training.batch_tokens, model.config.max_length
+        batches = self.batches_of(splits["train"], codec, batch_tokens=budget, max_length=max_length)
         self.validation = self.batches_of(splits["validation"], codec, batch_tokens=2 * budget, max_length=max_length)
-        cost = READING_COST * self.validation.targets_per_epoch
-        interval = max(10, math.ceil(cost / VALIDATION_SHARE / (self.targets_per_epoch / self.updates_per_epoch)))
-        self.validate_every = config.training.validate_every or interval
+        super().__init__(config, model, batches, validation_cost=READING_COST * self.validation.targets_per_epoch)
 
     def batches_of(self, split: EncodedItems, codec: Codec, *, batch_tokens: int, max_length: int) -> ItemBatches:
         """Return the batches of a split."""
-        return ItemBatches(split, codec, batch_tokens=batch_tokens, max_length=max_length, seed=self.config.seed)
-
-    @property
-    def targets_per_epoch(self) -> int:
-        """Number of targets in an epoch."""
-        return self.batches.targets_per_epoch
-
-    @property
-    def updates_per_epoch(self) -> int:
-        """Number of updates in an epoch; the last one may have fewer batches."""
-        return math.ceil(len(self.plan(0)) / self.config.training.accumulate)
-
-    def plan(self, epoch: int) -> Sequence[Planned]:
-        return self.batches.plan(epoch)
-
-    def load(self, planned: Planned) -> ItemBatch:
-        return self.batches.load(planned)
-
-    def loss(self, model: nn.Module, batch: ItemBatch, device: torch.device) -> Loss:
-        batch = batch.to(device)
-        loss: Loss = model(**batch.inputs, targets=batch.targets)
-        return loss
+        return ItemBatches(split, codec, batch_tokens=batch_tokens, max_length=max_length, seed=self.seed)
 
     def warm_up_validation(self, device: torch.device) -> None:
         """Run the largest batches of a validation."""

@@ -1,6 +1,5 @@
 """From a recipe to a job, for every task that is items in, answers out."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,14 +14,10 @@ from regardant.tasks.base import Log
 from regardant.tasks.items.data import MARKER, EncodedItems, read_splits, write_splits
 from regardant.tasks.items.job import ItemsJob
 from regardant.tasks.take_over import copy_files, load_earlier, run_of_vocabulary
-from regardant.training.config import TrainingConfig
+from regardant.training.config import FirstRun
 from regardant.training.devices import require_memory
 
-EPOCHS = 10
-"""Passes over the items that a small model bears before it learns them by heart."""
-
-MOST_MINUTES = 30.0
-"""The most that a first run takes unless training.max_minutes is set."""
+FIRST_RUN = FirstRun(epochs=10, least_updates=1, least_minutes=0.5, most_minutes=30.0)
 
 
 @dataclass
@@ -37,7 +32,7 @@ class PreparedItems:
 
     def with_speed(self, tokens_per_second: float, log: Log) -> Any:
         """Resolve the budget from the measured training speed."""
-        training = choose_minutes(self.config.training, self.job.targets_per_epoch, tokens_per_second)
+        training = self.config.training.with_minutes(FIRST_RUN, self.job.targets_per_epoch, tokens_per_second)
         training = training.replaced(validate_every=self.job.validate_every)
         log(f"validation every {self.job.validate_every:,} updates")
         self.config = self.config.model_copy(update={"training": training})
@@ -90,13 +85,3 @@ def seeded(config: Any, codec: Codec, num_outputs: int, run: Path) -> Model:
     model = build(config, codec, num_outputs)
     load_earlier(model, config.training, run)
     return model
-
-
-def choose_minutes(training: TrainingConfig, targets_per_epoch: int, targets_per_second: float) -> TrainingConfig:
-    """Fill in max_minutes `auto`."""
-    if training.max_minutes != "auto":
-        return training
-    if training.max_updates or training.max_epochs:
-        return training.replaced(max_minutes=None)
-    minutes = 1.1 * EPOCHS * targets_per_epoch / targets_per_second / 60  # a tenth for validation
-    return training.replaced(max_minutes=round(min(MOST_MINUTES, max(0.5, math.ceil(10 * minutes) / 10)), 1))

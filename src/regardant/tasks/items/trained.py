@@ -13,8 +13,8 @@ from torch import Tensor
 from regardant.errors import ConfigError, RunError
 from regardant.modalities import Codec
 from regardant.models import Model
-from regardant.tasks.base import Prediction, Trained
-from regardant.tasks.inspection import Elements, Example, Inspection, examples_of, format_shares, look, shown_inputs
+from regardant.tasks.base import Example, Prediction, Trained
+from regardant.tasks.inspection import Elements, Inspection, examples_of, format_shares, look, shown_inputs
 from regardant.tasks.items.data import MARKER, EncodedItems, ItemBatch, ItemBatches, Planned, read_splits
 from regardant.tasks.measures import SENTENCES, Measures, measure
 from regardant.tasks.probe import PROBE_ELEMENTS, PROBE_ROWS, Probe

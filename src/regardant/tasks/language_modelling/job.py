@@ -1,6 +1,5 @@
 """Language modelling for the trainer: windows of a text, a loss, a validation on all of the text kept for it."""
 
-import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -8,70 +7,38 @@ import torch
 from torch import Tensor, nn
 
 from regardant.data.text import EncodedText
-from regardant.data.windows import StreamBatch, TrainingStreams, TrainingWindows, WindowBatch, consecutive_windows
+from regardant.data.windows import StreamBatch, TrainingStreams, TrainingWindows, consecutive_windows
 from regardant.evaluation.language import BATCH_TOKENS, score_text
 from regardant.models import CausalModel
 from regardant.models.heads import Loss
+from regardant.tasks.base import READING_COST, TaskJob
 from regardant.tasks.language_modelling.config import LanguageModellingConfig
 from regardant.tasks.observation import PROBED, entropy_of_heads
-
-READING_COST = 1 / 3
-"""What a token costs to validate, in training tokens: the forward pass alone."""
 
 PROBED_TOKENS = 4096
 """Most tokens of the windows whose attention is looked at."""
 
-VALIDATION_SHARE = 0.1
-"""The most of a run's time that validation may take."""
 
-
-class LanguageModellingJob:
-    """Implements `tasks.base.TaskJob`."""
+class LanguageModellingJob(TaskJob):
+    """Trains on windows of a text, and validates on all of the text kept for it."""
 
     unit = "target token"
-    divisible = True
 
     windows: ClassVar[type[TrainingWindows | TrainingStreams]] = TrainingWindows
     """The batches of an epoch."""
 
     def __init__(self, config: LanguageModellingConfig, text: EncodedText, model: CausalModel) -> None:
-        self.config, self.text, self.model = config, text, model
-        batch_tokens = config.training.batch_tokens
-        self.batches = self.windows(
-            text.tokens["train"], context=config.model.max_length, batch_tokens=batch_tokens, seed=config.seed
-        )
-        cost = READING_COST * len(text.tokens["validation"])
-        interval = max(10, math.ceil(cost / VALIDATION_SHARE / (self.targets_per_epoch / self.updates_per_epoch)))
-        self.validate_every = config.training.validate_every or interval
-        self.metrics = config.metrics
-
-    @property
-    def targets_per_epoch(self) -> int:
-        """Number of predicted tokens in an epoch."""
-        return self.batches.targets_per_epoch
-
-    @property
-    def updates_per_epoch(self) -> int:
-        """The last one has what is left."""
-        return math.ceil(len(self.plan(0)) / self.config.training.accumulate)
-
-    def plan(self, epoch: int) -> Sequence[Any]:
-        return self.batches.plan(epoch)
-
-    def load(self, planned: Any) -> WindowBatch:
-        return self.batches.load(planned)
-
-    def loss(self, model: nn.Module, batch: Any, device: torch.device) -> Loss:
-        windows: WindowBatch = batch.to(device)
-        loss: Loss = model(**windows.inputs, targets=windows.targets)
-        return loss
+        self.text = text
+        batch_tokens, context = config.training.batch_tokens, config.model.max_length
+        batches = self.windows(text.tokens["train"], context=context, batch_tokens=batch_tokens, seed=config.seed)
+        super().__init__(config, model, batches, validation_cost=READING_COST * len(text.tokens["validation"]))
 
     def warm_up_validation(self, device: torch.device) -> None:
         """Run the first batch of a validation, which may be larger than those of training."""
         score_text(self.model, self.text.tokens["validation"][: BATCH_TOKENS + 1], 2, device)
 
     def validate(self, model: nn.Module, device: torch.device) -> dict[str, float]:
-        """Loss in nats a token, perplexity and bits a character of the whole validation text."""
+        """Return the loss in nats a token, the perplexity and bits a character of the whole validation text."""
         assert isinstance(model, CausalModel)
         score = score_text(model, self.text.tokens["validation"], self.text.characters["validation"], device)
         return {

@@ -19,8 +19,8 @@ from regardant.evaluation.language import TextScore, score_text
 from regardant.generation.sampling import sample
 from regardant.modalities.text import word_units
 from regardant.models import CausalModel
-from regardant.tasks.base import Prediction, Trained
-from regardant.tasks.inspection import Elements, Example, Inspection, format_shares, likeliest, look, shown_inputs
+from regardant.tasks.base import Example, Prediction, Trained
+from regardant.tasks.inspection import Elements, Inspection, format_shares, likeliest, look, shown_inputs
 from regardant.tasks.language_modelling.config import LanguageModellingConfig
 from regardant.tasks.language_modelling.measures import measure
 from regardant.tasks.language_modelling.prepare import build_model

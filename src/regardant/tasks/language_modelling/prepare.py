@@ -1,5 +1,6 @@
-"""Language modelling as a task: what it prepares for the trainer."""
+"""From a recipe to a job, for language models; and the settings that a recipe leaves open."""
 
+import math
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -9,41 +10,45 @@ import torch
 from regardant.data.text import MARKER, EncodedText, cut
 from regardant.data.tokenizers import Tokenizer, Tokenizers
 from regardant.errors import ConfigError
-from regardant.models import CausalModel, next_token, tokens
+from regardant.models import CausalConfig, CausalModel, next_token, tokens
+from regardant.models.decoder_only import DecoderOnlyConfig
+from regardant.models.recurrent import RecurrentLanguageModelConfig
 from regardant.tasks.base import Log
-from regardant.tasks.language_modelling.choices import choose_minutes, choose_schedule
-from regardant.tasks.language_modelling.config import LanguageModellingConfig
+from regardant.tasks.language_modelling.config import LanguageModellingConfig, TextTrainingConfig
 from regardant.tasks.language_modelling.job import LanguageModellingJob, StreamJob
 from regardant.tasks.take_over import load_earlier, run_of_vocabulary
+from regardant.training.config import FirstRun
 from regardant.training.devices import require_memory
 
 MOST_CHARACTERS = 2**16
-"""Of a vocabulary whose size is left open; rarer ones are unknown."""
+"""Size of a vocabulary of characters that the recipe leaves open; rarer ones are unknown."""
+
+FIRST_RUN = FirstRun(epochs=10, least_updates=2000, least_minutes=1.0, most_minutes=50.0)
 
 
 @dataclass
-class Prepared:
-    """All that training needs."""
+class PreparedText:
+    """Implements `tasks.base.Prepared`."""
 
     config: LanguageModellingConfig
-    """With everything chosen but the budget."""
+    """The configuration with everything chosen but the budget."""
     job: LanguageModellingJob
 
     @property
     def fingerprints(self) -> dict[str, str]:
-        """Of the text, by split."""
+        """Fingerprints of the text, by split."""
         return self.job.text.fingerprints
 
     def with_speed(self, tokens_per_second: float, log: Log) -> LanguageModellingConfig:
-        """The configuration with its budget chosen too, from the tokens this machine trains a second."""
-        training = choose_minutes(self.config.training, self.job.targets_per_epoch, tokens_per_second)
+        """Choose the budget too, from the tokens that this machine trains a second."""
+        training = self.config.training.with_minutes(FIRST_RUN, self.job.targets_per_epoch, tokens_per_second)
         training = training.replaced(validate_every=self.job.validate_every)
         log(f"validation every {self.job.validate_every:,} updates")
         self.config = self.config.model_copy(update={"training": training})
         return self.config
 
 
-def prepare_training(config: LanguageModellingConfig, run: Path, log: Log) -> Prepared:
+def prepare_training(config: LanguageModellingConfig, run: Path, log: Log) -> PreparedText:
     """Read the text into the run folder, choose what is left open, build the model from the seed."""
     if not (run / "data" / MARKER).is_file():
         _tokenise(config, run, log)
@@ -55,16 +60,30 @@ def prepare_training(config: LanguageModellingConfig, run: Path, log: Log) -> Pr
     model = build_model(config, tokenizer)
     load_earlier(model, config.training, run)
     kind = StreamJob if training.carry_state else LanguageModellingJob
-    return Prepared(config, kind(config, text, model))
+    return PreparedText(config, kind(config, text, model))
 
 
 def build_model(config: LanguageModellingConfig, tokenizer: Tokenizer) -> CausalModel:
-    """The model a configuration describes, with fresh weights. Raises ConfigError where its parts do not fit."""
+    """Return the model of a recipe with fresh weights. Raises ConfigError where its parts do not fit."""
     try:
         size, training = tokenizer.vocab_size, config.training
         return config.model.build(tokens(size), next_token(size, training.label_smoothing, training.z_loss))
     except ValueError as error:
         raise ConfigError(f"model: {error}") from error
+
+
+def choose_schedule(training: TextTrainingConfig, model: CausalConfig) -> TextTrainingConfig:
+    """Fill in the learning rate that suits the model's width, where the recipe leaves the schedule open."""
+    if "schedule" in training.model_fields_set:
+        return training
+    if isinstance(model, DecoderOnlyConfig):
+        width = model.d_model
+    elif isinstance(model, RecurrentLanguageModelConfig):
+        width = model.hidden_size
+    else:
+        return training
+    rate = round(4e-3 * math.sqrt(128 / width), 6)  # wider models take smaller steps
+    return training.replaced(schedule={"kind": "linear", "learning_rate": rate, "warmup_steps": 100})
 
 
 def _tokenise(config: LanguageModellingConfig, run: Path, log: Log) -> None:

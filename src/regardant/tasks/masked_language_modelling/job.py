@@ -47,7 +47,7 @@ class MaskedLanguageModellingJob(ItemsJob):
     """Validates on one masking of the validation texts, that of epoch 0."""
 
     def batches_of(self, split: EncodedItems, codec: Codec, *, batch_tokens: int, max_length: int) -> MaskedBatches:
-        return MaskedBatches(split, codec, batch_tokens=batch_tokens, max_length=max_length, seed=self.config.seed)
+        return MaskedBatches(split, codec, batch_tokens=batch_tokens, max_length=max_length, seed=self.seed)
 
     def warm_up_validation(self, device: torch.device) -> None:
         self._score(self.model, self.validation.largest_batches(), device)

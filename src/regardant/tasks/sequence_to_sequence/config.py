@@ -1,5 +1,6 @@
 """The recipe of tasks that answer an item by a text."""
 
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from regardant.data import digits  # noqa: F401  # a kind is known by being imported
@@ -63,3 +64,7 @@ class SequenceToSequenceTaskConfig(TextAnswerConfig):
 
     input: ModalityConfig = TextModalityConfig()
     """The kind of item."""
+
+    @property
+    def suffixes(self) -> Sequence[str]:
+        return self.input.suffixes

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from regardant.data.batching import EncodedPairs, PairBatch, pad
+from regardant.data.batching import PairBatch, pad
 from regardant.data.tokenizers import Tokenizer
 from regardant.data.vocabulary import MASK, PAD, UNK
 from regardant.errors import DataError
@@ -144,14 +144,16 @@ class TextGenerator:
         return GeneratedText(item, candidates, len(parts), finished, list(notes))
 
     def pairs(self, items: Sequence[str], targets: Sequence[str], first_line: int = 1) -> PairBatch:
-        """Return items and their texts as one batch on the model's device. Raises DataError for one longer than the
-        model."""
-        sources, written = self._encoded(items, targets, first_line)
+        """Return items and their texts as one batch on the model's device. Raises DataError as `encoded` does."""
+        sources, written = self.encoded(items, targets, first_line)
         return PairBatch(self.codec.collate(sources), pad(written, sos=True)).to(self.device)
 
     def score(self, items: Sequence[str], targets: Sequence[str]) -> list[float]:
-        """Return the log-probability of each text given its item, in nats, EOS included. DataError as for `pairs`."""
-        return self.scores(*self._encoded(items, targets))
+        """Return the log-probability of each text given its item, in nats, EOS included.
+
+        Raises DataError as `encoded` does.
+        """
+        return self.scores(*self.encoded(items, targets))
 
     def scores(self, sources: Sequence[NDArray[Any]], targets: Sequence[Sequence[int]]) -> list[float]:
         """Return the same for encoded sources and texts."""
@@ -171,19 +173,17 @@ class TextGenerator:
         read = self.codec.lengths(np.array([len(source) for source in sources], dtype=np.int64))
         return [max(int(length), len(ids) + 1) for length, ids in zip(read, targets, strict=True)]
 
-    def probe(self, batch: PairBatch, sources: Sequence[NDArray[Any]]) -> Probe:
-        """Return the pairs of a batch with the names of their elements."""
+    def probe(self, sources: Sequence[NDArray[Any]], targets: Sequence[Sequence[int]]) -> Probe:
+        """Return encoded pairs as a probe."""
+        batch = PairBatch(self.codec.collate(sources), pad(targets, sos=True)).to(self.device)
         inputs = batch.read
         written = [self.tokenizer.tokens(row[row != PAD].tolist()) for row in inputs["target"]]
         return Probe(inputs, batch.targets, {"source": [self.codec.labels(one) for one in sources], "target": written})
 
-    def probe_of_split(self, pairs: EncodedPairs, indices: Sequence[int]) -> Probe:
-        """Return pairs of a split as a probe."""
-        return self.probe(pairs.batch(indices).to(self.device), [pairs.source(index) for index in indices])
-
-    def _encoded(
+    def encoded(
         self, items: Sequence[str], targets: Sequence[str], first_line: int = 1
     ) -> tuple[list[NDArray[Any]], list[list[int]]]:
+        """Return encoded items and texts. Raises DataError for a pair longer than the model."""
         if len(items) != len(targets):
             raise DataError(f"{len(items)} sources and {len(targets)} targets: give as many of each")
         sources, written = self.encode(items), self.tokenizer.encode_batch(list(targets))

@@ -1,18 +1,16 @@
 """The job of tasks that answer an item by a text: batches, a loss, and a validation on decoded text."""
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import nn
 
-from regardant.data.batching import PairBatch
 from regardant.evaluation.translation import QUICK
 from regardant.generation.config import GenerationConfig
 from regardant.generation.search import generate
 from regardant.models import SequenceToSequenceModel
-from regardant.models.heads import Loss
+from regardant.tasks.base import VALIDATION_SHARE, TaskJob
 from regardant.tasks.observation import PROBED, SAMPLES, entropy_of_heads
 from regardant.tasks.sequence_to_sequence.config import TextAnswerConfig
 from regardant.tasks.sequence_to_sequence.corpus import Batches, Corpus
@@ -20,54 +18,28 @@ from regardant.tasks.sequence_to_sequence.corpus import Batches, Corpus
 DECODING_COST = 3.0
 """Cost of validating a token, with its greedy decoding, in training tokens: 2.6 on Multi30k and two cores."""
 
-VALIDATION_SHARE = 0.1
-"""The most of a run's time that validation may take."""
-
 VALIDATION_TOKENS = 8192
 """Most tokens of a validation batch, and at most twice those of a training batch, which holds gradients too."""
 
 
-class SequenceToSequenceJob:
-    """Implements `tasks.base.TaskJob`."""
+class SequenceToSequenceJob(TaskJob):
+    """Trains on pairs, and validates on the texts that greedy decoding writes."""
 
     unit = "target token"
-    divisible = True
 
     def __init__(self, config: TextAnswerConfig, corpus: Corpus, model: SequenceToSequenceModel) -> None:
-        self.config, self.corpus, self.model = config, corpus, model
         max_length, seed, batch_tokens = config.model.max_length, config.seed, config.training.batch_tokens
-        self.batches = Batches(corpus.train, batch_tokens=batch_tokens, max_length=max_length, seed=seed)
+        batches = Batches(corpus.train, batch_tokens=batch_tokens, max_length=max_length, seed=seed)
         validation_tokens = min(VALIDATION_TOKENS, 2 * batch_tokens)
         self.validation = Batches(corpus.validation, batch_tokens=validation_tokens, max_length=max_length, seed=seed)
-        self.validate_every = config.training.validate_every or self._interval()
+        self.corpus = corpus
         self.samples: list[dict[str, str]] = []
-        self.metrics = config.metrics
+        super().__init__(config, model, batches, validation_cost=self.validation_cost)
 
     @property
-    def targets_per_epoch(self) -> int:
-        """Number of target tokens in an epoch, with EOS."""
-        return self.batches.targets_per_epoch
-
-    @property
-    def updates_per_epoch(self) -> int:
-        """Number of updates in an epoch; the last one may have fewer batches."""
-        return math.ceil(len(self.plan(0)) / self.config.training.accumulate)
-
-    @property
-    def tokens_per_update(self) -> float:
-        """Mean number of target tokens in an update."""
-        return self.targets_per_epoch / self.updates_per_epoch
-
-    def plan(self, epoch: int) -> Sequence[Any]:
-        return self.batches.plan(epoch)
-
-    def load(self, planned: Any) -> PairBatch:
-        return self.batches.load(planned)
-
-    def loss(self, model: nn.Module, batch: PairBatch, device: torch.device) -> Loss:
-        batch = batch.to(device)
-        loss: Loss = model(**batch.inputs, targets=batch.targets)
-        return loss
+    def validation_cost(self) -> float:
+        """Cost of a validation in trained tokens."""
+        return DECODING_COST * self.validation.targets_per_epoch
 
     def validate(self, model: nn.Module, device: torch.device) -> dict[str, float]:
         """Return the loss in nats a token without smoothing, the perplexity, and the task's scores of greedy texts."""
@@ -108,11 +80,11 @@ class SequenceToSequenceJob:
 
     def bound_validation(self, updates: int) -> int | None:
         """Leave pairs out if one validation takes more than its share of so many updates; return how many are left."""
-        most = VALIDATION_SHARE * updates * self.tokens_per_update / DECODING_COST
+        most = VALIDATION_SHARE * updates * self.targets_per_update / DECODING_COST
         if self.validation.targets_per_epoch <= most:
             return None
         self.validation.thin(int(most))
-        self.validate_every = self.config.training.validate_every or self._interval()
+        self.validate_every = self.interval(self.validation_cost)
         return len(self.validation.kept)
 
     def warm_up_validation(self, device: torch.device) -> None:
@@ -124,8 +96,3 @@ class SequenceToSequenceJob:
                 self.model(**batch.inputs, targets=batch.targets)
                 state = self.model.start(self.model.encode(batch.source), 1, self.config.model.max_length)
                 self.model.step(batch.target[:, :1], state)
-
-    def _interval(self) -> int:
-        """Updates between validations: by counting tokens and not by the clock, so that a run can be repeated."""
-        cost = DECODING_COST * self.validation.targets_per_epoch
-        return max(10, math.ceil(cost / VALIDATION_SHARE / self.tokens_per_update))

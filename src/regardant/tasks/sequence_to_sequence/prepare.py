@@ -21,7 +21,7 @@ from regardant.tasks.sequence_to_sequence.config import TextAnswerConfig
 from regardant.tasks.sequence_to_sequence.corpus import Corpus
 from regardant.tasks.sequence_to_sequence.job import SequenceToSequenceJob
 from regardant.tasks.take_over import load_earlier
-from regardant.training.config import TrainingConfig
+from regardant.training.config import FirstRun, TrainingConfig
 from regardant.training.devices import require_memory
 
 LEARNING_RATES = {"tiny": 4e-3, "small": 1.5e-3, "base": 7e-4, "big": 5e-4, "recurrent": 2e-3, "one_to_one": 2e-3}
@@ -30,14 +30,7 @@ LEARNING_RATES = {"tiny": 4e-3, "small": 1.5e-3, "base": 7e-4, "big": 5e-4, "rec
 LONGEST_WARMUP = 1000
 """Updates; a short run takes a quarter of its own."""
 
-EPOCHS = 40
-"""Passes that a small corpus bears before a regularised model stops learning from it."""
-
-LEAST_UPDATES = 3000
-"""Updates of a first run, however small the corpus."""
-
-MOST_MINUTES = 50.0
-"""The most that a first run takes unless training.max_minutes is set."""
+FIRST_RUN = FirstRun(epochs=40, least_updates=3000, least_minutes=1.0, most_minutes=50.0)
 
 
 @dataclass
@@ -56,8 +49,8 @@ class PreparedPairs:
     def with_speed(self, tokens_per_second: float, log: Log) -> Any:
         """Choose budget, schedule and validation too, from the target tokens that this machine trains a second."""
         job = self.job
-        training = choose_minutes(self.config.training, job.targets_per_epoch, tokens_per_second)
-        updates = training.updates(job.updates_per_epoch, job.tokens_per_update / tokens_per_second)
+        training = self.config.training.with_minutes(FIRST_RUN, job.targets_per_epoch, tokens_per_second)
+        updates = training.updates(job.updates_per_epoch, job.targets_per_update / tokens_per_second)
         training = choose_schedule(training, self.config.model, updates)
         if isinstance(training.max_minutes, float) and (left := job.bound_validation(updates)):
             log(f"validation on {left:,} of {len(job.corpus.validation):,} pairs, to stay within a tenth of the time")
@@ -180,14 +173,3 @@ def choose_schedule(training: TrainingConfig, model: SequenceToSequenceConfig, u
     warmup_steps = max(1, min(LONGEST_WARMUP, updates // 4))
     schedule = {"kind": "linear", "learning_rate": LEARNING_RATES[name], "warmup_steps": warmup_steps}
     return training.replaced(schedule=schedule)
-
-
-def choose_minutes(training: TrainingConfig, tokens_per_epoch: int, tokens_per_second: float) -> TrainingConfig:
-    """Fill in max_minutes `auto`."""
-    if training.max_minutes != "auto":
-        return training
-    if training.max_updates or training.max_epochs:
-        return training.replaced(max_minutes=None)
-    tokens = max(EPOCHS * tokens_per_epoch, LEAST_UPDATES * min(training.batch_tokens, tokens_per_epoch))
-    minutes = 1.1 * tokens / tokens_per_second / 60  # a tenth for validation
-    return training.replaced(max_minutes=round(min(MOST_MINUTES, max(1.0, minutes)), 1))

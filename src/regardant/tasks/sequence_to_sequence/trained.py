@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from regardant.data.batching import EncodedPairs
 from regardant.data.labelled import TableConfig
 from regardant.errors import ConfigError, DataError, RunError
 from regardant.models import SequenceToSequenceModel
-from regardant.tasks.base import Prediction, Trained, View
+from regardant.tasks.base import Example, Prediction, Trained, View
 from regardant.tasks.comparison import PREDICTIONS
-from regardant.tasks.inspection import Example, examples_of
+from regardant.tasks.inspection import examples_of
 from regardant.tasks.measures import SENTENCES, Measures, measure
 from regardant.tasks.probe import PROBE_ELEMENTS, PROBE_ROWS, Probe
 from regardant.tasks.sequence_to_sequence.config import SequenceToSequenceTaskConfig, TextAnswerConfig
@@ -28,6 +29,9 @@ NBEST = 5
 
 MEASURED = 32
 """Pairs that are read at once."""
+
+MOST_READ = 2000
+"""Pairs of the validation set in which some that fit the model are looked for."""
 
 
 class TrainedGenerator(Trained):
@@ -89,7 +93,7 @@ class TrainedGenerator(Trained):
         widths = np.maximum(pairs.source_lengths, pairs.target_lengths)
         order = np.random.default_rng(0).permutation(np.flatnonzero(widths <= self.generator.max_length))
         rows = max(4, min(PROBE_ROWS, PROBE_ELEMENTS // int(widths[order].max())))
-        return self.generator.probe_of_split(pairs, order[:rows].tolist())
+        return self.generator.probe(*pairs.encoded(order[:rows].tolist()))
 
     def examples(self, count: int, folder: Path) -> list[Example]:
         """Return the first sources of the validation set."""
@@ -114,19 +118,23 @@ class TrainedItemGenerator(TrainedGenerator):
     config: SequenceToSequenceTaskConfig
 
     def measure(self, data: Sequence[Path] = (), treebank: Path | None = None) -> Measures:
-        """Return measures of its attention over the first pairs of the validation set. They are kept in
-        RUN/measures."""
+        """Return measures of its attention over the first pairs of the validation set or of a file that the model can
+        read whole. They are kept in RUN/measures."""
         if treebank is not None:
             raise ConfigError("--treebank is compared with the encoder of a translator: leave it out for this run")
-        if data:
-            raise ConfigError("--data: attention of this run is measured over its validation pairs: leave --data out")
-        pairs, generator = self.validation_pairs(), self.generator
-        widths = np.maximum(pairs.source_lengths, pairs.target_lengths)
-        fits = np.flatnonzero(widths <= generator.max_length)[:SENTENCES].tolist()
+        if len(data) > 1:
+            raise ConfigError(f"--data was given {len(data)} times: give one file")
+        sources, targets = self._encoded_file(data[0]) if data else self._validation()
+        name = data[0].name if data else "validation"
+        lengths = self.generator.lengths(sources, targets)
+        fits = [row for row, length in enumerate(lengths) if length <= self.generator.max_length][:SENTENCES]
+        if not fits:
+            raise DataError(f"{name}: no pair fits the model's {self.generator.max_length} tokens: give shorter ones")
+        groups = [fits[start : start + MEASURED] for start in range(0, len(fits), MEASURED)]
         probes = [
-            generator.probe_of_split(pairs, fits[start : start + MEASURED]) for start in range(0, len(fits), MEASURED)
+            self.generator.probe([sources[row] for row in rows], [targets[row] for row in rows]) for rows in groups
         ]
-        found = measure(self.model, "validation", probes, "pair")
+        found = measure(self.model, name, probes, "pair")
         found.save(self.folder / "measures")
         return found
 
@@ -170,3 +178,13 @@ class TrainedItemGenerator(TrainedGenerator):
             items = self.generator.codec.encode([item for item, _ in pairs])
             sets[file.name] = ([str(item) for item, _ in pairs], items, [text for _, text in pairs])
         return sets
+
+    def _encoded_file(self, file: Path) -> tuple[Sequence[NDArray[Any]], Sequence[Sequence[int]]]:
+        """Return the encoded sources and targets of a file."""
+        ((_, sources, texts),) = self._given([file]).values()
+        return sources, self.generator.tokenizer.encode_batch(texts)
+
+    def _validation(self) -> tuple[Sequence[NDArray[Any]], Sequence[Sequence[int]]]:
+        """Return encoded sources and targets of the validation set, as many as are looked through."""
+        pairs = self.validation_pairs()
+        return pairs.encoded(range(min(len(pairs), MOST_READ)))

@@ -6,9 +6,8 @@ import torch
 from regardant import config as configuration
 from regardant.errors import ConfigError, DataError, RunError
 from regardant.tasks import task_named
-from regardant.tasks.language_modelling.choices import EPOCHS, LEAST_UPDATES, MOST_MINUTES, choose_minutes
-from regardant.tasks.language_modelling.config import LanguageModellingConfig, TextTrainingConfig
-from regardant.tasks.language_modelling.job import READING_COST, VALIDATION_SHARE
+from regardant.tasks.base import READING_COST, VALIDATION_SHARE
+from regardant.tasks.language_modelling.config import LanguageModellingConfig
 from regardant.tasks.language_modelling.prepare import prepare_training
 
 CPU = torch.device("cpu")
@@ -153,17 +152,6 @@ def test_a_schedule_left_open_gets_a_rate_that_falls_with_the_width(prepared, ti
     assert rates[0] == pytest.approx(2 * rates[1])
     recurrent = prepared("training={max_updates: 1}", "model={kind: recurrent, hidden_size: 128}").config.training
     assert recurrent.schedule.learning_rate == rates[1]
-
-
-def test_minutes_left_open_follow_the_text_and_the_machine():
-    training = TextTrainingConfig(max_minutes="auto", batch_tokens=1000)
-    of_text = choose_minutes(training, 1_000_000, 1e5)
-    assert of_text.max_minutes == pytest.approx(1.1 * EPOCHS * 1e6 / 1e5 / 60, abs=0.06)
-    of_updates = choose_minutes(training, 100_000, 1e4)
-    assert of_updates.max_minutes == pytest.approx(1.1 * LEAST_UPDATES * 1000 / 1e4 / 60, abs=0.06)
-    assert choose_minutes(training, 10**10, 1e4).max_minutes == MOST_MINUTES
-    bounded = TextTrainingConfig(max_minutes="auto", max_updates=3)
-    assert choose_minutes(bounded, 10**6, 1e4).max_minutes is None
 
 
 # a finished run

@@ -3,11 +3,7 @@ import torch
 
 from regardant.models import EncoderDecoderConfig, SequenceToSequenceConfig
 from regardant.tasks.sequence_to_sequence.prepare import (
-    EPOCHS,
     LEARNING_RATES,
-    LEAST_UPDATES,
-    MOST_MINUTES,
-    choose_minutes,
     choose_model,
     choose_schedule,
     count_words,
@@ -84,28 +80,3 @@ def test_a_schedule_that_is_given_stays(tiny_config):
     config = tiny_config("training.schedule.learning_rate=0.123")
     chosen = choose_schedule(config.training, EncoderDecoderConfig(preset="tiny"), 10_000)
     assert chosen.schedule.learning_rate == 0.123
-
-
-def test_minutes_that_are_given_or_not_wanted_stay():
-    for minutes, updates in ((5, None), (None, 100)):
-        training = TrainingConfig(max_minutes=minutes, max_updates=updates)
-        assert choose_minutes(training, 10**6, 1000).max_minutes == minutes
-
-
-@pytest.mark.parametrize("bound", [{"max_updates": 7}, {"max_epochs": 7}])
-def test_auto_minutes_bound_nothing_beside_another_budget(bound):
-    chosen = choose_minutes(TrainingConfig(max_minutes="auto", **bound), 10**9, 1.0)
-    assert chosen.max_minutes is None and {name: getattr(chosen, name) for name in bound} == bound
-
-
-def test_auto_minutes_are_those_of_enough_epochs_at_the_measured_speed():
-    training = TrainingConfig(max_minutes="auto", batch_tokens=4000)
-    chosen = choose_minutes(training, 400_000, 20_000)
-    assert chosen.max_minutes == pytest.approx(1.1 * EPOCHS * 400_000 / 20_000 / 60, abs=0.06)
-    small = choose_minutes(training, 10_000, 20_000)
-    assert small.max_minutes == pytest.approx(1.1 * LEAST_UPDATES * 4000 / 20_000 / 60, abs=0.06)
-
-
-@pytest.mark.parametrize(("tokens_per_second", "expected"), [(1.0, MOST_MINUTES), (1e9, 1.0)])
-def test_auto_minutes_try_nobody_s_patience(tokens_per_second, expected):
-    assert choose_minutes(TrainingConfig(max_minutes="auto"), 10**6, tokens_per_second).max_minutes == expected

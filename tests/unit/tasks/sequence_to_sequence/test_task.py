@@ -144,6 +144,17 @@ def test_a_text_is_answered_by_a_text(texts):
     assert loaded.inspect("a and b").inputs["source"].units[0][0] == "a"
 
 
+def test_attention_is_measured_over_a_file_of_pairs_that_fit(texts, tmp_path):
+    loaded, table = texts
+    assert loaded.measure(data=[table]).name == table.name
+    longer = tmp_path / "long.tsv"
+    longer.write_text(f"text\tlabel\n{'a and b ' * 20}\tb\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"long.tsv: no pair fits the model's 24 tokens: give shorter ones"):
+        loaded.measure(data=[longer])
+    with pytest.raises(ConfigError, match="--data was given 2 times: give one file"):
+        loaded.measure(data=[table, longer])
+
+
 def _nats(loaded, table):
     """Log-probabilities of the tokens of a table's targets, each target's sum spread over its tokens."""
     rows = [line.split("\t") for line in table.read_text(encoding="utf-8").splitlines()[1:]]

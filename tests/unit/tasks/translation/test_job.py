@@ -8,7 +8,8 @@ from regardant.data.vocabulary import PAD
 from regardant.evaluation.translation import corpus_bleu
 from regardant.generation.config import GenerationConfig
 from regardant.generation.search import generate
-from regardant.tasks.sequence_to_sequence.job import DECODING_COST, VALIDATION_SHARE
+from regardant.tasks.base import VALIDATION_SHARE
+from regardant.tasks.sequence_to_sequence.job import DECODING_COST
 from regardant.tasks.translation.task import Translation
 
 CPU = torch.device("cpu")

@@ -130,8 +130,7 @@ def probes(translator: Translator, sources: Sequence[str], targets: Sequence[str
     """Yield pairs in batches, as the model takes them by teacher forcing."""
     for start in range(0, len(sources), BATCH):
         rows = slice(start, start + BATCH)
-        batch = translator.pairs(sources[rows], targets[rows], first_line=start + 1)
-        yield translator.probe(batch, translator.encode(sources[rows]))
+        yield translator.probe(*translator.encoded(sources[rows], targets[rows], first_line=start + 1))
 
 
 def between_words(

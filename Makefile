@@ -10,6 +10,9 @@ PEERS := benchmarks/.peers
 .PHONY: bench bench-attention bench-training bench-decoding bench-memory bench-processes bench-profile
 .PHONY: bench-accelerator bench-startup bench-smoke bench-sst2
 
+# Tests start a hundred processes: they keep compiled code, whatever the machine's default is.
+test test-slow test-browser mutants: export PYTHONDONTWRITEBYTECODE =
+
 setup: .venv/ready
 
 .venv/ready: pyproject.toml constraints.txt

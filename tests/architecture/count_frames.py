@@ -107,7 +107,7 @@ def training(folder: Path) -> Counted:
     from regardant.tasks.translation.config import TranslationConfig
 
     random = Random(3)
-    sentences = [random.choices(range(10), k=random.randint(3, 8)) for _ in range(200)]
+    sentences = [random.choices(range(10), k=random.randint(3, 8)) for _ in range(80)]
     folder.parent.mkdir(parents=True, exist_ok=True)
     for name, words in WORDS.items():
         lines = (" ".join(words.split()[index] for index in sentence) + " .\n" for sentence in sentences)

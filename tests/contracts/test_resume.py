@@ -122,7 +122,7 @@ def assert_bit_equal(folder, other):
     assert states[0]["cursor"] == states[1]["cursor"]
 
 
-def test_an_interrupted_run_saves_exits_with_130_and_ends_bit_equal(tmp_path, tiny_config, uninterrupted):
+def test_an_interrupted_run_saves_exits_with_130_and_ends_bit_equal(tmp_path, tiny_config, uninterrupted, capsys):
     folder = begin_alike(uninterrupted, tmp_path / "interrupted")
     metrics = folder / "metrics.jsonl"
     process = start_training(tiny_config(*OVERRIDES), folder)
@@ -132,11 +132,10 @@ def test_an_interrupted_run_saves_exits_with_130_and_ends_bit_equal(tmp_path, ti
     assert process.returncode == 130, told
     stopped_at = load_checkpoint(latest_checkpoint(folder))["cursor"]["update"]
     assert 10 <= stopped_at < 60, told
-    assert f"stopped at update {stopped_at}, saved" in told
-    process = start_training(tiny_config(*OVERRIDES), folder)
-    told, _ = process.communicate(timeout=300)
-    assert process.returncode == 0, told
-    assert f"resuming from update {stopped_at} " in told
+    assert f"stopped at update {stopped_at}, saved" in told and "the same command goes on from there" in told
+    assert "Traceback" not in told
+    assert run.train(tiny_config(*OVERRIDES), folder, quietly).finished
+    assert f"resuming from update {stopped_at} " in capsys.readouterr().err
     assert_bit_equal(folder, uninterrupted)
     assert events(folder) == events(uninterrupted)
 

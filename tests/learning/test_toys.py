@@ -88,7 +88,7 @@ def test_sequences_never_seen_come_out_right(learned, kind):
     "overrides",
     [
         pytest.param(("model.norm=post", "training.schedule.learning_rate=5e-3"), id="post-norm"),
-        pytest.param(("model.num_key_heads=1", "model.tie_embeddings=none"), id="shared-keys"),
+        pytest.param(("model.num_key_heads=1", "model.tie_embeddings=none"), id="shared-keys", marks=pytest.mark.slow),
         pytest.param(("model.positions.kind=learned",), id="learned-positions", marks=pytest.mark.slow),
         pytest.param(("training.accumulate=2", "training.batch_tokens=400"), id="accumulated", marks=pytest.mark.slow),
         pytest.param(("training.averaging.kind=none",), id="not-averaged", marks=pytest.mark.slow),

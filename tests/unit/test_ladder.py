@@ -47,6 +47,7 @@ def test_a_rung_s_header_says_what_it_is_where_it_is_from_and_the_command(name):
     assert f"regardant train {name} --set data.root=FOLDER && regardant evaluate runs/{name}" in header
 
 
+@pytest.mark.slow  # their models are of full size
 @pytest.mark.parametrize("name", sorted(RUNGS))
 def test_a_rung_trains_and_translates(name, corpus, tmp_path):
     small = loaded(

@@ -45,6 +45,7 @@ def test_what_cannot_be_compiled_is_told_in_one_line_and_trained_without(model, 
     assert said[-1] == "torch.compile failed (RuntimeError: no compiler): training goes on without it"
 
 
+@pytest.mark.slow  # it traces the whole model before it needs the compiler
 def test_a_run_without_a_compiler_says_so_and_trains(configure, tmp_path, monkeypatch):
     monkeypatch.setenv("CXX", "/nowhere/g++")
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))

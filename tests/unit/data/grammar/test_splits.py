@@ -19,7 +19,7 @@ SEED = 7
 
 @pytest.fixture(scope="module")
 def written() -> Corpus:
-    return corpus(seed=SEED, train=25_000, validation=300, test=500, heldout=500)
+    return corpus(seed=SEED, train=8_000, validation=300, test=500, heldout=500)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def combined(pairs: list[Pair], trees: dict[str, Sentence]) -> set[Combination]:
 
 def test_the_lists_are_as_long_as_asked(written: Corpus):
     assert [len(part) for part in (written.train, written.validation, written.test, written.heldout)] == (
-        [25_000, 300, 500, 500]
+        [8_000, 300, 500, 500]
     )
 
 

@@ -27,9 +27,10 @@ RECURRENT = ("luong", "bahdanau", "sutskever", "cho", "one to one", "going on, r
 """No pretended device has their cells; and encoders that pack what they read need the lengths on the CPU."""
 
 NAMES = [name for name in MODELS if not any(kind in name for kind in RECURRENT)]
+"""A mechanism that reads sources is trained as one that asks them is; it has no step to decode."""
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if not name.endswith(" asking")])
 def test_a_training_step_waits_for_nothing(there, name):
     assert there(pretended.train, name) == {pretended.NAME}
 
@@ -43,7 +44,7 @@ def test_a_training_step_of_two_encoders_waits_for_nothing(there):
     assert there(pretended.train_pairs) == pretended.NAME
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if not name.endswith(" reading")])
 def test_a_decoding_step_waits_for_nothing(there, name):
     sizes = [(3, pretended.BEAM_SIZE, VOCAB_SIZE), (2, pretended.BEAM_SIZE, VOCAB_SIZE)]
     assert there(pretended.decode, name) == [(pretended.NAME, size) for size in sizes]

@@ -87,7 +87,9 @@ def test_sequences_never_seen_come_out_right(learned, kind):
 @pytest.mark.parametrize(
     "overrides",
     [
-        pytest.param(("model.norm=post", "training.schedule.learning_rate=5e-3"), id="post-norm"),
+        pytest.param(
+            ("model.norm=post", "training.schedule.learning_rate=5e-3"), id="post-norm", marks=pytest.mark.slow
+        ),
         pytest.param(("model.num_key_heads=1", "model.tie_embeddings=none"), id="shared-keys", marks=pytest.mark.slow),
         pytest.param(("model.positions.kind=learned",), id="learned-positions", marks=pytest.mark.slow),
         pytest.param(("training.accumulate=2", "training.batch_tokens=400"), id="accumulated", marks=pytest.mark.slow),

@@ -200,7 +200,10 @@ def is_running(process):
     return stat.is_file() and stat.read_text().rpartition(")")[2].split()[0] not in "ZX"
 
 
-@pytest.mark.parametrize(("accumulate", "batch_tokens"), [(1, 250), (2, 48)], ids=["", "of few rows"])
+@pytest.mark.parametrize(
+    ("accumulate", "batch_tokens"),
+    [pytest.param(1, 250, id="of many rows", marks=pytest.mark.slow), pytest.param(2, 48, id="of few rows")],
+)
 def test_two_processes_train_as_one_does(tiny_config, tmp_path, accumulate, batch_tokens):
     """Without dropout, which alone is drawn; and with an eps above the rounding, of which Adam would make steps."""
     weights = []

@@ -7,7 +7,7 @@ from regardant.data.grammar.language import language
 from regardant.data.grammar.realisation import realise
 from regardant.data.grammar.syntax import Sentence
 
-SENTENCES = 50_000
+SENTENCES = 20_000
 
 
 @pytest.fixture(scope="session")

@@ -25,7 +25,7 @@ demo: setup
 	$(BIN)/regardant demo
 
 test: setup
-	$(BIN)/pytest -m 'not slow and not browser' -n 2
+	$(BIN)/pytest -m 'not slow and not browser' -n 2 --dist loadgroup
 
 test-slow: setup
 	$(BIN)/pytest -m slow

@@ -23,6 +23,8 @@ def there():
         yield lambda *asked: pool.submit(pretended.told, *asked).result()
 
 
+pytestmark = pytest.mark.xdist_group("accelerators")  # one process makes what all tests share
+
 RECURRENT = ("luong", "bahdanau", "sutskever", "cho", "one to one", "going on, recurrent")
 """No pretended device has their cells; and encoders that pack what they read need the lengths on the CPU."""
 

@@ -17,6 +17,8 @@ from regardant.data.vocabulary import EOS
 from regardant.tasks.translation.config import TranslationConfig
 from regardant.tasks.translation.look.alignment import choose_alignment, word_attention
 
+pytestmark = pytest.mark.xdist_group("toys")  # one process makes what all tests share
+
 TOY = {
     "data": {
         "symbols": 10,

@@ -4,11 +4,15 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 
+import pytest
+
 from regardant.data.grammar import Pair, count
 from regardant.data.grammar.language import language
 from regardant.data.grammar.lexicon import Adjective, Noun, Phrase, Pronoun, Verb, adjectives, determiners, nouns, verbs
 from regardant.data.grammar.syntax import Sentence
 from regardant.data.words import words
+
+pytestmark = pytest.mark.xdist_group("language")  # one process makes what all tests share
 
 Sample = list[tuple[Sentence, Pair]]
 

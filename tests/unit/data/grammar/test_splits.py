@@ -14,6 +14,8 @@ from regardant.data.grammar.splits import held_out_combinations
 from regardant.data.grammar.syntax import Combination, Sentence, combinations
 from regardant.errors import DataError
 
+pytestmark = pytest.mark.xdist_group("splits")  # one process makes what all tests share
+
 SEED = 7
 
 

@@ -4,9 +4,8 @@ import pytest
 import torch
 
 from regardant.data.batching import pad
-from regardant.data.vocabulary import EOS, PAD, SOS
+from regardant.data.vocabulary import EOS, NEVER_WRITTEN, PAD, SOS
 from regardant.generation.config import GenerationConfig
-from regardant.generation.constraints import NEVER_WRITTEN
 from regardant.generation.search import ModelSearcher, Work, generate
 from regardant.generation.teacher_forcing import score_tokens
 

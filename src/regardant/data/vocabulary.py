@@ -11,5 +11,8 @@ UNK = 3
 MASK = 4
 """Hides a token that is to be guessed."""
 
+NEVER_WRITTEN = (PAD, SOS, UNK, MASK)
+"""Tokens that no text has: a search passes over them."""
+
 SPECIAL_TOKENS = ("<pad>", "<sos>", "<eos>", "<unk>", "<mask>")
 """Their names, in the order of their ids."""

@@ -26,7 +26,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regardant.data.vocabulary import EOS, SOS
+from regardant.data.vocabulary import EOS, NEVER_WRITTEN, SOS
 from regardant.generation.config import GenerationConfig
 from regardant.generation.constraints import Constraints
 from regardant.generation.length_penalty import Hypothesis, impossible, length_penalised
@@ -44,7 +44,7 @@ class Search:
         model: SequenceToSequenceModel,
         source: Tensor,
         limits: list[int],
-        constraints: Constraints,
+        constraints: Constraints | None,
         config: GenerationConfig,
     ) -> None:
         """Encode a batch of sources [B, ...] and begin; `limits` are the most tokens of each target, EOS counted."""
@@ -52,6 +52,7 @@ class Search:
         self.state = model.start(model.encode(source), config.beam_size, max(limits))
         self.sentences = torch.arange(len(source), device=source.device)
         """[B] int64, the numbers of the sentences still being written."""
+        self.never_written = torch.tensor(NEVER_WRITTEN, device=source.device)
         self.found: dict[int, list[Hypothesis]] = {}
         """Best targets by the number of the sentence; of one being written, those that have ended."""
         self.begin(torch.tensor(limits, device=source.device))
@@ -64,6 +65,18 @@ class Search:
         """Write one more token of each sentence, and drop the sentences that are done."""
         raise NotImplementedError
 
+    def allowed(self, logits: Tensor, written: Tensor) -> Tensor:
+        """Return log-probabilities [B, W, V] in float32, minus infinity where a token may not follow what is written.
+
+        They are written over logits that are in float32: nothing as large is allocated.
+        """
+        logits = logits.float().contiguous()  # beams may be one vector, repeated by `expand`
+        log_probabilities = torch.log_softmax(logits, dim=-1, out=logits)
+        log_probabilities.index_fill_(-1, self.never_written, -torch.inf)
+        if self.constraints is not None:
+            self.constraints.apply(log_probabilities, written)
+        return log_probabilities
+
 
 class BeamSearch(Search):
     """Search for the N best hypotheses of each sentence."""
@@ -75,8 +88,7 @@ class BeamSearch(Search):
 
     def step(self) -> None:
         beams, before = self.beams, self.beams.tokens
-        log_probabilities = normalised(self.model.step(before[..., -1], self.state))
-        self.constraints.apply(log_probabilities, before[..., 1:])
+        log_probabilities = self.allowed(self.model.step(before[..., -1], self.state), before[..., 1:])
         candidates = expand(beams.totals, log_probabilities, self.config.beam_size)
         ended = candidates.ended()
         parents = beams.advance(candidates, ended, self.config.length_penalty)
@@ -100,7 +112,8 @@ class BeamSearch(Search):
         self.sentences = self.sentences.index_select(0, going)
         if len(going):
             self.beams.keep(going)
-            self.constraints.keep(going)
+            if self.constraints is not None:
+                self.constraints.keep(going)
             self.state.keep(going)
         return going
 
@@ -214,12 +227,6 @@ def choose(ended: list[Hypothesis], beams: Beams, row: int, config: GenerationCo
     if not best:
         raise impossible()
     return best
-
-
-def normalised(logits: Tensor) -> Tensor:
-    """Return log-probabilities in float32, written over logits that are in float32: nothing as large is allocated."""
-    logits = logits.float().contiguous()  # beams may be one vector, repeated by `expand`
-    return torch.log_softmax(logits, dim=-1, out=logits)
 
 
 def likeliest(totals: Tensor, log_probabilities: Tensor, wanted: int) -> tuple[Tensor, Tensor]:

@@ -10,9 +10,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from regardant.data.vocabulary import EOS, SOS
+from regardant.data.vocabulary import EOS, NEVER_WRITTEN, SOS
 from regardant.generation.config import GenerationConfig
-from regardant.generation.constraints import NEVER_WRITTEN
 from regardant.generation.length_penalty import impossible, length_penalised
 from regardant.models.base import SequenceToSequenceModel
 

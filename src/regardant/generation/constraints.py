@@ -1,4 +1,4 @@
-"""Constraints on the next token: no special tokens, no repeated n-gram, and the forced prefix first.
+"""Constraints that a user sets on the next token: no repeated n-gram, and the forced prefix first.
 
 A constraint only removes continuations. The log-probabilities of the others stay as the model gave them, so that a
 hypothesis scores the same here and under teacher forcing.
@@ -13,9 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from regardant.data.vocabulary import MASK, PAD, SOS, UNK
-
-NEVER_WRITTEN = (PAD, SOS, UNK, MASK)
+from regardant.data.vocabulary import PAD
 
 
 @dataclass
@@ -25,14 +23,13 @@ class Constraints:
     prefixes: Tensor
     """[B, P] int64, padded with PAD."""
     no_repeat_ngram_size: int
-    never_written: Tensor
 
     @classmethod
     def of(cls, prefixes: list[list[int]], no_repeat_ngram_size: int, device: torch.device) -> Self:
         """Return the constraints of sentences with these prefixes."""
         rows = [torch.tensor(prefix, dtype=torch.int64) for prefix in prefixes]
         padded = pad_sequence(rows, batch_first=True, padding_value=PAD).to(device)
-        return cls(padded, no_repeat_ngram_size, torch.tensor(NEVER_WRITTEN, device=device))
+        return cls(padded, no_repeat_ngram_size)
 
     def keep(self, sentences: Tensor) -> None:
         """Drop all other sentences. [B'] int64 indices into the present B."""
@@ -46,28 +43,23 @@ class Constraints:
         """
         position = written.shape[-1]
         if position >= self.prefixes.shape[1]:
-            self._remove(log_probabilities, written)
+            block_repeated_ngrams(log_probabilities, written, self.no_repeat_ngram_size)
             return
         # PAD marks the sentences whose prefix is over; it is never written, so its probability is never used.
         forced = self.prefixes[:, position, None, None].expand(-1, written.shape[1], 1)  # [B, W, 1]
         given = log_probabilities.gather(-1, forced).masked_fill(forced == PAD, -torch.inf)
-        self._remove(log_probabilities, written)
+        block_repeated_ngrams(log_probabilities, written, self.no_repeat_ngram_size)
         log_probabilities.masked_fill_(forced != PAD, -torch.inf)
         log_probabilities.scatter_(-1, forced, given)
-
-    def _remove(self, log_probabilities: Tensor, written: Tensor) -> None:
-        log_probabilities.index_fill_(-1, self.never_written, -torch.inf)
-        if self.no_repeat_ngram_size:
-            block_repeated_ngrams(log_probabilities, written, self.no_repeat_ngram_size)
 
 
 def block_repeated_ngrams(log_probabilities: Tensor, written: Tensor, size: int) -> None:
     """Set to minus infinity, in place, each token that would write an n-gram of `size` a second time.
 
-    log_probabilities [B, W, V]; written [B, W, t]. PAD is blocked in any case.
+    log_probabilities [B, W, V]; written [B, W, t]. 0: no token is. PAD is blocked where any is.
     """
     length = written.shape[-1]
-    if length < size:
+    if not size or length < size:
         return
     ngrams = written.unfold(-1, size, 1)  # [B, W, t - size + 1, size]
     begun = written[..., None, length - size + 1 :]  # [B, W, 1, size - 1]

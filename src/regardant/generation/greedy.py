@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from regardant.data.vocabulary import EOS, SOS
-from regardant.generation.beam import LANES, Search, normalised, without
+from regardant.generation.beam import LANES, Search, without
 from regardant.generation.length_penalty import Hypothesis
 
 
@@ -29,8 +29,7 @@ class GreedySearch(Search):
         self.totals = torch.zeros(len(limits), device=limits.device)
 
     def step(self) -> None:
-        log_probabilities = normalised(self.model.step(self.tokens[:, -1:], self.state))
-        self.constraints.apply(log_probabilities, self.tokens[:, None, 1:])
+        log_probabilities = self.allowed(self.model.step(self.tokens[:, -1:], self.state), self.tokens[:, None, 1:])
         best, newest = best_word(log_probabilities[:, 0])
         self.totals = self.totals + best[:, 0]
         self.tokens = torch.cat([self.tokens, newest], dim=1)
@@ -49,7 +48,8 @@ class GreedySearch(Search):
             for of_all in (self.sentences, self.limits, self.tokens, self.totals)
         )
         if len(going):
-            self.constraints.keep(going)
+            if self.constraints is not None:
+                self.constraints.keep(going)
             self.state.keep(going)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regardant.data.batching import Source
-from regardant.data.vocabulary import EOS, PAD, SOS
+from regardant.data.vocabulary import EOS, NEVER_WRITTEN, PAD
 from regardant.errors import DataError
 from regardant.generation.beam import BeamSearch, Search
 from regardant.generation.config import GenerationConfig
@@ -159,7 +159,8 @@ def begin(
 ) -> Search:
     """Begin the search for the targets of a batch [B, ...]: greedy search for one beam, else beam search."""
     kind = BeamSearch if config.beam_size > 1 else GreedySearch
-    constraints = Constraints.of(prefixes, config.no_repeat_ngram_size, source.device)
+    asked = config.no_repeat_ngram_size > 0 or any(prefixes)
+    constraints = Constraints.of(prefixes, config.no_repeat_ngram_size, source.device) if asked else None
     return kind(model, source, limits, constraints, config)
 
 
@@ -172,8 +173,9 @@ def length_limits(
     """
     limits = []
     for length, prefix in zip(lengths, prefixes, strict=True):
-        if not {PAD, SOS, EOS}.isdisjoint(prefix):
-            raise DataError(f"a forced prefix holds the ids {prefix}: leave out PAD, SOS and EOS ({PAD}, {SOS}, {EOS})")
+        if not {*NEVER_WRITTEN, EOS}.isdisjoint(prefix):
+            special = sorted({*NEVER_WRITTEN, EOS})
+            raise DataError(f"a forced prefix holds the ids {prefix}: leave out those of special tokens, {special}")
         limit = int(length * config.max_length_ratio) + config.max_length_extra
         if max_length is not None:
             if len(prefix) > max_length:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regardant.data.batching import pad
-from regardant.data.vocabulary import EOS, PAD, SOS
+from regardant.data.vocabulary import EOS, MASK, PAD, SOS, UNK
 from regardant.errors import DataError
 from regardant.generation.config import GenerationConfig
 from regardant.generation.search import ModelSearcher, Work, batches_of_like_length, generate, length_limits
@@ -138,9 +138,17 @@ def test_a_prefix_longer_than_the_model_writes_is_refused(table_model):
         generate(table_model(seed=3), torch.tensor([[5, EOS]]), GenerationConfig(), [[5, 6, 7]], max_length=2)
 
 
-@pytest.mark.parametrize("token", [PAD, SOS, EOS])
-def test_a_prefix_with_a_token_that_frames_a_text_is_refused(table_model, token):
-    with pytest.raises(DataError, match="leave out PAD, SOS and EOS"):
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_special_tokens_other_than_the_end_are_never_written(table_model, beam_size):
+    config = GenerationConfig(beam_size=beam_size, nbest=beam_size)
+    for seed in range(10):
+        (found,) = generate(table_model(seed), torch.tensor([[5, EOS]]), config)
+        assert {token for one in found for token in one.tokens}.isdisjoint({PAD, SOS, UNK, MASK})
+
+
+@pytest.mark.parametrize("token", [PAD, SOS, EOS, UNK, MASK])
+def test_a_prefix_with_a_special_token_is_refused(table_model, token):
+    with pytest.raises(DataError, match="leave out those of special tokens"):
         generate(table_model(seed=3), torch.tensor([[5, EOS]]), GenerationConfig(), [[5, token]])
 
 

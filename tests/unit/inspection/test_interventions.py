@@ -2,8 +2,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from regardant.data.vocabulary import NEVER_WRITTEN
 from regardant.generation.config import GenerationConfig
-from regardant.generation.constraints import NEVER_WRITTEN
 from regardant.generation.search import generate
 from regardant.inspection import EditRow, MaskKey, Patch, ScaleHead, capture, intervene
 from regardant.models.recurrent import RecurrentConfig

@@ -31,9 +31,8 @@ import ctranslate2
 from numpy.typing import NDArray
 
 from regardant.data.tokenizers import Tokenizers
-from regardant.data.vocabulary import EOS
+from regardant.data.vocabulary import EOS, NEVER_WRITTEN
 from regardant.generation.config import GenerationConfig
-from regardant.generation.constraints import NEVER_WRITTEN
 from regardant.generation.length_penalty import Hypothesis, impossible
 from regardant.generation.search import batches_of_like_length, length_limits
 from regardant.interop.ctranslate2.threads import Choice, Threads

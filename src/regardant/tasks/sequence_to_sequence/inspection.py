@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from regardant.data.vocabulary import SOS, SPECIAL_TOKENS
+from regardant.data.vocabulary import NEVER_WRITTEN, SOS, SPECIAL_TOKENS
 from regardant.errors import DataError
 from regardant.generation.beam_tree import beam_tree
 from regardant.generation.config import GenerationConfig
-from regardant.generation.constraints import NEVER_WRITTEN
 from regardant.generation.search import length_limits
 from regardant.modalities.text import word_units
 from regardant.tasks.inspection import Elements, Inspection, likeliest, look, shown_inputs

@@ -7,10 +7,9 @@ import pytest
 import torch
 
 from regardant.data.batching import pad
-from regardant.data.vocabulary import EOS
+from regardant.data.vocabulary import EOS, NEVER_WRITTEN
 from regardant.errors import DataError, RunError
 from regardant.generation.config import GenerationConfig
-from regardant.generation.constraints import NEVER_WRITTEN
 from regardant.generation.teacher_forcing import score_tokens
 from regardant.interop.ctranslate2.export import export
 from regardant.interop.ctranslate2.search import CTranslate2Searcher

@@ -9,7 +9,7 @@ from benchmarks import records
 from benchmarks.bars import bar
 from benchmarks.records import RESULTS, Measurement, uncommitted
 
-DIRTY = {"memory", "nanogpt", "processes", "startup", "training_profile"}
+DIRTY = {"memory", "processes"}
 """Results that were measured with uncommitted changes, until they are measured again."""
 
 KEPT = {

@@ -369,10 +369,10 @@ def cut(path: Path, share: float = 0.5) -> None:
             ["run/run.yaml: 2 problems", "data", "missing"],
         ),
         ("model.safetensors", Path.unlink, ["run has no model.safetensors", "train"]),
-        ("model.safetensors", cut, ["model.safetensors is no whole safetensors file"]),
-        ("model.safetensors", lambda path: path.write_bytes(b""), ["model.safetensors is no whole safetensors file"]),
+        ("model.safetensors", cut, ["model.safetensors is not what training wrote", "restore the file"]),
+        ("model.safetensors", lambda path: path.write_bytes(b""), ["model.safetensors is not what training wrote"]),
         ("tokenizer.json", Path.unlink, ["run has no tokenizer.json"]),
-        ("tokenizer.json", cut, ["tokenizer.json holds no tokenizer"]),
+        ("tokenizer.json", cut, ["tokenizer.json is not what training wrote"]),
     ],
 )
 @pytest.mark.parametrize("verb", ["translate", "evaluate"])

@@ -2,7 +2,9 @@ import json
 import shutil
 
 import pytest
+import torch
 import yaml
+from safetensors.torch import load_file, save_file
 
 import regardant
 from regardant import config, run
@@ -10,6 +12,7 @@ from regardant.attention import KERNELS, ScaledDotProduct
 from regardant.errors import ConfigError, RunError
 from regardant.planning.probes import Decisions
 from regardant.run import training
+from regardant.run.fingerprints import fingerprint
 from regardant.run.folder import UNFINISHED
 
 
@@ -62,6 +65,57 @@ def test_a_record_without_a_part_names_it(own_run, key):
 def test_a_folder_that_is_not_there_is_told_with_the_nearest_name(tiny_run):
     with pytest.raises(RunError, match=r"there is no run .*tinny; did you mean tiny"):
         regardant.load(tiny_run.with_name("tinny"))
+
+
+# damage
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json"])
+def test_a_file_that_was_changed_after_training_is_refused_by_name(own_run, name):
+    path = own_run / name
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(RunError, match=f"{name} is not what training wrote .* restore the file"):
+        _ = regardant.load(own_run).trained
+
+
+def test_weights_of_zeros_are_refused(own_run):
+    path = own_run / "model.safetensors"
+    save_file({name: torch.zeros_like(one) for name, one in load_file(path).items()}, path)
+    with pytest.raises(RunError, match=r"model\.safetensors is not what training wrote"):
+        regardant.load(own_run).translate(["a cat ."])
+
+
+def test_a_changed_configuration_is_refused(own_run):
+    path = own_run / "run.yaml"
+    before, config_, after = path.read_text(encoding="utf-8").partition("\nconfig:")
+    path.write_text(before + config_ + after.replace("num_heads: 2", "num_heads: 4", 1), encoding="utf-8")
+    with pytest.raises(RunError, match="`config` is not what training wrote: restore it"):
+        regardant.load(own_run)
+
+
+def test_files_without_a_fingerprint_are_those_of_an_earlier_version(own_run):
+    content = yaml.safe_load((own_run / "run.yaml").read_text(encoding="utf-8"))
+    del content["files"], content["config_fingerprint"]
+    content["config"]["generation"]["beam_size"] = 7
+    (own_run / "run.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+    assert regardant.load(own_run).config.generation.beam_size == 7
+
+
+def test_a_resumed_run_has_the_fingerprint_of_its_weights(own_run, configure):
+    """That of the weights before it does not count: they change while it is trained."""
+    before = run.Record.read(own_run).files
+    assert before.keys() == {"model.safetensors", "tokenizer.json"}
+    change_record(own_run, lambda content: content["files"].update({"model.safetensors": "0" * 64}))
+    run.train(configure("training.max_updates=21"), own_run, silent)
+    assert run.Record.read(own_run).files == {**before, "model.safetensors": fingerprint(own_run / "model.safetensors")}
+
+
+def test_training_from_a_damaged_run_is_refused(own_run, configure, tmp_path):
+    (own_run / "model.safetensors").write_bytes(b"nothing")
+    with pytest.raises(RunError, match=r"model\.safetensors is not what training wrote"):
+        run.train(configure(f"training.from={own_run}"), tmp_path / "next", silent)
 
 
 # training
@@ -154,9 +208,10 @@ def test_a_changed_budget_is_in_the_record(own_run, configure):
 
 
 def change_record(run_folder, change):
-    """Do something to what run.yaml holds."""
+    """Change run.yaml as an earlier version would have written it, without a fingerprint of its configuration."""
     path = run_folder / "run.yaml"
     content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    del content["config_fingerprint"]
     change(content)
     path.write_text(yaml.safe_dump(content), encoding="utf-8")
 

@@ -3,7 +3,7 @@
 The lock belongs to an open file, and the kernel releases it when the process ends in any way. A kill leaves the file
 behind, but no lock. Followers of a training do not take it: their leader holds it for them.
 
-RUN/run.yaml            configuration as given and as resolved, decisions, fingerprints of the data, the plan
+RUN/run.yaml            configuration as given and as resolved, decisions, fingerprints of data and files, the plan
 RUN/.regardant-lock     locked while a process trains into the folder
 """
 
@@ -14,7 +14,7 @@ import platform
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from regardant.config.did_you_mean import did_you_mean
 from regardant.config.documents import Dumper
 from regardant.errors import ConfigError, RunError
 from regardant.planning.probes import Decisions
+from regardant.run.fingerprints import fingerprint_of_settings
 from regardant.tasks import load_recipe
 from regardant.tasks.base import TaskConfig
 from regardant.training.checkpoints import write_atomically
@@ -51,18 +52,25 @@ class Record:
     """Configuration with every `auto` resolved."""
     decided: Decisions
     fingerprints: dict[str, str]
+    """Fingerprints of the data, by split."""
     plan: dict[str, Any]
+    files: dict[str, str] = field(default_factory=dict)
+    """SHA-256 of the files that the model is opened from, by name. Empty for runs of earlier versions; no weights while
+    they are trained."""
 
     def write(self, run: Path) -> None:
         """Write run.yaml into a run folder."""
+        settings = self.config.model_dump(mode="json", by_alias=True)
         content = {
             "regardant": __version__,
             "versions": {"python": platform.python_version(), "torch": str(torch.__version__)},
             "asked": self.asked,
-            "config": self.config.model_dump(mode="json", by_alias=True),
+            "config": settings,
             "decided": self.decided.as_dict(),
             "fingerprints": self.fingerprints,
             "plan": self.plan,
+            "files": self.files,
+            "config_fingerprint": fingerprint_of_settings(settings),
         }
         write_atomically(run / "run.yaml", yaml.dump(content, Dumper=Dumper, sort_keys=False, allow_unicode=True))
 
@@ -76,12 +84,19 @@ class Record:
             raise RunError(f"{run} is no run, or half written (no run.yaml): train into it first")
         try:
             content, origin = configuration.read_yaml(run / "run.yaml"), str(run / "run.yaml")
+            written = content.get("config_fingerprint")  # earlier versions wrote none
+            if written is not None and written != fingerprint_of_settings(content["config"]):
+                raise RunError(
+                    f"{origin}: `config` is not what training wrote: restore it, or train anew; if you changed it on "
+                    "purpose, remove the line config_fingerprint"
+                )
             return cls(
                 asked=load_recipe(content["asked"], origin=origin).model_dump(mode="json", by_alias=True),
                 config=load_recipe(content["config"], origin=origin),
                 decided=Decisions.from_dict(content["decided"]),
                 fingerprints=content["fingerprints"],
                 plan=content["plan"],
+                files=content.get("files", {}),
             )
         except ConfigError as error:
             raise ConfigError("; ".join(line.strip() for line in str(error).splitlines())) from error

@@ -11,6 +11,7 @@ from regardant.config import Config
 from regardant.config.plugins import import_plugins
 from regardant.errors import RunError
 from regardant.planning.probes import use_kernel
+from regardant.run.fingerprints import require_unchanged
 from regardant.run.folder import Record, require_verb
 from regardant.tasks import task_named
 from regardant.tasks.base import Prediction, Trained
@@ -38,6 +39,7 @@ class Run:
     def trained(self) -> Trained:
         """The trained model, as its task opens it: a `TrainedTranslator`, a `LanguageModel`, ..."""
         keep_freed_memory()
+        require_unchanged(self.folder, self.record.files)
         trained = task_named(self.config.task).open(self.config, self.folder, the_device())
         use_kernel(trained.model, self.record.decided.kernel)
         return trained

@@ -12,6 +12,7 @@ from regardant.errors import ConfigError, RunError
 from regardant.planning.compilation import compiled
 from regardant.planning.plan import Plan, plan_run
 from regardant.planning.probes import Decisions
+from regardant.run.fingerprints import WEIGHTS, fingerprints_of, require_unchanged
 from regardant.run.folder import UNFINISHED, Record, clear_start, locked, require_free
 from regardant.tasks import task_named
 from regardant.tasks.base import Log, Prepared, TaskConfig
@@ -71,14 +72,17 @@ def _begin(config: TaskConfig, continued: TaskConfig, folder: Path, log: Log) ->
     )
     record.write(folder)
     (folder / UNFINISHED).unlink()
-    return _fit(prepared, decisions, folder)
+    return _fit(prepared, record, folder)
 
 
 def taken_over(config: TaskConfig) -> TaskConfig:
     """Return a configuration with all that it takes over from the run that training starts from, if there is one."""
     if config.training.start_from is None:
         return config
-    return take_over(config, Record.read(Path(config.training.start_from)).config)
+    folder = Path(config.training.start_from)
+    earlier = Record.read(folder)
+    require_unchanged(folder, earlier.files)
+    return take_over(config, earlier.config)
 
 
 def _resume(config: TaskConfig, folder: Path, log: Log) -> Outcome:
@@ -95,9 +99,12 @@ def _resume(config: TaskConfig, folder: Path, log: Log) -> Outcome:
         raise RunError(f"the text is not what {folder} was begun with: restore it, or give another --out")
     log(f"as decided at the start: {record.decided.summary()}")
     resolved = prepared.with_speed(record.plan["tokens_per_second"], log)
-    if (asked, resolved) != (record.asked, record.config):
-        replace(record, asked=asked, config=resolved).write(folder)
-    return _fit(prepared, record.decided, folder)
+    files = {name: found for name, found in record.files.items() if name != WEIGHTS}
+    require_unchanged(folder, files)
+    resumed = replace(record, asked=asked, config=resolved, files=files)
+    if resumed != record:
+        resumed.write(folder)
+    return _fit(prepared, resumed, folder)
 
 
 def with_budget(recorded: TrainingConfig, asked: TrainingConfig) -> TrainingConfig:
@@ -108,11 +115,15 @@ def with_budget(recorded: TrainingConfig, asked: TrainingConfig) -> TrainingConf
     return recorded.replaced(**budget)
 
 
-def _fit(prepared: Prepared, decisions: Decisions, folder: Path) -> Outcome:
+def _fit(prepared: Prepared, record: Record, folder: Path) -> Outcome:
+    decisions = record.decided
     decisions.apply(prepared.job.model)
     follower = [sys.executable, "-m", "regardant.run.follower", str(folder), *_modules_of(prepared.config)]
     with lead(decisions.processes, follower) as group:
-        return _trainer(prepared, decisions, folder, group).fit()
+        outcome = _trainer(prepared, decisions, folder, group).fit()
+    files = fingerprints_of(folder, task_named(prepared.config.task).files_of(prepared.config))
+    replace(record, files=files).write(folder)
+    return outcome
 
 
 def follow(folder: Path, rank: int, size: int, store: str, modules: Sequence[str]) -> None:

@@ -21,6 +21,7 @@ from regardant.training.config import TrainingConfig
 from regardant.training.metrics import Metric, selecting_metric
 
 if TYPE_CHECKING:
+    from regardant.modalities import ModalityConfig
     from regardant.tasks.inspection import Inspection
     from regardant.tasks.measures import Measures
 
@@ -277,9 +278,14 @@ class TaskConfig(Config):
         return self
 
     @property
+    def modality(self) -> "ModalityConfig | None":
+        """The kind of item, of a task over items of any kind."""
+        return None
+
+    @property
     def suffixes(self) -> Sequence[str]:
         """Suffixes of the files that items are. Empty: items are texts."""
-        return ()
+        return () if self.modality is None else self.modality.suffixes
 
     @property
     def metric(self) -> Metric:
@@ -296,7 +302,7 @@ class Task:
     name: ClassVar[str]
     config: ClassVar[type[TaskConfig]]
     files: ClassVar[Sequence[str]] = ()
-    """Files of a trained run beside its weights, by name."""
+    """Files of a trained run beside its weights and those of its modality, by name."""
 
     registered: ClassVar[dict[str, "Task"]] = {}
 
@@ -318,6 +324,11 @@ class Task:
     def compare(self, runs: Mapping[Path, tuple[Any, Mapping[str, Any]]]) -> Report:
         """Compare runs with the first of them, given the configuration and the plan of each."""
         return compare_runs(runs)
+
+    def files_of(self, config: TaskConfig) -> list[str]:
+        """Return the names of all files that a trained run is opened from, weights included."""
+        of_items = () if config.modality is None else config.modality.files
+        return [*self.files, *of_items, "model.safetensors"]
 
     def require_trained(self, run: Path) -> None:
         """Raise RunError if a run folder holds no model yet."""

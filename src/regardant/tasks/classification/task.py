@@ -58,8 +58,8 @@ class ClassificationConfig(TaskConfig):
     """The head that answers."""
 
     @property
-    def suffixes(self) -> Sequence[str]:
-        return self.input.suffixes
+    def modality(self) -> ModalityConfig:
+        return self.input
 
 
 class Classification(Task):

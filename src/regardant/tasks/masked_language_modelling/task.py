@@ -59,6 +59,10 @@ class MaskedLanguageModellingConfig(TaskConfig):
     head: NextTokenConfig = NextTokenConfig()
     """The head that names masked tokens."""
 
+    @property
+    def modality(self) -> TextModalityConfig:
+        return self.input
+
 
 class MaskedLanguageModelling(Task):
     """From texts to a model that fills in blanks."""

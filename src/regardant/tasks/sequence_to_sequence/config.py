@@ -1,6 +1,5 @@
 """The recipe of tasks that answer an item by a text."""
 
-from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from regardant.data import digits  # noqa: F401  # a kind is known by being imported
@@ -66,5 +65,5 @@ class SequenceToSequenceTaskConfig(TextAnswerConfig):
     """The kind of item."""
 
     @property
-    def suffixes(self) -> Sequence[str]:
-        return self.input.suffixes
+    def modality(self) -> ModalityConfig:
+        return self.input

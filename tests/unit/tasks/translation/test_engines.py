@@ -55,7 +55,8 @@ def test_weights_that_came_later_are_exported_anew(own, trained, test_set):
     lines = test_set.sources[:20]
     before = [one.text for one in regardant.load(own).translate(lines, engine="ctranslate2-float32")]
     later = trained(*SUBWORDS, "training.max_updates=60")
-    shutil.copy(later.folder / "model.safetensors", own / "model.safetensors")
+    for name in ("model.safetensors", "run.yaml"):
+        shutil.copy(later.folder / name, own / name)
     after = [one.text for one in regardant.load(own).translate(lines, engine="ctranslate2-float32")]
     assert after != before
     assert after == [one.text for one in later.translate(lines)]

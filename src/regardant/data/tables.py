@@ -45,6 +45,18 @@ def first_row(path: Path) -> list[str] | None:
     return next(([cell.decode(errors="replace") for cell in cells] for _, cells in rows(path)), [])
 
 
+def read_rows(path: Path) -> Iterator[tuple[int, list[bytes]]]:
+    """Yield the line and the cells of each row of a .tsv or .csv file, plain, .gz or .zst. The first row has the names.
+
+    Raises DataError for a missing or damaged file, and for a file of another kind.
+    """
+    rows = _ROWS.get(_table_suffix(path))
+    if rows is None:
+        raise DataError(f"{path} is no table of text: give a file that ends in .csv or .tsv, or these with .gz or .zst")
+    require_file(path)
+    return rows(path)
+
+
 def is_table_file(path: Path) -> bool:
     """Return whether `read_table` reads files of this name."""
     return _table_suffix(path) in _TABLES

@@ -225,6 +225,10 @@ class EncoderConfig(Variants):
     max_length: int = Field(256, gt=1)
     """The longest input, in elements."""
 
+    def num_vectors(self, elements: int) -> int:
+        """Return how many vectors the head reads of an input of so many elements, without a class token."""
+        return elements
+
     def build(self, representation: RepresentationBuilder, head: HeadBuilder) -> Model:
         """Return the model with fresh weights; its one input is named `input`. Raises ValueError where parts do not
         fit."""

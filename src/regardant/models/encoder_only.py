@@ -114,14 +114,13 @@ class BagOfVectorsConfig(EncoderConfig):
             )
         inputs = InputShape(self.d_model, NoPositions(), dropout=self.dropout)
         model = Bag(self, representation(inputs), NoMixing(), answers)
+        model.reads_order = answers.reads_order
         model.dropout_key = share_key(model)
         return model
 
 
 class Bag(EncoderOnly):
-    """Reads elements in no order."""
-
-    reads_order = False
+    """Reads elements in no order, unless its head does."""
 
     @property
     def attention_kinds(self) -> Mapping[str, AttentionKind]:

@@ -24,6 +24,9 @@ class Vectors:
     """[B, T, T] bool: True where a query (row) may attend to a key; a graph's adjacency. None: all may attend."""
     edges: Tensor | None = None
     """[B, H or 1, T, T], added to the scores; a graph's edge features."""
+    moments: Tensor | None = None
+    """[B, 2] mean and deviation by which the numbers of an item were normalised. A head that answers with numbers of
+    the same kind restores them. None: the numbers were read as they are."""
     layers: Sequence[Tensor] = ()
     """Outputs of all encoder layers but the last, where each decoder layer reads the one of its own height."""
     state: tuple[Tensor, ...] | None = None

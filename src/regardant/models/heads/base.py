@@ -35,6 +35,9 @@ class Head(nn.Module):
     pooling: Pooling | None = None
     """The vector of a sequence that the head reads. None: the vectors of all elements."""
 
+    reads_order: bool = False
+    """Whether the head tells the vectors of a sequence apart by their place."""
+
     compares_inputs: ClassVar[bool] = False
     """Whether the head reads two vectors [B, 2, M], one for each input of a dual encoder."""
 

@@ -1,7 +1,8 @@
 """The next values of a series: their means by squared error, or quantiles of them by the pinball loss.
 
-Pinball loss: Koenker and Bassett 1978, "Regression quantiles"; summed over quantiles as in Lim et al. 2021, "Temporal
-fusion Transformers", https://arxiv.org/abs/1912.09363, eq. 24 and 25.
+Vectors of all elements side by side: Nie et al. 2023, "A Time Series is Worth 64 Words",
+https://arxiv.org/abs/2211.14730, section 3.1. Pinball loss: Koenker and Bassett 1978, "Regression quantiles"; summed
+over quantiles as in Lim et al. 2021, "Temporal fusion Transformers", https://arxiv.org/abs/1912.09363, eq. 24 and 25.
 
 Shape legend: B batch, T elements, M d_model, H steps of the horizon, C channels of the series, Q quantiles.
 """
@@ -9,7 +10,7 @@ Shape legend: B batch, T elements, M d_model, H steps of the horizon, C channels
 from typing import Literal
 
 import torch
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 from torch import Tensor, nn
 
 from regardant.models.heads.base import Head, HeadConfig, Loss
@@ -26,9 +27,12 @@ class ForecastConfig(HeadConfig):
     """Steps to forecast from the whole sequence. Empty: one step from each element, such as the next one in a causal
     model."""
 
-    pooling: Pooling = "last"
-    """The vector that a horizon is forecast from: that of the `last` element, the `mean` or `max` of all, or that of a
-    `class_token`."""
+    pooling: Pooling | Literal["flatten"] = "last"
+    """The vector that a horizon is forecast from: that of the `last` element, the `mean` or `max` of all, that of a
+    `class_token`, or the vectors of all elements side by side (`flatten`)."""
+
+    elements: int | None = Field(None, gt=0)
+    """Number of vectors that `flatten` reads. The task forecasting sets it."""
 
     quantiles: tuple[float, ...] = ()
     """Quantiles to forecast, in ascending order, such as [0.1, 0.5, 0.9]. Empty: the mean, by squared error."""
@@ -40,6 +44,13 @@ class ForecastConfig(HeadConfig):
         if list(quantiles) != sorted({one for one in quantiles if 0 < one < 1}):
             raise ValueError(f"given {list(quantiles)}; allowed: numbers between 0 and 1 in ascending order")
         return quantiles
+
+    @model_validator(mode="after")
+    def flatten_has_a_horizon(self) -> "ForecastConfig":
+        """Refuse to read all elements for a step from each of them."""
+        if self.pooling == "flatten" and self.horizon is None:
+            raise ValueError("pooling flatten reads all elements for one horizon: set horizon")
+        return self
 
     def build(self, d_model: int, num_outputs: int) -> "Forecast":
         return Forecast(self, d_model, num_outputs)
@@ -53,17 +64,26 @@ class Forecast(Head):
 
     def __init__(self, config: ForecastConfig, d_model: int, num_channels: int) -> None:
         super().__init__()
-        self.pooling = None if config.horizon is None else config.pooling
+        self.horizon = config.horizon
+        self.elements: int | None = None
+        if config.pooling == "flatten":
+            if config.elements is None:
+                raise ValueError("pooling flatten needs the number of vectors that are read: set elements")
+            self.elements, self.reads_order = config.elements, True
+        elif config.horizon is not None:
+            self.pooling = config.pooling
         self.register_buffer("quantiles", torch.tensor(config.quantiles), persistent=False)
         steps = () if config.horizon is None else (config.horizon,)
         self.shape = (*steps, num_channels, len(config.quantiles)) if config.quantiles else (*steps, num_channels)
-        self.output = nn.Linear(d_model, torch.Size(self.shape).numel())
+        self.output = nn.Linear(d_model * (self.elements or 1), torch.Size(self.shape).numel())
 
     def scores(self, vectors: Vectors) -> Tensor:
         """Return the forecast values [B, T or H, C]; with quantiles [B, T or H, C, Q]."""
-        values = vectors.values if self.pooling is None else pool(vectors, self.pooling)
-        forecast: Tensor = self.output(values)
-        return forecast.unflatten(-1, self.shape)
+        forecast: Tensor = self.output(self._read(vectors)).unflatten(-1, self.shape)
+        if vectors.moments is None:
+            return forecast
+        mean, deviation = vectors.moments.view(-1, 2, *[1] * (forecast.dim() - 1)).unbind(1)
+        return mean + deviation * forecast
 
     def loss(self, vectors: Vectors, targets: Tensor) -> Loss:
         """Return the squared errors or pinball losses of the values [B, T or H, C].
@@ -71,14 +91,29 @@ class Forecast(Head):
         A value that is missing (NaN) counts nothing, nor does one of an element that is padding.
         """
         known = ~targets.isnan()
-        if self.pooling is None and vectors.real is not None:
+        if self.horizon is None and vectors.real is not None:
             known = known & vectors.real[..., None]
-        forecast = self.scores(vectors).float()
-        errors = torch.where(known, targets.float(), 0)
-        if len(self.quantiles):
-            errors = errors[..., None] - forecast
-            losses = torch.maximum(self.quantiles * errors, (self.quantiles - 1) * errors).sum(-1)
-        else:
-            losses = (errors - forecast).square()
+        values = torch.where(known, targets.float(), 0)
+        losses = forecast_losses(self.scores(vectors).float(), values, self.quantiles)
         total = torch.where(known, losses, 0).sum()
         return Loss(total, total.detach(), known.sum())
+
+    def _read(self, vectors: Vectors) -> Tensor:
+        """Return the vectors to forecast from: [B, M], or [B, T, M] for a step from each."""
+        if self.elements is not None:
+            if vectors.real is not None or vectors.values.shape[1] != self.elements:
+                raise ValueError(
+                    f"pooling flatten reads {self.elements} vectors of every item and was given "
+                    f"{vectors.values.shape[1]}, or padding: give items of one length, or choose another pooling"
+                )
+            return vectors.values.flatten(1)
+        return vectors.values if self.pooling is None else pool(vectors, self.pooling)
+
+
+def forecast_losses(forecast: Tensor, values: Tensor, quantiles: Tensor) -> Tensor:
+    """Return the squared error of each value [...] of a forecast [...]; with quantiles, the sum of the pinball losses
+    of a forecast [..., Q]."""
+    if not len(quantiles):
+        return (values - forecast).square()
+    errors = values[..., None] - forecast
+    return torch.maximum(quantiles * errors, (quantiles - 1) * errors).sum(-1)

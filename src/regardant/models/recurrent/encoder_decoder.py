@@ -4,6 +4,7 @@ Shape legend: B sentences, S source length, R size of a state.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -26,7 +27,7 @@ class StateEncoder(SequenceEncoder, RecurrentEncoder):
     def forward(self, x: Vectors) -> Vectors:
         """Return the states [B, S, R] of all elements. Padding is not read."""
         states, last = self.read(x.values, x.real)
-        return Vectors(states, x.real, state=last)
+        return replace(x, values=states, state=last)
 
 
 class RecurrentEncoderDecoder(EncoderDecoder):

@@ -2,7 +2,8 @@
 
 from regardant.modalities.base import Codec, ModalityConfig
 from regardant.modalities.image import ImageModalityConfig
+from regardant.modalities.series import SeriesModalityConfig
 from regardant.modalities.text import TextModalityConfig
 from regardant.pictures import Layout
 
-__all__ = ["Codec", "ImageModalityConfig", "Layout", "ModalityConfig", "TextModalityConfig"]
+__all__ = ["Codec", "ImageModalityConfig", "Layout", "ModalityConfig", "SeriesModalityConfig", "TextModalityConfig"]

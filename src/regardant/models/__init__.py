@@ -1,6 +1,6 @@
 """Models: representations, sequence models and heads put together. A model is known by being imported."""
 
-from regardant.models import decoder_only, encoder_only, one_to_one, recurrent
+from regardant.models import decoder_only, dlinear, encoder_only, one_to_one, recurrent
 from regardant.models.base import (
     AttentionKind,
     CausalConfig,
@@ -33,6 +33,7 @@ __all__ = [
     "SequenceToSequenceModel",
     "Vectors",
     "decoder_only",
+    "dlinear",
     "encoder_only",
     "next_token",
     "one_to_one",

@@ -11,6 +11,7 @@ from regardant.pictures.page import attention_page, in_notebook
 from regardant.pictures.picture import AttentionPicture, Layout
 from regardant.pictures.png import png
 from regardant.pictures.report import Chapter, report_page
+from regardant.pictures.sparkline import sparkline
 from regardant.pictures.table import Table
 
 __all__ = [
@@ -29,4 +30,5 @@ __all__ = [
     "line_chart",
     "png",
     "report_page",
+    "sparkline",
 ]

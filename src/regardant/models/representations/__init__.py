@@ -2,6 +2,7 @@
 
 from regardant.models.representations.base import InputShape, Representation, RepresentationBuilder
 from regardant.models.representations.patches import Patches, patches
+from regardant.models.representations.series import SeriesPatches, SeriesShape, series_patches
 from regardant.models.representations.tokens import TokenEmbedding, tokens
 
 __all__ = [
@@ -9,7 +10,10 @@ __all__ = [
     "Patches",
     "Representation",
     "RepresentationBuilder",
+    "SeriesPatches",
+    "SeriesShape",
     "TokenEmbedding",
     "patches",
+    "series_patches",
     "tokens",
 ]

@@ -1,0 +1,190 @@
+"""Series: an item is columns of numbers over time, an element a patch of consecutive steps of one column.
+
+Each column is a sequence of its own (channel independence: Nie et al. 2023, https://arxiv.org/abs/2211.14730, section
+3.1), scaled by the mean and the deviation of its training rows.
+
+Shape legend: N rows, C columns, L steps of history, T patches.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+from torch import Tensor
+
+from regardant.data.series import Series, read_series, require_column
+from regardant.data.tables import first_row
+from regardant.errors import DataError, RunError
+from regardant.modalities.base import Codec, ModalityConfig
+from regardant.models.representations import RepresentationBuilder, SeriesShape, series_patches
+from regardant.training.checkpoints import write_atomically
+
+STATISTICS = "series.json"
+
+LEAST_DEVIATION = 1e-12
+"""Deviation, as a share of the column's largest value, under which a column counts as constant and is not divided."""
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """The columns of a run, with the mean and the deviation of each over the training rows."""
+
+    time: str
+    """Name of the column of times."""
+    names: Sequence[str]
+    mean: Sequence[float]
+    deviation: Sequence[float]
+
+    @classmethod
+    def measured(cls, series: Series) -> "Statistics":
+        """Return the statistics of training rows."""
+        deviation = series.values.std(0)
+        deviation[deviation <= LEAST_DEVIATION * np.abs(series.values).max(0)] = 1.0
+        return cls(series.time, list(series.names), series.values.mean(0).tolist(), deviation.tolist())
+
+
+class SeriesModalityConfig(ModalityConfig):
+    """Series as patches of their history."""
+
+    kind: Literal["series"] = "series"
+
+    files = (STATISTICS,)
+    suffixes = (".csv", ".tsv", ".gz")
+
+    history: int = Field(336, gt=1)
+    """Steps that the model reads."""
+
+    patch_length: int = Field(16, gt=0)
+    """Steps of a patch."""
+
+    stride: int = Field(8, gt=0)
+    """Steps from the start of a patch to that of the next."""
+
+    instance_norm: bool = True
+    """Normalise each history by its own mean and deviation, which the forecast restores."""
+
+    @model_validator(mode="after")
+    def patches_cover_the_history(self) -> Self:
+        """Refuse patches that leave steps out, or that are longer than the history."""
+        if not self.stride <= self.patch_length <= self.history:
+            raise ValueError(
+                f"stride ({self.stride}), patch_length ({self.patch_length}) and history ({self.history}) must not "
+                "descend: patches cover the history"
+            )
+        return self
+
+    @property
+    def shape(self) -> SeriesShape:
+        """The sizes of history and patches."""
+        return SeriesShape(self.history, self.patch_length, self.stride, self.instance_norm)
+
+    def fit(self, items: Iterable[Any]) -> "SeriesCodec":
+        """Return a codec with the statistics of the one training item: all training rows."""
+        given = list(items)
+        if len(given) != 1 or not isinstance(given[0], Series):
+            raise DataError(f"{len(given):,} items were given, not one table of series: set another input.kind")
+        return SeriesCodec(Statistics.measured(given[0]), self.shape)
+
+    def load(self, run: Path) -> "SeriesCodec":
+        try:
+            statistics = Statistics(**json.loads((run / STATISTICS).read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError) as error:
+            raise RunError(f"{run / STATISTICS} is damaged ({error}): restore it or train again") from error
+        return SeriesCodec(statistics, self.shape)
+
+
+class SeriesCodec(Codec):
+    """Tables to scaled numbers, and the history of one column to what a model reads."""
+
+    unit = "patch"
+
+    def __init__(self, statistics: Statistics, shape: SeriesShape) -> None:
+        self.statistics, self.shape = statistics, shape
+
+    def encode(self, items: Sequence[Any]) -> list[NDArray[Any]]:
+        """Return scaled numbers [N, C]. Raises DataError for a column that the run does not have."""
+        return [self._scaled(item).astype(np.float32) for item in items]
+
+    def parse(self, argument: str) -> Series:
+        """Return the columns of the run from a table, or the column of `FILE:COLUMN`. Raises DataError."""
+        path, names = Path(argument), list(self.statistics.names)
+        if not path.is_file() and ":" in argument:
+            file, _, column = argument.rpartition(":")
+            require_column(f"the run of {file}", column, names)
+            path, names = Path(file), [column]
+        time = self.statistics.time
+        return read_series(path, time if time in (first_row(path) or []) else None, names)
+
+    def argument(self, encoded: NDArray[Any], folder: Path, name: str) -> str:
+        """Write all columns of a table as a .csv file with the numbers of the rows as times. Return its path."""
+        path = folder / f"{name}.csv"
+        lines = [",".join([self.statistics.time, *self.statistics.names])]
+        for number, row in enumerate(self.restored(encoded.T, self.statistics.names).T):
+            lines.append(",".join([str(number), *(f"{value:.6g}" for value in row)]))
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return str(path)
+
+    def latest(self, series: Series) -> list[NDArray[Any]]:
+        """Return the scaled history of each column, up to its last row. Raises DataError for too few rows."""
+        if len(series) < self.shape.history:
+            raise DataError(
+                f"a table of {len(series):,} rows was given, and the model reads {self.shape.history}: give more rows"
+            )
+        (scaled,) = self.encode([series])
+        return list(scaled[-self.shape.history :].T)
+
+    def restored(self, scaled: NDArray[Any], names: Sequence[str]) -> NDArray[np.float64]:
+        """Return the numbers of columns [C, ...] in their own units."""
+        mean, deviation = (self._of(names, which) for which in (self.statistics.mean, self.statistics.deviation))
+        further = (len(names), *[1] * (scaled.ndim - 1))
+        return mean.reshape(further) + deviation.reshape(further) * scaled
+
+    def cut(self, encoded: NDArray[Any], length: int) -> NDArray[Any]:
+        """Return the history whole. Raises DataError if it has more than `length` patches."""
+        if self.shape.patches > length:
+            raise DataError(
+                f"a history has {self.shape.patches} patches, of which at most {length} are read: raise "
+                "model.max_length and training.batch_tokens, or input.stride"
+            )
+        return encoded
+
+    def lengths(self, rows: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Return the patches of histories: all have as many."""
+        return np.full(len(rows), self.shape.patches, dtype=np.int64)
+
+    def collate(self, encoded: Sequence[NDArray[Any]]) -> Tensor:
+        """Return the first L steps of one column each [B, L]."""
+        return torch.from_numpy(np.stack([one[: self.shape.history] for one in encoded]))
+
+    def representation(self) -> RepresentationBuilder:
+        return series_patches(self.shape)
+
+    def labels(self, encoded: NDArray[Any]) -> list[str]:
+        """Return the steps of each patch [T], counted from the step after the history."""
+        shape = self.shape
+        starts = np.arange(shape.patches) * shape.stride - shape.padding - shape.history
+        return [f"{max(start, -shape.history)} to {start + shape.patch_length - 1}" for start in starts.tolist()]
+
+    def describe(self) -> str:
+        shape, names = self.shape, self.statistics.names
+        return f"{len(names)} series, read by {shape.history} steps in {shape.patches} patches of {shape.patch_length}"
+
+    def save(self, run: Path) -> None:
+        write_atomically(run / STATISTICS, json.dumps(asdict(self.statistics), ensure_ascii=False) + "\n")
+
+    def _scaled(self, series: Series) -> NDArray[np.float64]:
+        for name in series.names:
+            require_column("the run", name, self.statistics.names)
+        mean, deviation = (self._of(series.names, which) for which in (self.statistics.mean, self.statistics.deviation))
+        scaled: NDArray[np.float64] = (series.values - mean) / deviation
+        return scaled
+
+    def _of(self, names: Sequence[str], numbers: Sequence[float]) -> NDArray[np.float64]:
+        known = dict(zip(self.statistics.names, numbers, strict=True))
+        return np.array([known[name] for name in names])

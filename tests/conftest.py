@@ -1,7 +1,9 @@
 """What many tests share: one thread, and small models that `regardant.run.train` made."""
 
 import copy
+import math
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,6 +18,7 @@ from regardant.data.digits import DigitsConfig
 from regardant.data.parallel import Splits
 from regardant.tasks import load_recipe
 from regardant.tasks.classification.task import ClassificationConfig
+from regardant.tasks.forecasting.task import ForecastingConfig
 from regardant.tasks.language_modelling.config import LanguageModellingConfig
 from regardant.tasks.translation.config import TranslationConfig
 from regardant.tasks.translation.evaluate.evaluation import TestSet, test_sets
@@ -88,6 +91,25 @@ TINY_LABELS: dict[str, Any] = {
     },
 }
 """Whether a cat stands before a dog in a sentence of a dozen words: order matters. Learned for seconds."""
+
+TINY_SERIES: dict[str, Any] = {
+    "task": "forecasting",
+    "data": {"source": "waves.csv", "train": 400, "validation": 100, "test": 100},
+    "input": {"kind": "series", "history": 48, "patch_length": 8, "stride": 4},
+    "model": {"d_model": 16, "num_heads": 2, "num_layers": 2, "d_ff": 32, "max_length": 16, "dropout": 0.0},
+    "head": {"kind": "forecast", "horizon": 12, "pooling": "flatten"},
+    "training": {
+        "max_updates": 200,
+        "batch_tokens": 704,
+        "validate_every": 100,
+        "precision": "float32",
+        "attention_kernel": "sdpa",
+        "processes": 1,
+        "schedule": {"kind": "linear", "learning_rate": 5e-3, "warmup_steps": 10},
+        "averaging": {"kind": "ema", "decay": 0.9},
+    },
+}
+"""Two waves, a day and a day and a half long, learned for a second or two."""
 
 WORDS = ["the", "a", "cat", "dog", "bird", "sees", "likes", "old", "red", "tree", "and", "then"]
 
@@ -165,6 +187,46 @@ def trained_on_labels(tmp_path_factory, tiny_labels_config) -> Callable[..., run
         if overrides not in runs:
             folder: Path = tmp_path_factory.mktemp("runs") / "tiny-labels"
             assert run.train(tiny_labels_config(*overrides), folder, log=lambda line: None).finished
+            runs[overrides] = run.load(folder)
+        return runs[overrides]
+
+    return train
+
+
+@pytest.fixture(scope="session")
+def waves(tmp_path_factory) -> Path:
+    """waves.csv: 620 hours of two sines with a little noise, around 20 and around -3."""
+    random = Random(6)
+    path: Path = tmp_path_factory.mktemp("series") / "waves.csv"
+    lines = ["date,warm,cold"]
+    for hour in range(620):
+        day, slow = (math.sin(2 * math.pi * hour / length) + random.gauss(0, 0.02) for length in (24, 36))
+        time = datetime(2026, 1, 1) + timedelta(hours=hour)
+        lines.append(f"{time:%Y-%m-%d %H:%M},{20 + 5 * day:.4f},{-3 + slow:.4f}")
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def tiny_series_config(waves) -> Callable[..., ForecastingConfig]:
+    """The recipe TINY_SERIES with fields set as by --set."""
+
+    def load(*overrides: str) -> ForecastingConfig:
+        given = (f"data.root={waves.parent}", *overrides)
+        return configuration.load(ForecastingConfig, copy.deepcopy(TINY_SERIES), given, origin="tiny-series")
+
+    return load
+
+
+@pytest.fixture(scope="session")
+def trained_on_series(tmp_path_factory, tiny_series_config) -> Callable[..., run.Run]:
+    """The run of TINY_SERIES with fields set, trained once a process. Its folder is shared: copy it to change it."""
+    runs: dict[tuple[str, ...], run.Run] = {}
+
+    def train(*overrides: str) -> run.Run:
+        if overrides not in runs:
+            folder: Path = tmp_path_factory.mktemp("runs") / "tiny-series"
+            assert run.train(tiny_series_config(*overrides), folder, log=lambda line: None).finished
             runs[overrides] = run.load(folder)
         return runs[overrides]
 

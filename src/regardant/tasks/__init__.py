@@ -11,6 +11,7 @@ from regardant.tasks.base import Task, TaskConfig
 
 MODULES = {
     "classification": "regardant.tasks.classification.task",
+    "forecasting": "regardant.tasks.forecasting.task",
     "language_modelling": "regardant.tasks.language_modelling.task",
     "masked_language_modelling": "regardant.tasks.masked_language_modelling.task",
     "sequence_to_sequence": "regardant.tasks.sequence_to_sequence.task",

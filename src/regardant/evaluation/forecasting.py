@@ -1,0 +1,51 @@
+"""Scores of forecasts, in deviations of the training rows: mean squared error, mean absolute error, loss.
+
+Shape legend: B forecasts, H steps, C channels, Q quantiles.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regardant.models.heads.forecast import forecast_losses
+
+MEDIAN = 0.5
+
+
+@dataclass(frozen=True)
+class ForecastScores:
+    """Errors of forecasts. With quantiles, those of the quantile that is nearest to the median."""
+
+    mse: float
+    """Mean squared error."""
+    mae: float
+    """Mean absolute error."""
+    loss: float
+    """Mean of what training minimises: squared errors, or pinball losses summed over the quantiles."""
+    items: int
+    """Number of forecasts."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values for --json."""
+        return asdict(self)
+
+
+def score_forecasts(answers: Sequence[tuple[Tensor, Tensor]], quantiles: Sequence[float]) -> ForecastScores:
+    """Return the scores of forecasts [B, H, C], with quantiles [B, H, C, Q], and values [B, H, C], batch by batch."""
+    squared, absolute, losses, count, items = 0.0, 0.0, 0.0, 0, 0
+    for forecast, values in answers:
+        errors = (point(forecast, quantiles) - values).double()
+        squared, absolute = squared + float(errors.square().sum()), absolute + float(errors.abs().sum())
+        losses += float(forecast_losses(forecast, values, torch.tensor(quantiles)).double().sum())
+        count, items = count + values.numel(), items + len(values)
+    return ForecastScores(squared / count, absolute / count, losses / count, items)
+
+
+def point(forecast: Tensor, quantiles: Sequence[float]) -> Tensor:
+    """Return the one value that is forecast: the mean, or the quantile nearest to the median."""
+    if not quantiles:
+        return forecast
+    return forecast[..., min(range(len(quantiles)), key=lambda number: abs(quantiles[number] - MEDIAN))]

@@ -1,6 +1,5 @@
 """Forecasting as a task: the past of numeric series in, their future out. Each column is read by itself."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar, Literal, Self
 
@@ -54,8 +53,8 @@ class ForecastingConfig(TaskConfig):
         return self
 
     @property
-    def suffixes(self) -> Sequence[str]:
-        return self.input.suffixes
+    def modality(self) -> SeriesModalityConfig:
+        return self.input
 
     @property
     def window(self) -> int:

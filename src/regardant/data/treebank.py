@@ -17,7 +17,21 @@ ROOT = -1
 """The governor of the word that has none."""
 
 COLUMNS = 10
-FORM, GOVERNOR, RELATION, MISC = 1, 6, 7, 9
+FORM, UPOS, XPOS, GOVERNOR, RELATION, MISC = 1, 3, 4, 6, 7, 9
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of a treebank that is no comment: a word, a contraction (1-2) or an empty node (8.1)."""
+
+    number: int
+    """Number of the line, from 1."""
+    cells: list[str]
+
+    @property
+    def is_word(self) -> bool:
+        """Whether the row is a word: neither a contraction nor an empty node."""
+        return self.cells[0].isdigit()
 
 
 @dataclass
@@ -34,24 +48,28 @@ class ParsedSentence:
     """Each word's to its governor: nsubj, obj, ..."""
 
 
-def read_treebank(path: Path) -> Iterator[ParsedSentence]:
-    """The sentences of a .conllu file, plain, .gz or .zst. Raises DataError for a file that is none."""
-    start, block = 1, []
+def read_rows(path: Path) -> Iterator[list[Row]]:
+    """Yield the rows of each sentence of a .conllu file, plain, .gz or .zst. Raises DataError for any other file."""
+    rows: list[Row] = []
     for number, line in enumerate(read_lines(path), 1):
-        if line.strip():
-            block.append(line)
-            continue
-        yield from _sentences(block, path, start)
-        start, block = number + 1, []
-    yield from _sentences(block, path, start)
+        if line.strip() and not line.startswith("#"):
+            rows.append(_row(line, path, number))
+        elif not line.strip() and rows:
+            yield rows
+            rows = []
+    if rows:
+        yield rows
 
 
-def _sentences(block: list[str], path: Path, start: int) -> Iterator[ParsedSentence]:
-    """The one of these lines, if they hold one."""
-    rows = [_row(line, path, number) for number, line in enumerate(block, start) if not line.startswith("#")]
-    words = [row for row in rows if row.cells[0].isdigit()]
-    if not words:
-        return
+def read_treebank(path: Path) -> Iterator[ParsedSentence]:
+    """Yield the sentences of a .conllu file, plain, .gz or .zst. Raises DataError for any other file."""
+    for rows in read_rows(path):
+        if any(row.is_word for row in rows):
+            yield _sentence(rows, path)
+
+
+def _sentence(rows: list[Row], path: Path) -> ParsedSentence:
+    words = [row for row in rows if row.is_word]
     sentence = ParsedSentence(relations=[row.cells[RELATION] for row in words])
     for row in rows:
         first, _, last = row.cells[0].partition("-")
@@ -67,25 +85,19 @@ def _sentences(block: list[str], path: Path, start: int) -> Iterator[ParsedSente
         sentence.text += form if "SpaceAfter=No" in row.cells[MISC].split("|") else f"{form} "
     sentence.governors = [_governor(row, len(words), path) for row in words]
     sentence.text = sentence.text.rstrip(" ")
-    yield sentence
+    return sentence
 
 
-@dataclass(frozen=True)
-class _Row:
-    number: int
-    cells: list[str]
-
-
-def _row(line: str, path: Path, number: int) -> _Row:
+def _row(line: str, path: Path, number: int) -> Row:
     cells = line.split("\t")
     if len(cells) != COLUMNS:
         raise DataError(
             f"{path} line {number:,} has {len(cells)} columns between tabs, CoNLL-U has {COLUMNS}: give a treebank"
         )
-    return _Row(number, cells)
+    return Row(number, cells)
 
 
-def _governor(row: _Row, num_words: int, path: Path) -> int:
+def _governor(row: Row, num_words: int, path: Path) -> int:
     given = row.cells[GOVERNOR]
     if not given.isdigit() or int(given) > num_words:
         raise DataError(

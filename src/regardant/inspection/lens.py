@@ -3,8 +3,8 @@
 The residual stream goes through the last norm and the head before its time (nostalgebraist 2020, "interpreting GPT:
 the logit lens"). Post-norm streams have no last norm, and go to the head as they are.
 
-Shape legend: L layers, B batch elements, T elements, N targets of the batch that are no padding, V answers to choose
-from, M d_model.
+Shape legend: L layers, B batch elements, T elements, N targets of the batch that the head does not ignore, V answers to
+choose from, M d_model.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +16,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regardant.data.vocabulary import PAD
 from regardant.layers.residual import Stream
 from regardant.models.base import Model
 from regardant.models.sequence import SequenceDecoder, SequenceEncoder
@@ -38,14 +37,14 @@ class LensReading:
 def logit_lens(model: Model, run: Callable[[], Tensor], targets: Tensor) -> LensReading:
     """Read every layer of the stack below the head while `run` gives the logits [B, T, V] of tokens `targets` [B, T].
 
-    Logits [B, V] of classes `targets` [B] are read alike. Of tokens, padding is left out.
+    Logits [B, V] of classes `targets` [B] are read alike. Targets that the head ignores are left out.
 
     Raises:
         ValueError: no residual stream leads to the head, the head scores no classes, or the model was not run exactly
             once.
     """
     stack = _stack(model)
-    real = targets != PAD if targets.dim() > 1 else torch.ones_like(targets, dtype=torch.bool)
+    real = targets != model.head.ignored
     answers = targets[real][:, None]
     with torch.no_grad():
         with _streams(stack.layers) as streams, _output(stack) as outputs:

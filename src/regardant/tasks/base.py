@@ -11,7 +11,6 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from regardant.config import Config
-from regardant.data.vocabulary import PAD
 from regardant.errors import ConfigError, RunError
 from regardant.models.base import Model
 from regardant.models.heads import Loss
@@ -214,7 +213,7 @@ class Trained:
     def target_counts(self) -> Tensor:
         """Return how often each target occurs in validation data. Raises RunError if the data is gone."""
         targets = self.probe().targets
-        return (targets[targets != PAD] if targets.dim() > 1 else targets).bincount().cpu()
+        return targets[targets != self.model.head.ignored].bincount().cpu()
 
     def evaluate(self, data: Sequence[Path] = (), **options: Any) -> dict[str, dict[str, Any]]:
         """Return scores by name of the test set: the run's own ones, or those in files. All is kept in the run."""

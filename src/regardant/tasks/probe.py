@@ -21,7 +21,7 @@ class Probe:
     """The inputs of the model by name."""
 
     targets: Tensor
-    """The answers that the head is asked for: [N], or [N, T] padded with PAD."""
+    """The answers that the head is asked for: [N], or [N, T] with the target that the head ignores as padding."""
 
     labels: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
     """Names of the elements of each row by input; padding has none."""

@@ -41,6 +41,9 @@ class Head(nn.Module):
     compares_inputs: ClassVar[bool] = False
     """Whether the head reads two vectors [B, 2, M], one for each input of a dual encoder."""
 
+    ignored: ClassVar[int] = IGNORED
+    """The target of an element that counts nothing."""
+
     divisible: ClassVar[bool] = True
     """Whether the loss is a sum over batch elements. A contrastive loss is not: its batches cannot be divided."""
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from regardant.data import digits  # noqa: F401  # a kind is known by being imported
 from regardant.data.labelled import LabelledConfig, TableConfig
-from regardant.errors import DataError, RunError
+from regardant.errors import DataError
 from regardant.evaluation.classification import score_classes
 from regardant.modalities import ModalityConfig, TextModalityConfig
 from regardant.models import EncoderConfig
@@ -21,13 +21,11 @@ from regardant.tasks.base import Log, Prediction, Task, TaskConfig
 from regardant.tasks.comparison import PREDICTIONS
 from regardant.tasks.items.data import MARKER, EncodedItems
 from regardant.tasks.items.job import Answers, ItemsJob
+from regardant.tasks.items.labels import LABELS, keep_labels, read_labels
 from regardant.tasks.items.prepare import PreparedItems, build, keep_items, seeded
 from regardant.tasks.items.trained import TrainedItems
-from regardant.tasks.take_over import require_same_files
 from regardant.training.checkpoints import write_atomically
 from regardant.training.metrics import Metric
-
-LABELS = "labels.json"
 
 SHOWN_CLASSES = 5
 """Number of likeliest classes on a page."""
@@ -76,9 +74,7 @@ class Classification(Task):
             labels = sorted({label for _, label in read["train"]})
             numbers = {label: number for number, label in enumerate(labels)}
             sets = {name: [(item, _known(numbers, label)) for item, label in items] for name, items in read.items()}
-            log(f"{len(labels)} labels: {', '.join(labels[:10])}{', ...' if len(labels) > 10 else ''}")
-            write_atomically(run / LABELS, json.dumps(labels, ensure_ascii=False) + "\n")
-            require_same_files(self.files, config.training, run)
+            keep_labels(labels, run, config.training, log)
         codec, splits, fingerprints = keep_items(run, config, sets, log)
         model = seeded(config, codec, len(read_labels(run)), run)
         job = ItemsJob(config, codec, splits, model, _metrics, unit="label")
@@ -144,15 +140,6 @@ class Classifier(TrainedItems):
             f"{name}: accuracy {scores['accuracy']:.2%} (95 % within {low:.2%} to {high:.2%}), macro F1 "
             f"{scores['macro_f1']:.3f}, loss {scores['loss']:.3f} nats per label, {scores['items']:,} items"
         ]
-
-
-def read_labels(run: Path) -> list[str]:
-    """Return the classes of a run by number. Raises RunError for a damaged file."""
-    try:
-        labels: list[str] = json.loads((run / LABELS).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise RunError(f"{run / LABELS} is damaged ({error}): restore it or train again") from error
-    return labels
 
 
 def _metrics(answers: Answers) -> dict[str, float]:

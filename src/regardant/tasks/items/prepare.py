@@ -8,7 +8,7 @@ from typing import Any, cast
 import torch
 
 from regardant.errors import ConfigError
-from regardant.modalities import Codec
+from regardant.modalities import Codec, ModalityConfig
 from regardant.models import Model
 from regardant.tasks.base import Log
 from regardant.tasks.items.data import MARKER, EncodedItems, read_splits, write_splits
@@ -40,10 +40,17 @@ class PreparedItems:
 
 
 def keep_items(
-    run: Path, config: Any, sets: Mapping[str, Sequence[tuple[Any, int]]], log: Log
+    run: Path,
+    config: Any,
+    sets: Mapping[str, Sequence[tuple[Any, int]]],
+    log: Log,
+    modality: ModalityConfig | None = None,
 ) -> tuple[Codec, dict[str, EncodedItems], dict[str, str]]:
-    """Fit the codec to the training items and keep all splits encoded, or open what an earlier start left."""
-    folder, modality = run / "data", config.input
+    """Fit the codec to the training items and keep all splits encoded, or open what an earlier start left.
+
+    The codec is that of `config.input`, or of the modality that is given.
+    """
+    folder, modality = run / "data", modality or config.input
     if not (folder / MARKER).is_file():
         run.mkdir(parents=True, exist_ok=True)
         earlier = run_of_vocabulary(config.training)

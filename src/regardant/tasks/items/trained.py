@@ -93,7 +93,8 @@ class TrainedItems(Trained):
         inputs = {"input": self.codec.collate([encoded]).to(self.device)}
         records, _ = look(self.model, inputs)
         shares = self.shares(found)
-        elements = Elements(self.codec.labels(encoded), self.codec.units(item, encoded), self.codec.layout(encoded))
+        units = self.units(found, encoded)
+        elements = Elements(self.codec.labels(encoded), units, self.codec.layout(encoded))
         return Inspection(
             item=item,
             answer=found.answer,
@@ -112,6 +113,10 @@ class TrainedItems(Trained):
         """Return an item of a command line as the codec has it, cut to the model's length. Raises DataError."""
         (whole,) = self.codec.encode([self.codec.parse(item)])
         return self.codec.cut(whole, self.max_length)
+
+    def units(self, found: Prediction, encoded: NDArray[Any]) -> list[tuple[str, int]]:
+        """Return (word, number of its elements) for an item with its answer. Empty: its elements make no words."""
+        return self.codec.units(found.item, encoded)
 
     def shares(self, found: Prediction) -> list[tuple[str, float]]:
         """Return the likeliest answers with their probabilities, the likeliest first. Empty where there are none."""

@@ -1,0 +1,32 @@
+"""The labels of a run by number, kept beside its weights."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from regardant.errors import RunError
+from regardant.tasks.base import Log
+from regardant.tasks.take_over import require_same_files
+from regardant.training.checkpoints import write_atomically
+from regardant.training.config import TrainingConfig
+
+LABELS = "labels.json"
+
+SHOWN = 10
+"""Number of labels that are logged."""
+
+
+def keep_labels(labels: Sequence[str], run: Path, training: TrainingConfig, log: Log) -> None:
+    """Keep the labels in a run folder. Raises ConfigError if a head of other labels is taken over."""
+    log(f"{len(labels)} labels: {', '.join(labels[:SHOWN])}{', ...' if len(labels) > SHOWN else ''}")
+    write_atomically(run / LABELS, json.dumps(labels, ensure_ascii=False) + "\n")
+    require_same_files((LABELS,), training, run)
+
+
+def read_labels(run: Path) -> list[str]:
+    """Return the labels of a run by number. Raises RunError for a damaged file."""
+    try:
+        labels: list[str] = json.loads((run / LABELS).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RunError(f"{run / LABELS} is damaged ({error}): restore it or train again") from error
+    return labels

@@ -1,0 +1,112 @@
+"""Text whose words are given, each with the number of its label.
+
+Every word is encoded alone, so that its first token is known whatever the tokenizer does; the tokens of all words are
+those of the text that spaces make of them.
+
+Shape legend: T tokens of a text, N texts.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from regardant.data.tokenizers import Tokenizer
+from regardant.errors import DataError
+from regardant.modalities.text import TextCodec, TextModalityConfig
+from regardant.models.heads import IGNORED
+
+TOKENS, LABELS = 0, 1
+"""Columns of an encoded text."""
+
+
+class LabelledWords(NamedTuple):
+    """The words of a text and the number of each one's label."""
+
+    words: Sequence[str]
+    labels: Sequence[int]
+
+
+class WordsModalityConfig(TextModalityConfig):
+    """Text as tokens, its words marked."""
+
+    def fit(self, items: Iterable[Any]) -> "WordsCodec":
+        return WordsCodec(super().fit(" ".join(one.words) for one in items).tokenizer)
+
+    def load(self, run: Path) -> "WordsCodec":
+        return WordsCodec(super().load(run).tokenizer)
+
+
+class WordsCodec(TextCodec):
+    """Labelled words to arrays [T, 2] of token ids and labels, which stand on the first token of each word.
+
+    A later token of a word has the label IGNORED, and so has the space between words where it is a token.
+    """
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        super().__init__(tokenizer)
+        self.space = [] if tokenizer.config.splits_words else tokenizer.encode(" ")
+        """The tokens between two words."""
+
+    def encode(self, items: Sequence[Any]) -> list[NDArray[Any]]:
+        """Return tokens and labels. Raises DataError for a text without words, or a word without letters and signs."""
+        known = list(dict.fromkeys(chain.from_iterable(one.words for one in items)))
+        tokens = dict(zip(known, self.tokenizer.encode_batch(known), strict=True))
+        encoded = []
+        for number, one in enumerate(items, 1):
+            rows: list[tuple[int, int]] = []
+            for word, label in zip(one.words, one.labels, strict=True):
+                if not (ids := tokens[word]):
+                    raise DataError(f"item {number} has a blank word: give words without blank ones between them")
+                rows += [(token, IGNORED) for token in (self.space if rows else [])]
+                rows += zip(ids, [label, *[IGNORED] * (len(ids) - 1)], strict=True)
+            if not rows:
+                raise DataError(f"item {number} is blank: give a text")
+            encoded.append(np.array(rows, np.int32))
+        return encoded
+
+    def parse(self, argument: str) -> LabelledWords:
+        """Return the words of a text between white space, with the label 0 each."""
+        words = argument.split()
+        return LabelledWords(words, [0] * len(words))
+
+    def argument(self, encoded: NDArray[Any], folder: Path, name: str) -> str | None:
+        return super().argument(encoded[:, TOKENS], folder, name)
+
+    def collate(self, encoded: Sequence[NDArray[Any]]) -> Tensor:
+        return super().collate([one[:, TOKENS] for one in encoded])
+
+    def targets(self, encoded: Sequence[NDArray[Any]]) -> Tensor:
+        """Return the labels of a batch [N, T], padded with IGNORED."""
+        rows = [torch.from_numpy(one[:, LABELS].astype(np.int64)) for one in encoded]
+        return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=IGNORED)
+
+    def labels(self, encoded: NDArray[Any]) -> list[str]:
+        return super().labels(encoded[:, TOKENS])
+
+    def units(self, argument: str, encoded: NDArray[Any]) -> list[tuple[str, int]]:
+        return self.named_units(argument.split(), encoded)
+
+    def named_units(self, names: Sequence[str], encoded: NDArray[Any]) -> list[tuple[str, int]]:
+        """Return (name, number of its tokens) for each word, and every space that is a token, by itself."""
+        first, unnamed = first_tokens(encoded), iter(names)
+        units: list[tuple[str, int]] = []
+        for token, label in enumerate(self.labels(encoded)):
+            if first[token]:
+                units.append((next(unnamed), 1))
+            elif self.space and (token + 1 == len(first) or first[token + 1]) and encoded[token, TOKENS] in self.space:
+                units.append((label, 1))
+            else:
+                units[-1] = (units[-1][0], units[-1][1] + 1)
+        return units
+
+
+def first_tokens(encoded: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which tokens [T] are the first ones of their words."""
+    first: NDArray[np.bool_] = encoded[:, LABELS] != IGNORED
+    return first

@@ -15,6 +15,7 @@ MODULES = {
     "language_modelling": "regardant.tasks.language_modelling.task",
     "masked_language_modelling": "regardant.tasks.masked_language_modelling.task",
     "sequence_to_sequence": "regardant.tasks.sequence_to_sequence.task",
+    "tagging": "regardant.tasks.tagging.task",
     "translation": "regardant.tasks.translation.task",
 }
 """The package's own tasks. A module is imported when a recipe asks for its task: no task waits for another's

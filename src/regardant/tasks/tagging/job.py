@@ -1,0 +1,37 @@
+"""Tagging as the trainer sees it: batches whose targets are the labels of words, at their first tokens."""
+
+from functools import cached_property
+
+from regardant.modalities import Codec
+from regardant.modalities.words import WordsCodec, first_tokens
+from regardant.tasks.items.data import EncodedItems, ItemBatch, ItemBatches, Planned
+from regardant.tasks.items.job import ItemsJob
+
+
+class TaggedBatches(ItemBatches):
+    """The batches of a split. Targets are [B, T], IGNORED where no word begins."""
+
+    codec: WordsCodec
+
+    @cached_property
+    def words(self) -> int:
+        """Words that the model reads: those that begin before its length."""
+        return sum(
+            int(first_tokens(self.split.items[number][: self.max_length]).sum()) for number in range(len(self.split))
+        )
+
+    @property
+    def targets_per_epoch(self) -> int:
+        return self.words
+
+    def load(self, planned: Planned) -> ItemBatch:
+        texts = self.arrays(planned)
+        targets = self.codec.targets(texts)
+        return ItemBatch({"input": self.codec.collate(texts)}, targets, int((targets >= 0).sum()))
+
+
+class TaggingJob(ItemsJob):
+    """Trains on the labels of words."""
+
+    def batches_of(self, split: EncodedItems, codec: Codec, *, batch_tokens: int, max_length: int) -> TaggedBatches:
+        return TaggedBatches(split, codec, batch_tokens=batch_tokens, max_length=max_length, seed=self.seed)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ class Tagger(TrainedItems):
 
     codec: WordsCodec
 
-    @property
+    @cached_property
     def labels(self) -> list[str]:
         """Labels by number."""
         return read_labels(self.folder)

@@ -283,8 +283,18 @@ def test_the_studio_shows_a_tagger(tagger):
     name = tagger.folder.as_posix()
     examples = client.get("/api/examples", params={"run": name}).json()
     assert examples and all(tagger.inspect(one["item"]).item == one["item"] for one in examples)
-    seen = client.post("/api/look", json={"run": name, "text": TEXT}).json()
-    assert seen["answer"] == tagger.predict([TEXT])[0].answer
+    body, found = {"run": name, "text": TEXT}, tagger.inspect(TEXT)
+    seen = client.post("/api/look", json=body).json()
+    assert (seen["answer"], seen["views"]) == (found.answer, [])
+    place = seen["pictures"]["places"][0][0]
+    steps = client.post("/api/steps", json={**body, "attention": place, "query": 2}).json()
+    assert steps["queries"] == steps["keys"] == found.inputs["input"].labels
+    assert client.post("/api/streams", json=body).json()["tokens"] == steps["keys"]
+    assert client.post("/api/shapes", json=body).json()["elements"] == {"input": len(steps["keys"])}
+    (told,) = client.get("/api/runs").json()
+    assert told["views"] == []
+    answer = client.post("/api/look", json={**body, "target": "le chat"})
+    assert answer.json()["detail"] == "a run of tagging is inspected without target: leave that out"
 
 
 # refusals

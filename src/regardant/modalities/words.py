@@ -70,7 +70,7 @@ class WordsCodec(TextCodec):
             encoded.append(np.array(rows, np.int32))
         return encoded
 
-    def parse(self, argument: str) -> LabelledWords:
+    def parse(self, argument: str) -> Any:
         """Return the words of a text between white space, with the label 0 each."""
         words = argument.split()
         return LabelledWords(words, [0] * len(words))

@@ -393,10 +393,10 @@ def shrunk(name, corpus, text_file, labelled_files, folder):
         files = f"root: {labelled_files}, source: train.tsv, test: test.tsv, text: '1', label: '2'"
         small += [f"data={{{files}}}"] if recipe["data"].get("kind", "table") == "table" else []
     elif recipe["task"] == "tagging":
-        lines = [f"{word} X\n" for word in (labelled_files / "train.tsv").read_text("utf-8").split()]
+        lines = [f"{word} {word[0]}\n" for word in (labelled_files / "train.tsv").read_text("utf-8").split()]
         breaks = ["\n" * (number % 9 == 8) for number in range(len(lines))]
         (folder / "words.txt").write_text("".join(map("".join, zip(lines, breaks, strict=True))), encoding="utf-8")
-        small += [f"data={{root: {folder}, source: words.txt, test: words.txt}}"]
+        small += [f"data={{root: {folder}, source: words.txt, test: words.txt}}", "input.tokenizer.vocab_size=null"]
     elif recipe["data"]["kind"] == "pairs":
         files = f"root: {corpus}, source: a.en, target: a.fr"
         small += [f"data={{kind: pairs, {files}, validation_size: 10, test_size: 4}}", "tokenizer={kind: word}"]

@@ -16,6 +16,7 @@ from regardant.errors import ConfigError, DataError
 from regardant.models.heads import IGNORED
 from regardant.studio.app import make_app
 from regardant.tasks import load_recipe, task_named
+from regardant.training.reporting import read_events
 
 CPU = torch.device("cpu")
 
@@ -122,6 +123,16 @@ def test_texts_longer_than_the_model_are_cut_and_said(load, tmp_path):
     job = task_named("tagging").prepare(load("model.max_length=6"), tmp_path / "run", said.append).job
     assert any(re.fullmatch(r"\d+ texts are cut to the model's 6 tokens", line) for line in said)
     assert sum(job.load(one).count for one in job.plan(0)) == job.targets_per_epoch
+
+
+@pytest.mark.slow
+def test_two_processes_learn_as_one(load, tmp_path):
+    losses = []
+    for processes in (1, 2):
+        run.train(load(*BRIEF, f"training.processes={processes}"), tmp_path / str(processes), lambda line: None)
+        events = read_events(tmp_path / str(processes) / "metrics.jsonl")
+        losses.append([event["loss"] for event in events if "loss" in event])
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4) and len(losses[0]) == 2
 
 
 # predictions

@@ -50,7 +50,7 @@ class TaggingConfig(TaskConfig):
     """The head that labels words."""
 
     @property
-    def words(self) -> WordsModalityConfig:
+    def modality(self) -> WordsModalityConfig:
         """The modality of `input`, with words marked."""
         return WordsModalityConfig(**dict(self.input))
 
@@ -75,7 +75,7 @@ class Tagging(Task):
         labels = read_labels(run)
         if config.metric.name == "span_f1" and not is_bio(labels):
             raise ConfigError("training.best_by: given 'span_f1', but the labels are not BIO: set accuracy or loss")
-        codec, splits, fingerprints = keep_items(run, config, sets, log, config.words)
+        codec, splits, fingerprints = keep_items(run, config, sets, log, config.modality)
         model = seeded(config, codec, len(labels), run)
         job = TaggingJob(config, codec, splits, model, partial(_metrics, labels), unit="word")
         if job.batches.too_long:
@@ -84,7 +84,7 @@ class Tagging(Task):
 
     def open(self, config: TaggingConfig, run: Path, device: torch.device) -> Tagger:
         self.require_trained(run)
-        codec, labels = config.words.load(run), read_labels(run)
+        codec, labels = config.modality.load(run), read_labels(run)
         return Tagger(config, run, codec, build(config, codec, len(labels)), device)
 
 

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 import torch
@@ -17,6 +18,7 @@ import yaml
 
 from regardant import run
 from regardant.errors import ConfigError
+from regardant.run import Record
 from regardant.training.checkpoints import latest_checkpoint, load_checkpoint, load_weights
 
 pytestmark = pytest.mark.usefixtures("shapes_unchecked")
@@ -182,8 +184,9 @@ def test_another_seed_gives_other_weights_from_the_same_text(tmp_path, tiny_conf
     folder = begin_alike(uninterrupted, tmp_path / "seed-2")
     shutil.copy(uninterrupted / "tokenizer.json", folder)
     shutil.copytree(uninterrupted / "data", folder / "data")
-    record = folder / "run.yaml"
-    record.write_text(record.read_text(encoding="utf-8").replace("seed: 1\n", "seed: 2\n"), encoding="utf-8")
+    record = Record.read(folder)
+    config = record.config.model_copy(update={"seed": 2})
+    replace(record, asked={**record.asked, "seed": 2}, config=config).write(folder)
     run.train(tiny_config(*OVERRIDES, "seed=2", "training.max_updates=3"), folder, quietly)
     weights, others = (load_weights(one / "model.safetensors") for one in (folder, uninterrupted))
     assert not any(torch.equal(weights[name], others[name]) for name in others)

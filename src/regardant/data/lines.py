@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from random import Random
 
 from pydantic import Field
 
 from regardant.config import Config
+from regardant.data.splits import read_sets
 from regardant.data.tables import is_table_file, read_table
 from regardant.data.text_files import Fault, place, read_lines
 from regardant.data.treebank import read_treebank
@@ -38,19 +38,14 @@ class LinesConfig(Config):
     def read(self, seed: int) -> dict[str, list[str]]:
         """Return the texts of all splits. Raises DataError."""
         sources: Sequence[str] = [self.source] if isinstance(self.source, str) else self.source
-        train = [text for file in sources for text in self.items(file)]
-        sets = {"train": train}
-        if self.validation is None:
-            Random(seed).shuffle(train)
-            count = max(1, round(self.validation_share * len(train)))
-            sets = {"train": train[count:], "validation": train[:count]}
-        for name, file in (("validation", self.validation), ("test", self.test)):
-            if file is not None:
-                sets[name] = list(self.items(file))
-        for name, texts in sets.items():
-            if not texts:
-                raise DataError(f"no text to {VERBS[name]} is left of {', '.join(sources)}: give more")
-        return sets
+        return read_sets(
+            self.items,
+            sources,
+            validation=self.validation,
+            test=self.test,
+            share=self.validation_share,
+            seed=seed,
+        )
 
     def items(self, file: str) -> Iterator[str]:
         """Yield the texts of a file; blank ones are left out. Raises DataError."""
@@ -67,7 +62,3 @@ class LinesConfig(Config):
                 yield record.source
         else:
             yield from read_lines(path)
-
-
-VERBS = {"train": "train on", "validation": "validate on", "test": "test on"}
-"""The use of a split, for messages."""

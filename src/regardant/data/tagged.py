@@ -7,11 +7,11 @@ in the first and its label in the last, and a blank line after each sentence.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from random import Random
 
 from pydantic import Field, field_validator
 
 from regardant.config import Config
+from regardant.data.splits import read_sets
 from regardant.data.text_files import place, read_lines
 from regardant.data.treebank import FORM, RELATION, UPOS, XPOS, read_rows
 from regardant.errors import DataError
@@ -80,19 +80,14 @@ class TaggedConfig(Config):
 
     def read(self, seed: int) -> dict[str, list[TaggedText]]:
         """Return the texts of all splits. Raises DataError."""
-        train = list(self.items(self.source))
-        sets = {"train": train}
-        if self.validation is None:
-            Random(seed).shuffle(train)
-            count = max(1, round(self.validation_share * len(train)))
-            sets = {"train": train[count:], "validation": train[:count]}
-        for name, file in (("validation", self.validation), ("test", self.test)):
-            if file is not None:
-                sets[name] = list(self.items(file))
-        for name, texts in sets.items():
-            if not texts:
-                raise DataError(f"{self.source} leaves no text for the {name} set: give more texts")
-        return sets
+        return read_sets(
+            self.items,
+            [self.source],
+            validation=self.validation,
+            test=self.test,
+            share=self.validation_share,
+            seed=seed,
+        )
 
     def items(self, file: str) -> Iterator[TaggedText]:
         """Yield the texts of a file. Raises DataError."""

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import torch
 
+from regardant.data.splits import PURPOSES
 from regardant.errors import ConfigError
 from regardant.modalities import Codec, ModalityConfig
 from regardant.models import Model
@@ -67,13 +68,10 @@ def keep_items(
                 for name, items in sets.items()
             },
         )
-        sizes = ", ".join(f"{len(items):,} to {VERBS.get(name, name)}" for name, items in sets.items())
+        sizes = ", ".join(f"{len(items):,} to {PURPOSES.get(name, name)}" for name, items in sets.items())
         log(f"{sizes}; {codec.describe()}")
     codec = modality.load(run)
     return codec, *read_splits(folder)
-
-
-VERBS = {"train": "train on", "validation": "validate on", "test": "test on"}
 
 
 def build(config: Any, codec: Codec, num_outputs: int) -> Model:

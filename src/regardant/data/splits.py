@@ -1,0 +1,40 @@
+"""Items to train, to validate and to test on."""
+
+from collections.abc import Callable, Iterable, Sequence
+from random import Random
+from typing import TypeVar
+
+from regardant.errors import DataError
+
+Item = TypeVar("Item")
+
+PURPOSES = {"train": "train on", "validation": "validate on", "test": "test on"}
+"""The use of a split, for messages."""
+
+
+def read_sets(
+    read: Callable[[str], Iterable[Item]],
+    train: Sequence[str],
+    *,
+    validation: str | None,
+    test: str | None,
+    share: float,
+    seed: int,
+) -> dict[str, list[Item]]:
+    """Read the items of all splits from files.
+
+    Without a validation file, a random share of the training items is validated on. Raises DataError if a split is
+    empty.
+    """
+    files = {name: file for name, file in (("validation", validation), ("test", test)) if file is not None}
+    items = [item for file in train for item in read(file)]
+    sets = {"train": items}
+    if validation is None:
+        Random(seed).shuffle(items)
+        count = max(1, round(share * len(items)))
+        sets = {"train": items[count:], "validation": items[:count]}
+    sets |= {name: list(read(file)) for name, file in files.items()}
+    for name, found in sets.items():
+        if not found:
+            raise DataError(f"no text to {PURPOSES[name]} is left of {files.get(name, ', '.join(train))}: give more")
+    return sets

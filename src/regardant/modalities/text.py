@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from regardant.data.batching import id_dtype, pad
+from regardant.data.batching import id_dtype
 from regardant.data.tokenizers import Tokenizer, TokenizerConfig, Tokenizers
 from regardant.data.vocabulary import EOS, MASK, PAD, UNK
 from regardant.data.words import words
@@ -134,7 +134,7 @@ class SentenceCodec(TextCodec):
 
     def collate(self, encoded: Sequence[NDArray[Any]]) -> Tensor:
         """Return token ids [N, T], each row ended by EOS, then PAD."""
-        return pad(encoded)
+        return super().collate([np.append(ids, EOS) for ids in encoded])
 
     def labels(self, encoded: NDArray[Any]) -> list[str]:
         return self.tokenizer.tokens([*encoded.tolist(), EOS])

@@ -59,7 +59,7 @@ class Plan:
         return [
             f"parameters      {self.parameters:,}",
             f"memory          {self.memory_bytes / 2**30:.2f} GiB at the peak",
-            f"computing       {self.flops_per_token / 1e6:,.1f} MFLOP per {self.unit}, "
+            f"computing       {self.flops_per_token / 1e6:,.2f} MFLOP per {self.unit}, "
             f"{self.tokens_per_second:,.0f} {self.unit}s per second",
             *([f"padding         {padding}"] if padding else []),
             f"training        {self.updates:,} updates, {self.epochs:.1f} passes over {self.tokens_per_epoch:,} "

@@ -111,6 +111,8 @@ class Trainer:
         self.cursor = Cursor()
         self.stop_asked = False
         self.planned: Sequence[Any] = []
+        self.rate = 0.0
+        """Learning rate of the last update."""
         self.waiting: list[Update] = []
         """Updates whose numbers are not reported yet."""
         self._resume()
@@ -140,10 +142,10 @@ class Trainer:
         batches: list[Batch] = [self.job.load(planned) for planned in self._take()]
         targets = sum(batch.count for batch in batches)
         cursor.update += 1
-        rate = config.schedule.rate(cursor.update, self.progress())
+        self.rate = config.schedule.rate(cursor.update, self.progress())
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
-                group["lr"] = rate
+                group["lr"] = self.rate * group.get("factor", 1.0)  # checkpoints of earlier versions have none
         self.model.train()
         plain = torch.zeros((), device=self.fabric.device)
         for number, batch in enumerate(batches):
@@ -322,7 +324,7 @@ class Fit:
             seconds=cursor.seconds,
             targets=targets,
             loss=float(torch.stack([update.plain for update in waiting]).sum()) / targets,
-            learning_rate=trainer.optimizers[0].param_groups[0]["lr"],
+            learning_rate=trainer.rate,
             gradient_norm=float(waiting[-1].norm),
         )
         self._refuse_infinite_gradients()  # after the report, in which the cause can be looked for

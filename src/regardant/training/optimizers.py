@@ -3,20 +3,30 @@
 Loshchilov and Hutter 2019, "Decoupled Weight Decay Regularization", https://arxiv.org/abs/1711.05101, alg. 2.
 Jordan et al. 2024, "Muon", https://kellerjordan.github.io/posts/muon. Its steps are scaled to the length of AdamW's
 (Liu et al. 2025, https://arxiv.org/abs/2502.16982, eq. 4), so that one learning rate suits both.
+
+Parts of a model may learn at rates of their own, as in discriminative fine-tuning (Howard and Ruder 2018, "Universal
+Language Model Fine-tuning for Text Classification", https://arxiv.org/abs/1801.06146, section 3.2).
 """
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
+from torch.optim.optimizer import ParamsT
 
 from regardant.config import Variants
+from regardant.config.did_you_mean import did_you_mean
+from regardant.errors import ConfigError
 from regardant.training.devices import multiplies_bfloat16
 
 _Share = Annotated[float, Field(ge=0, lt=1)]
+_Factor = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+Factors = Mapping[nn.Parameter, float]
+"""Factors on the learning rate. A parameter without one has 1."""
 
 
 class OptimizerConfig(Variants):
@@ -35,13 +45,34 @@ class OptimizerConfig(Variants):
     """Share, times the learning rate, by which an update shrinks matrices. Embeddings, biases and norms do not decay.
     0 is plain Adam, as in the paper; 0.01 to 0.1 is usual for large models."""
 
+    rate_factors: dict[str, _Factor] = Field({})
+    """Factors on the learning rate by part of the model, as {encoder: 0.1}. Of a part and a part of it, as encoder and
+    encoder.layers.0, the inner one counts. All others have 1."""
+
     def build(self, model: nn.Module) -> list[torch.optim.Optimizer]:
         """Return the optimizers of a model's trainable parameters.
 
         Parameters keep the order of `model.parameters()`, tied ones once, so that the state of one build loads into
-        another. The learning rate is 0 until the schedule sets it, before each update.
+        another. The learning rate is 0 until the schedule sets it, before each update, times the `factor` of a group.
+
+        Raises:
+            ConfigError: `rate_factors` names a part that the model does not have.
         """
         raise NotImplementedError
+
+    def factors(self, model: nn.Module) -> Factors:
+        """Return the factors of the parameters. Raises ConfigError as `build` does."""
+        parts = dict(model.named_modules())
+        found: dict[nn.Parameter, float] = {}
+        for name in sorted(self.rate_factors, key=len):
+            if not name or name not in parts:
+                raise ConfigError(
+                    f"training.optimizer.rate_factors: the model has no part {name!r}; it has "
+                    f"{', '.join(part for part, _ in model.named_children())} and parts of these"
+                    f"{did_you_mean(name, parts)}"
+                )
+            found |= dict.fromkeys(parts[name].parameters(), self.rate_factors[name])
+        return found
 
 
 class AdamWConfig(OptimizerConfig):
@@ -50,8 +81,8 @@ class AdamWConfig(OptimizerConfig):
     kind: Literal["adamw"] = "adamw"
 
     def build(self, model: nn.Module) -> list[torch.optim.Optimizer]:
-        """Return one optimizer, whose group 0 decays and group 1 does not."""
-        return [_adamw(*_decayed_and_kept(model), self)]
+        """Return one optimizer: groups of parameters that decay, then of those that do not."""
+        return [_adamw(*_decayed_and_kept(model), self.factors(model), self)]
 
 
 class MuonConfig(OptimizerConfig):
@@ -68,17 +99,19 @@ class MuonConfig(OptimizerConfig):
         decayed, kept = _decayed_and_kept(model)
         matrices = [parameter for parameter in decayed if parameter in linear]
         others = [parameter for parameter in decayed if parameter not in linear]
-        if not matrices:
-            return [_adamw(others, kept, self)]
-        return [_adamw(others, kept, self), Muon(matrices, self.momentum, self.weight_decay)]
+        factors = self.factors(model)
+        adamw = _adamw(others, kept, factors, self)
+        return [adamw, Muon(_groups(matrices, factors), self.momentum, self.weight_decay)] if matrices else [adamw]
 
 
 class Muon(torch.optim.Muon):
     """PyTorch's Muon, faster for many small matrices: those of one shape are orthogonalised together, which takes a
     third less time."""
 
-    def __init__(self, matrices: list[nn.Parameter], momentum: float, weight_decay: float) -> None:
-        super().__init__(matrices, lr=0.0, momentum=momentum, weight_decay=weight_decay, adjust_lr_fn="match_rms_adamw")
+    def __init__(self, parameters: ParamsT, momentum: float, weight_decay: float) -> None:
+        super().__init__(
+            parameters, lr=0.0, momentum=momentum, weight_decay=weight_decay, adjust_lr_fn="match_rms_adamw"
+        )
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
@@ -135,9 +168,19 @@ def _decayed_and_kept(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Par
     return decayed, kept
 
 
-def _adamw(decayed: list[nn.Parameter], kept: list[nn.Parameter], config: OptimizerConfig) -> torch.optim.AdamW:
+def _groups(parameters: Iterable[nn.Parameter], factors: Factors, **fields: Any) -> list[dict[str, Any]]:
+    """Return a group for each factor, the first one for 1."""
+    groups: dict[float, list[nn.Parameter]] = {1.0: []}
+    for parameter in parameters:
+        groups.setdefault(factors.get(parameter, 1.0), []).append(parameter)
+    return [{"params": members, "factor": factor, **fields} for factor, members in groups.items()]
+
+
+def _adamw(
+    decayed: list[nn.Parameter], kept: list[nn.Parameter], factors: Factors, config: OptimizerConfig
+) -> torch.optim.AdamW:
     return torch.optim.AdamW(
-        [{"params": decayed, "weight_decay": config.weight_decay}, {"params": kept, "weight_decay": 0.0}],
+        [*_groups(decayed, factors, weight_decay=config.weight_decay), *_groups(kept, factors, weight_decay=0.0)],
         lr=0.0,
         betas=config.betas,
         eps=config.eps,

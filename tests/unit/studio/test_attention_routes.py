@@ -142,7 +142,7 @@ def test_vectors_that_pass_are_those_captured(ask, trained):
 
 
 def test_a_recurrent_model_shows_states_and_gates_of_both_directions(trained):
-    recurrent = trained("model={kind: recurrent, embedding_size: 16, hidden_size: 16}")
+    recurrent = trained("model={kind: recurrent, embedding_size: 16, hidden_size: 16}", "training.max_updates=2")
     client = TestClient(make_app([recurrent.folder]), base_url="http://localhost")
     body = {"run": recurrent.folder.as_posix(), "text": TEXT, "place": "encoder.layers.0"}
     told = client.post("/api/streams", json=body).json()

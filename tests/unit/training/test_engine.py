@@ -143,6 +143,17 @@ def test_a_short_gradient_is_not_lengthened(trainer):
     torch.testing.assert_close(gradients_of_an_update(clipped), gradients_of_an_update(free), rtol=0, atol=0)
 
 
+def test_a_part_learns_at_its_factor_of_the_rate(trainer):
+    updates = {"max_updates": 2, "schedule": {"kind": "constant", "learning_rate": 0.01, "warmup_steps": 0}}
+    job = TinyJob()
+    before = weights_of(job.model)
+    frozen = trainer(job, optimizer={"rate_factors": {"decoder": 0.0}}, **updates)
+    frozen.fit()
+    moved = {name for name, weight in weights_of(job.model).items() if not torch.equal(weight, before[name])}
+    assert moved and moved == {name for name in before if not name.startswith("decoder.")}
+    assert events(frozen, "train")[-1]["learning_rate"] == 0.01
+
+
 def test_every_batch_of_an_epoch_is_trained_on_once_and_an_update_stays_in_its_epoch(trainer):
     job = TinyJob(batches=5)
     outcome = trainer(job, max_epochs=2, accumulate=2).fit()

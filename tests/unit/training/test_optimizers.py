@@ -3,6 +3,7 @@ import torch
 from pydantic import ValidationError
 from torch import nn
 
+from regardant.errors import ConfigError
 from regardant.training.optimizers import AdamWConfig, Muon, MuonConfig, orthogonalise
 
 
@@ -49,10 +50,30 @@ def test_the_config_reaches_the_optimizer_and_nothing_moves_before_a_rate_is_set
     assert [(group["betas"], group["eps"]) for group in optimizer.param_groups] == [((0.8, 0.95), 1e-7)] * 2
 
 
-@pytest.mark.parametrize("wrong", [{"betas": (0.9, 1.0)}, {"eps": 0}, {"weight_decay": -0.1}])
+@pytest.mark.parametrize("wrong", [{"betas": (0.9, 1.0)}, {"eps": 0}, {"weight_decay": -0.1}, {"rate_factors": {"a": -1}}])
 def test_a_config_that_cannot_train_is_refused(wrong):
     with pytest.raises(ValidationError):
         AdamWConfig(**wrong)
+
+
+@pytest.mark.parametrize("config", [AdamWConfig, MuonConfig])
+def test_parts_have_factors_of_their_own_and_inner_ones_count(config):
+    model = nn.Sequential(nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 3)), nn.Linear(3, 1))
+    found = {}
+    for optimizer in config(rate_factors={"0.1": 0.5, "0": 0.1}).build(model):
+        for group in optimizer.param_groups:
+            found |= dict.fromkeys(names_in(model, group), group["factor"])
+    assert found == {
+        **dict.fromkeys(["0.0.weight", "0.0.bias"], 0.1),
+        **dict.fromkeys(["0.1.weight", "0.1.bias"], 0.5),
+        **dict.fromkeys(["1.weight", "1.bias"], 1.0),
+    }
+
+
+def test_a_factor_of_a_part_that_is_not_there_is_one_line():
+    told = r"the model has no part 'hiden'; it has embedding, norm, hidden, frozen, output and parts of these; did you "
+    with pytest.raises(ConfigError, match=told):
+        AdamWConfig(rate_factors={"hiden": 0.1}).build(Tied())
 
 
 def test_a_step_is_adamw_by_hand():

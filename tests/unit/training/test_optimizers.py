@@ -50,7 +50,9 @@ def test_the_config_reaches_the_optimizer_and_nothing_moves_before_a_rate_is_set
     assert [(group["betas"], group["eps"]) for group in optimizer.param_groups] == [((0.8, 0.95), 1e-7)] * 2
 
 
-@pytest.mark.parametrize("wrong", [{"betas": (0.9, 1.0)}, {"eps": 0}, {"weight_decay": -0.1}, {"rate_factors": {"a": -1}}])
+@pytest.mark.parametrize(
+    "wrong", [{"betas": (0.9, 1.0)}, {"eps": 0}, {"weight_decay": -0.1}, {"rate_factors": {"head": -1}}]
+)
 def test_a_config_that_cannot_train_is_refused(wrong):
     with pytest.raises(ValidationError):
         AdamWConfig(**wrong)

@@ -37,6 +37,12 @@ def score_of(result: dict[str, Any]) -> str:
         )
     if "macro_f1" in scores:
         return f"accuracy {scores['accuracy']:.4f} of {scores['items']:,} items, seed {result['seed']}"
+    if "mse" in scores:
+        return (
+            f"MSE {scores['mse']:.4f}, MAE {scores['mae']:.4f} of {scores['items']:,} forecasts, seed {result['seed']}"
+        )
+    if "words" in scores and "accuracy" in scores:
+        return f"accuracy {scores['accuracy']:.4f} of {scores['words']:,} words, seed {result['seed']}"
     if "bits_per_character" not in scores and "bleu" not in scores:
         return f"loss {scores['loss']:.3f} nats per masked token, {100 * scores['accuracy']:.1f} % of them named"
     if "bleu" not in scores:

@@ -72,6 +72,11 @@ def test_the_baseline_reads_texts_and_labels(tmp_path):
     ("scores", "said"),
     [
         ({"accuracy": 0.78913, "macro_f1": 0.7, "items": 871}, "accuracy 0.7891 of 871 items, seed 2"),
+        ({"mse": 0.38031, "mae": 0.4, "loss": 0.4, "items": 2785}, "MSE 0.3803, MAE 0.4000 of 2,785 forecasts, seed 2"),
+        (
+            {"accuracy": 0.92581, "loss": 0.3, "words": 25149, "items": 2001},
+            "accuracy 0.9258 of 25,149 words, seed 2",
+        ),
         (
             {"loss": 3.5, "perplexity": 33.0, "accuracy": 0.31234, "tokens": 5000},
             "loss 3.500 nats per masked token, 31.2 % of them named",

@@ -1,7 +1,10 @@
+import json
+
 import pytest
 
 from benchmarks import headers, sst2, sst2_baseline
 from benchmarks.bars import verdict
+from benchmarks.records import RESULTS, ROOT
 from regardant import config
 from regardant.tasks import load_recipe
 
@@ -32,6 +35,12 @@ def test_the_table_has_a_row_for_each_model_and_the_baseline():
         "| TF-IDF, logistic regression",
     ]
     assert rows[-1].endswith("| 0.8000 | - | 82,149 | 0.5 |")
+
+
+def test_the_page_has_the_table_that_was_measured():
+    kept = json.loads((RESULTS / "sst2-classifiers.json").read_text(encoding="utf-8"))
+    page = (ROOT / "docs" / "using.md").read_text(encoding="utf-8")
+    assert "\n".join(sst2.table(kept["dev_accuracy"], kept["baseline"])) in page
 
 
 @pytest.mark.parametrize(

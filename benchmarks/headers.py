@@ -1,4 +1,4 @@
-"""What a recipe's header says of its measurement: taken from the result, so that it can say nothing else."""
+"""Lines on a measurement in the header of a recipe, written from the result alone."""
 
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ def lines_of(result: dict[str, Any]) -> list[str]:
 
 
 def score_of(result: dict[str, Any]) -> str:
-    """What came out, in the measure that the recipe's task is judged by."""
+    """Return the scores by which the recipe's task is judged, as one line."""
     scores = result["scores"]
     if result["recipe"] in ("copy", "reverse"):
         return f"{100 * scores['accuracy']:.1f} % of {scores['sentences']:,} unseen sequences exactly right"

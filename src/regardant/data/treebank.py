@@ -30,7 +30,7 @@ class Row:
 
     @property
     def is_word(self) -> bool:
-        """Whether the row is a word: neither a contraction nor an empty node."""
+        """True for a word, False for a contraction or an empty node."""
         return self.cells[0].isdigit()
 
 
@@ -41,7 +41,7 @@ class ParsedSentence:
     text: str = ""
     words: list[str] = field(default_factory=list)
     spans: list[tuple[int, int]] = field(default_factory=list)
-    """Of each word in the text: (start, end) in characters."""
+    """Place of each word in the text: (start, end) in characters."""
     governors: list[int] = field(default_factory=list)
     """Counted from 0; ROOT for a word that has none."""
     relations: list[str] = field(default_factory=list)
@@ -107,7 +107,7 @@ def _governor(row: Row, num_words: int, path: Path) -> int:
 
 
 def _places(form: str, parts: list[str], start: int) -> list[tuple[int, int]]:
-    """Where the words of a form stand, one after the other if together they are the form."""
+    """Return the place of each word of a form: one after the other if together they are the form."""
     if "".join(parts) != form:
         return [(start, start + len(form))] * len(parts)
     ends = list(accumulate(map(len, parts), initial=start))

@@ -24,10 +24,10 @@ OUTSIDE = "O"
 
 @dataclass(frozen=True)
 class TaggingScores:
-    """How often the likeliest label is right, and what its probabilities are worth."""
+    """Accuracy of the likeliest labels, and the loss of their probabilities."""
 
     accuracy: float
-    """Of words."""
+    """Share of words whose likeliest label is right."""
     loss: float
     """Nats a word."""
     span_f1: float | None

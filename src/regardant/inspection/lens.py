@@ -77,7 +77,7 @@ def _stack(model: Model) -> Any:
 
 @contextmanager
 def _output(stack: nn.Module) -> Iterator[list[Vectors]]:
-    """What the stack returns."""
+    """Output of the stack."""
     outputs: list[Vectors] = []
 
     def listen(module: nn.Module, inputs: tuple[Any, ...], output: Vectors) -> None:

@@ -36,7 +36,7 @@ class TextModalityConfig(ModalityConfig):
     files = (TOKENIZER,)
 
     tokenizer: TokenizerConfig = TokenizerConfig()
-    """How text becomes tokens."""
+    """Tokenizer, which turns text into tokens."""
 
     def fit(self, items: Iterable[str]) -> "TextCodec":
         texts = list(items)

@@ -1,4 +1,4 @@
-"""What a model promises to the trainer, the decoder, the inspector and every other tool.
+"""Interface of models for the trainer, the decoder, the inspector and every other tool.
 
 A model is representations, a sequence model and a head. It names its inputs, and says of each kind of attention which
 input asks and which is asked, so that no tool guesses.
@@ -30,7 +30,7 @@ class AttentionKind:
     keys: str
     """The name of an input."""
     causal: bool = False
-    """Whether a query attends to no later key."""
+    """True if no query attends to a later key."""
 
 
 class Model(nn.Module):
@@ -40,7 +40,7 @@ class Model(nn.Module):
     """Names of the inputs: arguments of `vectors`, `scores` and `forward`."""
 
     reads_order: bool = True
-    """Whether the order of elements may change an answer."""
+    """True if the order of elements may change an answer."""
 
     config: Any
     head: Head
@@ -159,7 +159,7 @@ class CausalModel(Model):
 
     @property
     def carries_state(self) -> bool:
-        """Whether a state can be carried from one window of a text to the next."""
+        """True if a state can be carried from one window of a text to the next."""
         carries: bool = self.config.carries_state
         return carries
 
@@ -191,7 +191,7 @@ class SequenceToSequenceConfig(Variants):
 
     @property
     def joint(self) -> bool:
-        """Whether source and target need one vocabulary."""
+        """True if source and target need one vocabulary."""
         return False
 
     def build(
@@ -207,7 +207,7 @@ class CausalConfig(Variants):
     default_kind: ClassVar[str] = "decoder_only"
 
     carries_state: ClassVar[bool] = False
-    """Whether the model's state can be carried from one window of a text to the next."""
+    """True if the model's state can be carried from one window of a text to the next."""
 
     max_length: int = Field(256, gt=1)
     """The context: how many tokens the model sees at once, in training and after."""

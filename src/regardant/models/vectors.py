@@ -1,4 +1,4 @@
-"""What travels from representation to sequence model to head: vectors, and what attention needs to know of them.
+"""Vectors of a batch, passed from representation to sequence model to head with their masks and positions.
 
 Shape legend: B batch, T elements of a sequence, M size of a vector, P dimensions of a position, H heads.
 """

@@ -156,7 +156,7 @@ class Prediction:
     details: Mapping[str, Any]
     """All else for --json: probabilities by label, candidates, scores."""
     notes: Sequence[str] = ()
-    """What the user should know: an item that was cut, words that were never seen."""
+    """Notes for the user: an item that was cut, words that were never seen."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for --json."""
@@ -293,7 +293,7 @@ class TaskConfig(Config):
 
 
 class Task:
-    """What belongs together: a recipe, the way to something trained, and what that can do.
+    """Interface of tasks: their configuration, their training and their trained runs.
 
     A subclass with a `name` is registered when its module is imported, in the package or in a plugin.
     """

@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 
 PROBE_ELEMENTS, PROBE_ROWS = 1024, 32
-"""What a probe holds at most, but for the few rows that it holds at least."""
+"""Maximum size of a probe, except for the few rows that every probe holds."""
 
 
 @dataclass(frozen=True)

@@ -46,8 +46,8 @@ class OptimizerConfig(Variants):
     0 is plain Adam, as in the paper; 0.01 to 0.1 is usual for large models."""
 
     rate_factors: dict[str, _Factor] = Field({})
-    """Factors on the learning rate by part of the model, as {encoder: 0.1}. Of a part and a part of it, as encoder and
-    encoder.layers.0, the inner one counts. All others have 1."""
+    """Factors on the learning rate by part of the model, as {encoder: 0.1}. Other parts have 1. The factor of
+    encoder.layers.0 has precedence over that of encoder."""
 
     def build(self, model: nn.Module) -> list[torch.optim.Optimizer]:
         """Return the optimizers of a model's trainable parameters.

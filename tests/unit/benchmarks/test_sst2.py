@@ -41,6 +41,11 @@ def test_the_page_has_the_table_that_was_measured():
     kept = json.loads((RESULTS / "sst2-classifiers.json").read_text(encoding="utf-8"))
     page = (ROOT / "docs" / "using.md").read_text(encoding="utf-8")
     assert "\n".join(sst2.table(kept["dev_accuracy"], kept["baseline"])) in page
+    _, gain = kept["bars"]
+    assert (
+        f"Pre-training gains {gain['value']:.4f} of accuracy over training from scratch: the goal of 0.01 is " in page
+    )
+    assert ("**MISSED**" in page) == (verdict(gain) == "MISSED")
 
 
 @pytest.mark.parametrize(

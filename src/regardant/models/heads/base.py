@@ -20,11 +20,11 @@ class Loss(NamedTuple):
     """Sums over targets, so that the mean over several batches, or ranks, is exact."""
 
     total: Tensor
-    """What is minimised, summed over the targets, in nats or squared units. Differentiable."""
+    """Minimised loss, summed over the targets, in nats or squared units. Differentiable."""
     plain: Tensor
     """The same without smoothing and other additions: what validation reports."""
     count: Tensor  # type: ignore[assignment]  # in the place of tuple.count
-    """How many targets were summed."""
+    """Number of targets."""
     state: tuple[Tensor, ...] | None = None
     """The state after the last element, without a gradient. None: the model carries no state."""
 
@@ -36,20 +36,20 @@ class Head(nn.Module):
     """The vector of a sequence that the head reads. None: the vectors of all elements."""
 
     reads_order: bool = False
-    """Whether the head tells the vectors of a sequence apart by their place."""
+    """True if the head tells the vectors of a sequence apart by their place."""
 
     compares_inputs: ClassVar[bool] = False
-    """Whether the head reads two vectors [B, 2, M], one for each input of a dual encoder."""
+    """True if the head reads two vectors [B, 2, M], one for each input of a dual encoder."""
 
     ignored: ClassVar[int] = IGNORED
     """The target of an element that counts nothing."""
 
     divisible: ClassVar[bool] = True
-    """Whether the loss is a sum over batch elements. A contrastive loss is not: its batches cannot be divided."""
+    """True if the loss is a sum over batch elements. A contrastive loss is not: its batches cannot be divided."""
 
     @property
     def reads_class_token(self) -> bool:
-        """Whether the first vector has to be that of a class token."""
+        """True if the first vector has to be that of a class token."""
         return self.pooling == "class_token"
 
     def scores(self, vectors: Vectors) -> Tensor:

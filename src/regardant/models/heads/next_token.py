@@ -28,7 +28,7 @@ class NextTokenConfig(HeadConfig):
     """Share of the target distribution spread over the whole vocabulary."""
 
     z_loss: float = Field(0.0, ge=0, allow_inf_nan=False)
-    """What log^2 Z of the softmax over the vocabulary costs a target, so that logits do not drift (PaLM: 0.0001)."""
+    """Weight of log^2 Z of the softmax over the vocabulary in the loss of a target (PaLM: 0.0001)."""
 
     def build(self, d_model: int, num_outputs: int) -> "NextToken":
         return NextToken(d_model, num_outputs, self.label_smoothing, self.z_loss)

@@ -68,7 +68,7 @@ class RecurrentConfig(SequenceToSequenceConfig):
     """Both directions: half of hidden_size each side by side, or all of it each and added."""
 
     decoder: RecurrentDecoderConfig = BahdanauConfig()
-    """How the decoder reads the source."""
+    """Decoder, which reads the source in one of several ways."""
 
     bptt: int | None = Field(None, gt=0)
     """Target tokens that gradients go back (truncated back-propagation through time). Empty: all."""

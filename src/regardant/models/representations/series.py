@@ -23,7 +23,7 @@ EPSILON = 1e-5
 
 @dataclass(frozen=True)
 class SeriesShape:
-    """How the history of a series is read."""
+    """Settings of the history that is read of a series."""
 
     history: int
     """Steps that are read."""
@@ -32,7 +32,7 @@ class SeriesShape:
     stride: int
     """Steps from the start of a patch to that of the next."""
     instance_norm: bool = True
-    """Whether a series is normalised by its own mean and deviation, which a forecast restores."""
+    """True if a series is normalised by its own mean and deviation, which a forecast restores."""
 
     @property
     def patches(self) -> int:

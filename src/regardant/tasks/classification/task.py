@@ -32,7 +32,7 @@ SHOWN_CLASSES = 5
 
 
 class ClassificationConfig(TaskConfig):
-    """From labelled items to a classifier."""
+    """Configuration of a classifier of labelled items."""
 
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric("accuracy", higher_is_better=True),
@@ -61,7 +61,7 @@ class ClassificationConfig(TaskConfig):
 
 
 class Classification(Task):
-    """From labelled items to a classifier."""
+    """Classification of items by their labels."""
 
     name = "classification"
     config = ClassificationConfig

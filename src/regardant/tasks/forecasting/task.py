@@ -22,7 +22,7 @@ from regardant.training.metrics import Metric
 
 
 class ForecastingConfig(TaskConfig):
-    """From the past of numeric series to a forecast of their future."""
+    """Configuration of a model that forecasts numeric series."""
 
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric("mse", higher_is_better=False, unit="squared deviations of the training rows"),
@@ -69,7 +69,7 @@ class ForecastingConfig(TaskConfig):
 
 
 class Forecasting(Task):
-    """From series to a model that forecasts them."""
+    """Forecasting of numeric series."""
 
     name = "forecasting"
     config = ForecastingConfig

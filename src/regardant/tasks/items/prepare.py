@@ -1,4 +1,4 @@
-"""From a recipe to a job, for every task that is items in, answers out."""
+"""Preparation of a job from a recipe, for every task with items in and answers out."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -36,7 +36,7 @@ CANDIDATES = 5
 
 
 class MaskedLanguageModellingConfig(TaskConfig):
-    """From texts to a model that fills in blanks."""
+    """Configuration of a model that fills in blanks of texts."""
 
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric("loss", higher_is_better=False, unit="nats per masked token"),
@@ -51,7 +51,7 @@ class MaskedLanguageModellingConfig(TaskConfig):
     """The texts."""
 
     input: TextModalityConfig = TextModalityConfig()
-    """How text becomes tokens."""
+    """Tokenizer, which turns text into tokens."""
 
     model: EncoderConfig = EncoderOnlyConfig()
     """The model that reads a text."""
@@ -65,7 +65,7 @@ class MaskedLanguageModellingConfig(TaskConfig):
 
 
 class MaskedLanguageModelling(Task):
-    """From texts to a model that fills in blanks."""
+    """Masked language modelling of texts."""
 
     name = "masked_language_modelling"
     config = MaskedLanguageModellingConfig

@@ -28,7 +28,7 @@ class TextAnswerConfig(TaskConfig):
     )
 
     tokenizer: TokenizerConfig = TokenizerConfig()
-    """How text becomes tokens."""
+    """Tokenizer, which turns text into tokens."""
 
     model: SequenceToSequenceConfig = EncoderDecoderConfig()
     """The model that reads and writes."""
@@ -44,7 +44,7 @@ class TextAnswerConfig(TaskConfig):
 
 
 class SequenceToSequenceTaskConfig(TextAnswerConfig):
-    """From items of any kind, each with a text, to a model that writes the text of an item."""
+    """Configuration of a model that writes a text for an item of any kind."""
 
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric("chrf", higher_is_better=True),

@@ -26,7 +26,7 @@ from regardant.training.metrics import Metric
 
 
 class TaggingConfig(TaskConfig):
-    """From texts with a label for each word to a tagger."""
+    """Configuration of a tagger of words."""
 
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric("accuracy", higher_is_better=True),
@@ -41,7 +41,7 @@ class TaggingConfig(TaskConfig):
     """Texts with a label for each word."""
 
     input: TextModalityConfig = TextModalityConfig()
-    """How words become tokens."""
+    """Tokenizer, which turns words into tokens."""
 
     model: EncoderConfig = EncoderOnlyConfig()
     """The model that reads a text."""
@@ -56,7 +56,7 @@ class TaggingConfig(TaskConfig):
 
 
 class Tagging(Task):
-    """From texts with a label for each word to a tagger."""
+    """Tagging of the words of a text."""
 
     name = "tagging"
     config = TaggingConfig

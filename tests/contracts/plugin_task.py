@@ -144,6 +144,10 @@ class SumsConfig(TaskConfig):
     head: HeadConfig = AmountConfig()
     """The head that answers."""
 
+    @property
+    def modality(self) -> ModalityConfig:
+        return self.input
+
 
 class Sums(Task):
     """From lists of numbers to their sums."""

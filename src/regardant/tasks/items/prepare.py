@@ -9,7 +9,7 @@ import torch
 
 from regardant.data.splits import PURPOSES
 from regardant.errors import ConfigError
-from regardant.modalities import Codec, ModalityConfig
+from regardant.modalities import Codec
 from regardant.models import Model
 from regardant.tasks.base import Log
 from regardant.tasks.items.data import MARKER, EncodedItems, read_splits, write_splits
@@ -45,13 +45,10 @@ def keep_items(
     config: Any,
     sets: Mapping[str, Sequence[tuple[Any, int]]],
     log: Log,
-    modality: ModalityConfig | None = None,
 ) -> tuple[Codec, dict[str, EncodedItems], dict[str, str]]:
-    """Fit the codec to the training items and keep all splits encoded, or open what an earlier start left.
-
-    The codec is that of `config.input`, or of the modality that is given.
-    """
-    folder, modality = run / "data", modality or config.input
+    """Fit the codec of `config.modality` to the training items and keep all splits encoded, or open what an earlier
+    start left."""
+    folder, modality = run / "data", config.modality
     if not (folder / MARKER).is_file():
         run.mkdir(parents=True, exist_ok=True)
         earlier = run_of_vocabulary(config.training)

@@ -75,7 +75,7 @@ class Tagging(Task):
         labels = read_labels(run)
         if config.metric.name == "span_f1" and not is_bio(labels):
             raise ConfigError("training.best_by: given 'span_f1', but the labels are not BIO: set accuracy or loss")
-        codec, splits, fingerprints = keep_items(run, config, sets, log, config.modality)
+        codec, splits, fingerprints = keep_items(run, config, sets, log)
         model = seeded(config, codec, len(labels), run)
         job = TaggingJob(config, codec, splits, model, partial(_metrics, labels), unit="word")
         if job.batches.too_long:

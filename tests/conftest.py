@@ -2,6 +2,8 @@
 
 import copy
 import math
+import os
+import shutil
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from filelock import FileLock
 from PIL import Image
 
 from regardant import config as configuration
@@ -17,11 +20,13 @@ from regardant import run
 from regardant.data.digits import DigitsConfig
 from regardant.data.parallel import Splits
 from regardant.tasks import load_recipe
+from regardant.tasks.base import TaskConfig
 from regardant.tasks.classification.task import ClassificationConfig
 from regardant.tasks.forecasting.task import ForecastingConfig
 from regardant.tasks.language_modelling.config import LanguageModellingConfig
 from regardant.tasks.translation.config import TranslationConfig
 from regardant.tasks.translation.evaluate.evaluation import TestSet, test_sets
+from tests.runs import MadeOnce, runs_of
 
 torch.set_num_threads(1)  # sums come in one order, and parallel test processes do not fight for cores
 
@@ -115,13 +120,39 @@ WORDS = ["the", "a", "cat", "dog", "bird", "sees", "likes", "old", "red", "tree"
 
 
 @pytest.fixture(scope="session")
-def text_file(tmp_path_factory) -> Path:
+def made_once(tmp_path_factory) -> MadeOnce:
+    """What returns the folder of a name, filled by the first test process that asks for it.
+
+    All processes share it: copy it to change it.
+    """
+    base: Path = tmp_path_factory.getbasetemp()
+    shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "made-once"
+    shared.mkdir(exist_ok=True)
+
+    def make(name: str, fill: Callable[[Path], object]) -> Path:
+        folder, filled = shared / name, shared / f"{name}.filled"
+        with FileLock(shared / f"{name}.lock"):
+            if not filled.exists():
+                shutil.rmtree(folder, ignore_errors=True)  # of a test process that failed in it
+                folder.mkdir()
+                fill(folder)
+                filled.touch()
+        return folder
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def text_file(made_once) -> Path:
     """Lines of random words, with all that white space may be."""
-    random = Random(4)
-    path: Path = tmp_path_factory.mktemp("text") / "a.txt"
-    lines = [" ".join(random.choices(WORDS, k=random.randint(2, 7))) for _ in range(400)]
-    path.write_bytes("".join(line + random.choice([".\n", "!\r\n", ",  \n\n", "\t\n"]) for line in lines).encode())
-    return path
+
+    def fill(folder: Path) -> None:
+        random = Random(4)
+        lines = [" ".join(random.choices(WORDS, k=random.randint(2, 7))) for _ in range(400)]
+        text = "".join(line + random.choice([".\n", "!\r\n", ",  \n\n", "\t\n"]) for line in lines)
+        (folder / "a.txt").write_bytes(text.encode())
+
+    return made_once("text", fill) / "a.txt"
 
 
 @pytest.fixture(scope="session")
@@ -136,35 +167,28 @@ def tiny_text_config(text_file) -> Callable[..., LanguageModellingConfig]:
 
 
 @pytest.fixture(scope="session")
-def trained_on_text(tmp_path_factory, tiny_text_config) -> Callable[..., run.Run]:
-    """The run of TINY_TEXT with fields set, trained once a process. Its folder is shared: copy it to change it."""
-    runs: dict[tuple[str, ...], run.Run] = {}
-
-    def train(*overrides: str) -> run.Run:
-        if overrides not in runs:
-            folder: Path = tmp_path_factory.mktemp("runs") / "tiny-text"
-            assert run.train(tiny_text_config(*overrides), folder, log=lambda line: None).finished
-            runs[overrides] = run.load(folder)
-        return runs[overrides]
-
-    return train
+def trained_on_text(made_once, tiny_text_config) -> Callable[..., run.Run]:
+    """The run of TINY_TEXT with fields set."""
+    return runs_of("tiny-text", tiny_text_config, made_once)
 
 
 @pytest.fixture(scope="session")
-def labelled_files(tmp_path_factory) -> Path:
+def labelled_files(made_once) -> Path:
     """A folder with train.tsv and test.tsv: sentences with a cat and a dog, and which of them comes first."""
-    random = Random(5)
-    folder: Path = tmp_path_factory.mktemp("labels")
-    for name, size in (("train", 600), ("test", 60)):
-        lines = []
-        for _ in range(size):
-            words = random.choices([word for word in WORDS if word not in ("cat", "dog")], k=random.randint(1, 7))
-            for animal in random.sample(["cat", "dog"], 2):
-                words.insert(random.randint(0, len(words)), animal)
-            first = "cat" if words.index("cat") < words.index("dog") else "dog"
-            lines.append(f"{' '.join(words)} .\t{first} first\n")
-        (folder / f"{name}.tsv").write_text("".join(lines), encoding="utf-8")
-    return folder
+
+    def fill(folder: Path) -> None:
+        random = Random(5)
+        for name, size in (("train", 600), ("test", 60)):
+            lines = []
+            for _ in range(size):
+                words = random.choices([word for word in WORDS if word not in ("cat", "dog")], k=random.randint(1, 7))
+                for animal in random.sample(["cat", "dog"], 2):
+                    words.insert(random.randint(0, len(words)), animal)
+                first = "cat" if words.index("cat") < words.index("dog") else "dog"
+                lines.append(f"{' '.join(words)} .\t{first} first\n")
+            (folder / f"{name}.tsv").write_text("".join(lines), encoding="utf-8")
+
+    return made_once("labels", fill)
 
 
 @pytest.fixture(scope="session")
@@ -179,32 +203,25 @@ def tiny_labels_config(labelled_files) -> Callable[..., ClassificationConfig]:
 
 
 @pytest.fixture(scope="session")
-def trained_on_labels(tmp_path_factory, tiny_labels_config) -> Callable[..., run.Run]:
-    """The run of TINY_LABELS with fields set, trained once a process. Its folder is shared: copy it to change it."""
-    runs: dict[tuple[str, ...], run.Run] = {}
-
-    def train(*overrides: str) -> run.Run:
-        if overrides not in runs:
-            folder: Path = tmp_path_factory.mktemp("runs") / "tiny-labels"
-            assert run.train(tiny_labels_config(*overrides), folder, log=lambda line: None).finished
-            runs[overrides] = run.load(folder)
-        return runs[overrides]
-
-    return train
+def trained_on_labels(made_once, tiny_labels_config) -> Callable[..., run.Run]:
+    """The run of TINY_LABELS with fields set."""
+    return runs_of("tiny-labels", tiny_labels_config, made_once)
 
 
 @pytest.fixture(scope="session")
-def waves(tmp_path_factory) -> Path:
+def waves(made_once) -> Path:
     """waves.csv: 620 hours of two sines with a little noise, around 20 and around -3."""
-    random = Random(6)
-    path: Path = tmp_path_factory.mktemp("series") / "waves.csv"
-    lines = ["date,warm,cold"]
-    for hour in range(620):
-        day, slow = (math.sin(2 * math.pi * hour / length) + random.gauss(0, 0.02) for length in (24, 36))
-        time = datetime(2026, 1, 1) + timedelta(hours=hour)
-        lines.append(f"{time:%Y-%m-%d %H:%M},{20 + 5 * day:.4f},{-3 + slow:.4f}")
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
+
+    def fill(folder: Path) -> None:
+        random = Random(6)
+        lines = ["date,warm,cold"]
+        for hour in range(620):
+            day, slow = (math.sin(2 * math.pi * hour / length) + random.gauss(0, 0.02) for length in (24, 36))
+            time = datetime(2026, 1, 1) + timedelta(hours=hour)
+            lines.append(f"{time:%Y-%m-%d %H:%M},{20 + 5 * day:.4f},{-3 + slow:.4f}")
+        (folder / "waves.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    return made_once("waves", fill) / "waves.csv"
 
 
 @pytest.fixture(scope="session")
@@ -219,37 +236,22 @@ def tiny_series_config(waves) -> Callable[..., ForecastingConfig]:
 
 
 @pytest.fixture(scope="session")
-def trained_on_series(tmp_path_factory, tiny_series_config) -> Callable[..., run.Run]:
-    """The run of TINY_SERIES with fields set, trained once a process. Its folder is shared: copy it to change it."""
-    runs: dict[tuple[str, ...], run.Run] = {}
-
-    def train(*overrides: str) -> run.Run:
-        if overrides not in runs:
-            folder: Path = tmp_path_factory.mktemp("runs") / "tiny-series"
-            assert run.train(tiny_series_config(*overrides), folder, log=lambda line: None).finished
-            runs[overrides] = run.load(folder)
-        return runs[overrides]
-
-    return train
+def trained_on_series(made_once, tiny_series_config) -> Callable[..., run.Run]:
+    """The run of TINY_SERIES with fields set."""
+    return runs_of("tiny-series", tiny_series_config, made_once)
 
 
 @pytest.fixture(scope="session")
-def trained_on_digits(tmp_path_factory) -> Callable[..., run.Run]:
-    """The run of `digits-vit`, small and with fields set, trained once a process. Its folder is shared."""
-    runs: dict[tuple[str, ...], run.Run] = {}
+def trained_on_digits(made_once) -> Callable[..., run.Run]:
+    """The run of `digits-vit`, small and with fields set."""
     small = ["model.d_model=32", "model.num_heads=2", "model.d_ff=64", "model.dropout=0", "training.max_epochs=null"]
     small += ["training.max_updates=60", "training.validate_every=30", "training.batch_tokens=256"]
     small += ["training.precision=float32", "training.attention_kernel=sdpa", "training.processes=1"]
 
-    def train(*overrides: str) -> run.Run:
-        if overrides not in runs:
-            folder: Path = tmp_path_factory.mktemp("runs") / "tiny-digits"
-            recipe = load_recipe(configuration.recipe("digits-vit"), [*small, *overrides], origin="digits-vit")
-            assert run.train(recipe, folder, log=lambda line: None).finished
-            runs[overrides] = run.load(folder)
-        return runs[overrides]
+    def load(*overrides: str) -> TaskConfig:
+        return load_recipe(configuration.recipe("digits-vit"), [*small, *overrides], origin="digits-vit")
 
-    return train
+    return runs_of("tiny-digits", load, made_once)
 
 
 @pytest.fixture(scope="session")
@@ -272,18 +274,9 @@ def tiny_config() -> Callable[..., TranslationConfig]:
 
 
 @pytest.fixture(scope="session")
-def trained(tmp_path_factory, tiny_config) -> Callable[..., run.Run]:
-    """The run of TINY with fields set, trained once a process. Its folder is shared: copy it to change it."""
-    runs: dict[tuple[str, ...], run.Run] = {}
-
-    def train(*overrides: str) -> run.Run:
-        if overrides not in runs:
-            folder: Path = tmp_path_factory.mktemp("runs") / "tiny"
-            assert run.train(tiny_config(*overrides), folder, log=lambda line: None).finished
-            runs[overrides] = run.load(folder)
-        return runs[overrides]
-
-    return train
+def trained(made_once, tiny_config) -> Callable[..., run.Run]:
+    """The run of TINY with fields set."""
+    return runs_of("tiny", tiny_config, made_once)
 
 
 @pytest.fixture(scope="session")

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from regardant import cli, config, run
+from regardant import cli, config
 from regardant.tasks.translation.config import TranslationConfig
+from tests.runs import MadeOnce, runs_of
 
 ENGLISH = "the cat dog sat on mat a red big man saw house tree bird ran to from old new"
 FRENCH = "le chat chien assis sur tapis un rouge grand homme vit maison arbre oiseau courut à de vieux neuf"
@@ -58,12 +59,14 @@ def tiny(folder: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def corpus(made_once: MadeOnce) -> Path:
     """A folder with a.en, a.fr and a recipe for them, tiny.yaml."""
-    folder = tmp_path_factory.mktemp("corpus")
-    write_corpus(folder)
-    (folder / "tiny.yaml").write_text(json.dumps(tiny(folder)), encoding="utf-8")  # JSON is YAML
-    return folder
+
+    def fill(folder: Path) -> None:
+        write_corpus(folder)
+        (folder / "tiny.yaml").write_text(json.dumps(tiny(folder)), encoding="utf-8")  # JSON is YAML
+
+    return made_once("corpus", fill)
 
 
 @pytest.fixture(scope="session")
@@ -73,11 +76,9 @@ def configure(corpus: Path) -> Callable[..., TranslationConfig]:
 
 
 @pytest.fixture(scope="session")
-def tiny_run(configure: Callable[..., TranslationConfig], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tiny_run(configure: Callable[..., TranslationConfig], made_once: MadeOnce) -> Path:
     """The folder of a finished run. Do not write to it: `own_run` is a copy."""
-    folder = tmp_path_factory.mktemp("runs") / "tiny"
-    run.train(configure(), folder, lambda _: None)
-    return folder
+    return runs_of("tiny-corpus", configure, made_once)().folder
 
 
 @pytest.fixture

@@ -62,9 +62,9 @@ def test_a_record_without_a_part_names_it(own_run, key):
         regardant.load(own_run)
 
 
-def test_a_folder_that_is_not_there_is_told_with_the_nearest_name(tiny_run):
-    with pytest.raises(RunError, match=r"there is no run .*tinny; did you mean tiny"):
-        regardant.load(tiny_run.with_name("tinny"))
+def test_a_folder_that_is_not_there_is_told_with_the_nearest_name(own_run):
+    with pytest.raises(RunError, match=r"there is no run .*runn; did you mean run"):
+        regardant.load(own_run.with_name("runn"))
 
 
 # damage

@@ -17,7 +17,7 @@ PRESET = "preset"
 class Config(BaseModel):
     """Base of all configurations: frozen, unknown keys refused, with the docstring under a field as its help."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, defer_build=True)
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     """Values of a section by the name of a preset, nested as in a document. An override of `preset` removes the
@@ -87,4 +87,5 @@ class Variants(Config):
         used = {field.annotation for made in Config.made for field in made.model_fields.values()}
         if _literals(cls) and not used.isdisjoint(bases):  # fields of the base lack this kind so far
             for made in Config.made:
-                made.model_rebuild(force=True)
+                if made.__pydantic_complete__:  # the others are built when they are used first
+                    made.model_rebuild(force=True)

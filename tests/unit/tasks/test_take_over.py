@@ -15,6 +15,8 @@ from regardant.tasks import load_recipe, task_named
 from regardant.tasks.items.prepare import build
 from regardant.training.checkpoints import latest_checkpoint, load_checkpoint, load_weights
 
+pytestmark = pytest.mark.xdist_group("take over")  # one process makes what all tests share
+
 MODEL = {"kind": "encoder_only", "d_model": 16, "num_heads": 2, "d_ff": 32, "num_layers": 1, "max_length": 16}
 
 TRAINING = {

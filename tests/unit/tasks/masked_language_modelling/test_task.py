@@ -15,6 +15,8 @@ from regardant.tasks.masked_language_modelling.task import BLANK
 from regardant.training.checkpoints import latest_checkpoint, load_checkpoint
 from regardant.training.reporting import read_events
 
+pytestmark = pytest.mark.xdist_group("masked")  # one process makes what all tests share
+
 CPU = torch.device("cpu")
 
 RECIPE = {

@@ -10,6 +10,8 @@ from regardant import run
 from regardant.errors import ConfigError, DataError, RunError
 from regardant.tasks import load_recipe
 
+pytestmark = pytest.mark.xdist_group("sequence to sequence")  # one process makes what all tests share
+
 TRAINING = {
     "max_updates": 20,
     "batch_tokens": 512,

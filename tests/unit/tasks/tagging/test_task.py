@@ -18,6 +18,8 @@ from regardant.studio.app import make_app
 from regardant.tasks import load_recipe, task_named
 from regardant.training.reporting import read_events
 
+pytestmark = pytest.mark.xdist_group("tagging")  # one process makes what all tests share
+
 CPU = torch.device("cpu")
 
 RECIPE = {

@@ -1,0 +1,26 @@
+"""Runs that many tests share."""
+
+import functools
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+from regardant import run
+from regardant.tasks.base import TaskConfig
+
+MadeOnce = Callable[[str, Callable[[Path], object]], Path]
+"""Returns the folder of a name, filled by the first test process that asks for it."""
+
+
+def runs_of(name: str, load: Callable[..., TaskConfig], made_once: MadeOnce) -> Callable[..., run.Run]:
+    """Return what gives the run of a recipe with fields set. Its folder is shared: copy it to change it."""
+
+    @functools.cache
+    def trained(*overrides: str) -> run.Run:
+        def train(folder: Path) -> None:
+            assert run.train(load(*overrides), folder, log=lambda line: None).finished
+
+        settings = hashlib.sha256(repr(overrides).encode()).hexdigest()[:16]
+        return run.load(made_once(f"{name}-{settings}", train))
+
+    return trained

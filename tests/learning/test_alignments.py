@@ -28,7 +28,7 @@ def test_the_heaviest_link_of_a_word_is_gold_in_a_transformer(tmp_path):
     trained, best, agreed = best_place(tmp_path / "run")
     assert agreed >= 0.9
     # Adjectives turn around: European Economic Area, zone économique européenne.
-    translation = trained.translate([AGREEMENT])[0].text
+    translation = trained.predict([AGREEMENT])[0].answer
     (matrix,) = word_attention(trained.translator, [AGREEMENT], [translation])
     read, written = ([word.text for word in words(text)] for text in (AGREEMENT, translation))
     links = {written[target]: read[source] for source, target in extract_links(matrix[best])}

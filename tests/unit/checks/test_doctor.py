@@ -376,48 +376,64 @@ def test_of_a_recurrent_model_is_left_out_what_it_has_not(doctor, tiny_config, d
     assert set(diagnosis.left_out) >= CURVES  # of 20 updates
 
 
-def shrunk(name, corpus, text_file, labelled_files, folder):
-    """Return a recipe that ends in seconds, on small files. The run that it starts from is trained in `folder`."""
-    recipe = config.recipe(name)
-    small = ["training.max_minutes=null", "training.max_updates=20", "training.validate_every=20"]
-    small += ["training.batch_tokens=300", "training.precision=float32", "training.attention_kernel=sdpa"]
-    if earlier := recipe["training"].get("from"):
-        before = folder / Path(earlier).name
-        run.train(shrunk(before.name, corpus, text_file, labelled_files, folder), before, lambda line: None)
-        small.append(f"training.from={before}")
-    if recipe["task"] == "language_modelling":
-        small += [f"data={{source: {text_file}}}", "model.max_length=32"]
-    elif recipe["task"] == "masked_language_modelling":
-        small += [f"data={{root: {labelled_files}, source: train.tsv, text: '1', validation_share: 0.2}}"]
-    elif recipe["task"] == "classification":
-        files = f"root: {labelled_files}, source: train.tsv, test: test.tsv, text: '1', label: '2'"
-        small += [f"data={{{files}}}"] if recipe["data"].get("kind", "table") == "table" else []
-    elif recipe["task"] == "tagging":
-        lines = [f"{word} {word[0]}\n" for word in (labelled_files / "train.tsv").read_text("utf-8").split()]
-        breaks = ["\n" * (number % 9 == 8) for number in range(len(lines))]
-        (folder / "words.txt").write_text("".join(map("".join, zip(lines, breaks, strict=True))), encoding="utf-8")
-        small += [f"data={{root: {folder}, source: words.txt, test: words.txt}}", "input.tokenizer.vocab_size=null"]
-    elif recipe["data"]["kind"] == "pairs":
-        files = f"root: {corpus}, source: a.en, target: a.fr"
-        small += [f"data={{kind: pairs, {files}, validation_size: 10, test_size: 4}}", "tokenizer={kind: word}"]
-    else:
-        small += ["data.train_size=500", "data.validation_size=20", "data.test_size=20"]
-        small += ["tokenizer.vocab_size=400", "data.heldout_size=20"] if name == "demo" else []
-    return load_recipe(recipe, small, origin=name)
+@pytest.fixture
+def small_recipe(corpus, text_file, labelled_files, waves, tmp_path):
+    """What returns a recipe of the package on small files, which ends in seconds."""
+    words = (labelled_files / "train.tsv").read_text("utf-8").split()
+    lines = [f"{word} {word[0]}\n" + "\n" * (at % 9 == 8) for at, word in enumerate(words)]
+    (tmp_path / "words.txt").write_text("".join(lines), encoding="utf-8")
+    by_task = {
+        "forecasting": [
+            f"data={{root: {waves.parent}, source: waves.csv, train: 400, validation: 110, test: 110}}",
+            "input.history=48",
+            "head.horizon=12",
+        ],
+        "language_modelling": [f"data={{source: {text_file}}}", "model.max_length=32"],
+        "masked_language_modelling": [
+            f"data={{root: {labelled_files}, source: train.tsv, text: '1', validation_share: 0.2}}"
+        ],
+        "tagging": [
+            f"data={{root: {tmp_path}, source: words.txt, test: words.txt}}",
+            "input.tokenizer.vocab_size=null",
+        ],
+    }
+    by_data = {
+        "digits": [],
+        "pairs": [
+            f"data={{kind: pairs, root: {corpus}, source: a.en, target: a.fr, validation_size: 10, test_size: 4}}",
+            "tokenizer={kind: word}",
+        ],
+        "table": [f"data={{root: {labelled_files}, source: train.tsv, test: test.tsv, text: '1', label: '2'}}"],
+    }
+    made = ["data.train_size=500", "data.validation_size=20", "data.test_size=20"]
+    by_name = {"demo": ["tokenizer.vocab_size=400", "data.heldout_size=20"]}
+
+    def load(name):
+        recipe = config.recipe(name)
+        small = ["training.max_minutes=null", "training.max_updates=20", "training.validate_every=20"]
+        small += ["training.batch_tokens=300", "training.precision=float32", "training.attention_kernel=sdpa"]
+        if earlier := recipe["training"].get("from"):
+            before = tmp_path / Path(earlier).name
+            run.train(load(before.name), before, lambda line: None)
+            small.append(f"training.from={before}")
+        of_data = by_data.get(recipe["data"].get("kind", "table"), made)
+        return load_recipe(recipe, [*small, *by_task.get(recipe["task"], of_data), *by_name.get(name, [])], origin=name)
+
+    return load
 
 
 FAST = ["demo", "shakespeare", "ladder/linear"]
 
 
 @pytest.mark.parametrize("name", FAST)
-def test_a_recipe_has_nothing(doctor, corpus, text_file, labelled_files, tmp_path, name):
-    assert_healthy(doctor(shrunk(name, corpus, text_file, labelled_files, tmp_path)))
+def test_a_recipe_has_nothing(doctor, small_recipe, name):
+    assert_healthy(doctor(small_recipe(name)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in config.recipes() if name not in FAST])
-def test_every_recipe_has_nothing(doctor, corpus, text_file, labelled_files, tmp_path, name):
-    assert_healthy(doctor(shrunk(name, corpus, text_file, labelled_files, tmp_path)))
+def test_every_recipe_has_nothing(doctor, small_recipe, name):
+    assert_healthy(doctor(small_recipe(name)))
 
 
 UPDATES = {"demo": 800, "copy": 900, "reverse": 900}

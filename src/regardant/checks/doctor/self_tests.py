@@ -135,6 +135,8 @@ def frequencies(case: Case) -> Seen:
     case.curve("loss")  # a few updates teach no more
     if case.probe.targets.is_floating_point():
         raise LeftOut("the targets are numbers, which have no frequencies")
+    if not case.trained.model.head.divisible:
+        raise LeftOut("the loss compares the rows of a batch with each other, whatever their targets are")
     try:
         counts, kept = case.trained.target_counts(), case.kept
     except RunError as error:

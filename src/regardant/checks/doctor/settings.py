@@ -80,7 +80,7 @@ def unknown_tokens(case: Case) -> Seen:
     measured = ", ".join(f"{share:.1%} of the {name}" for name, share in shares.items())
     if max(shares.values()) <= MOST_UNKNOWN:
         return Seen(measured)
-    path, tokenizer = _tokenizer(case.config)
+    path, tokenizer = _tokenizer(case.config, max(shares, key=shares.__getitem__))
     other = "byte" if isinstance(model, CausalModel) else "bpe"
     finding = Finding(
         "many tokens are unknown to the vocabulary",
@@ -91,11 +91,11 @@ def unknown_tokens(case: Case) -> Seen:
     return Seen(measured, [finding])
 
 
-def _tokenizer(config: TaskConfig) -> tuple[str, Any]:
-    """Return the path of the tokenizer in a recipe, and its configuration."""
+def _tokenizer(config: TaskConfig, name: str) -> tuple[str, Any]:
+    """Return the path of the tokenizer of an input in a recipe, and its configuration."""
     if hasattr(config, "tokenizer"):
         return "tokenizer", config.tokenizer
-    return "input.tokenizer", getattr(config, "input").tokenizer  # noqa: B009  # a field of some tasks
+    return f"{name}.tokenizer", getattr(config, name).tokenizer
 
 
 def memory(case: Case) -> Seen:

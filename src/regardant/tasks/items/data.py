@@ -66,7 +66,7 @@ class EncodedItems:
     rows: NDArray[np.int64]
     """[N] rows of each item's array."""
     targets: NDArray[np.int64]
-    """[N]; a task without targets of its own has zeros."""
+    """[N], or a row of numbers for each item; a task without targets of its own has zeros."""
 
     @classmethod
     def of(cls, items: Sequence[NDArray[Any]], targets: Sequence[int]) -> Self:
@@ -145,10 +145,18 @@ class ItemBatches:
         items = (self.split.items[int(index)] for index in planned.indices)
         return [self.codec.cut(one, self.max_length) for one in items]
 
+    def inputs(self, planned: Planned) -> dict[str, Tensor]:
+        """Return the inputs of the model by name for a batch."""
+        return {"input": self.codec.collate(self.arrays(planned))}
+
+    def labels(self, planned: Planned) -> dict[str, list[list[str]]]:
+        """Return the names of the elements of each item of a batch, by input."""
+        return {"input": [self.codec.labels(one) for one in self.arrays(planned)]}
+
     def load(self, planned: Planned) -> ItemBatch:
         """Return one planned batch as tensors."""
         targets = torch.from_numpy(self.split.targets[planned.indices])
-        return ItemBatch({"input": self.codec.collate(self.arrays(planned))}, targets, len(targets))
+        return ItemBatch(self.inputs(planned), targets, len(targets))
 
     def padding(self) -> dict[str, float]:
         """Return the share of padding in the first epoch; empty where all items are of one length."""

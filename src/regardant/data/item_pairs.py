@@ -1,7 +1,6 @@
 """Pairs of two items that belong together, each of a kind of its own: from tables with a column for each."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
@@ -33,8 +32,8 @@ class ItemPairsConfig(Variants):
     """Share of the training pairs to validate on, where no validation set is given."""
 
     prompts: Mapping[str, str] = {}
-    """A second item for each label, by which first items are classified, as {cat: a photo of a cat}. Empty: a first item
-    is compared with the distinct second items of all training pairs."""
+    """A second item for each label, by which first items are classified, as {cat: a photo of a cat}. Empty: first items
+    are compared with the distinct second items of all training pairs."""
 
     def read(self, seed: int, *, files: tuple[bool, bool]) -> dict[str, list[ItemPair]]:
         """Return the pairs of all splits. `files` says which of the two items are files. Raises DataError."""

@@ -71,7 +71,7 @@ def score_matches(vectors: Tensor, numbers: NDArray[np.int64], labels: NDArray[n
     unit = F.normalize(vectors.float(), dim=-1)
     first, second = (_distinct(unit[:, side], numbers[:, side]) for side in (0, 1))
     forward, reverse = rank(*first, *second), rank(*second, *first)
-    classes = [_classes(places, labels) for _, places in (first, second)]
+    of_first, of_second = (_classes(places, labels) for _, places in (first, second))
     labelled = bool((labels >= 0).all())
     return MatchingScores(
         recall_at_1=forward.recall(1),
@@ -80,8 +80,8 @@ def score_matches(vectors: Tensor, numbers: NDArray[np.int64], labels: NDArray[n
         reverse_recall_at_1=reverse.recall(1),
         reverse_recall_at_5=reverse.recall(5),
         reverse_mean_rank=float(reverse.ranks.double().mean()),
-        class_recall_at_1=_class_recall(*classes, forward) if labelled else None,
-        reverse_class_recall_at_1=_class_recall(*reversed(classes), reverse) if labelled else None,
+        class_recall_at_1=_class_recall(of_first, of_second, forward) if labelled else None,
+        reverse_class_recall_at_1=_class_recall(of_second, of_first, reverse) if labelled else None,
         items=len(labels),
         first_items=len(first[0]),
         second_items=len(second[0]),
@@ -119,9 +119,10 @@ def _distinct(vectors: Tensor, numbers: NDArray[np.int64]) -> tuple[Tensor, Tens
 
 
 def _classes(places: Tensor, labels: NDArray[np.int64]) -> Tensor:
-    """Return which classes each distinct item has, [Q, classes] bool."""
+    """Return which classes each distinct item has, [Q, classes] bool; a label below zero is no class."""
     classes = torch.zeros(int(places.max()) + 1, int(labels.max()) + 1, dtype=torch.bool)
-    classes[places, torch.from_numpy(labels)] = True
+    known = torch.from_numpy(labels >= 0)
+    classes[places[known], torch.from_numpy(labels)[known]] = True
     return classes
 
 

@@ -23,6 +23,9 @@ from regardant.training.checkpoints import write_atomically
 MARKER = "splits.json"
 """Written last: a folder that has it is whole."""
 
+Targets = Sequence[int] | Sequence[tuple[int, ...]]
+"""The target of each item: a number, or several."""
+
 CHUNK = 1000
 """Items written at a time."""
 
@@ -69,7 +72,7 @@ class EncodedItems:
     """[N], or a row of numbers for each item; a task without targets of its own has zeros."""
 
     @classmethod
-    def of(cls, items: Sequence[NDArray[Any]], targets: Sequence[int]) -> Self:
+    def of(cls, items: Sequence[NDArray[Any]], targets: Targets) -> Self:
         """Return a split of items in memory."""
         rows = np.array([len(one) for one in items], dtype=np.int64)
         return cls(items, rows, np.asarray(targets, dtype=np.int64))
@@ -84,7 +87,7 @@ class EncodedItems:
         return type(self)(items, self.rows[:count], self.targets[:count])
 
 
-def write_splits(folder: Path, sets: Mapping[str, tuple[Sequence[NDArray[Any]], Sequence[int]]]) -> None:
+def write_splits(folder: Path, sets: Mapping[str, tuple[Sequence[NDArray[Any]], Targets]]) -> None:
     """Keep encoded splits in a folder, with their fingerprints."""
     fingerprints = {}
     for name, (items, targets) in sets.items():

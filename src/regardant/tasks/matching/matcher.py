@@ -14,6 +14,7 @@ from regardant.data.item_pairs import PairTableConfig
 from regardant.errors import DataError, RunError
 from regardant.modalities import Codec
 from regardant.models import DualEncoder
+from regardant.models.heads import Match
 from regardant.tasks.base import Prediction
 from regardant.tasks.comparison import PREDICTIONS
 from regardant.tasks.items.data import EncodedItems
@@ -61,7 +62,8 @@ class Matcher(TrainedItems):
             return F.normalize(vectors, dim=-1) @ self.candidates.T
 
     def answer(self, item: str, scores: Tensor) -> Prediction:
-        shares = (float(self.model.head.scale) * scores).softmax(-1)
+        assert isinstance(self.model.head, Match)
+        shares = (float(self.model.head.scale.detach()) * scores).softmax(-1)
         best = scores.topk(min(MATCHES, len(scores)))
         matches = [
             {"item": self.collection.items[number], "similarity": similarity, "probability": float(shares[number])}

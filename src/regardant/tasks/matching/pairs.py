@@ -83,11 +83,11 @@ def number_pairs(*sides: Sequence[NDArray[Any]]) -> list[tuple[int, ...]]:
 
 def read_files(pair: ItemPair, modalities: Mapping[str, ModalityConfig]) -> ItemPair:
     """Return a pair with the content of items that are paths of files. Raises DataError for one that cannot be read."""
-    items = [
+    first, second = (
         modality.read_file(Path(item)) if modality.suffixes and isinstance(item, str) else item
         for item, modality in zip(pair[:2], modalities.values(), strict=True)
-    ]
-    return ItemPair(*items, pair.label)
+    )
+    return ItemPair(first, second, pair.label)
 
 
 def are_kept(run: Path) -> bool:

@@ -6,7 +6,7 @@ https://arxiv.org/abs/2103.00020.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 
@@ -23,10 +23,9 @@ from regardant.tasks.items.prepare import PreparedItems
 from regardant.tasks.matching.collection import COLLECTION, Collection
 from regardant.tasks.matching.job import MatchingJob
 from regardant.tasks.matching.matcher import Matcher
-from regardant.tasks.matching.pairs import FIRST, SECOND, are_kept, keep_pairs, read_files, read_pairs
+from regardant.tasks.matching.pairs import FIRST, SECOND, PairedItems, are_kept, keep_pairs, read_files, read_pairs
 from regardant.tasks.take_over import run_of_vocabulary, with_first_weights
 from regardant.training.metrics import Metric
-
 
 ZERO_SHOT = "zero_shot_accuracy"
 
@@ -135,13 +134,11 @@ def _load_codecs(config: MatchingTaskConfig, run: Path) -> dict[str, Codec]:
     return {name: modality.load(run / name) for name, modality in config.modalities.items()}
 
 
-def _sizes(splits: Mapping[str, Sequence[Any]]) -> str:
+def _sizes(splits: Mapping[str, PairedItems]) -> str:
     return ", ".join(f"{len(pairs):,} pairs to {PURPOSES[name]}" for name, pairs in splits.items())
 
 
-def _require_scores(
-    config: MatchingTaskConfig, sets: Mapping[str, Sequence[ItemPair]], collection: Collection
-) -> None:
+def _require_scores(config: MatchingTaskConfig, sets: Mapping[str, Sequence[ItemPair]], collection: Collection) -> None:
     """Raise ConfigError if the metric that selects the best weights cannot be measured on these pairs."""
     name, labelled = config.metric.name, all(pair.label is not None for pair in sets["validation"])
     if name in OF_LABELS and not labelled:

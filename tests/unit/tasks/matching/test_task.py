@@ -4,6 +4,7 @@ import copy
 import json
 import re
 import shutil
+from itertools import chain
 from random import Random
 
 import numpy as np
@@ -74,7 +75,7 @@ def matcher(trained_on):
 def tables(tmp_path_factory):
     """A folder with train.tsv and test.tsv: numbers in digits and in words, with the first digit as label."""
     random, folder = Random(3), tmp_path_factory.mktemp("pairs")
-    words = "zero one two three four five six seven eight nine".split()
+    words = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
     for name, size in (("train", 120), ("test", 20)):
         rows = ["number\tspelt\tkind"]
         for _ in range(size):
@@ -124,7 +125,7 @@ def test_every_pair_is_in_one_batch_of_equal_size_and_order_differs_by_epoch(tmp
     plans = [[one.indices.tolist() for one in job.plan(epoch)] for epoch in (0, 0, 1)]
     assert plans[0] == plans[1] != plans[2]
     for plan in plans:
-        assert sorted(sum(plan, [])) == list(range(1293))
+        assert sorted(chain.from_iterable(plan)) == list(range(1293))
         assert max(map(len, plan)) - min(map(len, plan)) <= 1
     assert sum(job.load(one).count for one in job.plan(0)) == job.targets_per_epoch == 1293
 
@@ -174,11 +175,13 @@ def test_processes_are_never_tried(tmp_path):
     assert decisions.processes == 1 and not any("processes" in name for name in decisions.seconds)
 
 
-def test_training_goes_on_as_if_it_had_not_stopped(trained_on, tmp_path):
-    folders = [trained_on(*BRIEF).folder, tmp_path / "run"]
-    for updates in (2, 4):
-        given = (f"training.max_updates={updates}", "training.validate_every=4")
-        assert run.train(load(*given), folders[1], lambda line: None).finished
+def test_training_goes_on_as_if_it_had_not_stopped(tmp_path):
+    folders = [tmp_path / "whole", tmp_path / "resumed"]
+    constant = "training.schedule={kind: constant, learning_rate: 0.001}"
+    for folder, budgets in zip(folders, [(4,), (2, 4)], strict=True):
+        for updates in budgets:
+            given = (f"training.max_updates={updates}", "training.validate_every=4", constant)
+            assert run.train(load(*given), folder, lambda line: None).finished
     whole, resumed = (torch.load(sorted((one / "checkpoints").iterdir())[-1], weights_only=True) for one in folders)
     assert all(torch.equal(whole["model"][name], one) for name, one in resumed["model"].items())
 
@@ -437,8 +440,8 @@ def test_a_recipe_that_cannot_be_right_is_one_line(override, told):
     [
         (
             ("training.batch_tokens=8",),
-            "training.batch_tokens: given 8, with room for 1 pair of 6 elements; pairs of a batch are compared with each "
-            "other: give 12 at least",
+            "training.batch_tokens: given 8, with room for 1 pair of 6 elements; pairs of a batch are compared with "
+            "each other: give 12 at least",
         ),
         (("data.prompts={'3': a three}",), "data.prompts: none for 0, 1, 2, 4, 5, 6, 7, 8, 9; give one for each label"),
         (

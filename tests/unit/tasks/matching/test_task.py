@@ -218,7 +218,6 @@ def test_images_are_answered_alike_alone_and_together(matcher, digits):
 def test_the_collection_is_read_once(matcher, digits, monkeypatch):
     trained = run.load(matcher.folder).trained
     read, tower = [], trained.model.second
-    tower.register_forward_hook(lambda *given: None)
     scores = tower.scores
     monkeypatch.setattr(tower, "scores", lambda **inputs: read.append(1) or scores(**inputs))
     for path, _ in digits[:3]:
@@ -275,8 +274,6 @@ def test_retrieval_and_zero_shot_classification_are_scored(matcher, tmp_path):
 
 
 def test_the_scores_of_validation_are_those_of_training(matcher):
-    kept = [event for event in matcher.doctor().seen]  # the run is whole
-    assert kept
     split = matcher.trained._splits()["validation"]
     scores = matcher.trained.scored(split)
     events = [json.loads(line) for line in (matcher.folder / "metrics.jsonl").read_text("utf-8").splitlines()]
@@ -388,9 +385,8 @@ def test_the_studio_shows_a_matcher(matcher):
         labels = found.inputs[side].labels
         steps = client.post("/api/steps", json={**body, "attention": places[0], "query": 1}).json()
         assert steps["queries"] == steps["keys"] == labels
-        place = f"{places[0].rpartition('.')[0]}"
         streams = client.post("/api/streams", json=body).json()
-        assert [one["tokens"] for one in streams["sides"] if one["name"].lower() == side] == [labels], place
+        assert [one["tokens"] for one in streams["sides"] if one["name"].lower() == side] == [labels]
     shapes = client.post("/api/shapes", json=body).json()
     assert shapes["elements"] == {side: len(one.labels) for side, one in found.inputs.items()}
 

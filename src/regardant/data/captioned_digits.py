@@ -14,7 +14,7 @@ TEMPLATES = (
     "the digit {digit}",
     "the number {word}",
     "a handwritten {word}",
-    "a picture of the digit {word}",
+    "a picture of {article} {word}",
     "someone wrote {article} {word}",
     "a small grey {digit}",
 )

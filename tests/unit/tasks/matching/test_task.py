@@ -35,7 +35,7 @@ RECIPE = {
     "model": {"size": 16, "first": {**TOWER, "max_length": 4}, "second": {**TOWER, "max_length": 16}},
     "training": {
         "max_updates": 150,
-        "batch_tokens": 384,
+        "batch_tokens": 320,
         "validate_every": 75,
         "best_by": "class_recall_at_1",
         "precision": "float32",
@@ -436,8 +436,8 @@ def test_a_recipe_that_cannot_be_right_is_one_line(override, told):
     [
         (
             ("training.batch_tokens=8",),
-            "training.batch_tokens: given 8, with room for 1 pair of 6 elements; pairs of a batch are compared with "
-            "each other: give 12 at least",
+            "training.batch_tokens: given 8, with room for 1 pair of 5 elements; pairs of a batch are compared with "
+            "each other: give 10 at least",
         ),
         (("data.prompts={'3': a three}",), "data.prompts: none for 0, 1, 2, 4, 5, 6, 7, 8, 9; give one for each label"),
         (

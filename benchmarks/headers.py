@@ -39,10 +39,8 @@ def score_of(result: dict[str, Any]) -> str:
         return f"accuracy {scores['accuracy']:.4f} of {scores['items']:,} items, seed {result['seed']}"
     if "zero_shot_accuracy" in scores:
         by_class = f"recall@1 by class {scores['class_recall_at_1']:.4f}"
-        return (
-            f"zero-shot accuracy {scores['zero_shot_accuracy']:.4f}, {by_class} of {scores['first_items']:,} items, seed "
-            f"{result['seed']}"
-        )
+        items = f"{scores['first_items']:,} items, seed {result['seed']}"
+        return f"zero-shot accuracy {scores['zero_shot_accuracy']:.4f}, {by_class} of {items}"
     if "mse" in scores:
         return (
             f"MSE {scores['mse']:.4f}, MAE {scores['mae']:.4f} of {scores['items']:,} forecasts, seed {result['seed']}"

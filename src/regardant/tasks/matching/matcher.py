@@ -12,6 +12,7 @@ from torch import Tensor
 
 from regardant.data.item_pairs import PairTableConfig
 from regardant.errors import DataError, RunError
+from regardant.layers.observed import OBSERVED
 from regardant.modalities import Codec
 from regardant.models import DualEncoder
 from regardant.models.heads import Match
@@ -50,10 +51,13 @@ class Matcher(TrainedItems):
         self.second = Reader(codecs[SECOND], model.max_length(SECOND))
         self.collection = Collection.load(folder)
 
-    @cached_property
+    @property
     def candidates(self) -> Tensor:
-        """The vectors of the collection [C, M], of length one. They are computed once."""
-        return F.normalize(self.collection.vectors(self.model, self.second, self.device), dim=-1)
+        """The vectors of the collection [C, M], of length one. They are computed once, but for the time of an
+        intervention in the encoder that reads them."""
+        if any(module in OBSERVED for module in self.model.tower(SECOND).modules()):
+            return self._read_collection()
+        return self._kept_candidates
 
     def item_scores(self, items: Tensor) -> Tensor:
         """Return the cosine of each item [N, ...] with each item of the collection, [N, C]."""
@@ -135,6 +139,13 @@ class Matcher(TrainedItems):
         if "zero_shot_accuracy" in scores:
             lines.insert(0, f"{name}: zero-shot accuracy {scores['zero_shot_accuracy']:.2%}")
         return lines
+
+    @cached_property
+    def _kept_candidates(self) -> Tensor:
+        return self._read_collection()
+
+    def _read_collection(self) -> Tensor:
+        return F.normalize(self.collection.vectors(self.model, self.second, self.device), dim=-1)
 
     def _retrieval(self, scores: Mapping[str, Any], prefix: str) -> str:
         one, five, mean = (scores[f"{prefix}{name}"] for name in ("recall_at_1", "recall_at_5", "mean_rank"))

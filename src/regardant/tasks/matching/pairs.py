@@ -125,9 +125,10 @@ def read_pairs(folder: Path) -> tuple[dict[str, PairedItems], dict[str, str]]:
 
 
 class PairBatches(ItemBatches):
-    """The batches of a split, drawn at random: items of like length alone would make poor company to be told from.
+    """The batches of a split, drawn at random and not by length: the loss compares the pairs of a batch, and pairs of
+    like lengths are no fair sample.
 
-    All batches of an epoch are of one size, to a pair: it decides the height of the loss.
+    All batches of an epoch have equal sizes, to a pair, since the size decides the height of the loss.
     """
 
     split: PairedItems

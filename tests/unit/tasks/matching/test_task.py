@@ -16,6 +16,7 @@ from PIL import Image
 from regardant import run
 from regardant.data.captioned_digits import CaptionedDigitsConfig
 from regardant.errors import ConfigError, DataError, RunError
+from regardant.inspection import ScaleHead, attention_places, intervene
 from regardant.studio.app import make_app
 from regardant.tasks import load_recipe, task_named
 from regardant.tasks.matching.pairs import number_pairs
@@ -223,6 +224,26 @@ def test_the_collection_is_read_once(matcher, digits, monkeypatch):
     for path, _ in digits[:3]:
         trained.predict([path])
     assert len(read) == 1
+
+
+def test_heads_switched_off_change_the_collection_for_as_long(matcher, digits):
+    trained, path = run.load(matcher.folder).trained, digits[0][0]
+    (place,) = attention_places(trained.model)["second.encoder.self_attention"]
+
+    def similarities():
+        (found,) = trained.predict([path])
+        return sorted(one["similarity"] for one in found.details["matches"])
+
+    with intervene(trained.model, ScaleHead(place, 0)):
+        off = similarities()
+    on = similarities()
+    with intervene(trained.model, ScaleHead(place, 0)):
+        assert similarities() == off != on
+    assert (
+        similarities()
+        == on
+        == pytest.approx(sorted(one["similarity"] for one in matcher.predict([path])[0].details["matches"]))
+    )
 
 
 def test_without_prompts_an_image_is_compared_with_the_captions_of_training(trained_on, digits):

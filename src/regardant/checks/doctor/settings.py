@@ -28,12 +28,15 @@ MOST_MEMORY = 0.9
 def warm_up(case: Case) -> Seen:
     """Check that a post-norm Transformer is trained with warm-up."""
     model, schedule = case.config.model, case.config.training.schedule
-    if not isinstance(model, TransformerConfig):
+    paths = {"model": model, **{f"model.{name}": part for name, part in model}}  # or the encoders of its inputs
+    norms = {path: part.norm for path, part in paths.items() if isinstance(part, TransformerConfig)}
+    if not norms:
         raise LeftOut("it is for Transformers")
+    path, norm = max(norms.items(), key=lambda one: one[1] != "pre")
     peak = max(schedule.rate(update, 0.0) for update in range(1, 10_001))
     reached = next(update for update in range(1, 10_001) if schedule.rate(update, 0.0) > 0.99 * peak)
-    measured = f"model.norm={model.norm}, the learning rate is at its peak of {peak:.2g} at update {reached:,}"
-    if model.norm == "pre" or reached >= LEAST_WARMUP:
+    measured = f"{path}.norm={norm}, the learning rate is at its peak of {peak:.2g} at update {reached:,}"
+    if norm == "pre" or reached >= LEAST_WARMUP:
         return Seen(measured)
     updates = case.plan["updates"]
     evidence = f"{measured}, of {updates:,}"
@@ -46,7 +49,7 @@ def warm_up(case: Case) -> Seen:
     finding = Finding(
         "a post-norm Transformer is trained without warm-up",
         evidence,
-        f"set training.schedule.warmup_steps={max(LEAST_WARMUP, min(4000, updates // 10))}, or model.norm=pre",
+        f"set training.schedule.warmup_steps={max(LEAST_WARMUP, min(4000, updates // 10))}, or {path}.norm=pre",
     )
     return Seen(measured, [finding])
 

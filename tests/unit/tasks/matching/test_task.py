@@ -385,6 +385,13 @@ def test_a_healthy_matcher_has_no_findings(matcher):
     assert "more than frequencies" in diagnosis.left_out
 
 
+def test_a_post_norm_tower_without_warm_up_is_found(tmp_path):
+    given = ("model.second.norm=post", "training.schedule.warmup_steps=0")
+    run.train(load(*given, *BRIEF), tmp_path / "run", lambda line: None)
+    ((name, finding),) = run.load(tmp_path / "run").doctor().findings
+    assert name == "warm-up" and "model.second.norm=post" in finding.evidence
+
+
 def test_the_cost_is_planned(regardant, tmp_path):
     (tmp_path / "a.yaml").write_text(json.dumps(RECIPE), encoding="utf-8")
     said = regardant("plan", tmp_path / "a.yaml")

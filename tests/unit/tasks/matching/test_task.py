@@ -385,6 +385,20 @@ def test_a_healthy_matcher_has_no_findings(matcher):
     assert "more than frequencies" in diagnosis.left_out
 
 
+def test_towers_of_other_kinds_have_no_findings_either(digits, tmp_path):
+    document = {**copy.deepcopy(RECIPE), "model": {"first": {"kind": "recurrent"}, "second": {"kind": "bag"}}}
+    run.train(load_recipe(document, BRIEF), tmp_path / "run", lambda line: None)
+    matcher = run.load(tmp_path / "run")
+    assert not matcher.doctor().findings and not matcher.inspect(digits[0][0]).layers
+    with pytest.raises(RunError, match="this model has no attention to measure"):
+        matcher.measure()
+
+
+def test_a_class_token_of_both_towers_is_inspected(trained_on, digits):
+    inputs = trained_on("model.pooling=class_token", *BRIEF).inspect(digits[0][0]).inputs
+    assert [one.labels[0] for one in inputs.values()] == ["<class>", "<class>"]
+
+
 def test_a_post_norm_tower_without_warm_up_is_found(tmp_path):
     given = ("model.second.norm=post", "training.schedule.warmup_steps=0")
     run.train(load(*given, *BRIEF), tmp_path / "run", lambda line: None)

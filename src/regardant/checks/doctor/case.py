@@ -11,6 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regardant.errors import RunError
+from regardant.models.base import Model
+from regardant.models.representations import Representation
 from regardant.planning.probes import Decisions
 from regardant.tasks.base import TaskConfig, Trained
 from regardant.tasks.probe import Probe
@@ -131,7 +133,10 @@ class Case:
 
     def unit(self, name: str) -> str:
         """Return what an element of an input is called."""
-        return self.trained.model.representation(name).unit
+        model = self.trained.model
+        part = getattr(model, name, None)  # one that a model does not read has none
+        part = model.representation(name) if isinstance(part, Model) else part
+        return part.unit if isinstance(part, Representation) else "element"
 
     def in_rows(self, name: str) -> bool:
         """Return whether an input is a tensor [N, T, ...] with one number or vector for each element."""

@@ -37,6 +37,10 @@ def score_of(result: dict[str, Any]) -> str:
         )
     if "macro_f1" in scores:
         return f"accuracy {scores['accuracy']:.4f} of {scores['items']:,} items, seed {result['seed']}"
+    if "zero_shot_accuracy" in scores:
+        by_class = f"recall@1 by class {scores['class_recall_at_1']:.4f}"
+        items = f"{scores['first_items']:,} items, seed {result['seed']}"
+        return f"zero-shot accuracy {scores['zero_shot_accuracy']:.4f}, {by_class} of {items}"
     if "mse" in scores:
         return (
             f"MSE {scores['mse']:.4f}, MAE {scores['mae']:.4f} of {scores['items']:,} forecasts, seed {result['seed']}"

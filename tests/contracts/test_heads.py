@@ -280,6 +280,9 @@ def test_every_product_is_counted_without_being_allocated():
 
 BOTH = {"first": ITEMS, "second": IMAGES}
 
+DISTINCT = torch.arange(3)[:, None].expand(3, 2)
+"""Three pairs without a common item."""
+
 TOWERS = [("encoder only", "recurrent"), ("bag", "post-norm"), ("recurrent, one direction", "encoder only")]
 
 
@@ -301,7 +304,7 @@ def test_pairs_are_scored_by_their_cosine_whatever_else_is_in_the_batch(towers):
 @pytest.mark.parametrize("towers", TOWERS, ids=" and ".join)
 def test_every_parameter_of_both_towers_learns_from_pairs(towers):
     model = dual(*towers).train()
-    model(first=ITEMS, second=IMAGES, targets=torch.zeros(3)).total.backward()
+    model(first=ITEMS, second=IMAGES, targets=DISTINCT).total.backward()
     assert not {name for name, one in model.named_parameters() if one.grad is None or not one.grad.any()}
 
 
@@ -309,12 +312,25 @@ def test_the_loss_of_pairs_is_the_mean_of_both_directions():
     model = dual()
     with torch.no_grad():
         scores = model.scores(first=ITEMS, second=IMAGES).tolist()
-        loss = model(first=ITEMS, second=IMAGES, targets=torch.zeros(3))
+        loss = model(first=ITEMS, second=IMAGES, targets=DISTINCT)
     columns = [list(column) for column in zip(*scores, strict=True)]
     both = [cross_entropy(each[row], row, 0.0) for each in (scores, columns) for row in range(3)]
     assert float(loss.total) == pytest.approx(sum(both) / 2, rel=1e-4)
     assert int(loss.count) == 3
     assert not model.head.divisible
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_pairs_with_a_common_item_are_partners_and_share_the_target(side):
+    model, targets = dual(), DISTINCT.clone()
+    targets[2, side] = targets[0, side]
+    with torch.no_grad():
+        scores = model.scores(first=ITEMS, second=IMAGES)
+        found = float(model(first=ITEMS, second=IMAGES, targets=targets).total)
+    logs = [each.log_softmax(-1).tolist() for each in (scores, scores.T)]
+    partners = {0: [0, 2], 1: [1], 2: [0, 2]}
+    expected = -sum(log[row][at] / len(ats) for log in logs for row, ats in partners.items() for at in ats) / 2
+    assert found == pytest.approx(expected, rel=1e-4)
 
 
 def test_a_temperature_at_its_limit_stays_there_and_can_rise_again():

@@ -43,6 +43,8 @@ def logit_lens(model: Model, run: Callable[[], Tensor], targets: Tensor) -> Lens
         ValueError: no residual stream leads to the head, the head scores no classes, or the model was not run exactly
             once.
     """
+    if model.head.compares_inputs:
+        raise ValueError(f"{type(model.head).__name__} compares two inputs and scores no classes")
     stack = _stack(model)
     real = targets != model.head.ignored
     answers = targets[real][:, None]

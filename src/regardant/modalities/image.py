@@ -90,6 +90,10 @@ class ImageModalityConfig(ModalityConfig):
             )
         return ImageCodec(statistics, self.patch_size)
 
+    def read_file(self, path: Path) -> NDArray[Any]:
+        """Return the pixels in a PNG, JPEG or .npy file."""
+        return _read_array(path) if path.suffix.lower() == ".npy" else _read_picture(path)
+
     def load(self, run: Path) -> "ImageCodec":
         try:
             statistics = Statistics(**json.loads((run / STATISTICS).read_text(encoding="utf-8")))
@@ -114,12 +118,9 @@ class ImageCodec(Codec):
     def parse(self, argument: str) -> Pixels:
         """Return the image in a PNG, JPEG or .npy file. Raises DataError."""
         path = Path(argument)
-        if path.suffix.lower() != ".npy":
-            return self._checked(_read_picture(path, MODES[self.statistics.channels]), argument)
-        try:
-            return self._checked(np.load(path, allow_pickle=False), argument)
-        except (OSError, EOFError, ValueError) as error:
-            raise _unreadable(path, error) from error
+        if path.suffix.lower() == ".npy":
+            return self._checked(_read_array(path), argument)
+        return self._checked(_read_picture(path, MODES[self.statistics.channels]), argument)
 
     def argument(self, encoded: NDArray[Any], folder: Path, name: str) -> str:
         """Write the image as a PNG of 8 bits a channel. Return its path."""
@@ -211,12 +212,23 @@ def _size(shape: Sequence[int]) -> str:
     return " x ".join(map(str, shape[:2] if len(shape) == 3 and shape[2] == 1 else shape))
 
 
-def _read_picture(path: Path, mode: str) -> NDArray[np.uint8]:
-    """Return the 8-bit pixels of a PNG or JPEG file in one of Pillow's modes."""
+def _read_array(path: Path) -> NDArray[Any]:
+    """Return the array in a .npy file."""
+    try:
+        array: NDArray[Any] = np.load(path, allow_pickle=False)
+    except (OSError, EOFError, ValueError) as error:
+        raise _unreadable(path, error) from error
+    return array
+
+
+def _read_picture(path: Path, mode: str | None = None) -> NDArray[np.uint8]:
+    """Return the 8-bit pixels of a PNG or JPEG file in one of Pillow's modes, by default its own (RGB for palettes)."""
     pillow, operations = _pillow()
     try:
         with pillow.open(path, formats=("PNG", "JPEG")) as opened:
             picture = operations.exif_transpose(opened)
+            if mode is None:
+                mode = picture.mode if picture.mode in MODES.values() else "RGB"
             if picture.mode.startswith(("I", "F")):
                 raise DataError(f"{path} has more than 8 bits a channel: save it with 8, or as .npy from 0 to 1")
             if "A" not in mode and picture.convert("RGBA").getextrema()[3][0] < GREATEST_BYTE:

@@ -61,6 +61,11 @@ class Model(nn.Module):
         assert isinstance(module, Representation)
         return module
 
+    def max_length(self, name: str) -> int:
+        """Return the most elements of an input that the model reads."""
+        length: int = self.config.max_length
+        return length
+
     def vectors(self, *args: Any, **inputs: Any) -> Vectors:
         """Return what the head reads: [B, T, M]."""
         raise NotImplementedError

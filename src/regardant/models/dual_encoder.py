@@ -69,6 +69,9 @@ class DualEncoder(Model):
     def representation(self, name: str) -> Representation:
         return self.tower(name).representation("input")
 
+    def max_length(self, name: str) -> int:
+        return self.tower(name).max_length("input")
+
     def vectors(self, first: Any, second: Any) -> Vectors:
         """Return one vector for each of the two inputs, [B, 2, S]."""
         return Vectors(torch.stack([self.first.scores(input=first), self.second.scores(input=second)], 1))

@@ -72,13 +72,13 @@ class TaskJob:
     """
 
     unit: str
-    divisible = True
 
     def __init__(self, config: "TaskConfig", model: Model, batches: Batches, *, validation_cost: float) -> None:
         self.config: Any = config
         self.model: Any = model
         self.batches: Any = batches
         self.metrics = config.metrics
+        self.divisible = model.head.divisible
         self.validate_every = self.interval(validation_cost)
 
     def interval(self, validation_cost: float) -> int:

@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from textwrap import wrap
 from typing import Any, Protocol
 
 from regardant.config.differences import differences
@@ -22,6 +23,9 @@ from regardant.tasks.training_history import (
     require_current,
 )
 from regardant.training.metrics import Metric
+
+COLUMN_WIDTH = 13
+"""Characters of a line of a metric's name."""
 
 NOTHING = "–"
 """The cell of the first run, which is not compared with itself."""
@@ -114,7 +118,10 @@ class RunComparison:
     def _table(self, name: str) -> Table:
         shown = [metric for metric in self.metrics if all(metric.name in run.scores[name] for run in self.runs)]
         tested = any(run.accuracy_from_first.get(name) for run in self.runs)
-        heads = ["run", *(f"{one.name}\n{'higher' if one.higher_is_better else 'lower'} wins" for one in shown)]
+        heads = [
+            "run",
+            *(f"{_wrapped(one.name)}\n{'higher' if one.higher_is_better else 'lower'} wins" for one in shown),
+        ]
         heads += [f"accuracy from\n{self.runs[0].name}", "95 %\ninterval", "p"] if tested else []
         rows = []
         for run in self.runs:
@@ -167,6 +174,11 @@ def compare_runs(runs: Mapping[Path, tuple[Settings, Mapping[str, Any]]]) -> Run
         kept = {one: {key: scores[folder][one][key] for key in metrics if key in scores[folder][one]} for one in sets}
         compared.append(ComparedRun(folder, name, history, kept, tested, settings))
     return RunComparison(first.metrics, sets, compared)
+
+
+def _wrapped(name: str) -> str:
+    """Return the name of a metric in lines of a column's width, broken after underscores."""
+    return "\n".join(line.replace(" ", "") for line in wrap(name.replace("_", "_ "), COLUMN_WIDTH))
 
 
 def _plain(found: Difference | None) -> dict[str, Any] | None:

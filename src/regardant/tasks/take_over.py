@@ -5,9 +5,11 @@ and `head`, which the models of both runs have by the same name; their tasks may
 """
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import torch
 
 from regardant.config.did_you_mean import did_you_mean
 from regardant.config.differences import differences, restricted
@@ -16,6 +18,9 @@ from regardant.models import Model
 from regardant.tasks.base import TaskConfig
 from regardant.training.checkpoints import latest_checkpoint, load_into
 from regardant.training.config import TrainingConfig
+from regardant.training.devices import require_memory
+
+BuiltModel = TypeVar("BuiltModel", bound=Model)
 
 DROPOUT_SMOOTHING_AND_CHECKPOINTING = {
     "dropout",
@@ -27,7 +32,7 @@ DROPOUT_SMOOTHING_AND_CHECKPOINTING = {
 }
 """Fields of a model and its head that may differ from the earlier run's: no weight depends on them."""
 
-VOCABULARY_SECTIONS = ("tokenizer", "input")
+VOCABULARY_SECTIONS = ("tokenizer", "input", "first", "second")
 """Sections of a recipe that decide how items become elements, which the earlier run's vocabulary does."""
 
 MODEL_SECTIONS = ("model", "head")
@@ -35,6 +40,9 @@ MODEL_SECTIONS = ("model", "head")
 
 STACKS = ("encoder", "decoder")
 """Parts of a model that do not depend on the vocabulary."""
+
+TOWERS = ("first", "second")
+"""Parts of a model that compares two inputs: each is a model of its own."""
 
 INPUT_FIELDS = {"d_model", "embedding_size", "positions", "scale_embeddings"}
 """Fields of a model's configuration that its representations depend on."""
@@ -104,6 +112,18 @@ def load_earlier(model: Model, training: TrainingConfig, run: Path) -> None:
     load_into(model, Path(training.start_from) / "model.safetensors", training.parts)
 
 
+def with_first_weights(build: Callable[[], BuiltModel], config: TaskConfig, run: Path) -> BuiltModel:
+    """Return a model with the first weights of a run: fresh ones of the seed, and those of the run it starts from.
+
+    Raises OutOfMemory for a model that does not fit into memory.
+    """
+    require_memory(build)
+    torch.manual_seed(config.seed)
+    model = build()
+    load_earlier(model, config.training, run)
+    return model
+
+
 def _needs_vocabulary(parts: Sequence[str] | None) -> bool:
     return parts is None or not set(parts) <= set(STACKS)
 
@@ -135,8 +155,8 @@ def _is_open(field: str, value: Any) -> bool:
 def _require_like_parts(config: TaskConfig, earlier: TaskConfig, parts: Sequence[str]) -> None:
     own, other = config.model.model_dump(), earlier.model.model_dump()
     shared = own.keys() & other.keys() - DROPOUT_SMOOTHING_AND_CHECKPOINTING - HEAD_AND_LENGTH_FIELDS
-    shared -= set(STACKS) - set(parts)
-    if set(parts).isdisjoint(STACKS):
+    shared -= {*STACKS, *TOWERS} - set(parts)
+    if set(parts).isdisjoint((*STACKS, *TOWERS)):
         shared &= INPUT_FIELDS
     both = [{name: section[name] for name in shared} for section in (other, own)]
     if differing := differences(*both, path="model"):

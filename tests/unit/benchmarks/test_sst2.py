@@ -86,6 +86,10 @@ def test_the_baseline_reads_texts_and_labels(tmp_path):
     ("scores", "said"),
     [
         ({"accuracy": 0.78913, "macro_f1": 0.7, "items": 871}, "accuracy 0.7891 of 871 items, seed 2"),
+        (
+            {"zero_shot_accuracy": 0.95833, "class_recall_at_1": 0.96111, "loss": 2.1, "first_items": 1360},
+            "zero-shot accuracy 0.9583, recall@1 by class 0.9611 of 1,360 items, seed 2",
+        ),
         ({"mse": 0.38031, "mae": 0.4, "loss": 0.4, "items": 2785}, "MSE 0.3803, MAE 0.4000 of 2,785 forecasts, seed 2"),
         (
             {"accuracy": 0.92581, "loss": 0.3, "words": 25149, "items": 2001},

@@ -392,6 +392,7 @@ def small_recipe(corpus, text_file, labelled_files, waves, tmp_path):
         "masked_language_modelling": [
             f"data={{root: {labelled_files}, source: train.tsv, text: '1', validation_share: 0.2}}"
         ],
+        "matching": ["data.validation_share=0.2"],
         "tagging": [
             f"data={{root: {tmp_path}, source: words.txt, test: words.txt}}",
             "input.tokenizer.vocab_size=null",

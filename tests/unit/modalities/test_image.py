@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 from PIL import Image
 
 from regardant.errors import ConfigError, DataError, RunError
-from regardant.modalities import Codec, ImageModalityConfig
+from regardant.modalities import Codec, ImageModalityConfig, SeriesModalityConfig
 from regardant.models.representations import InputShape
 from regardant.positions.none import NoPositions
 
@@ -251,3 +251,32 @@ def test_the_file_of_statistics_is_plain_json(grey, tmp_path):
     content = json.loads((tmp_path / "image.json").read_text(encoding="utf-8"))
     assert content.keys() == {"height", "width", "channels", "mean", "deviation"}
     assert 0 < content["mean"][0] < 1
+
+
+@pytest.mark.parametrize(
+    ("shape", "suffix"), [((4, 6), "png"), ((4, 6, 3), "png"), ((4, 6, 4), "png"), ((4, 6), "npy")]
+)
+def test_a_training_image_is_read_with_its_own_channels(tmp_path, shape, suffix):
+    pixels, path = drawn(*shape), tmp_path / f"a.{suffix}"
+    _ = np.save(path, pixels) if suffix == "npy" else write(path, pixels)
+    assert np.array_equal(GREY.read_file(path), pixels)
+
+
+def test_a_training_image_of_a_palette_has_three_channels(tmp_path):
+    Image.fromarray(drawn(4, 6)).convert("P").save(tmp_path / "a.png")
+    assert GREY.read_file(tmp_path / "a.png").shape == (4, 6, 3)
+
+
+@pytest.mark.parametrize("name", ["none.png", "none.npy", "text.png"])
+def test_a_training_image_that_cannot_be_read_is_one_line(tmp_path, name):
+    (tmp_path / "text.png").write_text("no image")
+    with pytest.raises(
+        DataError, match=f"{name} cannot be read .*: give the path of a PNG, JPEG or .npy file"
+    ) as refusal:
+        GREY.read_file(tmp_path / name)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_kind_without_files_of_its_own_says_so(tmp_path):
+    with pytest.raises(DataError, match="an item of kind series is no file of its own: set another kind"):
+        SeriesModalityConfig().read_file(tmp_path / "a.csv")

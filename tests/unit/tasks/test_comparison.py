@@ -7,6 +7,7 @@ import pytest
 
 from regardant import run
 from regardant.errors import ConfigError, RunError
+from regardant.tasks.comparison import _wrapped
 
 
 @pytest.fixture
@@ -102,3 +103,8 @@ def test_runs_that_make_no_comparison_are_one_line(pair, trained_on_text, tmp_pa
     shutil.rmtree(pair[1] / "evaluation")
     with pytest.raises(RunError, match="brief was not evaluated: evaluate it first: regardant evaluate"):
         run.compare(pair)
+
+
+def test_long_names_of_metrics_are_broken_after_underscores():
+    names = ["macro_f1", "bits_per_character", "reverse_class_recall_at_1"]
+    assert [_wrapped(name) for name in names] == ["macro_f1", "bits_per_\ncharacter", "reverse_\nclass_\nrecall_at_1"]

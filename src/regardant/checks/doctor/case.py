@@ -7,9 +7,11 @@ from statistics import median
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from regardant.errors import RunError
+from regardant.models.base import Model
 from regardant.models.representations import Representation
 from regardant.planning.probes import Decisions
 from regardant.tasks.base import TaskConfig, Trained
@@ -113,13 +115,17 @@ class Case:
 
     @cached_property
     def answers(self) -> Tensor:
-        """The head's scores of the probe."""
+        """The scores of the probe."""
         return self.scores(self.probe.inputs)
 
     def scores(self, inputs: Mapping[str, Any]) -> Tensor:
-        """Return the head's scores of inputs, in float32."""
+        """Return the head's scores of inputs, in float32. For a head that compares inputs, the directions of their
+        vectors, which depend on no other row."""
+        model = self.trained.model
         with torch.inference_mode():
-            return self.trained.model.scores(**inputs).float()
+            if model.head.compares_inputs:
+                return F.normalize(model.vectors(**inputs).values.float(), dim=-1)
+            return model.scores(**inputs).float()
 
     def lengths(self, name: str) -> list[int]:
         """Return the number of elements of every row of an input, padding left out."""
@@ -127,7 +133,9 @@ class Case:
 
     def unit(self, name: str) -> str:
         """Return what an element of an input is called."""
-        part = getattr(self.trained.model, name, None)
+        model = self.trained.model
+        part = getattr(model, name, None)  # one that a model does not read has none
+        part = model.representation(name) if isinstance(part, Model) else part
         return part.unit if isinstance(part, Representation) else "element"
 
     def in_rows(self, name: str) -> bool:

@@ -135,6 +135,8 @@ def frequencies(case: Case) -> Seen:
     case.curve("loss")  # a few updates teach no more
     if case.probe.targets.is_floating_point():
         raise LeftOut("the targets are numbers, which have no frequencies")
+    if not case.trained.model.head.divisible:
+        raise LeftOut("the loss compares the rows of a batch with each other, whatever their targets are")
     try:
         counts, kept = case.trained.target_counts(), case.kept
     except RunError as error:
@@ -165,7 +167,9 @@ def order(case: Case) -> Seen:
         raise LeftOut("this model reads elements in no order by design")
     written = written_input(model)
     for name in case.probe.inputs:
-        if not case.in_rows(name):
+        tower = getattr(model, name, None)
+        by_design = isinstance(tower, Model) and not tower.reads_order
+        if by_design or not case.in_rows(name):
             continue
         title = f"{name} so far" if name == written else name
         content, backwards = _written_effects(case, name) if name == written else _read_effects(case, name)

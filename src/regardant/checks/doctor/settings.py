@@ -28,12 +28,15 @@ MOST_MEMORY = 0.9
 def warm_up(case: Case) -> Seen:
     """Check that a post-norm Transformer is trained with warm-up."""
     model, schedule = case.config.model, case.config.training.schedule
-    if not isinstance(model, TransformerConfig):
+    paths = {"model": model, **{f"model.{name}": part for name, part in model}}  # or the encoders of its inputs
+    norms = {path: part.norm for path, part in paths.items() if isinstance(part, TransformerConfig)}
+    if not norms:
         raise LeftOut("it is for Transformers")
+    path, norm = max(norms.items(), key=lambda one: one[1] != "pre")
     peak = max(schedule.rate(update, 0.0) for update in range(1, 10_001))
     reached = next(update for update in range(1, 10_001) if schedule.rate(update, 0.0) > 0.99 * peak)
-    measured = f"model.norm={model.norm}, the learning rate is at its peak of {peak:.2g} at update {reached:,}"
-    if model.norm == "pre" or reached >= LEAST_WARMUP:
+    measured = f"{path}.norm={norm}, the learning rate is at its peak of {peak:.2g} at update {reached:,}"
+    if norm == "pre" or reached >= LEAST_WARMUP:
         return Seen(measured)
     updates = case.plan["updates"]
     evidence = f"{measured}, of {updates:,}"
@@ -46,7 +49,7 @@ def warm_up(case: Case) -> Seen:
     finding = Finding(
         "a post-norm Transformer is trained without warm-up",
         evidence,
-        f"set training.schedule.warmup_steps={max(LEAST_WARMUP, min(4000, updates // 10))}, or model.norm=pre",
+        f"set training.schedule.warmup_steps={max(LEAST_WARMUP, min(4000, updates // 10))}, or {path}.norm=pre",
     )
     return Seen(measured, [finding])
 
@@ -80,7 +83,7 @@ def unknown_tokens(case: Case) -> Seen:
     measured = ", ".join(f"{share:.1%} of the {name}" for name, share in shares.items())
     if max(shares.values()) <= MOST_UNKNOWN:
         return Seen(measured)
-    path, tokenizer = _tokenizer(case.config)
+    path, tokenizer = _tokenizer(case.config, max(shares, key=shares.__getitem__))
     other = "byte" if isinstance(model, CausalModel) else "bpe"
     finding = Finding(
         "many tokens are unknown to the vocabulary",
@@ -91,11 +94,11 @@ def unknown_tokens(case: Case) -> Seen:
     return Seen(measured, [finding])
 
 
-def _tokenizer(config: TaskConfig) -> tuple[str, Any]:
-    """Return the path of the tokenizer in a recipe, and its configuration."""
+def _tokenizer(config: TaskConfig, name: str) -> tuple[str, Any]:
+    """Return the path of the tokenizer of an input in a recipe, and its configuration."""
     if hasattr(config, "tokenizer"):
         return "tokenizer", config.tokenizer
-    return "input.tokenizer", getattr(config, "input").tokenizer  # noqa: B009  # a field of some tasks
+    return f"{name}.tokenizer", getattr(config, name).tokenizer
 
 
 def memory(case: Case) -> Seen:

@@ -3,7 +3,8 @@
 Radford et al. 2021, "Learning transferable visual models from natural language supervision" (CLIP),
 https://arxiv.org/abs/2103.00020, figure 3 and section 2.5: cosine similarities divided by a learned temperature, and
 the cross-entropy of the right partner in both directions (InfoNCE: van den Oord et al. 2018,
-https://arxiv.org/abs/1807.03748).
+https://arxiv.org/abs/1807.03748). Rows that share an item are partners of each other: they share the target
+probability, as in the supervised contrastive loss (Khosla et al. 2020, https://arxiv.org/abs/2004.11362, equation 2).
 
 Shape legend: B batch, M size of the vectors that are compared.
 """
@@ -48,26 +49,34 @@ class Match(Head):
         self.log_scale = nn.Parameter(torch.tensor(-math.log(config.temperature)))
         self.logits = nn.Identity()  # a module, so that it can be hooked
 
+    @property
+    def scale(self) -> Tensor:
+        """1 / temperature, at most LARGEST_SCALE."""
+        limited = self.log_scale.clamp(max=math.log(LARGEST_SCALE))
+        # The gradient passes the limit, or a temperature at the limit could not rise again.
+        return (self.log_scale + (limited - self.log_scale).detach()).exp()
+
     def scores(self, vectors: Vectors) -> Tensor:
         """Return the scores [B, B] of pairs of the first input (row) and the second (column), from vectors [B, 2, M].
 
         The product is a cosine, divided by the temperature.
         """
-        limited = self.log_scale.clamp(max=math.log(LARGEST_SCALE))
-        # The gradient passes the limit, or a temperature at the limit could not rise again.
-        scale = (self.log_scale + (limited - self.log_scale).detach()).exp()
         with exact(vectors.values):  # a score of 100 in bfloat16 is off by a half
             first, second = F.normalize(vectors.values.float(), dim=-1).unbind(1)
-            logits: Tensor = self.logits(scale * first @ second.T)
+            logits: Tensor = self.logits(self.scale * first @ second.T)
         return logits
 
     def loss(self, vectors: Vectors, targets: Tensor) -> Loss:
         """Return the cross-entropy of the partners, the mean of both directions.
 
-        The partner of row i is row i of the other input: the targets are not read.
+        Args:
+            vectors: [B, 2, M]
+            targets: [B, 2] int64, a number for each item. The partners of row i are row i and the rows that have the
+                number of its first or its second item. They share its target probability in equal parts.
         """
         scores = self.scores(vectors)
-        partners = torch.arange(len(scores), device=scores.device)
-        total = sum(F.cross_entropy(each, partners, reduction="sum") / 2 for each in (scores, scores.T))
+        partners = (targets[:, None] == targets).any(-1).to(scores.dtype)
+        shares = partners / partners.sum(-1, keepdim=True)
+        total = sum(F.cross_entropy(each, shares, reduction="sum") / 2 for each in (scores, scores.T))
         assert isinstance(total, Tensor)
         return Loss(total, total.detach(), torch.tensor(len(scores)))

@@ -23,6 +23,9 @@ from regardant.training.checkpoints import write_atomically
 MARKER = "splits.json"
 """Written last: a folder that has it is whole."""
 
+Targets = Sequence[int] | Sequence[tuple[int, ...]]
+"""The target of each item: a number, or several."""
+
 CHUNK = 1000
 """Items written at a time."""
 
@@ -66,10 +69,10 @@ class EncodedItems:
     rows: NDArray[np.int64]
     """[N] rows of each item's array."""
     targets: NDArray[np.int64]
-    """[N]; a task without targets of its own has zeros."""
+    """[N], or a row of numbers for each item; a task without targets of its own has zeros."""
 
     @classmethod
-    def of(cls, items: Sequence[NDArray[Any]], targets: Sequence[int]) -> Self:
+    def of(cls, items: Sequence[NDArray[Any]], targets: Targets) -> Self:
         """Return a split of items in memory."""
         rows = np.array([len(one) for one in items], dtype=np.int64)
         return cls(items, rows, np.asarray(targets, dtype=np.int64))
@@ -84,7 +87,7 @@ class EncodedItems:
         return type(self)(items, self.rows[:count], self.targets[:count])
 
 
-def write_splits(folder: Path, sets: Mapping[str, tuple[Sequence[NDArray[Any]], Sequence[int]]]) -> None:
+def write_splits(folder: Path, sets: Mapping[str, tuple[Sequence[NDArray[Any]], Targets]]) -> None:
     """Keep encoded splits in a folder, with their fingerprints."""
     fingerprints = {}
     for name, (items, targets) in sets.items():
@@ -145,10 +148,18 @@ class ItemBatches:
         items = (self.split.items[int(index)] for index in planned.indices)
         return [self.codec.cut(one, self.max_length) for one in items]
 
+    def inputs(self, planned: Planned) -> dict[str, Tensor]:
+        """Return the inputs of the model by name for a batch."""
+        return {"input": self.codec.collate(self.arrays(planned))}
+
+    def labels(self, planned: Planned) -> dict[str, list[list[str]]]:
+        """Return the names of the elements of each item of a batch, by input."""
+        return {"input": [self.codec.labels(one) for one in self.arrays(planned)]}
+
     def load(self, planned: Planned) -> ItemBatch:
         """Return one planned batch as tensors."""
         targets = torch.from_numpy(self.split.targets[planned.indices])
-        return ItemBatch({"input": self.codec.collate(self.arrays(planned))}, targets, len(targets))
+        return ItemBatch(self.inputs(planned), targets, len(targets))
 
     def padding(self) -> dict[str, float]:
         """Return the share of padding in the first epoch; empty where all items are of one length."""

@@ -1,15 +1,16 @@
 """The job of every task that is items in, answers out: batches, a loss, a validation by the task's metrics."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from regardant.modalities import Codec
 from regardant.models import Loss, Model
 from regardant.tasks.base import READING_COST, TaskJob
-from regardant.tasks.items.data import EncodedItems, ItemBatch, ItemBatches
+from regardant.tasks.items.data import EncodedItems, ItemBatch, ItemBatches, Planned
 from regardant.tasks.observation import PROBED, entropy_of_heads
 
 Answers = Sequence[tuple[Tensor, Tensor]]
@@ -18,6 +19,9 @@ Answers = Sequence[tuple[Tensor, Tensor]]
 
 class ItemsJob(TaskJob):
     """Trains on items. `score` turns the answers of a validation into the metrics beside the loss."""
+
+    validation_factor: ClassVar[int] = 2
+    """Size of a validation batch in training batches, which hold gradients too."""
 
     def __init__(
         self,
@@ -30,9 +34,10 @@ class ItemsJob(TaskJob):
         unit: str,
     ) -> None:
         self.score, self.unit, self.seed = score, unit, config.seed
-        budget, max_length = config.training.batch_tokens, model.config.max_length
+        budget, max_length = config.training.batch_tokens, model.max_length(model.inputs[0])
         batches = self.batches_of(splits["train"], codec, batch_tokens=budget, max_length=max_length)
-        self.validation = self.batches_of(splits["validation"], codec, batch_tokens=2 * budget, max_length=max_length)
+        budget *= self.validation_factor
+        self.validation = self.batches_of(splits["validation"], codec, batch_tokens=budget, max_length=max_length)
         super().__init__(config, model, batches, validation_cost=READING_COST * self.validation.targets_per_epoch)
 
     def batches_of(self, split: EncodedItems, codec: Codec, *, batch_tokens: int, max_length: int) -> ItemBatches:
@@ -59,9 +64,9 @@ class ItemsJob(TaskJob):
     def observe(self, model: nn.Module, device: torch.device) -> dict[str, Any]:
         """Return the entropy of every head over a few validation items. Empty for a model without attention."""
         assert isinstance(model, Model)
-        items, codec = self.validation.split.first(PROBED).items, self.validation.codec
-        inputs = codec.collate([codec.cut(one, self.validation.max_length) for one in items]).to(device)
-        entropy = entropy_of_heads(model, {"input": inputs})
+        planned = Planned(0, 0, np.arange(min(PROBED, len(self.validation.split))))
+        inputs = {name: block.to(device) for name, block in self.validation.inputs(planned).items()}
+        entropy = entropy_of_heads(model, inputs)
         return {"entropy": entropy} if entropy else {}
 
     def _answer(self, model: Model, batch: ItemBatch, device: torch.device) -> tuple[Loss, Tensor]:

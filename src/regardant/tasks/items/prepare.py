@@ -5,18 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-import torch
-
 from regardant.data.splits import PURPOSES
 from regardant.errors import ConfigError
-from regardant.modalities import Codec
+from regardant.modalities import Codec, ModalityConfig
 from regardant.models import Model
 from regardant.tasks.base import Log
 from regardant.tasks.items.data import MARKER, EncodedItems, read_splits, write_splits
 from regardant.tasks.items.job import ItemsJob
-from regardant.tasks.take_over import copy_files, load_earlier, run_of_vocabulary
+from regardant.tasks.take_over import copy_files, run_of_vocabulary, with_first_weights
 from regardant.training.config import FirstRun
-from regardant.training.devices import require_memory
 
 FIRST_RUN = FirstRun(epochs=10, least_updates=1, least_minutes=0.5, most_minutes=30.0)
 
@@ -40,6 +37,16 @@ class PreparedItems:
         return self.config
 
 
+def keep_codec(modality: ModalityConfig, items: Sequence[Any], folder: Path, earlier: Path | None) -> Codec:
+    """Keep the codec of a kind of item in a folder: fitted to training items, or that of the folder `earlier`."""
+    if earlier is not None:
+        copy_files(modality.files, earlier, folder)
+        return modality.load(folder)
+    codec = modality.fit(items)
+    codec.save(folder)
+    return codec
+
+
 def keep_items(
     run: Path,
     config: Any,
@@ -51,13 +58,7 @@ def keep_items(
     folder, modality = run / "data", config.modality
     if not (folder / MARKER).is_file():
         run.mkdir(parents=True, exist_ok=True)
-        earlier = run_of_vocabulary(config.training)
-        if earlier is None:
-            codec = modality.fit([item for item, _ in sets["train"]])
-            codec.save(run)
-        else:
-            copy_files(modality.files, earlier, run)
-            codec = modality.load(run)
+        codec = keep_codec(modality, [item for item, _ in sets["train"]], run, run_of_vocabulary(config.training))
         write_splits(
             folder,
             {
@@ -82,8 +83,4 @@ def build(config: Any, codec: Codec, num_outputs: int) -> Model:
 
 def seeded(config: Any, codec: Codec, num_outputs: int, run: Path) -> Model:
     """Return the model with the first weights of a run: fresh ones, and those of the run that it starts from."""
-    require_memory(lambda: build(config, codec, num_outputs))
-    torch.manual_seed(config.seed)
-    model = build(config, codec, num_outputs)
-    load_earlier(model, config.training, run)
-    return model
+    return with_first_weights(lambda: build(config, codec, num_outputs), config, run)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -24,6 +24,15 @@ BATCH_ELEMENTS = 8192
 """Elements of a batch that is read at once."""
 
 
+class ReadItem(NamedTuple):
+    """An item as an input of the model reads it."""
+
+    codec: Codec
+    encoded: NDArray[Any]
+    units: list[tuple[str, int]]
+    """(word, number of its elements). Empty: the elements make no words."""
+
+
 class TrainedItems(Trained):
     """Base of trained runs over items. Write `answer` and `scored`."""
 
@@ -31,7 +40,7 @@ class TrainedItems(Trained):
         load_into(model, folder / "model.safetensors")
         self.config, self.folder, self.codec, self.device = config, folder, codec, device
         self.model = model.eval().to(device)
-        self.max_length = model.config.max_length
+        self.max_length = model.max_length(model.inputs[0])
 
     def answer(self, item: str, scores: Tensor) -> Prediction:
         """Return the answer to an item from the head's scores of it."""
@@ -56,12 +65,16 @@ class TrainedItems(Trained):
         for start in range(0, len(encoded), PROBE_ROWS):
             some = encoded[start : start + PROBE_ROWS]
             inputs = self.codec.collate([self.codec.cut(one, self.max_length) for one in some])
-            scores = self.scores({"input": inputs})
+            scores = self.item_scores(inputs)
             lengths = self.codec.lengths(np.array([len(one) for one in some]))
             for item, length, row in zip(items[start:], lengths, scores, strict=False):
                 found = self.answer(item, row)
                 answers.append(found if length <= self.max_length else _with_note(found, self))
         return answers
+
+    def item_scores(self, items: Tensor) -> Tensor:
+        """Return the scores of items [N, ...] as `answer` takes them, in float32 on the CPU."""
+        return self.scores({"input": items})
 
     def scores(self, inputs: dict[str, Tensor]) -> Tensor:
         """Return the head's scores in float32 on the CPU."""
@@ -89,17 +102,20 @@ class TrainedItems(Trained):
         """Return what passes the model while it reads an item. Raises DataError, ConfigError for any option."""
         if given := [name for name, value in options.items() if value is not None]:
             raise ConfigError(f"a run of {self.config.task} is inspected without {', '.join(given)}: leave that out")
-        encoded, (found,) = self.encoded(item), self.predict([item])
-        inputs = {"input": self.codec.collate([encoded]).to(self.device)}
+        (found,) = self.predict([item])
+        read = self.inputs_of(found)
+        inputs = {name: codec.collate([encoded]).to(self.device) for name, (codec, encoded, _) in read.items()}
+        elements = {
+            name: Elements(codec.labels(encoded), units, codec.layout(encoded))
+            for name, (codec, encoded, units) in read.items()
+        }
         records, _ = look(self.model, inputs)
         shares = self.shares(found)
-        units = self.units(found, encoded)
-        elements = Elements(self.codec.labels(encoded), units, self.codec.layout(encoded))
         return Inspection(
             item=item,
             answer=found.answer,
             note=" ".join([f"Answer: {format_shares(shares) or found.answer}.", *found.notes]),
-            **shown_inputs(self.model, inputs, {"input": elements}),
+            **shown_inputs(self.model, inputs, elements),
             records=records,
             shares=shares,
             details=found.details,
@@ -113,6 +129,11 @@ class TrainedItems(Trained):
         """Return an item of a command line as the codec has it, cut to the model's length. Raises DataError."""
         (whole,) = self.codec.encode([self.codec.parse(item)])
         return self.codec.cut(whole, self.max_length)
+
+    def inputs_of(self, found: Prediction) -> dict[str, ReadItem]:
+        """Return the inputs of the model that an inspection of an item shows, by name, given its answer."""
+        encoded = self.encoded(found.item)
+        return {self.model.inputs[0]: ReadItem(self.codec, encoded, self.units(found, encoded))}
 
     def units(self, found: Prediction, encoded: NDArray[Any]) -> list[tuple[str, int]]:
         """Return (word, number of its elements) for an item with its answer. Empty: its elements make no words."""
@@ -147,8 +168,7 @@ class TrainedItems(Trained):
 
     def _probe(self, batches: ItemBatches, planned: Planned) -> Probe:
         batch = batches.load(planned).to(self.device)
-        labels = [self.codec.labels(one) for one in batches.arrays(planned)]
-        return Probe(batch.inputs, batch.targets, {"input": labels})
+        return Probe(batch.inputs, batch.targets, batches.labels(planned))
 
     def _own_sets(self) -> dict[str, EncodedItems]:
         splits = self._splits()

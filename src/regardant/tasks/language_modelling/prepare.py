@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
-import torch
-
 from regardant.data.text import MARKER, EncodedText, cut
 from regardant.data.tokenizers import Tokenizer, Tokenizers
 from regardant.errors import ConfigError
@@ -16,9 +14,8 @@ from regardant.models.recurrent import RecurrentLanguageModelConfig
 from regardant.tasks.base import Log
 from regardant.tasks.language_modelling.config import LanguageModellingConfig, TextTrainingConfig
 from regardant.tasks.language_modelling.job import LanguageModellingJob, StreamJob
-from regardant.tasks.take_over import load_earlier, run_of_vocabulary
+from regardant.tasks.take_over import run_of_vocabulary, with_first_weights
 from regardant.training.config import FirstRun
-from regardant.training.devices import require_memory
 
 MOST_CHARACTERS = 2**16
 """Size of a vocabulary of characters that the recipe leaves open; rarer ones are unknown."""
@@ -55,10 +52,7 @@ def prepare_training(config: LanguageModellingConfig, run: Path, log: Log) -> Pr
     text, tokenizer = EncodedText.load(run / "data"), Tokenizers.load(run / "tokenizer.json").target
     training = choose_schedule(config.training, config.model)
     config = config.model_copy(update={"training": training})
-    require_memory(lambda: build_model(config, tokenizer))
-    torch.manual_seed(config.seed)
-    model = build_model(config, tokenizer)
-    load_earlier(model, config.training, run)
+    model = with_first_weights(lambda: build_model(config, tokenizer), config, run)
     kind = StreamJob if training.carry_state else LanguageModellingJob
     return PreparedText(config, kind(config, text, model))
 

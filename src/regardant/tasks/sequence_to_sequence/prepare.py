@@ -20,9 +20,8 @@ from regardant.tasks.base import Log
 from regardant.tasks.sequence_to_sequence.config import TextAnswerConfig
 from regardant.tasks.sequence_to_sequence.corpus import Corpus
 from regardant.tasks.sequence_to_sequence.job import SequenceToSequenceJob
-from regardant.tasks.take_over import load_earlier
+from regardant.tasks.take_over import with_first_weights
 from regardant.training.config import FirstRun, TrainingConfig
-from regardant.training.devices import require_memory
 
 LEARNING_RATES = {"tiny": 4e-3, "small": 1.5e-3, "base": 7e-4, "big": 5e-4, "recurrent": 2e-3, "one_to_one": 2e-3}
 """The peak that suits a preset's width, or a kind of model: wider models take smaller steps."""
@@ -71,10 +70,7 @@ def prepare(
     tokenizer = choose_vocab_size(config.tokenizer, vocabulary_sizes(corpus))
     model_config = choose_model(config.model, len(corpus.train))
     config = config.model_copy(update={"model": model_config, "tokenizer": tokenizer})
-    require_memory(lambda: build_model(config, corpus.codec, corpus.tokenizer.vocab_size))
-    torch.manual_seed(config.seed)
-    model = build_model(config, corpus.codec, corpus.tokenizer.vocab_size)
-    load_earlier(model, config.training, run)
+    model = with_first_weights(lambda: build_model(config, corpus.codec, corpus.tokenizer.vocab_size), config, run)
     job = job_of(config, corpus, model)
     log(describe_corpus(corpus, tokenizer))
     log(describe_model(model_config))

@@ -1,0 +1,103 @@
+"""Pairs of two items that belong together, each of a kind of its own: from tables with a column for each."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Literal, NamedTuple
+
+from pydantic import Field
+
+from regardant.config import Variants
+from regardant.data.splits import read_sets
+from regardant.data.tables import read_table
+from regardant.data.text_files import Fault, place
+from regardant.errors import DataError
+
+
+class ItemPair(NamedTuple):
+    """Two items that belong together."""
+
+    first: Any
+    """A text, the path of a file, or the content of one."""
+    second: Any
+    """Likewise."""
+    label: str | None = None
+    """Class of both. None: the pairs have no classes."""
+
+
+class ItemPairsConfig(Variants):
+    """Configuration of a source of pairs. A subclass with a `kind` adds one."""
+
+    default_kind: ClassVar[str] = "table"
+
+    validation_share: float = Field(0.1, gt=0, lt=1)
+    """Share of the training pairs to validate on, where no validation set is given."""
+
+    prompts: Mapping[str, str] = {}
+    """A second item for each label, by which first items are classified, as {cat: a photo of a cat}. Empty: first items
+    are compared with the distinct second items of all training pairs."""
+
+    def read(self, seed: int, *, files: tuple[bool, bool]) -> dict[str, list[ItemPair]]:
+        """Return the pairs of all splits. `files` says which of the two items are files. Raises DataError."""
+        raise NotImplementedError
+
+
+class PairTableConfig(ItemPairsConfig):
+    """Pairs from .tsv, .csv, .jsonl or .parquet tables. A cell is a text, or the path of a file beside the table."""
+
+    kind: Literal["table"] = "table"
+
+    source: str
+    """The table to train on."""
+
+    validation: str | None = None
+    """The table to validate on. Empty: a share of the training pairs; pairs of one first item stay together."""
+
+    test: str | None = None
+    """The table to test on. Empty: tests are on the validation pairs."""
+
+    root: str = ""
+    """The folder that relative paths start from; the current one if empty."""
+
+    first: str = "first"
+    """The column of first items; its number, from 1, in a table without names."""
+
+    second: str = "second"
+    """The column of second items, likewise."""
+
+    label: str | None = None
+    """The column of classes, likewise. Empty: the pairs have no classes."""
+
+    def read(self, seed: int, *, files: tuple[bool, bool]) -> dict[str, list[ItemPair]]:
+        sets = read_sets(
+            lambda table: _by_first(self.items(table, files)),
+            [self.source],
+            validation=self.validation,
+            test=self.test,
+            share=self.validation_share,
+            seed=seed,
+        )
+        return {name: [pair for group in groups for pair in group] for name, groups in sets.items()}
+
+    def items(self, table: str, files: tuple[bool, bool]) -> Iterator[ItemPair]:
+        """Return the pairs of a table; those with a blank cell are left out. Raises DataError."""
+        path = place(self.root, table)
+        labels = read_table(path, self.first, self.label) if self.label else None
+        for record in read_table(path, self.first, self.second):
+            cells: list[str | Fault] = [record.source, record.target]
+            if labels is not None:
+                cells.append(next(labels).target)
+            texts = [cell.strip() for cell in cells if not isinstance(cell, Fault)]
+            if len(texts) < len(cells):
+                raise DataError(f"{path} line {record.line}: cannot be read: mend the line or leave it out")
+            if all(texts):
+                items = [
+                    str(path.parent / text) if is_file else text for text, is_file in zip(texts, files, strict=False)
+                ]
+                yield ItemPair(*items, *texts[2:])
+
+
+def _by_first(pairs: Iterable[ItemPair]) -> Iterable[Sequence[ItemPair]]:
+    """Return the pairs in groups that have one first item."""
+    groups: dict[str, list[ItemPair]] = {}
+    for pair in pairs:
+        groups.setdefault(pair.first, []).append(pair)
+    return groups.values()

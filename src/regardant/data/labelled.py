@@ -1,14 +1,15 @@
 """Items with a label each: from tables of texts."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from random import Random
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
 from regardant.config import Variants
+from regardant.data.columns import find_columns
 from regardant.data.tables import read_table
-from regardant.data.text_files import Fault, place
+from regardant.data.text_files import Fault, Record, place
 from regardant.errors import DataError
 
 Labelled = tuple[Any, str]
@@ -25,6 +26,10 @@ class LabelledConfig(Variants):
 
     validation_share: float = Field(0.1, gt=0, lt=1)
     """Share of the training items to validate on, where no validation set is given."""
+
+    def chosen(self, log: Callable[[str], None]) -> Self:
+        """Return the configuration with what it leaves open chosen from the data. Raises DataError."""
+        return self
 
     def read(self, seed: int) -> Sets:
         """Return the items of all splits. Raises DataError."""
@@ -60,11 +65,20 @@ class TableConfig(LabelledConfig):
     root: str = ""
     """The folder that relative paths start from; the current one if empty."""
 
-    text: str = "text"
-    """The column of texts; its number, from 1, in a table without names."""
+    text: str | None = None
+    """The column of texts; its number, from 1, in a table without names. Empty: found by its name or its cells."""
 
-    label: str = "label"
-    """The column of labels; its number, from 1, in a table without names."""
+    label: str | None = None
+    """The column of labels; its number, from 1, in a table without names. Empty: found by its name or its cells."""
+
+    def chosen(self, log: Callable[[str], None]) -> Self:
+        path = place(self.root, self.source)
+        text, label = find_columns(path, self.text, self.label)
+        log(f"{path.name}: texts in column {text}, labels in column {label}")
+        blank = [record.line for record in read_table(path, text, label) if _is_blank(record)]
+        if blank:
+            log(f"rows without a text or a label are left out: {len(blank):,}, first at line {blank[0]:,}")
+        return self.model_copy(update={"text": text, "label": label})
 
     def read(self, seed: int) -> Sets:
         train = list(self.items(self.source))
@@ -79,9 +93,13 @@ class TableConfig(LabelledConfig):
     def items(self, table: str) -> Iterator[Labelled]:
         """Return the labelled texts of a table; blank ones are left out. Raises DataError."""
         path = place(self.root, table)
-        for record in read_table(path, self.text, self.label):
+        for record in read_table(path, *find_columns(path, self.text, self.label)):
             text, label = record.source, record.target
             if isinstance(text, Fault) or isinstance(label, Fault):
                 raise DataError(f"{path} line {record.line}: cannot be read: mend the line or leave it out")
-            if text.strip() and label.strip():
+            if not _is_blank(record):
                 yield text, label.strip()
+
+
+def _is_blank(record: Record) -> bool:
+    return any(isinstance(cell, str) and not cell.strip() for cell in (record.source, record.target))

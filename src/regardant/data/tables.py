@@ -57,6 +57,11 @@ def read_rows(path: Path) -> Iterator[tuple[int, list[bytes]]]:
     return rows(path)
 
 
+def is_text_table(path: Path) -> bool:
+    """Return whether `read_rows` reads files of this name."""
+    return _table_suffix(path) in _ROWS
+
+
 def is_table_file(path: Path) -> bool:
     """Return whether `read_table` reads files of this name."""
     return _table_suffix(path) in _TABLES

@@ -70,6 +70,7 @@ class Classification(Task):
     def prepare(self, config: ClassificationConfig, run: Path, log: Log) -> PreparedItems:
         sets = {}
         if not (run / "data" / MARKER).is_file():
+            config = config.model_copy(update={"data": config.data.chosen(log)})
             read = config.data.read(config.seed)
             labels = sorted({label for _, label in read["train"]})
             numbers = {label: number for number, label in enumerate(labels)}

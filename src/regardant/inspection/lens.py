@@ -16,7 +16,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regardant.data.vocabulary import PAD
 from regardant.layers.residual import Stream
 from regardant.models.base import Model
 from regardant.models.sequence import SequenceDecoder, SequenceEncoder
@@ -45,7 +44,7 @@ def logit_lens(model: Model, run: Callable[[], Tensor], targets: Tensor) -> Lens
             once.
     """
     stack = _stack(model)
-    real = targets != PAD if targets.dim() > 1 else torch.ones_like(targets, dtype=torch.bool)
+    real = targets != model.head.ignored if targets.dim() > 1 else torch.ones_like(targets, dtype=torch.bool)
     answers = targets[real][:, None]
     with torch.no_grad():
         with _streams(stack.layers) as streams, _output(stack) as outputs:

@@ -41,6 +41,9 @@ class Head(nn.Module):
     divisible: ClassVar[bool] = True
     """Whether the loss is a sum over batch elements. A contrastive loss is not: its batches cannot be divided."""
 
+    ignored: ClassVar[int] = IGNORED
+    """Target [B, T] of an element that counts nothing."""
+
     @property
     def reads_class_token(self) -> bool:
         """Whether the first vector has to be that of a class token."""

@@ -37,6 +37,8 @@ class NextTokenConfig(HeadConfig):
 class NextToken(Head):
     """A score for every word of the vocabulary. Its matrix may be the embedding's, tied by reference."""
 
+    ignored = PAD
+
     def __init__(self, d_model: int, vocab_size: int, label_smoothing: float = 0.0, z_loss: float = 0.0) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(vocab_size, d_model))

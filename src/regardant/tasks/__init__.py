@@ -13,6 +13,7 @@ MODULES = {
     "classification": "regardant.tasks.classification.task",
     "language_modelling": "regardant.tasks.language_modelling.task",
     "masked_language_modelling": "regardant.tasks.masked_language_modelling.task",
+    "node_classification": "regardant.tasks.node_classification.task",
     "sequence_to_sequence": "regardant.tasks.sequence_to_sequence.task",
     "translation": "regardant.tasks.translation.task",
 }

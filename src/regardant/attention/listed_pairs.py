@@ -32,7 +32,7 @@ def attend_along(pairs: Int[Tensor, "2 P"], score: Score, q: Queries, k: Keys, v
 
 
 def sum_along(pairs: Int[Tensor, "2 P"], weights: Float[Tensor, "*B P"], v: Values, num_queries: int) -> Mixed:
-    """Return the sum of values over the pairs of each query, each multiplied by the weight of its pair: [P], or [B, H, P]."""
+    """Return the sum of values over the pairs of each query, each multiplied by the weight of its pair."""
     queries, keys = pairs
     weighted = weights[..., None] * v.index_select(2, keys)  # of the wider type, in which the sum is made
     total = weighted.new_zeros(*v.shape[:2], num_queries, v.shape[3])

@@ -9,11 +9,13 @@ from random import Random
 import numpy as np
 import pytest
 import torch
+from fastapi.testclient import TestClient
 
 from regardant import config as configuration
 from regardant import run
 from regardant.errors import ConfigError, DataError
 from regardant.models.heads import IGNORED
+from regardant.studio.app import make_app
 from regardant.tasks import load_recipe, task_named
 from regardant.tasks.node_classification.task import NodeClassificationConfig
 from regardant.training.checkpoints import latest_checkpoint, load_checkpoint
@@ -246,6 +248,21 @@ def test_a_run_over_a_graph_is_diagnosed(load, tmp_path):
     assert [(name, one.what) for name, one in seen.findings] == []
     assert "padding mask" in seen.seen and "more than frequencies" in seen.seen
     assert "in no order by design" in seen.left_out["order of elements"]
+
+
+def test_pages_answer_a_node_or_refuse_it_in_one_line(loaded):
+    studio = TestClient(make_app([loaded.folder]), base_url="http://localhost:8421", raise_server_exceptions=False)
+    name = loaded.folder.as_posix()
+    answer = loaded.predict(["p1"])[0].answer
+    examples = studio.get("/api/examples", params={"run": name}).json()
+    assert [one["item"] for one in examples[:2]] == ["p1", "p5"]
+    for path in ("look", "steps", "streams", "shapes"):
+        found = studio.post(f"/api/{path}", json={"run": name, "text": "p1"})
+        assert found.status_code == 200, (path, found.text)
+        if path in ("look", "steps"):
+            assert found.json()["answer"] == answer
+    found = studio.post("/api/look", json={"run": name, "text": "q1"})
+    assert found.status_code == 422 and "'q1' is none of the graph's 60 nodes" in found.text
 
 
 def test_examples_are_nodes_to_validate_on(loaded, tmp_path):

@@ -9,24 +9,13 @@ from benchmarks import records
 from benchmarks.bars import bar
 from benchmarks.records import RESULTS, Measurement, uncommitted
 
-DIRTY = {"memory", "processes"}
-"""Results that were measured with uncommitted changes, until they are measured again."""
-
 KEPT = {
     path.relative_to(RESULTS).with_suffix("").as_posix(): json.loads(path.read_text(encoding="utf-8"))
     for path in sorted(RESULTS.rglob("*.json"))
 }
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.xfail(strict=True, reason="measured with uncommitted changes"))
-        if name in DIRTY
-        else name
-        for name in KEPT
-    ],
-)
+@pytest.mark.parametrize("name", KEPT)
 def test_no_kept_result_is_of_uncommitted_code(name):
     assert not KEPT[name]["commit"].endswith("-dirty")
 

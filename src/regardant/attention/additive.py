@@ -3,15 +3,18 @@
 Bahdanau et al. 2015, "Neural machine translation by jointly learning to align and translate",
 https://arxiv.org/abs/1409.0473, appendix A.1.2. W and U are the projections of the layer that holds the mechanism, so
 queries and keys may be of unequal sizes before them. Luong's `concat` (2015, https://arxiv.org/abs/1508.04025,
-section 3.1) is the same function: W [q; k] is W_q q + W_k k.
+section 3.1) is the same function: W [q; k] is W_q q + W_k k. Along the edges of a graph it is the attention of GATv2
+(Brody et al. 2022, https://arxiv.org/abs/2105.14491, equation 7), with tanh in place of LeakyReLU.
 """
 
 from typing import Literal
 
 import torch
-from torch import nn
+from jaxtyping import Float
+from torch import Tensor, nn
 
-from regardant.attention.interface import AttentionConfig, Keys, Queries, Weights
+from regardant.attention.interface import AttentionConfig, Keys, Mixed, Queries, Values, Weights
+from regardant.attention.listed_pairs import attend_along
 from regardant.attention.masks import View, softmax_dtype
 from regardant.attention.scored import ScoredAttention
 
@@ -39,3 +42,12 @@ class Additive(ScoredAttention):
         hidden = torch.tanh(q[:, :, :, None] + k[:, :, None])  # [B, H, Q, K, D]
         scores = (hidden @ self.weight.to(hidden.dtype)[:, None, :, None]).squeeze(-1)
         return scores.to(softmax_dtype(q))
+
+    def mix(self, q: Queries, k: Keys, v: Values, view: View) -> Mixed:
+        if (pairs := view.listed_pairs(q, k)) is not None:
+            return attend_along(pairs, self._score, q, k, v)
+        return super().mix(q, k, v, view)
+
+    def _score(self, q: Float[Tensor, "B H P D"], k: Float[Tensor, "B H P D"]) -> Float[Tensor, "B H P"]:
+        hidden = torch.tanh(q + k)
+        return (hidden @ self.weight.to(hidden.dtype)[:, :, None]).squeeze(-1)

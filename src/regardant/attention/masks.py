@@ -23,6 +23,10 @@ FIELDS = ("causal", "keys", "pairs", "bias", "query_positions", "key_positions")
 """Fields of a View that restrict or place queries and keys."""
 
 
+SPARSE = 16
+"""A mask is sparse if it has at most one of so many pairs."""
+
+
 def softmax_dtype(x: Tensor) -> torch.dtype:
     """Return the precision of scores, and of masks added to them: float32, or the input's own if it is wider."""
     return torch.promote_types(x.dtype, torch.float32)
@@ -118,6 +122,19 @@ class View:
         fully_masked = ~mask.any(-1, keepdim=True)
         return fully_masked if fully_masked.device.type != "cpu" or bool(fully_masked.any()) else None
 
+    def listed_pairs(self, q: Tensor, k: Tensor) -> Int[Tensor, "2 P"] | None:
+        """Return the queries and keys of all pairs that may attend, if `pairs` are one sparse mask for all heads.
+
+        None: there are many pairs, or a bias. Only a CPU is asked: any other device would have to be waited for, and
+        computes all pairs in less time.
+        """
+        if self.pairs is None or self.bias is not None or q.device.type != "cpu":
+            return None
+        mask = self.mask(q, k)
+        if mask is None or mask.shape[:2] != (1, 1) or int(mask.count_nonzero()) * SPARSE > mask.numel():
+            return None
+        return mask[0, 0].nonzero().T.contiguous()
+
 
 EVERYTHING = View()
 """Every query may attend to every key."""
@@ -158,6 +175,12 @@ class PassView(View):
         key = _key("fully_masked", q, k)
         if key not in self._made:
             self._made[key] = super().fully_masked(q, k)
+        return self._made[key]
+
+    def listed_pairs(self, q: Tensor, k: Tensor) -> Tensor | None:
+        key = _key("listed_pairs", q, k)
+        if key not in self._made:
+            self._made[key] = super().listed_pairs(q, k)
         return self._made[key]
 
 

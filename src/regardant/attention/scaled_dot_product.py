@@ -21,6 +21,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from regardant.attention.interface import Attention, AttentionConfig, Keys, Mixed, Queries, Values, Weights
+from regardant.attention.listed_pairs import attend_along
 from regardant.attention.masks import View, softmax_dtype
 from regardant.attention.online_softmax import online_softmax
 from regardant.attention.softmax import exact, masked_softmax
@@ -68,6 +69,8 @@ class ScaledDotProduct(Attention):
         return masked_softmax(self.compute_scores(q, k, view), q, k, view)
 
     def mix(self, q: Queries, k: Keys, v: Values, view: View) -> Mixed:
+        if (pairs := view.listed_pairs(q, k)) is not None:
+            return attend_along(pairs, lambda asking, asked: (asking * asked).sum(-1) * self.scale, q, k, v)
         kernel = self.kernel
         # The one place where a kernel is replaced: `matmul` gains only where a backward pass uses the weights it keeps.
         if kernel is matmul and (k.shape[2] > LONGEST_MATMUL or not torch.is_grad_enabled()):

@@ -3,6 +3,6 @@
 Importing a mixer registers it.
 """
 
-from regardant.layers import convolution, dense
+from regardant.layers import convolution, dense, graph_convolution
 
-__all__ = ["convolution", "dense"]
+__all__ = ["convolution", "dense", "graph_convolution"]

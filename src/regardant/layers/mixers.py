@@ -4,7 +4,7 @@ A class derived from `TokenMixerConfig`, with a `kind`, adds a mixer. A class de
 mechanism of attention, which `SelfAttention` gives projections, heads, positions and a cache.
 """
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from torch import Tensor
 
@@ -36,6 +36,9 @@ class Mixer(Protocol):
 
 class TokenMixerConfig(MixerConfig):
     """Configuration of a mixer that is not attention."""
+
+    reads_order: ClassVar[bool] = True
+    """Whether the mixer goes by the order of elements. One that does not honours the pairs of its view."""
 
     def build(self, d_model: int, *, max_length: int, causal: bool) -> Mixer:
         """Return the mixer of sequences of at most `max_length` tokens; `causal` in a decoder.

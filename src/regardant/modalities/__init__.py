@@ -1,9 +1,18 @@
 """Kinds of items: one kind, one file, which reads them, makes vectors of them and names their elements."""
 
 from regardant.modalities.base import Codec, ModalityConfig
+from regardant.modalities.graph import GraphModalityConfig
 from regardant.modalities.image import ImageModalityConfig
 from regardant.modalities.series import SeriesModalityConfig
 from regardant.modalities.text import TextModalityConfig
 from regardant.pictures import Layout
 
-__all__ = ["Codec", "ImageModalityConfig", "Layout", "ModalityConfig", "SeriesModalityConfig", "TextModalityConfig"]
+__all__ = [
+    "Codec",
+    "GraphModalityConfig",
+    "ImageModalityConfig",
+    "Layout",
+    "ModalityConfig",
+    "SeriesModalityConfig",
+    "TextModalityConfig",
+]

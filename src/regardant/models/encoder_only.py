@@ -9,11 +9,13 @@ Shape legend: B batch, T elements, M d_model.
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
+import torch
 from pydantic import Field, model_validator
 
-from regardant.attention import ScaledDotProductConfig
+from regardant.attention import Attention, ScaledDotProductConfig, View
 from regardant.layers.dropout import share_key
-from regardant.layers.mixers import MixerConfig
+from regardant.layers.feed_forward import FeedForward
+from regardant.layers.mixers import MixerConfig, TokenMixerConfig
 from regardant.models.base import AttentionKind, EncoderConfig, Model
 from regardant.models.heads import Head, HeadBuilder
 from regardant.models.representations import InputShape, Representation, RepresentationBuilder
@@ -37,6 +39,7 @@ class EncoderOnly(Model):
         self.input = input
         self.encoder = encoder
         self.head = head
+        self.reads_order = self.reads_order and input.reads_order
 
     @property
     def attention_kinds(self) -> Mapping[str, AttentionKind]:
@@ -82,8 +85,28 @@ class EncoderOnlyConfig(TransformerConfig, EncoderConfig):
         if self.tie_embeddings:
             model.tie("input", instead="false")
         model.check_lengths()
+        if not model.reads_order:
+            self._require_pairs(model)
         model.dropout_key = share_key(model)
         return model
+
+    def _require_pairs(self, model: EncoderOnly) -> None:
+        """Raise ValueError if a layer mixes elements by their order and not by pairs alone."""
+        kinds = [self.self_attention.kind] if _reads_order(self.self_attention) else []
+        for module in model.modules():
+            if isinstance(module, Attention):
+                module.check(View(pairs=torch.ones(1, 1, 1, 1, dtype=torch.bool)))
+            if isinstance(module, FeedForward) and module.start() is not None:
+                kinds = [self.feed_forward.kind]
+        if kinds:
+            raise ValueError(
+                f"{kinds[0]} mixes elements by their order, and a {model.input.unit} has none: choose attention or "
+                "graph_convolution, and a feed-forward network of each element by itself"
+            )
+
+
+def _reads_order(config: MixerConfig) -> bool:
+    return isinstance(config, TokenMixerConfig) and config.reads_order
 
 
 class NoMixing(SequenceEncoder):

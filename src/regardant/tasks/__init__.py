@@ -15,6 +15,7 @@ MODULES = {
     "language_modelling": "regardant.tasks.language_modelling.task",
     "masked_language_modelling": "regardant.tasks.masked_language_modelling.task",
     "matching": "regardant.tasks.matching.task",
+    "node_classification": "regardant.tasks.node_classification.task",
     "sequence_to_sequence": "regardant.tasks.sequence_to_sequence.task",
     "tagging": "regardant.tasks.tagging.task",
     "translation": "regardant.tasks.translation.task",

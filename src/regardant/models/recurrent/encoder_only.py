@@ -61,6 +61,11 @@ class RecurrentEncoderConfig(EncoderConfig):
             combine=self.combine,
         )
         model = RecurrentEncoderOnly(self, representation(inputs), encoder, answers)
+        if not model.reads_order:
+            raise ValueError(
+                f"a recurrent network reads elements in order, and a {model.input.unit} has none: choose another model "
+                "(encoder_only, or bag)"
+            )
         model.dropout_key = share_key(model)
         return model
 

@@ -46,6 +46,9 @@ class Representation(nn.Module):
     unit: ClassVar[str]
     """What an element is called: token, patch, node, frame, step."""
 
+    reads_order: ClassVar[bool] = True
+    """Whether the elements of an item have an order. Nodes of a graph have none."""
+
     def __init__(self, shape: InputShape) -> None:
         super().__init__()
         self.positions = shape.positions

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from regardant.data import digits  # noqa: F401  # a kind is known by being imported
@@ -113,16 +114,19 @@ class Classifier(TrainedItems):
         return score_classes(self.answers(split)).as_dict()
 
     def evaluated(self, name: str, split: EncodedItems) -> dict[str, Any]:
-        answers, labels = self.answers(split), self.labels
+        answers = self.answers(split)
         rows = np.concatenate([planned.indices for planned in self.batches(split).plan(0)])
-        shares = torch.cat([scores for scores, _ in answers]).softmax(-1)
-        lines = [""] * len(rows)
-        for row, share in zip(rows.tolist(), shares, strict=True):
-            best = int(share.argmax())
-            found = {"target": labels[split.targets[row]], "answer": labels[best], "probability": float(share[best])}
-            lines[row] = json.dumps(found, ensure_ascii=False) + "\n"
-        write_atomically(self.folder / "evaluation" / f"{name}{PREDICTIONS}", "".join(lines))
+        self.keep_answers(name, split.targets, torch.cat([scores for scores, _ in answers])[rows.argsort()])
         return score_classes(answers).as_dict()
+
+    def keep_answers(self, name: str, targets: NDArray[np.int64], scores: Tensor) -> None:
+        """Keep the answer to each item of a test set in the run, from its target and its scores [N, C]."""
+        labels, lines = self.labels, []
+        for target, share in zip(targets.tolist(), scores.softmax(-1), strict=True):
+            best = int(share.argmax())
+            found = {"target": labels[target], "answer": labels[best], "probability": float(share[best])}
+            lines.append(json.dumps(found, ensure_ascii=False) + "\n")
+        write_atomically(self.folder / "evaluation" / f"{name}{PREDICTIONS}", "".join(lines))
 
     def read(self, data: Path) -> EncodedItems:
         table = self.config.data

@@ -92,7 +92,7 @@ class TrainedItems(Trained):
 
     def probe(self) -> Probe:
         """Return rows of the validation set."""
-        split = self._splits()["validation"]
+        split = self.looked_at(self._splits()["validation"])
         batches = self.batches(split)
         rows = max(4, min(PROBE_ROWS, PROBE_ELEMENTS // int(batches.lengths.max())))
         chosen = np.random.default_rng(0).permutation(len(split))[:rows]
@@ -151,10 +151,14 @@ class TrainedItems(Trained):
         if len(data) > 1:
             raise ConfigError(f"--data was given {len(data)} times: give one file")
         name, split = (data[0].name, self.read(data[0])) if data else ("validation", self._splits()["validation"])
-        batches = self.batches(split.first(SENTENCES))
+        batches = self.batches(self.looked_at(split).first(SENTENCES))
         found = measure(self.model, name, [self._probe(batches, planned) for planned in batches.plan(0)], "item")
         found.save(self.folder / "measures")
         return found
+
+    def looked_at(self, split: EncodedItems) -> EncodedItems:
+        """Return the items of a split that are probed and measured: all of them, unless an item is too large."""
+        return split
 
     def batches(self, split: EncodedItems) -> ItemBatches:
         """Return the batches by which a split is read."""

@@ -1,0 +1,52 @@
+"""Numbers that tell the place of a node in a graph, from the edges alone.
+
+Attention along edges knows which neighbours a node has, and not where in the graph it is. Dwivedi et al. 2022, "Graph
+neural networks with learnable structural and positional representations", https://arxiv.org/abs/2110.07875, section
+3.2; Dwivedi et al. 2023, "Benchmarking graph neural networks", https://arxiv.org/abs/2003.00982 (eigenvectors).
+
+Dense matrices: the time grows with the third power of the number of nodes (seconds for a few thousand).
+
+Shape legend: V nodes, K numbers of a node.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regardant.data.graphs import Graph
+from regardant.errors import ConfigError
+
+
+def log_degrees(graph: Graph) -> NDArray[np.float32]:
+    """Return log(1 + degree) of each node [V, 1]."""
+    return np.log1p(graph.degrees)[:, None].astype(np.float32)
+
+
+def return_probabilities(graph: Graph, steps: int) -> NDArray[np.float32]:
+    """Return the chances that a random walk is back at its first node after 1, 2, ... steps [V, K].
+
+    A walk from a node without an edge goes nowhere: its chances are 0.
+    """
+    walk = graph.adjacency / np.maximum(graph.degrees, 1)[:, None]
+    at, found = walk, []
+    for step in range(steps):
+        at = at @ walk if step else walk
+        found.append(np.diagonal(at))
+    return np.stack(found, 1).astype(np.float32)
+
+
+def laplacian_eigenvectors(graph: Graph, count: int) -> NDArray[np.float32]:
+    """Return eigenvectors of the normalised Laplacian, those of the lowest eigenvalues but the first [V, K].
+
+    A vector has length sqrt(V), and the sign that makes the sum of its cubes positive. Vectors of equal eigenvalues, as
+    in a graph of several parts, have no order of their own.
+
+    Raises ConfigError if the graph has too few nodes.
+    """
+    nodes = len(graph.ids)
+    if count >= nodes:
+        raise ConfigError(f"input.eigenvectors: given {count}; a graph of {nodes} nodes has at most {nodes - 1}")
+    scale = 1 / np.sqrt(np.maximum(graph.degrees, 1))
+    laplacian = np.eye(nodes) - scale[:, None] * graph.adjacency * scale
+    _, vectors = np.linalg.eigh(laplacian)
+    vectors = vectors[:, 1 : count + 1] * np.sqrt(nodes)
+    return (vectors * np.where((vectors**3).sum(0) < 0, -1, 1)).astype(np.float32)

@@ -1,0 +1,275 @@
+"""One graph of nodes with features, labels and splits, read from two tables: nodes and edges.
+
+Edges have no direction: an edge in either direction, or in both, is one edge. An edge from a node to itself is left
+out, since every node attends to itself. A node without an edge is allowed.
+
+Shape legend: V nodes, E edges, F features.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from regardant.config import Config
+from regardant.data.tables import read_table
+from regardant.data.text_files import Fault, place
+from regardant.errors import DataError
+
+MOST_NODES = 8192
+"""Most nodes of a graph. Its mask has a byte for each pair of nodes, 64 MiB for so many, and on an accelerator every
+head of every layer has a score for each pair."""
+
+MOST_FEATURES = 1 << 27
+"""Most features of all nodes together: 512 MiB."""
+
+SPLITS = {
+    "train": "train",
+    "val": "validation",
+    "validation": "validation",
+    "test": "test",
+    "none": None,
+    "": None,
+}
+"""Names of splits in a table, and what they are called here."""
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Nodes with features, and the edges between them."""
+
+    ids: list[str]
+    """Names of the nodes [V]."""
+    features: NDArray[np.float32]
+    """[V, F]"""
+    edges: NDArray[np.int64]
+    """[E, 2] numbers of nodes, the smaller first; each edge once, without loops."""
+
+    @property
+    def adjacency(self) -> NDArray[np.bool_]:
+        """Whether two nodes share an edge [V, V]. No node is its own neighbour."""
+        found = np.zeros((len(self.ids), len(self.ids)), dtype=bool)
+        found[self.edges[:, 0], self.edges[:, 1]] = found[self.edges[:, 1], self.edges[:, 0]] = True
+        return found
+
+    @property
+    def degrees(self) -> NDArray[np.int64]:
+        """Number of neighbours of each node [V]."""
+        return np.bincount(self.edges.flatten(), minlength=len(self.ids))
+
+    def equals(self, other: "Graph") -> bool:
+        """Return whether nodes, features and edges are the same."""
+        arrays = ((self.features, other.features), (self.edges, other.edges))
+        return self.ids == other.ids and all(np.array_equal(one, two) for one, two in arrays)
+
+
+class LabelledGraph(NamedTuple):
+    """A graph, and the labels of some of its nodes by split."""
+
+    graph: Graph
+    labels: Mapping[str, Mapping[int, str]]
+    """By split (train, validation, test), then by the number of a node."""
+
+
+class _Node(NamedTuple):
+    line: int
+    id: str
+    label: str
+    split: str
+    features: str
+
+
+class GraphConfig(Config):
+    """A table of nodes and a table of edges: .tsv, .csv, .jsonl or .parquet, the text ones also .gz or .zst."""
+
+    nodes: str
+    """The table of nodes."""
+
+    edges: str
+    """The table of edges, a pair of nodes each."""
+
+    root: str = ""
+    """The folder that relative paths start from; the current one if empty."""
+
+    id: str = "node"
+    """The column of the nodes' names."""
+
+    label: str = "label"
+    """The column of labels. A node that is in no split may have none."""
+
+    split: str | None = "split"
+    """The column of splits: train, val, test or none. Empty: labelled nodes are split at random."""
+
+    features: str = "words"
+    """The column of features, separated by spaces."""
+
+    numbers: bool = False
+    """Whether features are numbers, equally many for each node. Otherwise they are words or their ids."""
+
+    source: str = "source"
+    """The column of an edge's first node."""
+
+    target: str = "target"
+    """The column of an edge's second node."""
+
+    validation_share: float = Field(0.2, gt=0, lt=1)
+    """Share of the labelled nodes to validate on, where there is no column of splits."""
+
+    test_share: float = Field(0.2, gt=0, lt=1)
+    """Share of the labelled nodes to test on, where there is no column of splits."""
+
+    def read(self, seed: int) -> LabelledGraph:
+        """Return the graph with the labels of all splits; the seed decides a random split.
+
+        Raises DataError for a table that is wrong, with the file and the line.
+        """
+        path = place(self.root, self.nodes)
+        nodes = list(self._nodes(path))
+        if not nodes:
+            raise DataError(f"{path} has no nodes: give a line for each")
+        if len(nodes) > MOST_NODES:
+            raise DataError(
+                f"{path} has {len(nodes):,} nodes, and at most {MOST_NODES:,} are read: give a smaller graph"
+            )
+        numbers: dict[str, int] = {}
+        for number, node in enumerate(nodes):
+            if numbers.setdefault(node.id, number) != number:
+                first = nodes[numbers[node.id]].line
+                raise DataError(f"{path} line {node.line}: node {node.id} is in line {first} already: remove one")
+        features = (_numbers if self.numbers else _bags_of_words)(path, nodes)
+        graph = Graph(list(numbers), features, self._edges(numbers))
+        return LabelledGraph(graph, self._split(path, nodes, seed))
+
+    def labels_of(self, table: Path, ids: Mapping[str, int]) -> dict[int, tuple[int, str]]:
+        """Return (line, label) of the nodes in another table, by number. Raises DataError for an unknown node."""
+        found = {}
+        for record in read_table(table, self.id, self.label):
+            node, label = (_text(table, record.line, one) for one in (record.source, record.target))
+            if node not in ids:
+                raise DataError(f"{table} line {record.line}: node {node!r} is not in the graph: remove the line")
+            found[ids[node]] = record.line, label
+        return found
+
+    def _nodes(self, path: Path) -> Iterator[_Node]:
+        named = read_table(path, self.id, self.label)
+        described = read_table(path, self.split or self.label, self.features)
+        for first, second in zip(named, described, strict=True):
+            cells = (first.source, first.target, second.source, second.target)
+            node = _Node(first.line, *(_text(path, first.line, cell) for cell in cells))
+            if not node.id:
+                raise DataError(f"{path} line {node.line}: the node has no name: give one in column {self.id}")
+            yield node
+
+    def _edges(self, numbers: Mapping[str, int]) -> NDArray[np.int64]:
+        path = place(self.root, self.edges)
+        found = set()
+        for record in read_table(path, self.source, self.target):
+            ends = []
+            for cell in (record.source, record.target):
+                name = _text(path, record.line, cell)
+                if name not in numbers:
+                    raise DataError(
+                        f"{path} line {record.line}: an edge to node {name!r}, which is not in {self.nodes}: add the "
+                        "node or remove the edge"
+                    )
+                ends.append(numbers[name])
+            if ends[0] != ends[1]:
+                found.add((min(ends), max(ends)))
+        return np.array(sorted(found), dtype=np.int64).reshape(-1, 2)
+
+    def _split(self, path: Path, nodes: list[_Node], seed: int) -> dict[str, dict[int, str]]:
+        split = self._by_column(path, nodes) if self.split else self._at_random(path, nodes, seed)
+        labels = {name: {number: nodes[number].label for number in split[name]} for name in split if split[name]}
+        for name, use in (("train", "train"), ("validation", "validate")):
+            if name not in labels:
+                raise DataError(f"{path} has no node to {use} on: name some in column {self.split}")
+        known = set(labels["train"].values())
+        for numbers in labels.values():
+            for number, label in numbers.items():
+                require_known(path, nodes[number].line, label, known)
+        return labels
+
+    def _by_column(self, path: Path, nodes: list[_Node]) -> dict[str, list[int]]:
+        split: dict[str, list[int]] = {"train": [], "validation": [], "test": []}
+        for number, node in enumerate(nodes):
+            if node.split not in SPLITS:
+                allowed = ", ".join(name for name in SPLITS if name)
+                raise DataError(f"{path} line {node.line}: split {node.split!r}; allowed: {allowed}: correct it")
+            if (name := SPLITS[node.split]) is None:
+                continue
+            if not node.label:
+                raise DataError(
+                    f"{path} line {node.line}: node {node.id} is in split {node.split} and has no label: give one, or "
+                    "set its split to none"
+                )
+            split[name].append(number)
+        return split
+
+    def _at_random(self, path: Path, nodes: list[_Node], seed: int) -> dict[str, list[int]]:
+        labelled = [number for number, node in enumerate(nodes) if node.label]
+        Random(seed).shuffle(labelled)
+        test = max(1, round(self.test_share * len(labelled)))
+        held_out = test + max(1, round(self.validation_share * len(labelled)))
+        if held_out >= len(labelled):
+            raise DataError(
+                f"{path} has {len(labelled)} labelled nodes, too few to split: label more, or lower the shares"
+            )
+        return {"test": labelled[:test], "validation": labelled[test:held_out], "train": labelled[held_out:]}
+
+
+def require_known(path: Path, line: int, label: str, known: set[str]) -> None:
+    """Raise DataError for a label that no training node has."""
+    if label not in known:
+        raise DataError(
+            f"{path} line {line}: label {label!r} is that of no training node (they have {', '.join(sorted(known))}): "
+            "correct it, or label a training node"
+        )
+
+
+def _text(path: Path, line: int, cell: str | Fault) -> str:
+    if cell is Fault.MISSING:
+        return ""
+    if isinstance(cell, Fault):
+        raise DataError(f"{path} line {line}: cannot be read: mend the line or leave it out")
+    return cell.strip()
+
+
+def _bags_of_words(path: Path, nodes: list[_Node]) -> NDArray[np.float32]:
+    bags = [node.features.split() for node in nodes]
+    columns = {word: column for column, word in enumerate(sorted({word for bag in bags for word in bag}))}
+    _require_few(path, len(nodes), len(columns))
+    counts = np.zeros((len(nodes), len(columns)), dtype=np.float32)
+    for number, bag in enumerate(bags):
+        np.add.at(counts[number], [columns[word] for word in bag], 1)
+    return counts
+
+
+def _numbers(path: Path, nodes: list[_Node]) -> NDArray[np.float32]:
+    rows = []
+    for node in nodes:
+        try:
+            rows.append(np.array(node.features.split(), dtype=np.float32))
+        except ValueError as error:
+            raise DataError(f"{path} line {node.line}: {error}: features are numbers, as in '0.5 -1 3'") from error
+        if len(rows[-1]) != len(rows[0]) or not np.isfinite(rows[-1]).all():
+            raise DataError(
+                f"{path} line {node.line}: {len(rows[-1])} features, the first node has {len(rows[0])}: give each node "
+                "as many finite numbers"
+            )
+    _require_few(path, len(rows), len(rows[0]))
+    return np.stack(rows)
+
+
+def _require_few(path: Path, nodes: int, features: int) -> None:
+    if not features:
+        raise DataError(f"{path}: no node has a feature: name the column of features by data.features")
+    if nodes * features > MOST_FEATURES:
+        raise DataError(
+            f"{path} has {nodes:,} nodes of {features:,} features, and at most {MOST_FEATURES:,} features in all are "
+            "read: leave out rare words"
+        )

@@ -1,0 +1,61 @@
+"""A graph convolution, in the place of self-attention: a fixed weight for each edge, whatever the nodes hold.
+
+Kipf and Welling 2017, "Semi-supervised classification with graph convolutional networks",
+https://arxiv.org/abs/1609.02907, equation 2: out = D^-1/2 (A + I) D^-1/2 x W, where A + I are the pairs that may attend
+and D their number for each node.
+
+Shape legend: B batch, T nodes, M d_model.
+"""
+
+from typing import Literal
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from regardant.attention import View
+from regardant.attention.cache import BeamOrigin
+from regardant.attention.listed_pairs import sum_along
+from regardant.layers.cache import LayerCache
+from regardant.layers.linear import Linear
+from regardant.layers.mixers import TokenMixerConfig
+
+
+class GraphConvolutionConfig(TokenMixerConfig):
+    """Weights by the number of neighbours of both ends of an edge: a graph convolutional network (GCN)."""
+
+    kind: Literal["graph_convolution"] = "graph_convolution"
+
+    reads_order = False
+
+    def build(self, d_model: int, *, max_length: int, causal: bool) -> "GraphConvolution":
+        if causal:
+            raise ValueError("graph_convolution sums over all neighbours, earlier and later ones: use it in an encoder")
+        return GraphConvolution(d_model)
+
+
+class GraphConvolution(nn.Module):
+    """Normalised sum over neighbours. Pairs go both ways; without pairs, every node is a neighbour."""
+
+    def __init__(self, d_model: int) -> None:
+        super().__init__()
+        self.projection = Linear(d_model, d_model)
+
+    def forward(self, x: Float[Tensor, "B T M"], view: View, cache: LayerCache | None = None) -> Float[Tensor, "B T M"]:
+        """Mix all nodes of a list."""
+        values = self.projection(x)[:, None]  # as if of one head
+        count = x.shape[1]
+        if (pairs := view.listed_pairs(values, values)) is not None:
+            queries, keys = pairs
+            scale = queries.bincount(minlength=count).clamp(min=1).rsqrt()
+            return sum_along(pairs, scale[queries] * scale[keys], values, count)[:, 0]
+        mask = view.mask(values, values)
+        if mask is None:
+            return values.mean(2).expand_as(x)
+        scale = mask.sum(-1).clamp(min=1).rsqrt()
+        weights = mask * scale[..., :, None] * scale[..., None, :]
+        mixed: Tensor = (weights.to(values.dtype) @ values)[:, 0]
+        return mixed
+
+    def start(self, capacity: int, beam_origin: BeamOrigin | None = None) -> LayerCache:
+        """Refuse to decode: no decoder has this mixer."""
+        raise ValueError("graph_convolution has no state between steps: use it in an encoder")

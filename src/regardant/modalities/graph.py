@@ -1,0 +1,164 @@
+"""One graph: an item is a list of its nodes, all of them or a part, an element is a node.
+
+Shape legend: V nodes of the graph, T nodes of a list, N lists.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from regardant.config.did_you_mean import did_you_mean
+from regardant.data.graph_structure import laplacian_eigenvectors, log_degrees, return_probabilities
+from regardant.data.graphs import Graph
+from regardant.errors import DataError, RunError
+from regardant.modalities.base import Codec, ModalityConfig
+from regardant.models.representations import GraphTensors, RepresentationBuilder, graph_nodes
+from regardant.models.representations.graph import PADDING
+
+GRAPH = "graph.npz"
+
+
+class GraphModalityConfig(ModalityConfig):
+    """Nodes of one graph, which is kept in the run."""
+
+    kind: Literal["graph"] = "graph"
+
+    files = (GRAPH,)
+
+    normalise: bool = True
+    """Divide the features of each node by the sum of their sizes."""
+
+    feature_dropout: float = Field(0.0, ge=0, lt=1)
+    """Chance that a feature of a node is zeroed in training."""
+
+    degree: bool = False
+    """Add the logarithm of 1 + the number of neighbours to the features."""
+
+    random_walk: int = Field(0, ge=0)
+    """Add the chances that a random walk is back at its first node after 1, 2, ... steps; the number of steps."""
+
+    eigenvectors: int = Field(0, ge=0)
+    """Add eigenvectors of the normalised Laplacian, with random signs in training; their number."""
+
+    def fit(self, items: Iterable[Graph]) -> "GraphCodec":
+        (graph,) = items
+        columns = [np.zeros((len(graph.ids), 0), dtype=np.float32)]
+        if self.degree:
+            columns.append(log_degrees(graph))
+        if self.random_walk:
+            columns.append(return_probabilities(graph, self.random_walk))
+        if self.eigenvectors:
+            columns.append(laplacian_eigenvectors(graph, self.eigenvectors))
+        return GraphCodec(self, graph, np.concatenate(columns, 1))
+
+    def load(self, run: Path) -> "GraphCodec":
+        try:
+            with np.load(run / GRAPH, allow_pickle=False) as kept:
+                graph = Graph(kept["ids"].tolist(), kept["features"], kept["edges"])
+                return GraphCodec(self, graph, kept["structure"])
+        except (OSError, EOFError, ValueError, KeyError) as error:
+            raise RunError(f"{run / GRAPH} is damaged ({error}): restore it or train again") from error
+
+
+class GraphCodec(Codec):
+    """Lists of nodes to numbers of nodes."""
+
+    unit = "node"
+
+    def __init__(self, config: GraphModalityConfig, graph: Graph, structure: NDArray[np.float32]) -> None:
+        self.config, self.graph, self.structure = config, graph, structure
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """Number of each node by its name."""
+        return {name: number for number, name in enumerate(self.graph.ids)}
+
+    @cached_property
+    def neighbours(self) -> list[list[int]]:
+        """Neighbours of each node in ascending order [V]."""
+        found: list[list[int]] = [[] for _ in self.graph.ids]
+        for first, second in self.graph.edges.tolist():
+            found[first].append(second)
+            found[second].append(first)
+        return [sorted(one) for one in found]
+
+    def encode(self, items: Sequence[Graph | int]) -> list[NDArray[Any]]:
+        """Return the numbers of the nodes: all nodes of the graph, or one alone. Raises DataError for another graph."""
+        for item in items:
+            if not isinstance(item, int) and not item.equals(self.graph):
+                raise DataError("the graph differs from that of the run that training starts from: train without it")
+        every = np.arange(len(self.graph.ids), dtype=np.int32)
+        return [every[item : item + 1] if isinstance(item, int) else every for item in items]
+
+    def parse(self, argument: str) -> int:
+        """Return the number of a node. Raises DataError for a name that no node has."""
+        name = argument.strip()
+        if name not in self.numbers:
+            near = did_you_mean(name, self.graph.ids)
+            raise DataError(f"{name!r} is none of the graph's {len(self.numbers):,} nodes: give the id of one{near}")
+        return self.numbers[name]
+
+    def around(self, node: int, hops: int, most: int) -> NDArray[np.int32]:
+        """Return a node and those within so many edges, the nearest first, at most so many."""
+        distances, waiting = {node: 0}, deque([node])
+        while waiting and len(distances) < most:
+            here = waiting.popleft()
+            for near in self.neighbours[here] if distances[here] < hops else ():
+                if near not in distances:
+                    distances[near] = distances[here] + 1
+                    waiting.append(near)
+        return np.array(list(distances)[:most], dtype=np.int32)
+
+    def cut(self, encoded: NDArray[Any], length: int) -> NDArray[Any]:
+        """Return the list whole. Raises DataError if it has more than `length` nodes."""
+        if len(encoded) > length:
+            raise DataError(
+                f"the graph has {len(encoded):,} nodes, of which at most {length:,} are read: raise model.max_length "
+                "and training.batch_tokens"
+            )
+        return encoded
+
+    def collate(self, encoded: Sequence[NDArray[Any]]) -> Tensor:
+        """Return numbers of nodes [N, T], -1 behind shorter lists."""
+        rows = [torch.from_numpy(nodes.astype(np.int64)) for nodes in encoded]
+        return pad_sequence(rows, batch_first=True, padding_value=PADDING)
+
+    def representation(self) -> RepresentationBuilder:
+        features = self.graph.features
+        if self.config.normalise:
+            features = features / np.maximum(np.abs(features).sum(1, keepdims=True), np.finfo(np.float32).tiny)
+        adjacency = self.graph.adjacency | np.eye(len(features), dtype=bool)
+        graph = GraphTensors(
+            torch.from_numpy(features),
+            torch.from_numpy(adjacency),
+            torch.from_numpy(self.structure),
+            self.config.eigenvectors,
+        )
+        return graph_nodes(graph, self.config.feature_dropout)
+
+    def labels(self, encoded: NDArray[Any]) -> list[str]:
+        """Return the names of the nodes."""
+        return [self.graph.ids[number] for number in encoded.tolist()]
+
+    def describe(self) -> str:
+        nodes, features = self.graph.features.shape
+        alone = int((self.graph.degrees == 0).sum())
+        return (
+            f"a graph of {nodes:,} nodes and {len(self.graph.edges):,} edges, {features:,} features; {alone:,} nodes "
+            "have no edge"
+        )
+
+    def save(self, run: Path) -> None:
+        graph = self.graph
+        np.savez_compressed(
+            run / GRAPH, ids=np.array(graph.ids), features=graph.features, edges=graph.edges, structure=self.structure
+        )

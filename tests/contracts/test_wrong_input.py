@@ -117,7 +117,7 @@ RECIPES = {
         sets("generation.nbest=6"),
         ["generation", "nbest (6) must be at most beam_size (5)", "raise beam_size"],
     ),
-    "a score that is none": (sets("evaluation.metrics=[blue]"), ["evaluation.metrics", "'blue'", "'bleu'"]),
+    "a score that is none": (sets("evaluation.metrics=[blue]"), ["evaluation.metrics", "'blue'", "did you mean bleu?"]),
     "weights by a score that is not computed": (
         sets("training.best_by=exact_match"),
         ["training.best_by: given 'exact_match'", "evaluation.metrics lacks: add it"],

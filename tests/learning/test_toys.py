@@ -134,7 +134,12 @@ def test_attention_looks_where_the_answer_stands(learned, kind):
     assert choice.validation_error_rate < 0.1
 
 
-SMALL = ("data.symbols=6", "data.max_length=8")
+DISTANCES = (
+    "data.max_length=10",
+    "training.optimizer.kind=muon",
+    "training.max_updates=250",
+    "training.validate_every=250",
+)
 
 
 def accuracy_by_distance(trained):
@@ -151,17 +156,17 @@ def accuracy_by_distance(trained):
 
 
 def test_attention_finds_a_symbol_at_a_distance_that_it_reads(learned):
-    found = accuracy_by_distance(learned("variable_distance", *SMALL))
-    assert all(found[distance] >= 0.9 for distance in range(1, 6)), found
+    found = accuracy_by_distance(learned("variable_distance", *DISTANCES, "model.positions.kind=rotary"))
+    assert all(found[distance] >= 0.9 for distance in range(1, 8)), found
 
 
 def test_a_convolution_finds_it_within_its_kernel_alone(learned):
     """The encoder has to mark the symbol, since the only query of the decoder is the same for all sources. A kernel of
-    5 carries the number two symbols far; beyond, the decoder can but guess among the symbols that it sees."""
-    convolution = "model.encoder.self_attention={kind: convolution, kernel: 5}"
-    found = accuracy_by_distance(learned("variable_distance", *SMALL, convolution))
-    assert found[1] >= 0.9 and found[2] >= 0.9, found
-    assert all(found[distance] < 0.7 for distance in range(3, 6)), found
+    3 carries the number one symbol far; beyond, the decoder can but guess among the symbols that it sees."""
+    convolution = "model.encoder.self_attention={kind: convolution, kernel: 3}"
+    found = accuracy_by_distance(learned("variable_distance", *DISTANCES, convolution))
+    assert found[1] >= 0.9, found
+    assert all(found[distance] < 0.85 for distance in range(3, 8)), found
 
 
 def test_without_positions_a_sequence_is_a_bag_and_cannot_be_reversed(learned):

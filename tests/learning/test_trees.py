@@ -13,7 +13,6 @@ BRIEF = [
     "model.num_heads=2",
     "model.d_ff=128",
     "model.dropout=0",
-    "model.positions.kind=sinusoidal",
     "model.encoder.num_layers=1",
     "model.decoder.num_layers=1",
     "training.max_updates=250",

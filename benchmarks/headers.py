@@ -6,6 +6,9 @@ from typing import Any
 import regardant
 
 RECIPES = Path(regardant.__file__).parent / "recipes"
+TOYS = ("copy", "reverse", "sort", "recall", "addition", "variable-distance")
+"""Recipes that are judged by the share of exact answers."""
+
 MEASURED = ("hardware", "time", "score", "commit")
 """The words that open those lines, below `command`."""
 
@@ -27,8 +30,20 @@ def lines_of(result: dict[str, Any]) -> list[str]:
 def score_of(result: dict[str, Any]) -> str:
     """Return the scores by which the recipe's task is judged, as one line."""
     scores = result["scores"]
-    if result["recipe"] in ("copy", "reverse"):
-        return f"{100 * scores['accuracy']:.1f} % of {scores['sentences']:,} unseen sequences exactly right"
+    if result["recipe"] in TOYS:
+        longer = scores.get("longer")
+        twice = f", {100 * exact_match(longer):.1f} % of up to twice the length" if longer else ""
+        return f"{100 * exact_match(scores):.1f} % of {scores['sentences']:,} unseen sequences exactly right{twice}"
+    if "bracket_f1" in scores:
+        of = scores["heldout"]
+        return (
+            f"bracket F1 {of['bracket_f1']:.4f}, well formed {of['well_formed']:.4f} on held-out combinations of words"
+        )
+    if "word_error_rate" in scores:
+        return (
+            f"exact match {scores['exact_match']:.4f}, word error rate {scores['word_error_rate']:.4f} of "
+            f"{scores['sentences']:,} images, seed {result['seed']}"
+        )
     if "heldout" in scores:
         combinations = scores["heldout"]["bleu"]
         return (
@@ -53,6 +68,12 @@ def score_of(result: dict[str, Any]) -> str:
         return f"loss {scores['loss']:.3f} nats a token, {scores['bits_per_character']:.3f} bits a character"
     tokenised = next(part for part in scores["signature"].split("|") if part.startswith("tok:"))
     return f"BLEU {scores['bleu']:.2f} (sacreBLEU, {tokenised}), seed {result['seed']}"
+
+
+def exact_match(scores: dict[str, Any]) -> float:
+    """Return the share of texts that are exactly right; results of earlier commits name it accuracy."""
+    share: float = scores["exact_match"] if "exact_match" in scores else scores["accuracy"]
+    return share
 
 
 def write(result: dict[str, Any]) -> None:

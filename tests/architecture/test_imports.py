@@ -16,6 +16,7 @@ PACKAGE = Path(regardant.__file__).parent
 PROGRAMS = Path(sys.executable).parent
 DOORS = {
     "sacrebleu": "evaluation",
+    "jiwer": "evaluation",
     "lightning_fabric": "training",
     "typer": "cli",
     "ctranslate2": "interop",

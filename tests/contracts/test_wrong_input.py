@@ -117,6 +117,19 @@ RECIPES = {
         sets("generation.nbest=6"),
         ["generation", "nbest (6) must be at most beam_size (5)", "raise beam_size"],
     ),
+    "a score that is none": (sets("evaluation.metrics=[blue]"), ["evaluation.metrics", "'blue'", "did you mean bleu?"]),
+    "weights by a score that is not computed": (
+        sets("training.best_by=exact_match"),
+        ["training.best_by: given 'exact_match'", "evaluation.metrics lacks: add it"],
+    ),
+    "brackets of texts that are no trees": (
+        sets("evaluation.metrics=[bracket_f1]"),
+        ["is no tree in brackets", "leave bracket_f1 out of evaluation.metrics"],
+    ),
+    "keys for more pairs than there are": (
+        sets("data={kind: recall, symbols: 5}"),
+        ["there is no sequence of length 6", "raise symbols, or lower max_length"],
+    ),
     "one table for two vocabularies": (
         sets("model.tie_embeddings=all", "tokenizer.joint=false"),
         ["tie_embeddings", "tokenizer.joint", "set model.tie_embeddings=target or tokenizer.joint=true"],

@@ -117,7 +117,7 @@ def test_evaluate_as_json_is_one_object(regardant, own_run):
     said = regardant("evaluate", own_run, "--json")
     assert (said.code, len(said.lines)) == (0, 1)
     scores = json.loads(said.out)
-    assert scores.keys() >= {"bleu", "chrf", "ter", "signature", "accuracy", "perplexity"}
+    assert scores.keys() >= {"bleu", "chrf", "ter", "signature", "exact_match", "perplexity"}
     assert (scores["sentences"], scores["beam_size"]) == (8, 5)
     assert scores == json.loads((own_run / "evaluation" / "test.json").read_text(encoding="utf-8"))
 

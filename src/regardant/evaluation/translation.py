@@ -5,7 +5,7 @@ bootstrap over sentences: Koehn 2004, "Statistical Significance Tests for Machin
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -17,9 +17,15 @@ from sacrebleu.metrics.ter import TER
 from regardant.config import Config
 from regardant.errors import DataError
 
+TextScore = Literal["bleu", "chrf", "exact_match", "word_error_rate", "bracket_f1", "well_formed"]
+"""Names of `evaluation.texts.TEXT_SCORES`."""
+
 
 class TranslationMetrics(Config):
-    """How translations are compared with their references."""
+    """The comparison of translations with their references."""
+
+    metrics: tuple[TextScore, ...] = ("bleu",)
+    """Scores of every validation beside the loss; `evaluate` gives them too. The first one selects the best weights."""
 
     tokenize: Literal["13a", "none", "intl", "char"] = "13a"
     """What BLEU counts: words by mteval-v13a, the text's own spaces, words by mteval-v14, or characters."""
@@ -75,20 +81,6 @@ def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str], config: Tr
     """BLEU alone, without an interval: what validation during training needs, in a fraction of the time."""
     check_counts(hypotheses, references)
     return bleu_metric(config).corpus_score(hypotheses, [references]).score
-
-
-QUICK: dict[str, Callable[[Sequence[str], Sequence[str], TranslationMetrics], float]] = {
-    "bleu": corpus_bleu,
-    "chrf": lambda texts, references, config: chrf_metric(config).corpus_score(texts, [references]).score,
-    "accuracy": lambda texts, references, config: share_equal(texts, references),
-}
-"""Scores that are quick enough for validation during training, by name."""
-
-
-def share_equal(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """Return the share of texts that equal their reference, from 0 to 1."""
-    check_counts(hypotheses, references)
-    return sum(text == reference for text, reference in zip(hypotheses, references, strict=True)) / len(references)
 
 
 def bleu_metric(config: TranslationMetrics) -> BLEU:

@@ -249,9 +249,6 @@ class TaskConfig(Config):
     views: ClassVar[tuple[str, ...]] = ()
     """Names of `Trained.views`."""
 
-    metrics: ClassVar[tuple[Metric, ...]]
-    """Numbers that validation gives. The first one selects the best weights, unless `training.best_by` names one."""
-
     task: str
     """The name of the task."""
 
@@ -275,6 +272,14 @@ class TaskConfig(Config):
         except ConfigError as error:
             raise ValueError(str(error)) from error
         return self
+
+    @property
+    def metrics(self) -> Sequence[Metric]:
+        """Numbers that validation gives. The first one selects the best weights, unless `training.best_by` names one.
+
+        A constant of the class, where a recipe has no say in them.
+        """
+        raise NotImplementedError
 
     @property
     def modality(self) -> "ModalityConfig | None":

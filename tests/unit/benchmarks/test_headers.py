@@ -61,7 +61,7 @@ def numbers(name, kept):
     seconds, scores = kept["training_seconds"], kept["scores"]
     yield f"{seconds:.0f}" if seconds < 300 else f"{seconds / 60:.0f}"
     if name == "reverse":
-        yield from (f"{100 * scores['accuracy']:.1f}", f"{scores['sentences']:,}")
+        yield from (f"{100 * headers.exact_match(scores):.1f}", f"{scores['sentences']:,}")
         return
     yield f"{scores['bleu']:.1f}"
     if name == "demo":

@@ -147,7 +147,7 @@ def frequencies(case: Case) -> Seen:
     measured = f"{kept['loss']:.2f} {case.loss_unit} in validation, {entropy:.2f} from the frequencies of targets alone"
     if kept["loss"] < AS_FREQUENCIES * entropy:
         return Seen(measured)
-    if (right := kept.get("accuracy")) is not None:  # answers may be right and too certain
+    if (right := kept.get("accuracy", kept.get("exact_match"))) is not None:  # answers may be right and too certain
         measured += f"; {right:.0%} right, {most:.0%} by the most frequent answer alone"
         if right > most + SIGMAS * (most * (1 - most) / total) ** 0.5:
             return Seen(measured)

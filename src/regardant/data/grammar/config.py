@@ -1,4 +1,4 @@
-"""The embedded corpus as a source of pairs, with its gold word alignments beside the text."""
+"""The embedded corpus as a source of pairs, with its gold word alignments beside the text, and as a treebank."""
 
 from pathlib import Path
 from typing import Literal
@@ -8,6 +8,7 @@ from pydantic import Field
 from regardant.config import Config
 from regardant.data.cleaning import CleaningReport
 from regardant.data.gold_alignments import write_gold_links
+from regardant.data.labelled import LabelledConfig, Sets
 from regardant.data.parallel import Splits
 
 
@@ -51,3 +52,32 @@ class GrammarConfig(Config):
         return Splits.write(
             folder, {name: [(pair.source, pair.target) for pair in pairs] for name, pairs in sets.items()}, report
         )
+
+
+class GrammarTreesConfig(LabelledConfig):
+    """English sentences written by the same grammar; the label of each is its tree in brackets, XX for each word.
+
+    Vinyals et al. 2015, "Grammar as a foreign language", https://arxiv.org/abs/1412.7449, section 3: trees are written
+    depth first and without words, one symbol for all parts of speech. Here closing brackets have no label. The test
+    sets are those of `grammar`.
+    """
+
+    kind: Literal["grammar_trees"] = "grammar_trees"
+
+    train_size: int = Field(20_000, gt=1)
+    """Sentences to train and to validate on."""
+
+    test_size: int = Field(1000, gt=0)
+    """Random sentences that are not in training."""
+
+    heldout_size: int = Field(1000, gt=0)
+    """Sentences that hold an adjective and noun, or a verb, tense and negation, that never meet in training."""
+
+    def read(self, seed: int) -> Sets:
+        from regardant.data.grammar import corpus
+
+        validation = max(1, round(self.validation_share * self.train_size))
+        train = self.train_size - validation
+        written = corpus(seed=seed, train=train, validation=validation, test=self.test_size, heldout=self.heldout_size)
+        names = ("train", "validation", "test", "heldout")
+        return {name: [(pair.source, pair.tree) for pair in getattr(written, name)] for name in names}

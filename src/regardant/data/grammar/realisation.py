@@ -2,6 +2,10 @@
 
 Every constituent writes its English and its French from one set of meanings, each a bit; two words are linked where
 they share a bit. The package's docstring lists the rules this comes to.
+
+Brackets stand among the English words, marks without a bit, and make the tree of the sentence. Their labels: S a
+clause, SQ a question, SBAR a relative clause, NP, VP and PP, ADJP a predicative adjective, ADVP a phrase of manner,
+frequency or time, WH a question word or phrase. The verb phrase of a statement begins with its auxiliary.
 """
 
 from dataclasses import dataclass
@@ -39,6 +43,12 @@ class Pair:
     target: str
     links: tuple[tuple[int, int], ...]
     """Indices into `words(source)` and `words(target)`, in order."""
+    tree: str
+    """The brackets of the source, XX in the place of each word and of the final mark: (S (NP XX XX) (VP XX) XX)."""
+
+
+NO_WORD = 0
+"""The meaning of a bracket."""
 
 
 class Both(NamedTuple):
@@ -50,6 +60,15 @@ class Both(NamedTuple):
     def add(self, other: "Both") -> None:
         self.english.extend(other.english)
         self.french.extend(other.french)
+
+    def within(self, label: str) -> "Both":
+        """Return the same in a bracket of this label."""
+        return Both(bracketed(label, self.english), self.french)
+
+
+def bracketed(label: str, english: list[Marked]) -> list[Marked]:
+    """Return words in a bracket."""
+    return [Marked(f"({label}", NO_WORD), *english, Marked(")", NO_WORD)]
 
 
 class Agreement(NamedTuple):
@@ -77,9 +96,9 @@ def realise(sentence: Sentence) -> Pair:
     written = Both([], [])
     end = "."
     if isinstance(sentence, Compound):
-        written.add(statement(sentence.first, meanings))
+        written.add(statement(sentence.first, meanings).within("S"))
         written.add(fixed(sentence.conjunction, meanings))
-        written.add(statement(sentence.second, meanings))
+        written.add(statement(sentence.second, meanings).within("S"))
     elif isinstance(sentence, Statement) or sentence.clause.subject is WHO:
         written.add(statement(sentence.clause, meanings))
         end = "." if isinstance(sentence, Statement) else "?"
@@ -87,7 +106,8 @@ def realise(sentence: Sentence) -> Pair:
         written.add(question(sentence, meanings))
         end = "?"
     stop = Marked(end, meanings.take())
-    source, source_meanings = english_text([*written.english, stop])
+    english = [*written.english, stop]
+    source, source_meanings = english_text([word for word in english if word.meaning != NO_WORD])
     target, target_meanings = french_text([*written.french, stop])
     links = tuple(
         (i, j)
@@ -95,7 +115,15 @@ def realise(sentence: Sentence) -> Pair:
         for j, target_meaning in enumerate(target_meanings)
         if source_meaning & target_meaning
     )
-    return Pair(source, target, links)
+    return Pair(source, target, links, tree_text(bracketed("S" if end == "." else "SQ", english)))
+
+
+def tree_text(english: list[Marked]) -> str:
+    """Return the brackets, and XX for each word."""
+    text = "".join(
+        " XX" if word.meaning != NO_WORD else ")" if word.text == ")" else f" {word.text}" for word in english
+    )
+    return text.removeprefix(" ")
 
 
 def fixed(phrase: Phrase, meanings: Meanings) -> Both:
@@ -131,7 +159,7 @@ def noun_phrase(phrase: NounPhrase, meanings: Meanings) -> Both:
         written.add(prepositional_phrase(phrase.complement, meanings))
     if phrase.relative is not None:
         written.add(relative(phrase, phrase.relative, meanings))
-    return written
+    return written.within("NP")
 
 
 def capitalise(adjective: str) -> str:
@@ -147,7 +175,7 @@ def gender_and_number(phrase: NounPhrase) -> int:
 def prepositional_phrase(phrase: PrepositionalPhrase, meanings: Meanings) -> Both:
     written = fixed(phrase.preposition, meanings)
     written.add(noun_phrase(phrase.phrase, meanings))
-    return written
+    return written.within("PP")
 
 
 def relative(head: NounPhrase, clause: Clause, meanings: Meanings) -> Both:
@@ -162,16 +190,19 @@ def relative(head: NounPhrase, clause: Clause, meanings: Meanings) -> Both:
         subject, agreement = realise_subject(clause.subject, meanings)
         written.add(subject)
         auxiliary, rest = predicate(clause, agreement, antecedent, meanings)
-    written.english.extend(auxiliary)
-    written.add(rest)
-    return written
+    written.add(verb_phrase(auxiliary, rest))
+    return written.within("SBAR")
+
+
+def verb_phrase(auxiliary: list[Marked], rest: Both) -> Both:
+    return Both([*auxiliary, *rest.english], rest.french).within("VP")
 
 
 def realise_subject(subject: Subject, meanings: Meanings) -> tuple[Both, Agreement]:
     if isinstance(subject, Pronoun):
         meaning = meanings.take()
         written = Both([Marked(subject.english, meaning)], [Marked(subject.french, meaning)])
-        return written, Agreement(subject.person, subject.agreement)
+        return written.within("NP"), Agreement(subject.person, subject.agreement)
     if isinstance(subject, NounPhrase):
         agreement = Agreement(4 if subject.plural else 1, gender_and_number(subject))
         return noun_phrase(subject, meanings), agreement
@@ -180,29 +211,28 @@ def realise_subject(subject: Subject, meanings: Meanings) -> tuple[Both, Agreeme
     written.add(Both([Marked("and", conjunction)], [Marked("et", conjunction)]))
     written.add(noun_phrase(subject.second, meanings))
     all_feminine = subject.first.noun.feminine and subject.second.noun.feminine
-    return written, Agreement(4, 3 if all_feminine else 2)
+    return written.within("NP"), Agreement(4, 3 if all_feminine else 2)
 
 
 def statement(clause: Clause, meanings: Meanings) -> Both:
     assert clause.subject is not None, "only a relative clause lacks its subject"
     written, agreement = realise_subject(clause.subject, meanings)
     auxiliary, rest = predicate(clause, agreement, None, meanings)
-    written.english.extend(auxiliary)
-    written.add(rest)
+    written.add(verb_phrase(auxiliary, rest))
     return written
 
 
 def question(sentence: Question, meanings: Meanings) -> Both:
     clause = sentence.clause
     assert clause.subject is not None, "only a relative clause lacks its subject"
-    written = fixed(sentence.about, meanings) if sentence.about else Both([], [])
+    written = fixed(sentence.about, meanings).within("WH") if sentence.about else Both([], [])
     subject, agreement = realise_subject(clause.subject, meanings)
     (auxiliary,), rest = predicate(clause, agreement, None, meanings, asked=True)
     asking = meanings.take()
     written.english.append(Marked(auxiliary.text, auxiliary.meaning | asking))
     written.french.extend((Marked("est-ce", asking), Marked("que|qu'", asking)))
     written.add(subject)
-    written.add(rest)
+    written.add(rest.within("VP"))
     return written
 
 
@@ -225,7 +255,7 @@ def predicate(
     if isinstance(clause.object, Pronoun):
         preceding = Agreement(clause.object.person, clause.object.agreement)
         meaning = meanings.take()
-        him.append(Marked(clause.object.english, meaning))
+        him += bracketed("NP", [Marked(clause.object.english, meaning)])
         french.append(Marked(clause.object.french, meaning))
     finite, rest = french_verb(clause, subject, preceding, tense, be, verb)
     french.append(finite)
@@ -237,7 +267,7 @@ def predicate(
         french = [Marked("ne|n'", negation), *french, Marked(french_word, negation)]
     written = Both(middle, french)
     if clause.frequency is not None:
-        written.add(fixed(clause.frequency, meanings))
+        written.add(fixed(clause.frequency, meanings).within("ADVP"))
     written.add(Both(english, rest))
     written.add(complements(clause, subject, him, verb, meanings))
     return auxiliary, written
@@ -289,12 +319,13 @@ def complements(clause: Clause, subject: Agreement, him: list[Marked], verb: int
     """What follows the verb. `him` is an object pronoun, which French has before it."""
     written = Both([], [])
     if clause.description is not None:
-        if clause.description.degree is not None:
-            written.add(fixed(clause.description.degree, meanings))
+        degree = clause.description.degree
+        described = fixed(degree, meanings) if degree is not None else Both([], [])
         quality = meanings.take()
         adjective = clause.description.adjective
         plain = adjective.french[subject.form].partition("|")[0]
-        written.add(Both([Marked(adjective.english, quality)], [Marked(plain, quality)]))
+        described.add(Both([Marked(adjective.english, quality)], [Marked(plain, quality)]))
+        written.add(described.within("ADJP"))
     if clause.object is not None:
         both = clause.verb.english_particle and clause.verb.french_preposition
         link = meanings.take() if both else verb  # alone, it belongs to the verb
@@ -309,5 +340,5 @@ def complements(clause: Clause, subject: Agreement, him: list[Marked], verb: int
         if isinstance(phrase, PrepositionalPhrase):
             written.add(prepositional_phrase(phrase, meanings))
         elif phrase is not None:
-            written.add(fixed(phrase, meanings))
+            written.add(fixed(phrase, meanings).within("ADVP"))
     return written

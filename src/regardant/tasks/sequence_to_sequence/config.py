@@ -1,10 +1,14 @@
 """The recipe of tasks that answer an item by a text."""
 
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
-from regardant.data import digits  # noqa: F401  # a kind is known by being imported
+from regardant.data import captions, digits  # noqa: F401  # a kind is known by being imported
+from regardant.data.grammar import config as grammar  # noqa: F401
 from regardant.data.labelled import LabelledConfig
 from regardant.data.tokenizers import TokenizerConfig
+from regardant.errors import ConfigError
+from regardant.evaluation.texts import TextMetrics
 from regardant.evaluation.translation import TranslationMetrics
 from regardant.generation.config import GenerationConfig
 from regardant.modalities import ModalityConfig, TextModalityConfig
@@ -13,6 +17,19 @@ from regardant.tasks.base import TaskConfig
 from regardant.training.config import NextTokenTraining
 from regardant.training.metrics import Metric
 
+TEXT_METRICS = {
+    metric.name: metric
+    for metric in (
+        Metric("bleu", higher_is_better=True),
+        Metric("chrf", higher_is_better=True),
+        Metric("exact_match", higher_is_better=True),
+        Metric("word_error_rate", higher_is_better=False),
+        Metric("bracket_f1", higher_is_better=True),
+        Metric("well_formed", higher_is_better=True),
+    )
+}
+"""The directions of the scores that `evaluation.metrics` may name."""
+
 
 class TextAnswerConfig(TaskConfig):
     """Base of recipes of models that read a source and write a text."""
@@ -20,12 +37,6 @@ class TextAnswerConfig(TaskConfig):
     inspect_options: ClassVar[tuple[str, ...]] = ("target", "beam_size")
 
     views: ClassVar[tuple[str, ...]] = ("beam search", "token by token")
-
-    metrics: ClassVar[tuple[Metric, ...]] = (
-        Metric("bleu", higher_is_better=True),
-        Metric("loss", higher_is_better=False, unit="nats per token"),
-        Metric("perplexity", higher_is_better=False),
-    )
 
     tokenizer: TokenizerConfig = TokenizerConfig()
     """Tokenizer, which turns text into tokens."""
@@ -42,18 +53,24 @@ class TextAnswerConfig(TaskConfig):
     evaluation: TranslationMetrics = TranslationMetrics()
     """The comparison of texts with their references."""
 
+    @property
+    def metrics(self) -> Sequence[Metric]:
+        return [
+            *(TEXT_METRICS[name] for name in self.evaluation.metrics),
+            Metric("loss", higher_is_better=False, unit="nats per token"),
+            Metric("perplexity", higher_is_better=False),
+        ]
+
+    @property
+    def metric(self) -> Metric:
+        named = self.training.best_by
+        if named in TEXT_METRICS and named not in self.evaluation.metrics:
+            raise ConfigError(f"training.best_by: given {named!r}, which evaluation.metrics lacks: add it there")
+        return super().metric
+
 
 class SequenceToSequenceTaskConfig(TextAnswerConfig):
     """Configuration of a model that writes a text for an item of any kind."""
-
-    metrics: ClassVar[tuple[Metric, ...]] = (
-        Metric("chrf", higher_is_better=True),
-        Metric("accuracy", higher_is_better=True),
-        Metric("bleu", higher_is_better=True),
-        Metric("loss", higher_is_better=False, unit="nats per token"),
-        Metric("perplexity", higher_is_better=False),
-    )
-    """chrF first: BLEU is 0 for texts of fewer than four words."""
 
     task: Literal["sequence_to_sequence"] = "sequence_to_sequence"
     """The name of the task."""
@@ -63,6 +80,9 @@ class SequenceToSequenceTaskConfig(TextAnswerConfig):
 
     input: ModalityConfig = TextModalityConfig()
     """The kind of item."""
+
+    evaluation: TextMetrics = TextMetrics()
+    """The comparison of texts with their references."""
 
     @property
     def modality(self) -> ModalityConfig:

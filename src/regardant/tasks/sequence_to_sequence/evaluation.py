@@ -6,8 +6,12 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from regardant.evaluation.translation import TranslationMetrics, score, share_equal
+from regardant.evaluation.texts import TEXT_SCORES, exact_match
+from regardant.evaluation.translation import TranslationMetrics, score
 from regardant.tasks.sequence_to_sequence.generator import GeneratedText, TextGenerator
+
+NAMED = ("word_error_rate", "bracket_f1", "well_formed")
+"""Scores that are shown where a recipe names them."""
 
 
 def score_texts(
@@ -17,11 +21,14 @@ def score_texts(
     references: Sequence[str],
     metrics: TranslationMetrics,
 ) -> dict[str, Any]:
-    """Return the scores of texts that were generated for encoded sources: BLEU, chrF, TER, the share of texts that
-    equal their reference, the perplexity of the references."""
+    """Return the scores of texts that were generated for encoded sources: BLEU, chrF, TER, exact match, the perplexity
+    of the references, and what `metrics` names beside them."""
     texts = [one.text for one in generated]
-    return score(texts, references, metrics).as_dict() | {
-        "accuracy": share_equal(texts, references),
+    scores = score(texts, references, metrics).as_dict() | {"exact_match": exact_match(texts, references)}
+    for name in metrics.metrics:
+        if name not in scores:
+            scores[name] = TEXT_SCORES[name](texts, references, metrics)
+    return scores | {
         "perplexity": _perplexity(generator, sources, references),
         "sentences": len(texts),
         "split": sum(one.pieces > 1 for one in generated),
@@ -34,9 +41,11 @@ def summary_of_texts(name: str, scores: dict[str, Any]) -> list[str]:
     low, high = scores["bleu_interval"]
     lines = [
         f"{name}: BLEU {scores['bleu']:.2f} (95 % within {low:.2f} to {high:.2f}), chrF {scores['chrf']:.2f}, "
-        f"TER {scores['ter']:.2f}, exact {scores['accuracy']:.1%}, {scores['sentences']:,} sentences",
+        f"TER {scores['ter']:.2f}, exact {scores['exact_match']:.1%}, {scores['sentences']:,} sentences",
         f"  {scores['signature']}",
     ]
+    if named := [f"{name.replace('_', ' ')} {scores[name]:.4f}" for name in NAMED if name in scores]:
+        lines.append(f"  {', '.join(named)}")
     if scores["split"] or scores["unfinished"]:
         lines.append(f"  {scores['split']:,} sources read in parts, {scores['unfinished']:,} cut at the length limit")
     return lines

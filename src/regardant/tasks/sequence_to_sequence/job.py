@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from regardant.evaluation.translation import QUICK
-from regardant.generation.config import GenerationConfig
+from regardant.evaluation.texts import TEXT_SCORES
+from regardant.evaluation.trees import require_trees
 from regardant.generation.search import generate
 from regardant.models import SequenceToSequenceModel
 from regardant.tasks.base import VALIDATION_SHARE, TaskJob
@@ -32,6 +32,8 @@ class SequenceToSequenceJob(TaskJob):
         batches = Batches(corpus.train, batch_tokens=batch_tokens, max_length=max_length, seed=seed)
         validation_tokens = min(VALIDATION_TOKENS, 2 * batch_tokens)
         self.validation = Batches(corpus.validation, batch_tokens=validation_tokens, max_length=max_length, seed=seed)
+        if "bracket_f1" in config.evaluation.metrics:
+            require_trees(corpus.references)  # at once, and not after the first hundreds of updates
         self.corpus = corpus
         self.samples: list[dict[str, str]] = []
         super().__init__(config, model, batches, validation_cost=self.validation_cost)
@@ -44,7 +46,7 @@ class SequenceToSequenceJob(TaskJob):
     def validate(self, model: nn.Module, device: torch.device) -> dict[str, float]:
         """Return the loss in nats a token without smoothing, the perplexity, and the task's scores of greedy texts."""
         assert isinstance(model, SequenceToSequenceModel)
-        greedy = GenerationConfig(beam_size=1, length_penalty=0)
+        greedy = self.config.generation.replaced(beam_size=1, nbest=1, length_penalty=0)
         tokenizer, longest = self.corpus.tokenizer, self.config.model.max_length
         total, tokens, hypotheses, order = 0.0, 0, [], []
         for planned in self.validation.plan(0):
@@ -57,11 +59,8 @@ class SequenceToSequenceJob(TaskJob):
             order += self.validation.kept[planned].tolist()
         self._keep_samples(dict(zip(order, hypotheses, strict=True)))
         references = [tokenizer.normalise(self.corpus.references[i]) for i in order]
-        scores = {
-            metric.name: QUICK[metric.name](hypotheses, references, self.config.evaluation)
-            for metric in self.metrics
-            if metric.name in QUICK
-        }
+        compared = self.config.evaluation
+        scores = {name: TEXT_SCORES[name](hypotheses, references, compared) for name in compared.metrics}
         mean = total / tokens
         return {"loss": mean, "perplexity": math.exp(min(mean, 50.0)), **scores}
 

@@ -7,7 +7,14 @@ from pydantic import Field, model_validator
 from regardant.config import Config
 from regardant.data.grammar.config import GrammarConfig
 from regardant.data.parallel import PairsConfig
-from regardant.data.toys import CopyConfig, ReverseConfig
+from regardant.data.toys import (
+    AdditionConfig,
+    CopyConfig,
+    RecallConfig,
+    ReverseConfig,
+    SortConfig,
+    VariableDistanceConfig,
+)
 from regardant.tasks.sequence_to_sequence.config import TextAnswerConfig
 
 
@@ -25,6 +32,10 @@ class AlignmentGuidance(Config):
     """Of that layer."""
 
 
+Toys = CopyConfig | ReverseConfig | SortConfig | RecallConfig | AdditionConfig | VariableDistanceConfig
+"""Made-up corpora."""
+
+
 class TranslationConfig(TextAnswerConfig):
     """From sentence pairs to a translator."""
 
@@ -33,7 +44,7 @@ class TranslationConfig(TextAnswerConfig):
     task: Literal["translation"] = "translation"
     """The name of the task."""
 
-    data: Annotated[PairsConfig | GrammarConfig | ReverseConfig | CopyConfig, Field(discriminator="kind")]
+    data: Annotated[PairsConfig | GrammarConfig | Toys, Field(discriminator="kind")]
     """Sentence pairs."""
 
     alignment_guidance: AlignmentGuidance | None = None

@@ -11,6 +11,7 @@ from regardant.data.grammar.language import language
 from regardant.data.grammar.lexicon import Adjective, Noun, Phrase, Pronoun, Verb, adjectives, determiners, nouns, verbs
 from regardant.data.grammar.syntax import Sentence
 from regardant.data.words import words
+from regardant.evaluation.trees import brackets
 
 pytestmark = pytest.mark.xdist_group("language")  # one process makes what all tests share
 
@@ -40,6 +41,18 @@ def test_different_trees_are_different_sentences(sample: Sample):
 def test_a_source_has_one_translation(sample: Sample):
     targets: dict[str, Pair] = {}
     assert all(targets.setdefault(pair.source, pair) == pair for _, pair in sample)
+
+
+def test_a_tree_has_a_leaf_for_every_word_of_its_source(sample: Sample):
+    for _, pair in sample[:5000]:
+        found = brackets(pair.tree)
+        assert found is not None
+        (whole,) = (
+            (label, end)
+            for label, start, end in found
+            if label in ("S", "SQ") and (start, end) == (0, max(last for _, _, last in found))
+        )
+        assert whole == ("SQ" if pair.source.endswith("?") else "S", len(words(pair.source)))
 
 
 def test_the_lexicon_has_more_than_four_hundred_english_words(sample: Sample):

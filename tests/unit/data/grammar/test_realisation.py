@@ -206,6 +206,52 @@ def test_statements(clause: Clause, english: str, french: str):
     assert both(realise(Statement(clause))) == (english, french)
 
 
+@pytest.mark.parametrize(
+    ("sentence", "english", "tree"),
+    [
+        (
+            Statement(says("sit", the("old", "cat"), polarity=NOT, place=where("seat", "on", the("mat")))),
+            "The old cat did not sit on the mat.",
+            "(S (NP XX XX XX) (VP XX XX XX (PP XX (NP XX XX))) XX)",
+        ),
+        (
+            Statement(says("see", pronoun("we"), object=pronoun("her", OBJECT_PRONOUNS))),
+            "We saw her.",
+            "(S (NP XX) (VP XX (NP XX)) XX)",
+        ),
+        (
+            Statement(
+                says(
+                    "be",
+                    the("apple", kind="plural", relative=says("buy", the("woman"))),
+                    description=Description(adjectives()["ripe"], phrases("degree")["very"]),
+                )
+            ),
+            "The apples that the woman bought were very ripe.",
+            "(S (NP XX XX (SBAR XX (NP XX XX) (VP XX))) (VP XX (ADJP XX XX)) XX)",
+        ),
+        (
+            Question(says("sleep", the("cat"), FUTURE), phrases("about")["where"]),
+            "Where will the cat sleep?",
+            "(SQ (WH XX) XX (NP XX XX) (VP XX) XX)",
+        ),
+        (Question(says("arrive", WHO)), "Who arrived?", "(SQ (NP XX) (VP XX) XX)"),
+        (
+            Compound(
+                says("sleep", Coordination(the("king"), the("queen"))),
+                phrases("conjunction")["because"],
+                says("sleep", pronoun("he")),
+            ),
+            "The king and the queen slept because he slept.",
+            "(S (S (NP (NP XX XX) XX (NP XX XX)) (VP XX)) XX (S (NP XX) (VP XX)) XX)",
+        ),
+    ],
+)
+def test_trees(sentence, english: str, tree: str):
+    pair = realise(sentence)
+    assert (pair.source, pair.tree) == (english, tree)
+
+
 def test_the_relative_noun_agrees_before_the_verb():
     bought = says("buy", the("woman"))
     apple = the("apple", kind="plural", relative=bought)

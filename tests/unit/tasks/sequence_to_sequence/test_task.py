@@ -8,6 +8,7 @@ from sklearn.datasets import load_digits
 
 from regardant import run
 from regardant.errors import ConfigError, DataError, RunError
+from regardant.evaluation.texts import word_error_rate
 from regardant.tasks import load_recipe
 
 pytestmark = pytest.mark.xdist_group("sequence to sequence")  # one process makes what all tests share
@@ -38,6 +39,10 @@ IMAGES = {
     "tokenizer": {"kind": "character"},
     "model": MODEL,
     "training": TRAINING,
+    "evaluation": {
+        "metrics": ["chrf", "exact_match", "bleu", "word_error_rate", "well_formed"],
+        "bootstrap_samples": 10,
+    },
 }
 
 
@@ -118,17 +123,55 @@ def test_it_is_evaluated_on_its_own_test_set(images):
     kept = (loaded.folder / "evaluation" / "test.predictions.jsonl").read_text(encoding="utf-8").splitlines()
     answers = [json.loads(line) for line in kept]
     assert len(answers) == scores["sentences"] == 360
-    assert scores["accuracy"] == sum(one["target"] == one["answer"] for one in answers) / 360
+    assert scores["exact_match"] == sum(one["target"] == one["answer"] for one in answers) / 360
     assert loaded.trained.summary("test", scores)[0].startswith("test: BLEU 0.00")
     with pytest.raises(DataError, match=r"--data x.tsv: this run's items come from digits: leave --data out"):
         loaded.evaluate(data=["x.tsv"])
+
+
+def test_the_scores_that_a_recipe_names_are_computed(images, regardant):
+    loaded, _ = images
+    scores = loaded.evaluate(beam_size=1)["test"]
+    kept = (loaded.folder / "evaluation" / "test.predictions.jsonl").read_text(encoding="utf-8").splitlines()
+    answers = [json.loads(line) for line in kept]
+    wrong = sum(word_error_rate([one["answer"]], [one["target"]]) for one in answers)  # each target is one word
+    assert scores["word_error_rate"] == pytest.approx(wrong / 360) and scores["well_formed"] == 0
+    assert "bracket_f1" not in scores
+    line = f"  word error rate {scores['word_error_rate']:.4f}, well formed 0.0000"
+    assert line in loaded.trained.summary("test", scores)
+    said = regardant("evaluate", loaded.folder, "--beam-size", "1", "--json")
+    assert json.loads(said.out)["word_error_rate"] == scores["word_error_rate"]
+    events = [json.loads(line) for line in (loaded.folder / "metrics.jsonl").read_text().splitlines()]
+    named = {"chrf", "exact_match", "bleu", "word_error_rate", "well_formed"}
+    assert all(named < set(event) and "bracket_f1" not in event for event in events if event["event"] == "validation")
+
+
+def test_a_score_selects_weights_by_its_direction():
+    chosen = load_recipe(IMAGES, ["training.best_by=word_error_rate"]).metric
+    assert (chosen.name, chosen.higher_is_better) == ("word_error_rate", False)
+    assert load_recipe(IMAGES, ["evaluation.metrics=[exact_match, bleu]"]).metric.name == "exact_match"
+    assert load_recipe(IMAGES, ["evaluation.metrics=[]"]).metric.name == "loss"
+    assert load_recipe(IMAGES | {"evaluation": {}}, []).metric.name == "chrf"
+    told = r"training\.best_by: given 'bracket_f1', which evaluation\.metrics lacks: add it there"
+    with pytest.raises(ConfigError, match=told):
+        load_recipe(IMAGES, ["training.best_by=bracket_f1"])
+    with pytest.raises(ConfigError, match=r"training\.best_by: given 'accuracy'; allowed: chrf, exact_match, bleu"):
+        load_recipe(IMAGES, ["training.best_by=accuracy"])
+
+
+def test_texts_that_are_no_trees_are_refused_before_training(tmp_path):
+    with pytest.raises(
+        DataError, match=r"^the text '\d' is no tree in brackets: give one such as .*, or leave bracket_f1"
+    ):
+        train(IMAGES, tmp_path / "run", "evaluation.metrics=[bracket_f1]")
+    assert not (tmp_path / "run" / "metrics.jsonl").exists()
 
 
 def test_its_best_weights_are_those_of_the_best_chrf(images):
     loaded, _ = images
     events = [json.loads(line) for line in (loaded.folder / "metrics.jsonl").read_text().splitlines()]
     validations = [event for event in events if event["event"] == "validation"]
-    assert {"chrf", "accuracy", "bleu", "loss", "perplexity"} < set(validations[0])
+    assert {"chrf", "exact_match", "bleu", "loss", "perplexity"} < set(validations[0])
     assert validations[-1]["best_chrf"] == max(event["chrf"] for event in validations)
 
 

@@ -24,7 +24,7 @@ from regardant.tasks.translation.look.alignment import choose_alignment, word_at
 
 GENERATION = GenerationConfig(beam_size=2, length_penalty=0.5)
 METRICS = TranslationMetrics(bootstrap_samples=10)
-JSON_KEYS = {"bleu", "chrf", "ter", "signature", "bleu_interval", "accuracy", "perplexity", "alignment_error_rate"}
+JSON_KEYS = {"bleu", "chrf", "ter", "signature", "bleu_interval", "exact_match", "perplexity", "alignment_error_rate"}
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_the_hypotheses_are_the_translations(evaluated, trained, test_set):
     expected = [translation.text for translation in trained().translator.generate(test_set.sources, GENERATION)]
     assert lines_of(folder / "test.hyp") == expected
     same = sum(one == other for one, other in zip(expected, test_set.references, strict=True))
-    assert scores["accuracy"] == same / len(expected)
+    assert scores["exact_match"] == same / len(expected)
 
 
 def test_perplexity_is_of_the_references_by_token_with_eos(evaluated, trained, test_set):

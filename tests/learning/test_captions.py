@@ -1,0 +1,36 @@
+"""The recipe digits-captions, shortened: digits of an image in words, and attention to the digit that is written."""
+
+import pytest
+
+from benchmarks.captions import measure
+from regardant import config, run
+from regardant.tasks import load_recipe
+
+BRIEF = [
+    "data.train_size=2000",
+    "data.validation_size=100",
+    "data.test_size=100",
+    "model.d_model=64",
+    "model.d_ff=128",
+    "model.dropout=0",
+    "model.encoder.num_layers=1",
+    "training.max_updates=250",
+    "training.validate_every=250",
+    "training.batch_tokens=1200",
+    "training.label_smoothing=0",
+    "training.optimizer.kind=muon",
+    "training.schedule.learning_rate=1e-2",
+    "training.precision=float32",
+    "training.attention_kernel=sdpa",
+    "training.processes=1",
+    "evaluation.bootstrap_samples=10",
+]
+
+
+@pytest.mark.slow
+def test_digits_are_read_in_their_order_where_attention_looks(tmp_path):
+    recipe = load_recipe(config.recipe("digits-captions"), BRIEF)
+    assert run.train(recipe, tmp_path / "run", lambda line: None).finished
+    loaded = run.load(tmp_path / "run")
+    assert loaded.evaluate()["test"]["word_error_rate"] < 0.6
+    assert measure(loaded)["test"] > 0.4

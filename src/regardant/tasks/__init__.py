@@ -14,6 +14,7 @@ MODULES = {
     "forecasting": "regardant.tasks.forecasting.task",
     "language_modelling": "regardant.tasks.language_modelling.task",
     "masked_language_modelling": "regardant.tasks.masked_language_modelling.task",
+    "question_answering": "regardant.tasks.question_answering.task",
     "sequence_to_sequence": "regardant.tasks.sequence_to_sequence.task",
     "tagging": "regardant.tasks.tagging.task",
     "translation": "regardant.tasks.translation.task",

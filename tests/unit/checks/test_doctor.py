@@ -397,6 +397,8 @@ def shrunk(name, corpus, text_file, labelled_files, folder):
         breaks = ["\n" * (number % 9 == 8) for number in range(len(lines))]
         (folder / "words.txt").write_text("".join(map("".join, zip(lines, breaks, strict=True))), encoding="utf-8")
         small += [f"data={{root: {folder}, source: words.txt, test: words.txt}}", "input.tokenizer.vocab_size=null"]
+    elif recipe["task"] == "question_answering":
+        small += ["data.train_size=100", "data.validation_size=20", "data.test_size=20"]
     elif recipe["data"]["kind"] == "pairs":
         files = f"root: {corpus}, source: a.en, target: a.fr"
         small += [f"data={{kind: pairs, {files}, validation_size: 10, test_size: 4}}", "tokenizer={kind: word}"]

@@ -31,7 +31,7 @@ def test_an_unknown_task_is_told_with_those_there_are(monkeypatch, task, told):
         tasks.load_recipe({"task": task}, origin="r.yaml")
     assert str(refusal.value).startswith(
         f"r.yaml: task: given {task!r}; allowed: classification, forecasting, language_modelling, "
-        f"masked_language_modelling, sequence_to_sequence, tagging, translation{told}"
+        f"masked_language_modelling, question_answering, sequence_to_sequence, tagging, translation{told}"
     )
 
 

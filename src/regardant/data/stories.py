@@ -32,10 +32,10 @@ ASKED: dict[Part, str] = {"subject": "who", "object": "what", "place": "where", 
 PEOPLE, VERBS, THINGS = 3, 2, 2
 """Size of the cast of a story: people, verbs, and nouns for the objects of each verb."""
 
-SENTENCES = (4, 6)
+SENTENCES = (2, 5)
 """Fewest and most sentences of a story."""
 
-TOLD = 0.5
+TOLD = 0.4
 """Chance that a sentence tells its place, and that it tells its time."""
 
 Item = TypeVar("Item")

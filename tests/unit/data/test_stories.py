@@ -5,7 +5,17 @@ import pytest
 
 from regardant.data.grammar.realisation import realise
 from regardant.data.grammar.syntax import Statement
-from regardant.data.stories import ASKED, StoriesConfig, asked, asks_in_vain, overlaps, part_of, question, story
+from regardant.data.stories import (
+    ASKED,
+    SENTENCES,
+    StoriesConfig,
+    asked,
+    asks_in_vain,
+    overlaps,
+    part_of,
+    question,
+    story,
+)
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +31,7 @@ def test_every_answer_stands_in_its_story_and_every_word_asks():
     assert len({one.context for one in questions}) == len(questions)
     for one in questions:
         assert all(one.context.startswith(answer, one.start) for answer in one.answers)
-        assert one.question.endswith("?") and 4 <= one.context.count(".") <= 6
+        assert one.question.endswith("?") and SENTENCES[0] <= one.context.count(".") <= SENTENCES[1]
     answered = sum(bool(one.answers) for one in questions) / len(questions)
     assert 0.6 < answered < 0.8
     words = Counter(one.question.split()[0].lower() for one in questions if one.answers)

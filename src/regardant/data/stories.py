@@ -1,8 +1,8 @@
 """Short stories with a question each, written by the embedded grammar.
 
 The sentences of a story have the same few people, verbs and things, so that one word does not tell them apart: who saw
-the red cat is not who saw the grey cat. A question asks for the subject (who), the object (what), the place (where) or
-the time (when) of one sentence, by the words of the others of its parts. A question without an answer asks for the
+the white cat is not who saw the grey cat. A question asks for the subject (who), the object (what), the place (where)
+or the time (when) of one sentence, by the words of the others of its parts. A question without an answer asks for the
 subject or the object of something that nobody did in the story, or for a place or a time that it does not tell.
 """
 
@@ -17,7 +17,7 @@ from pydantic import Field
 from regardant.data.grammar.language import TENSES, place, times
 from regardant.data.grammar.lecture import the
 from regardant.data.grammar.lexicon import WHO, Adjective, Noun, Phrase, Polarity, Verb, adjectives, phrases, verbs
-from regardant.data.grammar.noun_phrases import adjective_rows, fitting
+from regardant.data.grammar.noun_phrases import fitting
 from regardant.data.grammar.realisation import Meanings, fixed, noun_phrase, prepositional_phrase, realise
 from regardant.data.grammar.spaces import Choice
 from regardant.data.grammar.surface import english_text
@@ -31,6 +31,12 @@ ASKED: dict[Part, str] = {"subject": "who", "object": "what", "place": "where", 
 
 PEOPLE, VERBS, THINGS = 3, 2, 2
 """Size of the cast of a story: people, verbs, and nouns for the objects of each verb."""
+
+CAST, ABOUT = frozenset({"kin"}), frozenset({"clothes", "animal"})
+"""Classes of the nouns of people and of things. Few words are learned soon."""
+
+COLOUR = 5
+"""Rank of the adjectives that name colours."""
 
 SENTENCES = (2, 5)
 """Fewest and most sentences of a story."""
@@ -84,8 +90,7 @@ class Story:
 def story(random: Random) -> Story:
     """Draw a story."""
     tense = Choice(tuple(TENSES), tuple(TENSES.values())).draw(random)
-    nouns = sample(fitting(frozenset({"person"})), PEOPLE, random)
-    people = [definite(noun, adjective_rows(noun, 1).draw(random)) for noun in nouns]
+    people = [definite(noun) for noun in sample(fitting(CAST), PEOPLE, random)]
     possible = []
     for verb in sample(transitive(), VERBS, random):
         does = partial(Clause, verb=verb, tense=tense, polarity=Polarity.AFFIRMATIVE)
@@ -163,12 +168,12 @@ def in_english(part: NounPhrase | PrepositionalPhrase | Phrase) -> str:
 
 
 def described(noun: Noun, random: Random) -> list[NounPhrase]:
-    """Return a noun with each of two adjectives, the red cat and the grey cat; alone, if too few go with it."""
-    able = [(one,) for one in adjectives().values() if noun.fits(one.nouns)]
-    return [definite(noun, row) for row in (sample(able, 2, random) if len(able) > 1 else [()])]
+    """Return a noun in two colours, the white cat and the grey cat; alone, if it has too few."""
+    colours = [one for one in adjectives().values() if one.rank == COLOUR and noun.fits(one.nouns)]
+    return [definite(noun, one) for one in sample(colours, 2, random)] if len(colours) > 1 else [definite(noun)]
 
 
-def definite(noun: Noun, row: tuple[Adjective, ...]) -> NounPhrase:
+def definite(noun: Noun, *row: Adjective) -> NounPhrase:
     """Return a noun with "the" and adjectives."""
     return NounPhrase(noun, plural=False, determiner=the("singular"), adjectives=row)
 
@@ -186,8 +191,8 @@ def transitive() -> tuple[Verb, ...]:
 
 @cache
 def things_of(verb: Verb) -> tuple[Noun, ...]:
-    """The objects of a verb that are counted and no people."""
-    return tuple(noun for noun in fitting(verb.object) if "singular" in noun.kinds and "person" not in noun.tags)
+    """The objects of a verb that stories are about."""
+    return tuple(noun for noun in fitting(verb.object) if noun.fits(ABOUT))
 
 
 def can_ask(verb: Verb) -> set[Part]:

@@ -279,6 +279,7 @@ def test_a_healthy_run_has_no_findings(answerer):
     diagnosis = answerer.doctor()
     assert not diagnosis.findings
     assert {"padding mask", "order of elements", "unknown tokens"} <= diagnosis.seen.keys()
+    assert not re.search(r"\b(nan|inf)\b", diagnosis.seen["order of elements"].measured)
 
 
 def test_the_cost_is_planned(regardant, files, tmp_path):

@@ -50,6 +50,11 @@ def score_of(result: dict[str, Any]) -> str:
             f"BLEU {scores['bleu']:.2f} on unseen sentences, {combinations:.2f} on held-out combinations; "
             f"alignment error rate {scores['alignment_error_rate']:.3f}"
         )
+    if "exact_match" in scores:
+        return (
+            f"exact match {scores['exact_match']:.4f}, F1 {scores['f1']:.4f}, F1 of no answer "
+            f"{scores['no_answer_f1']:.4f} of {scores['items']:,} questions, seed {result['seed']}"
+        )
     if "macro_f1" in scores:
         return f"accuracy {scores['accuracy']:.4f} of {scores['items']:,} items, seed {result['seed']}"
     if "zero_shot_accuracy" in scores:

@@ -84,7 +84,11 @@ def predict(
     run: RunFolder,
     items: Annotated[
         list[str] | None,
-        typer.Argument(metavar="ITEM", help="Texts, or paths of files (image, series). Without any: --input or stdin."),
+        typer.Argument(
+            metavar="ITEM",
+            help="Texts; paths of files (image, series); or JSON objects with a question and its context. Without any: "
+            "--input or stdin.",
+        ),
     ] = None,
     source: Annotated[
         Path | None, typer.Option("--input", metavar="FILE", help="Read the items from FILE, one a line.")
@@ -95,7 +99,8 @@ def predict(
     as_json: AsJson = False,
 ) -> None:
     """Predict the answer to each item: its class, its translation, its continuation. Prints one answer a line, an empty
-    one for a blank item. Example: regardant predict runs/sst2 "A moving film." """
+    one for a blank item. Examples: regardant predict runs/sst2 "A moving film." and, for a run of question_answering,
+    regardant predict runs/qa-demo '{"question": "Who sees the cat?", "context": "The judge sees the cat."}'"""
     from regardant.run import load
 
     if items and source is not None:
@@ -216,7 +221,13 @@ def generate(
 @app.command()
 def inspect(
     run: RunFolder,
-    text: Annotated[str, typer.Argument(metavar="ITEM", help="A text; or a file, where items are not text.")],
+    text: Annotated[
+        str,
+        typer.Argument(
+            metavar="ITEM",
+            help="A text; a file, where items are not text; or a question with its context (see predict).",
+        ),
+    ],
     target: Annotated[
         str | None, typer.Option(metavar="TEXT", help="For a translator: the translation. [default: its own]")
     ] = None,

@@ -1,14 +1,14 @@
-"""Pairs of two columns of a table or a Hugging Face dataset, read one at a time."""
+"""Columns of a table, or pairs of two columns of a table or a Hugging Face dataset, read a row at a time."""
 
 import csv
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from regardant.data.text_files import Fault, Record, decode, first_line, near_names, require_file, text_lines
 from regardant.errors import DataError
@@ -19,18 +19,35 @@ if TYPE_CHECKING:
 ROWS_AT_ONCE = 1000
 
 
-def read_table(path: Path, source: str, target: str) -> Iterator[Record]:
-    """Yield the pairs of two columns of a .tsv, .csv, .jsonl, .json or .parquet file; the text ones also .gz or .zst.
+class Row(NamedTuple):
+    """The cells of some columns, as they were read."""
 
-    .tsv, .csv    The columns are names in the first line. If both are numbers ("1" and "2", from 1), there is
-                  no such line and every line is a pair. In .tsv a quote is text; in .csv it quotes.
+    line: int
+    """Number, from 1, of the line where the row starts, or of the row in a parquet file."""
+
+    cells: tuple[str | Fault, ...]
+
+
+def read_columns(path: Path, columns: Sequence[str], numbers: Collection[str] = ()) -> Iterator[Row]:
+    """Yield the cells of columns of a .tsv, .csv, .jsonl, .json or .parquet file; the text ones also .gz or .zst.
+
+    .tsv, .csv    The columns are names in the first line. If all are numbers ("1" and "2", from 1), there is
+                  no such line and every line is a row. In .tsv a quote is text; in .csv it quotes.
     .jsonl, .json One object a line. Dots reach into objects: translation.en
     .parquet      Dots reach into structs.
 
-    Raises DataError for a missing or damaged file and for a column that is not there.
+    The columns in `numbers` may hold whole numbers, which become text. Raises DataError for a missing or damaged file,
+    for a file of another kind and for a column that is not there.
     """
     require_file(path)
-    return _TABLES[_table_suffix(path)](path, source, target)
+    if not is_table_file(path):
+        raise DataError(f"{path} is no table: give a file that ends in {', '.join(_TABLES)}, or these with .gz or .zst")
+    return _TABLES[_table_suffix(path)](path, columns, numbers)
+
+
+def read_table(path: Path, source: str, target: str) -> Iterator[Record]:
+    """Yield the pairs of two columns of a file that `read_columns` reads. Raises DataError as it does."""
+    return _pairs(read_columns(path, (source, target)))
 
 
 def first_row(path: Path) -> list[str] | None:
@@ -85,8 +102,12 @@ def _table_suffix(path: Path) -> str:
     return Path(path.stem).suffix if path.suffix in (".gz", ".zst") else path.suffix
 
 
-def _row_records(path: Path, source: str, target: str) -> Iterator[Record]:
-    return _records_of_rows(path, _ROWS[_table_suffix(path)](path), source, target)
+def _pairs(rows: Iterator[Row]) -> Iterator[Record]:
+    return (Record(line, *cells) for line, cells in rows)
+
+
+def _rows_of_lines(path: Path, columns: Sequence[str], numbers: Collection[str]) -> Iterator[Row]:
+    return _chosen(path, _ROWS[_table_suffix(path)](path), columns)
 
 
 def _tsv_rows(path: Path) -> Iterator[tuple[int, list[bytes]]]:
@@ -107,39 +128,39 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, list[bytes]]]:
         raise DataError(f"{path} line {start}: {error}; is a quote left open or not doubled?") from error
 
 
-def _records_of_rows(path: Path, rows: Iterator[tuple[int, list[bytes]]], source: str, target: str) -> Iterator[Record]:
+def _chosen(path: Path, rows: Iterator[tuple[int, list[bytes]]], columns: Sequence[str]) -> Iterator[Row]:
     first = next(rows, None)
     if first is None:
         return
-    if source.isdecimal() and target.isdecimal():
+    if all(name.isdecimal() for name in columns):
         names = [str(column) for column in range(1, len(first[1]) + 1)]
         rows = chain([first], rows)
     else:
         names = [cell.decode(errors="replace") for cell in first[1]]
-    _require_columns(path, (source, target), names)
-    columns = names.index(source), names.index(target)
+    _require_columns(path, columns, names)
+    places = [names.index(name) for name in columns]
     for number, cells in rows:
-        yield Record(number, *(decode(cells[c]) if c < len(cells) else Fault.MISSING for c in columns))
+        yield Row(number, tuple(decode(cells[c]) if c < len(cells) else Fault.MISSING for c in places))
 
 
-def _require_columns(place: object, asked: tuple[str, str], names: list[str]) -> None:
+def _require_columns(place: object, asked: Sequence[str], names: list[str]) -> None:
     for name in asked:
         if name not in names:
             raise DataError(f"{place} has no column {name}; it has {', '.join(names)}")
 
 
-def _json_records(path: Path, source: str, target: str) -> Iterator[Record]:
+def _json_rows(path: Path, columns: Sequence[str], numbers: Collection[str]) -> Iterator[Row]:
     columns_are_known = False
     for number, line in enumerate(text_lines(path), 1):
         text = decode(line)
         if isinstance(text, Fault):
-            yield Record(number, text, text)
+            yield Row(number, (text,) * len(columns))
         elif text.strip():
             row = _json_row(path, number, text)
             if not columns_are_known:
-                _require_columns(path, (source, target), list(row))
+                _require_columns(path, columns, list(row))
                 columns_are_known = True
-            yield Record(number, *(_json_cell(path, number, row, name) for name in (source, target)))
+            yield Row(number, tuple(_json_cell(path, number, row, name, name in numbers) for name in columns))
 
 
 def _json_row(path: Path, number: int, text: str) -> dict[str, object]:
@@ -160,16 +181,18 @@ def _flatten(row: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, objec
             yield prefix + key, value
 
 
-def _json_cell(path: Path, number: int, row: dict[str, object], name: str) -> str | Fault:
+def _json_cell(path: Path, number: int, row: dict[str, object], name: str, is_number: bool) -> str | Fault:
     value = row.get(name)
     if value is None:
         return Fault.MISSING
+    if is_number and type(value) is int:
+        return str(value)
     if not isinstance(value, str):
         raise DataError(f"{path} line {number}: column {name} holds {value!r:.40}, not text")
     return decode(value.encode("utf-8", "surrogatepass"))  # JSON can spell half a surrogate pair
 
 
-def _parquet_records(path: Path, source: str, target: str) -> Iterator[Record]:
+def _parquet_rows(path: Path, columns: Sequence[str], numbers: Collection[str]) -> Iterator[Row]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -177,35 +200,40 @@ def _parquet_records(path: Path, source: str, target: str) -> Iterator[Record]:
         with pq.ParquetFile(path) as file:
             rows_before = 0
             for batch in file.iter_batches(ROWS_AT_ONCE):
-                yield from _records_of_arrow(path, pa.table(batch), source, target, rows_before)
+                yield from _arrow_rows(path, pa.table(batch), columns, rows_before, numbers)
                 rows_before += batch.num_rows
     except (OSError, pa.ArrowException) as error:
         raise DataError(f"{path} cannot be read as parquet: {first_line(error)}") from error
 
 
-def _records_of_arrow(place: object, table: "pa.Table", source: str, target: str, rows_before: int) -> Iterator[Record]:
+def _arrow_rows(
+    place: object, table: "pa.Table", columns: Sequence[str], rows_before: int, numbers: Collection[str] = ()
+) -> Iterator[Row]:
     import pyarrow as pa
 
     while any(pa.types.is_struct(kind) for kind in table.schema.types):
         table = table.flatten()
-    _require_columns(place, (source, target), table.column_names)
-    for name in (source, target):
+    _require_columns(place, columns, table.column_names)
+    for number, name in enumerate(table.column_names):
+        if name in numbers and pa.types.is_integer(table.schema.field(name).type):
+            table = table.set_column(number, name, table[name].cast(pa.string()))
+    for name in columns:
         kind = table.schema.field(name).type
         if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)):
             raise DataError(f"{place}: column {name} holds {kind}, not text")
     # As bytes: Arrow does not check what it reads, and would raise for the whole batch.
-    sides = [table[name].cast(pa.large_binary()).to_pylist() for name in (source, target)]
-    for number, pair in enumerate(zip(*sides, strict=True), rows_before + 1):
-        yield Record(number, *(Fault.MISSING if raw is None else decode(raw) for raw in pair))
+    cells = [table[name].cast(pa.large_binary()).to_pylist() for name in columns]
+    for number, row in enumerate(zip(*cells, strict=True), rows_before + 1):
+        yield Row(number, tuple(Fault.MISSING if raw is None else decode(raw) for raw in row))
 
 
 _ROWS: dict[str, Callable[[Path], Iterator[tuple[int, list[bytes]]]]] = {".tsv": _tsv_rows, ".csv": _csv_rows}
-_TABLES: dict[str, Callable[[Path, str, str], Iterator[Record]]] = {
-    ".tsv": _row_records,
-    ".csv": _row_records,
-    ".jsonl": _json_records,
-    ".json": _json_records,
-    ".parquet": _parquet_records,
+_TABLES: dict[str, Callable[[Path, Sequence[str], Collection[str]], Iterator[Row]]] = {
+    ".tsv": _rows_of_lines,
+    ".csv": _rows_of_lines,
+    ".jsonl": _json_rows,
+    ".json": _json_rows,
+    ".parquet": _parquet_rows,
 }
 
 
@@ -243,7 +271,7 @@ def _dataset_records(dataset: Any, name: str, source: str, target: str) -> Itera
     rows_before = 0
     try:
         for table in dataset.with_format("arrow").iter(ROWS_AT_ONCE):
-            yield from _records_of_arrow(name, table, source, target, rows_before)
+            yield from _pairs(_arrow_rows(name, table, (source, target), rows_before))
             rows_before += table.num_rows
     except (OSError, ValueError) as error:
         raise DataError(f"{name} cannot be read after row {rows_before:,}: {first_line(error)}") from error

@@ -51,7 +51,7 @@ def logit_lens(model: Model, run: Callable[[], Tensor], targets: Tensor) -> Lens
     with torch.no_grad():
         with _streams(stack.layers) as streams, _output(stack) as outputs:
             scores = run()
-        if targets.is_floating_point() or scores.dim() != targets.dim() + 1:
+        if targets.is_floating_point() or scores.shape[:-1] != targets.shape:
             raise ValueError(f"{type(model.head).__name__} scores no classes")
         final = scores[real].float().log_softmax(-1)
         if len(streams) != len(stack.layers) + 1:

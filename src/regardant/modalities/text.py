@@ -145,8 +145,13 @@ def word_units(tokenizer: Tokenizer, text: str, labels: Sequence[str]) -> list[t
 
     A token that belongs to no word, as one beyond the text does, stands alone.
     """
+    return units_of_spans(text, tokenizer.backend.encode(text).offsets, labels)
+
+
+def units_of_spans(text: str, spans: Sequence[tuple[int, int]], labels: Sequence[str]) -> list[tuple[str, int]]:
+    """Return the same for tokens that stand for these characters of a text: (first, after the last)."""
     named = words(text)
-    numbers = word_of_token(tokenizer.backend.encode(text).offsets, [(word.start, word.end) for word in named])
+    numbers = word_of_token(spans, [(word.start, word.end) for word in named])
     numbers += [NO_WORD] * (len(labels) - len(numbers))
     units: list[tuple[str, int]] = []
     before = NO_WORD

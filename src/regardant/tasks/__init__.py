@@ -16,6 +16,7 @@ MODULES = {
     "masked_language_modelling": "regardant.tasks.masked_language_modelling.task",
     "matching": "regardant.tasks.matching.task",
     "node_classification": "regardant.tasks.node_classification.task",
+    "question_answering": "regardant.tasks.question_answering.task",
     "sequence_to_sequence": "regardant.tasks.sequence_to_sequence.task",
     "tagging": "regardant.tasks.tagging.task",
     "translation": "regardant.tasks.translation.task",

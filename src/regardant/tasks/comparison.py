@@ -1,7 +1,8 @@
 """Evaluated runs of one task side by side: scores on the test sets that all share, costs, curves, settings.
 
 RUN/evaluation/NAME.json                 scores of a test set
-RUN/evaluation/NAME.predictions.jsonl    its items in their order: {"target", "answer", ...}, where a task keeps them
+RUN/evaluation/NAME.predictions.jsonl    its items in their order: {"target", "answer", ...}, where a task keeps them;
+                                         with "right" where a right answer may differ from the target
 """
 
 import json
@@ -221,7 +222,8 @@ def _right(folder: Path, name: str) -> tuple[list[str], list[float]] | None:
         return None
     try:
         lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        return [one["target"] for one in lines], [float(one["answer"] == one["target"]) for one in lines]
+        right = [float(one.get("right", one["answer"] == one["target"])) for one in lines]
+        return [one["target"] for one in lines], right
     except (ValueError, KeyError, TypeError) as error:
         raise RunError(f"{path} is damaged ({error}): evaluate {folder} anew") from error
 

@@ -254,11 +254,12 @@ def _written_effects(case: Case, name: str) -> tuple[float, float]:
 
 
 def _change(case: Case, before: Tensor, after: Tensor, *, where: Tensor | None = None) -> float:
-    """The largest, in standard deviations of all scores."""
-    difference = (before - after).abs()
+    """The largest, in standard deviations of all scores. Scores of minus infinity, as of padding, are left out."""
+    masked = before.isneginf() | after.isneginf()
+    difference = (before - after).abs().masked_fill(masked, 0.0)
     if where is not None:
         difference = difference[where]
-    return float(difference.max() / case.answers.std().clamp_min(1e-12))
+    return float(difference.max() / case.answers[~case.answers.isneginf()].std().clamp_min(1e-12))
 
 
 def _ignored(case: Case, name: str, content: float) -> Finding:

@@ -33,10 +33,16 @@ class SpanConfig(HeadConfig):
 class Span(Head):
     """Scores every element as the first and as the last one of the span."""
 
+    threshold: Tensor
+    """Score of a span less that of no answer, in nats, above which the span is the answer (section 4.3). A number that
+    is kept with the weights; only of a head with `no_answer`."""
+
     def __init__(self, config: SpanConfig, d_model: int) -> None:
         super().__init__()
         self.no_answer = config.no_answer
         self.output = nn.Linear(d_model, 2)
+        if config.no_answer:
+            self.register_buffer("threshold", torch.zeros(()))
 
     @property
     def reads_class_token(self) -> bool:

@@ -29,7 +29,14 @@ from regardant.data.grammar.lexicon import (
     verbs,
 )
 from regardant.data.grammar.noun_phrases import fitting
-from regardant.data.grammar.realisation import Meanings, fixed, noun_phrase, prepositional_phrase, realise
+from regardant.data.grammar.realisation import (
+    Meanings,
+    fixed,
+    noun_phrase,
+    prepositional_phrase,
+    realise,
+    without_brackets,
+)
 from regardant.data.grammar.spaces import Choice
 from regardant.data.grammar.surface import english_text
 from regardant.data.grammar.syntax import Clause, NounPhrase, PrepositionalPhrase, Question, Statement
@@ -179,7 +186,7 @@ def in_english(part: NounPhrase | PrepositionalPhrase | Phrase) -> str:
     """Return a part as it is written inside a sentence."""
     write: dict[type, Callable[..., Any]] = {NounPhrase: noun_phrase, PrepositionalPhrase: prepositional_phrase}
     both = write.get(type(part), fixed)(part, Meanings())
-    text, _ = english_text(both.english)
+    text, _ = english_text(without_brackets(both.english))
     return text[0].lower() + text[1:]
 
 

@@ -382,6 +382,10 @@ def small_recipe(corpus, text_file, labelled_files, waves, tmp_path):
     words = (labelled_files / "train.tsv").read_text("utf-8").split()
     lines = [f"{word} {word[0]}\n" + "\n" * (at % 9 == 8) for at, word in enumerate(words)]
     (tmp_path / "words.txt").write_text("".join(lines), encoding="utf-8")
+    rows = [f"n{at}\t{at // 3 % 2}\t{['train', 'val', 'test'][at % 3]}\tw{at % 7}\n" for at in range(60)]
+    (tmp_path / "nodes.tsv").write_text("".join(["node\tlabel\tsplit\twords\n", *rows]), encoding="utf-8")
+    edges = "".join(f"n{at}\tn{(at + step) % 60}\n" for at in range(60) for step in (3, 6))
+    (tmp_path / "edges.tsv").write_text("source\ttarget\n" + edges, encoding="utf-8")
     by_task = {
         "forecasting": [
             f"data={{root: {waves.parent}, source: waves.csv, train: 400, validation: 110, test: 110}}",
@@ -393,6 +397,11 @@ def small_recipe(corpus, text_file, labelled_files, waves, tmp_path):
             f"data={{root: {labelled_files}, source: train.tsv, text: '1', validation_share: 0.2}}"
         ],
         "matching": ["data.validation_share=0.2"],
+        "node_classification": [
+            f"data={{root: {tmp_path}, nodes: nodes.tsv, edges: edges.tsv}}",
+            "model.max_length=64",
+            "training.max_epochs=null",
+        ],
         "tagging": [
             f"data={{root: {tmp_path}, source: words.txt, test: words.txt}}",
             "input.tokenizer.vocab_size=null",
@@ -400,6 +409,7 @@ def small_recipe(corpus, text_file, labelled_files, waves, tmp_path):
     }
     by_data = {
         "digits": [],
+        "grammar_trees": ["data.train_size=4000", "data.test_size=20", "data.heldout_size=20"],
         "pairs": [
             f"data={{kind: pairs, root: {corpus}, source: a.en, target: a.fr, validation_size: 10, test_size: 4}}",
             "tokenizer={kind: word}",

@@ -107,7 +107,7 @@ def realise(sentence: Sentence) -> Pair:
         end = "?"
     stop = Marked(end, meanings.take())
     english = [*written.english, stop]
-    source, source_meanings = english_text([word for word in english if word.meaning != NO_WORD])
+    source, source_meanings = english_text(without_brackets(english))
     target, target_meanings = french_text([*written.french, stop])
     links = tuple(
         (i, j)
@@ -116,6 +116,11 @@ def realise(sentence: Sentence) -> Pair:
         if source_meaning & target_meaning
     )
     return Pair(source, target, links, tree_text(bracketed("S" if end == "." else "SQ", english)))
+
+
+def without_brackets(english: list[Marked]) -> list[Marked]:
+    """Return the words alone."""
+    return [word for word in english if word.meaning != NO_WORD]
 
 
 def tree_text(english: list[Marked]) -> str:

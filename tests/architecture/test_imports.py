@@ -24,6 +24,8 @@ DOORS = {
     "plotly": "studio",
     "PIL": "modalities",
     "sklearn": "data",
+    "soundfile": "data",
+    "jiwer": "evaluation",
 }
 ASSETS = {"recipes"}
 """Folders of the package that hold no code."""

@@ -84,7 +84,9 @@ def predict(
     run: RunFolder,
     items: Annotated[
         list[str] | None,
-        typer.Argument(metavar="ITEM", help="Texts, or paths of files (image, series). Without any: --input or stdin."),
+        typer.Argument(
+            metavar="ITEM", help="Texts, or paths of files (image, sound, series). Without any: --input or stdin."
+        ),
     ] = None,
     source: Annotated[
         Path | None, typer.Option("--input", metavar="FILE", help="Read the items from FILE, one a line.")

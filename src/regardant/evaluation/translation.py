@@ -16,6 +16,7 @@ from sacrebleu.metrics.ter import TER
 
 from regardant.config import Config
 from regardant.errors import DataError
+from regardant.evaluation.transcription import word_error_rate
 
 
 class TranslationMetrics(Config):
@@ -81,6 +82,7 @@ QUICK: dict[str, Callable[[Sequence[str], Sequence[str], TranslationMetrics], fl
     "bleu": corpus_bleu,
     "chrf": lambda texts, references, config: chrf_metric(config).corpus_score(texts, [references]).score,
     "accuracy": lambda texts, references, config: share_equal(texts, references),
+    "word_error_rate": lambda texts, references, config: word_error_rate(texts, references),
 }
 """Scores that are quick enough for validation during training, by name."""
 

@@ -3,7 +3,16 @@
 from regardant.modalities.base import Codec, ModalityConfig
 from regardant.modalities.image import ImageModalityConfig
 from regardant.modalities.series import SeriesModalityConfig
+from regardant.modalities.sound import SoundModalityConfig
 from regardant.modalities.text import TextModalityConfig
 from regardant.pictures import Layout
 
-__all__ = ["Codec", "ImageModalityConfig", "Layout", "ModalityConfig", "SeriesModalityConfig", "TextModalityConfig"]
+__all__ = [
+    "Codec",
+    "ImageModalityConfig",
+    "Layout",
+    "ModalityConfig",
+    "SeriesModalityConfig",
+    "SoundModalityConfig",
+    "TextModalityConfig",
+]

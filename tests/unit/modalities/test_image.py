@@ -4,6 +4,8 @@ import base64
 import builtins
 import io
 import json
+import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -142,6 +144,35 @@ def test_a_file_is_the_array_it_was_made_of(grey, tmp_path, name):
         write(tmp_path / name, array)
     (from_file,), (expected,) = grey.encode([grey.parse(str(tmp_path / name))]), grey.encode([array])
     assert np.array_equal(from_file, expected)
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_files_are_training_images_with_the_channels_of_the_first(tmp_path, packed):
+    arrays = [drawn(4, 6), drawn(4, 6, 3, seed=1), np.repeat(drawn(4, 6, seed=2)[..., None], 3, 2)]
+    paths = [Path(write(tmp_path / f"{number}.png", array)) for number, array in enumerate(arrays)]
+    if packed:
+        with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+            for path in paths:
+                archive.write(path, path.name)
+        paths = [zipfile.Path(tmp_path / "a.zip", path.name) for path in paths]
+    grey, colours = GREY.fit(paths), GREY.fit(paths[1:])
+    assert (grey.statistics.channels, colours.statistics.channels) == (1, 3)
+    for codec, number in ((grey, 0), (grey, 2), (colours, 1), (colours, 2)):
+        pixels = arrays[number].astype(np.float32) / 255
+        pixels = pixels[..., None] if pixels.ndim == 2 else pixels[..., : codec.statistics.channels]
+        assert_allclose(codec.encode([paths[number]])[0], pixels, atol=1e-6)
+
+
+def test_a_file_among_training_images_is_named(tmp_path):
+    write(tmp_path / "a.png", drawn(4, 6))
+    (tmp_path / "b.png").write_text("no image", encoding="utf-8")
+    write(tmp_path / "c.png", drawn(6, 6))
+    with pytest.raises(
+        DataError, match=r"b\.png cannot be read \(cannot identify image file\): give the path of a PNG"
+    ):
+        GREY.fit([tmp_path / "a.png", tmp_path / "b.png"])
+    with pytest.raises(DataError, match=r"^item 2 is 6 x 6, the first item is 4 x 6: give images of one size$"):
+        GREY.fit([tmp_path / "a.png", tmp_path / "c.png"])
 
 
 def test_a_jpeg_in_colours_is_grey_where_the_run_is(grey, tmp_path):

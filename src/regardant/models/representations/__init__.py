@@ -3,6 +3,7 @@
 from regardant.models.representations.base import InputShape, Representation, RepresentationBuilder
 from regardant.models.representations.patches import Patches, patches
 from regardant.models.representations.series import SeriesPatches, SeriesShape, series_patches
+from regardant.models.representations.sound import SoundFrames, Subsampling, sound_frames
 from regardant.models.representations.tokens import TokenEmbedding, tokens
 
 __all__ = [
@@ -12,8 +13,11 @@ __all__ = [
     "RepresentationBuilder",
     "SeriesPatches",
     "SeriesShape",
+    "SoundFrames",
+    "Subsampling",
     "TokenEmbedding",
     "patches",
     "series_patches",
+    "sound_frames",
     "tokens",
 ]

@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from regardant.data import digits  # noqa: F401  # a kind is known by being imported
+from regardant.data import digit_sequences, digits, folders  # noqa: F401  # a kind is known by being imported
 from regardant.data.labelled import LabelledConfig
 from regardant.data.tokenizers import TokenizerConfig
 from regardant.evaluation.translation import TranslationMetrics
@@ -49,6 +49,7 @@ class SequenceToSequenceTaskConfig(TextAnswerConfig):
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric("chrf", higher_is_better=True),
         Metric("accuracy", higher_is_better=True),
+        Metric("word_error_rate", higher_is_better=False),
         Metric("bleu", higher_is_better=True),
         Metric("loss", higher_is_better=False, unit="nats per token"),
         Metric("perplexity", higher_is_better=False),

@@ -28,9 +28,9 @@ RECIPE = {
     "model": {"d_model": 32, "num_heads": 2, "num_layers": 1, "d_ff": 64, "max_length": 12, "dropout": 0.0},
     "head": {"kind": "sequence_class", "dropout": 0.0},
     "training": {
-        "max_updates": 100,
+        "max_updates": 60,
         "batch_tokens": 256,
-        "validate_every": 50,
+        "validate_every": 30,
         "precision": "float32",
         "attention_kernel": "sdpa",
         "processes": 1,
@@ -103,7 +103,7 @@ def test_sounds_are_told_apart_by_the_order_of_their_frames(classifier, files, t
     own = run.load(shutil.copytree(classifier.folder, tmp_path / "run"))
     scores = own.evaluate()
     assert scores["test"]["items"] == 20 and scores["test"]["accuracy"] >= 0.95
-    assert own.evaluate(data=[files / "test.zip"])["test.zip"] == pytest.approx(scores["test"])
+    assert own.evaluate(data=[files / "test.zip"])["test.zip"] == scores["test"]
     paths = sorted((files / "sounds").glob("*/?.wav"))
     answers = [one.answer for one in own.predict([str(path) for path in paths])]
     assert np.mean([answer == path.parent.name for answer, path in zip(answers, paths, strict=True)]) == pytest.approx(
@@ -240,7 +240,8 @@ def test_a_text_is_written_for_a_recording(regardant, writer, files, sound, tmp_
     own = run.load(shutil.copytree(writer.folder, tmp_path / "run"))
     scores = own.evaluate()["test"]
     assert scores["word_error_rate"] == pytest.approx(1 - scores["accuracy"]) and scores["accuracy"] >= 0.8
-    assert own.evaluate(data=[files / "test.zip"])["test.zip"] == pytest.approx(scores)
+    given = own.evaluate(data=[files / "test.zip"])["test.zip"]
+    assert (given["accuracy"], given["word_error_rate"]) == (scores["accuracy"], scores["word_error_rate"])
     *_, line = own.trained.summary("test", scores)
     assert re.fullmatch(r"  word error rate \d+\.\d\d%", line)
     said = regardant("predict", own.folder, sound)

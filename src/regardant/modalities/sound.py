@@ -32,6 +32,9 @@ STATISTICS = "sound.json"
 LEAST_DEVIATION = 1e-6
 """Deviation under which a mel band counts as constant and is not divided."""
 
+SHOWN_DECADES = 6.0
+"""Decades of energy below the loudest that a spectrogram shows: 60 dB."""
+
 WIDER_THAN_HIGH = 3.0
 """Width of a spectrogram on a page, as a multiple of its height."""
 
@@ -165,11 +168,11 @@ class SoundCodec(Codec):
         return [f"{number * self.stride / self.config.sample_rate:.2f} s" for number in range(length)]
 
     def layout(self, encoded: NDArray[Any]) -> Layout:
-        """Return the elements side by side over the spectrogram: a column a frame, low mel bands below."""
+        """Return the elements side by side over the spectrogram: a column a frame, low mel bands below, the loudest
+        white."""
         labels = self.labels(encoded)
-        bands = self.frames([encoded])[0].T.flip(0)
-        least, most = bands.min(), bands.max()
-        shades = ((bands - least) / (most - least).clamp_min(LEAST_DEVIATION)).numpy()
+        bands = self.log_energies([encoded])[0].T.flip(0)
+        shades = (1 + (bands - bands.max()) / SHOWN_DECADES).clamp_min(0).numpy()
         return Layout(labels, 1, len(labels), data_url(shades[..., None]), len(labels) / WIDER_THAN_HIGH)
 
     def describe(self) -> str:
@@ -183,12 +186,16 @@ class SoundCodec(Codec):
         write_atomically(run / STATISTICS, json.dumps(asdict(self.statistics)) + "\n")
 
     def frames(self, encoded: Sequence[NDArray[Any]]) -> Tensor:
-        """Return normalised log-mel frames [B, T * S, K] of samples, silent where a recording has ended."""
+        """Return normalised log-mel frames [B, T * S, K] of samples."""
+        return (self.log_energies(encoded) - self.mean) / self.deviation
+
+    def log_energies(self, encoded: Sequence[NDArray[Any]]) -> Tensor:
+        """Return log-mel frames [B, T * S, K] of samples, silent where a recording has ended."""
         longest = int(self.lengths(np.array([max(len(one) for one in encoded)]))[0])
         block = torch.zeros(len(encoded), longest * self.stride)
         for row, one in zip(block, encoded, strict=True):
             row[: len(one)] = torch.from_numpy(one.astype(np.float32)) / LARGEST
-        return (self.log_mel(block) - self.mean) / self.deviation
+        return self.log_mel(block)
 
     def samples(self, item: Any, number: int) -> NDArray[np.int16]:
         """Return the samples of an item, a recording or a file, that is number so many. Raises DataError."""

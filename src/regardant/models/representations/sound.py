@@ -39,10 +39,10 @@ class SoundFrames(Representation):
     def embed(self, inputs: Float[Tensor, "B T SK"]) -> Vectors:
         """Return the vectors of frames, of which each input row holds S side by side. Rows of NaN are padding."""
         real = ~inputs[..., 0].isnan()
+        # Of padding, convolutions of stride 1 read one frame: a zero, as past the end of a recording that is alone.
+        # Those of stride 2 read none, since each item has whole elements.
         frames = inputs.nan_to_num(0.0).unflatten(2, (self.subsampling, -1)).flatten(1, 2)
         inner = F.gelu(self.first(frames.mT))
-        # Past its end a recording alone has the zeros that a convolution adds, and so it has among others.
-        inner = inner * real.repeat_interleave(2, 1)[:, None]
         return Vectors(F.gelu(self.second(inner)).mT, real=real)
 
 

@@ -68,7 +68,7 @@ class SoundModalityConfig(ModalityConfig):
     """Mel bands of a frame."""
 
     subsampling: Subsampling = 4
-    """Frames that convolutions make one element of."""
+    """Frames that the convolutions merge into one element."""
 
     @model_validator(mode="after")
     def bands_have_frequencies(self) -> Self:
@@ -92,7 +92,7 @@ class SoundModalityConfig(ModalityConfig):
         return round(self.sample_rate * self.hop_ms / 1000)
 
     def log_mel(self) -> LogMel:
-        """Return what makes frames of sound."""
+        """Return the transform of sound to frames."""
         return LogMel(self.sample_rate, self.window, self.hop, self.num_mels)
 
     def fit(self, items: Iterable[Any]) -> "SoundCodec":
@@ -198,7 +198,7 @@ class SoundCodec(Codec):
         return self.log_mel(block)
 
     def samples(self, item: Any, number: int) -> NDArray[np.int16]:
-        """Return the samples of an item, a recording or a file, that is number so many. Raises DataError."""
+        """Return the samples of a recording or of a file. Messages call a recording "item NUMBER". Raises DataError."""
         name = str(item) if isinstance(item, ItemFile) else f"item {number}"
         recording = read_recording(item) if isinstance(item, ItemFile) else item
         if not isinstance(recording, Recording):

@@ -18,7 +18,7 @@ from regardant.models.representations.base import InputShape, Representation, Re
 from regardant.models.vectors import Vectors
 
 Subsampling = Literal[2, 4]
-"""Frames that become one."""
+"""Log-mel frames that the convolutions merge into one element."""
 
 WIDTH = 3
 """Frames that a convolution reads together."""

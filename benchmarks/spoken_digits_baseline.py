@@ -20,7 +20,7 @@ from regardant.data.labelled import Labelled
 from regardant.modalities.sound import SoundCodec
 from regardant.tasks import load_recipe
 
-STRENGTHS = (0.01, 0.1, 1.0, 10.0)
+STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0)
 """Inverse penalties C to choose from."""
 
 FOLDS = 5
@@ -44,7 +44,7 @@ def measure() -> dict[str, Any]:
     sets = recipe.data.read(recipe.seed)
     train = sets["train"] + sets["validation"]
     codec = recipe.input.fit([item for item, _ in train])
-    pipeline = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    pipeline = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
     search = GridSearchCV(pipeline, {"logisticregression__C": STRENGTHS}, cv=FOLDS)
     search.fit(features(codec, train), [label for _, label in train])
     tested = features(codec, sets["test"])

@@ -25,6 +25,7 @@ DOORS = {
     "plotly": "studio",
     "PIL": "modalities",
     "sklearn": "data",
+    "soundfile": "data",
 }
 ASSETS = {"recipes"}
 """Folders of the package that hold no code."""

@@ -93,7 +93,7 @@ def train_pairs() -> str:
     """Forward and backward of two encoders; the device of the loss."""
     with FakeTensorMode():
         model = on_it(dual("encoder only", "encoder only").train())
-        loss = model(first=ids(*ITEMS.shape), second=torch.empty(IMAGES.shape, device=NAME), targets=ids(len(ITEMS)))
+        loss = model(first=ids(*ITEMS.shape), second=torch.empty(IMAGES.shape, device=NAME), targets=ids(len(ITEMS), 2))
         loss.total.backward()
         return loss.total.device.type
 

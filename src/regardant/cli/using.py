@@ -86,8 +86,8 @@ def predict(
         list[str] | None,
         typer.Argument(
             metavar="ITEM",
-            help="Texts; paths of files (image, series); or JSON objects with a question and its context. Without any: "
-            "--input or stdin.",
+            help="Texts; paths of files (image, sound, series); or JSON objects with a question and its context. "
+            "Without any: --input or stdin.",
         ),
     ] = None,
     source: Annotated[

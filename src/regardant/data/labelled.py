@@ -1,6 +1,7 @@
-"""Items with a label each: from tables of texts."""
+"""Items with a label each; and the source of such items that reads tables of texts."""
 
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from random import Random
 from typing import Any, ClassVar, Literal, Self
 
@@ -34,6 +35,13 @@ class LabelledConfig(Variants):
     def read(self, seed: int) -> Sets:
         """Return the items of all splits. Raises DataError."""
         raise NotImplementedError
+
+    def given(self, data: Path) -> list[Labelled]:
+        """Return the labelled items of a file or folder that a command line names, read as those of the recipe.
+
+        Raises DataError, also where items come from no files.
+        """
+        raise DataError(f"--data {data}: this run's items come from {self.kind}: leave --data out")
 
     def split_off(self, items: list[Labelled], seed: int, names: Mapping[str, float]) -> Sets:
         """Return the items shuffled by the seed, a share of them under each name and the others under `train`."""
@@ -89,6 +97,9 @@ class TableConfig(LabelledConfig):
             if table is not None:
                 sets[name] = list(self.items(table))
         return sets
+
+    def given(self, data: Path) -> list[Labelled]:
+        return list(self.model_copy(update={"root": ""}).items(str(data.resolve())))
 
     def items(self, table: str) -> Iterator[Labelled]:
         """Return the labelled texts of a table; blank ones are left out. Raises DataError."""

@@ -6,8 +6,6 @@ computes it.
 
 from collections.abc import Callable, Sequence
 
-import jiwer
-
 from regardant.evaluation.translation import TextScore, TranslationMetrics, check_counts, chrf_metric, corpus_bleu
 from regardant.evaluation.trees import bracket_f1, well_formed
 
@@ -29,6 +27,8 @@ def exact_match(texts: Sequence[str], references: Sequence[str]) -> float:
 def word_error_rate(texts: Sequence[str], references: Sequence[str]) -> float:
     """Return the word error rate of all texts: 0 is perfect, and more than 1 possible."""
     check_counts(texts, references)
+    import jiwer  # a translator does not wait for it
+
     rate: float = jiwer.wer(list(references), list(texts))
     return rate
 

@@ -4,6 +4,7 @@ from regardant.modalities.base import Codec, ModalityConfig
 from regardant.modalities.graph import GraphModalityConfig
 from regardant.modalities.image import ImageModalityConfig
 from regardant.modalities.series import SeriesModalityConfig
+from regardant.modalities.sound import SoundModalityConfig
 from regardant.modalities.text import TextModalityConfig
 from regardant.pictures import Layout
 
@@ -14,5 +15,6 @@ __all__ = [
     "Layout",
     "ModalityConfig",
     "SeriesModalityConfig",
+    "SoundModalityConfig",
     "TextModalityConfig",
 ]

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regardant.config import Variants
-from regardant.errors import DataError
 from regardant.models.representations import RepresentationBuilder
 from regardant.pictures import Layout
 
@@ -107,10 +106,6 @@ class ModalityConfig(Variants):
     def fit(self, items: Iterable[Any]) -> Codec:
         """Return a codec fitted to training items: a vocabulary learned, a mean measured."""
         raise NotImplementedError
-
-    def read_file(self, path: Path) -> Any:
-        """Return the training item in a file. Raises DataError, as by default for kinds that no single file holds."""
-        raise DataError(f"{path}: an item of kind {self.kind} is no file of its own: set another kind")
 
     def load(self, run: Path) -> Codec:
         """Return the codec that a run folder keeps. Raises DataError."""

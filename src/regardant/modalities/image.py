@@ -6,7 +6,7 @@ Shape legend: H height, W width, C channels, N images, T patches.
 import base64
 import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 
+from regardant.data.item_files import ItemFile, read_item_file, unreadable
 from regardant.errors import ConfigError, DataError, RunError
 from regardant.modalities.base import Codec, ModalityConfig
 from regardant.models.representations import RepresentationBuilder, patches
@@ -32,6 +33,9 @@ MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 """Pillow's names of 8-bit images, by number of channels."""
 
 GREATEST_BYTE = 255
+
+FILES = "the path of a PNG, JPEG or .npy file"
+"""Files that are read, in messages."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +84,7 @@ class ImageModalityConfig(ModalityConfig):
     """Side of a patch in pixels; both sides of an image must be multiples of it."""
 
     def fit(self, items: Iterable[Any]) -> "ImageCodec":
-        images = (as_pixels(item, f"item {number}") for number, item in enumerate(items, 1))
-        statistics = Statistics.measured(images)
+        statistics = Statistics.measured(_alike(items))
         if statistics.height % self.patch_size or statistics.width % self.patch_size:
             both = np.gcd(statistics.height, statistics.width)
             allowed = ", ".join(str(side) for side in range(1, both + 1) if both % side == 0)
@@ -89,10 +92,6 @@ class ImageModalityConfig(ModalityConfig):
                 f"input.patch_size: given {self.patch_size}; images of {_size(statistics.shape)} allow {allowed}"
             )
         return ImageCodec(statistics, self.patch_size)
-
-    def read_file(self, path: Path) -> NDArray[Any]:
-        """Return the pixels in a PNG, JPEG or .npy file."""
-        return _read_array(path) if path.suffix.lower() == ".npy" else _read_picture(path)
 
     def load(self, run: Path) -> "ImageCodec":
         try:
@@ -117,15 +116,12 @@ class ImageCodec(Codec):
 
     def parse(self, argument: str) -> Pixels:
         """Return the image in a PNG, JPEG or .npy file. Raises DataError."""
-        path = Path(argument)
-        if path.suffix.lower() == ".npy":
-            return self._checked(_read_array(path), argument)
-        return self._checked(_read_picture(path, MODES[self.statistics.channels]), argument)
+        return self._checked(Path(argument), argument)
 
     def argument(self, encoded: NDArray[Any], folder: Path, name: str) -> str:
         """Write the image as a PNG of 8 bits a channel. Return its path."""
         path = folder / f"{name}.png"
-        path.write_bytes(_png(encoded))
+        path.write_bytes(as_png(encoded))
         return str(path)
 
     def cut(self, encoded: NDArray[Any], length: int) -> NDArray[Any]:
@@ -156,8 +152,7 @@ class ImageCodec(Codec):
 
     def layout(self, encoded: NDArray[Any]) -> Layout:
         """Return the grid of patches over the image, a PNG of its own size: enlarge it without smoothing."""
-        url = f"data:image/png;base64,{base64.b64encode(_png(encoded)).decode()}"
-        return Layout(self.labels(encoded), self.rows, self.columns, url)
+        return Layout(self.labels(encoded), self.rows, self.columns, data_url(encoded))
 
     def describe(self) -> str:
         side = self.patch_size
@@ -167,21 +162,24 @@ class ImageCodec(Codec):
         write_atomically(run / STATISTICS, json.dumps(asdict(self.statistics)) + "\n")
 
     def _checked(self, item: Any, name: str) -> Pixels:
-        pixels = as_pixels(item, name)
+        pixels = as_pixels(item, name, self.statistics.channels)
         _require_size(pixels, self.statistics.shape, name, "every image of the run")
         return pixels
 
 
-def as_pixels(item: Any, name: str) -> Pixels:
+def as_pixels(item: Any, name: str, channels: int | None = None) -> Pixels:
     """Return an image as pixels [H, W, C] from 0 to 1.
 
     Args:
-        item: an array [H, W] or [H, W, C] of uint8 (0 to 255) or float (0 to 1).
-        name: the item in messages.
+        item: an array [H, W] or [H, W, C] of uint8 (0 to 255) or float (0 to 1), or a file that holds one.
+        name: an array in messages.
+        channels: channels of PNG and JPEG files. None: those of the file itself.
 
     Raises:
-        DataError: the item is no such array.
+        DataError: the item is no such array, or the file cannot be read.
     """
+    if isinstance(item, ItemFile):
+        item, name = _read_image(item, channels), str(item)
     if not isinstance(item, np.ndarray):
         raise DataError(f"{name} is of type {type(item).__name__}, not an image: give an array, or another input.kind")
     image = item[..., None] if item.ndim == 2 else item
@@ -212,38 +210,48 @@ def _size(shape: Sequence[int]) -> str:
     return " x ".join(map(str, shape[:2] if len(shape) == 3 and shape[2] == 1 else shape))
 
 
-def _read_array(path: Path) -> NDArray[Any]:
-    """Return the array in a .npy file."""
+def _alike(items: Iterable[Any]) -> Iterator[Pixels]:
+    """Yield training images: files with as many channels as the first image."""
+    channels: int | None = None
+    for number, item in enumerate(items, 1):
+        pixels = as_pixels(item, f"item {number}", channels)
+        channels = channels or pixels.shape[2]
+        yield pixels
+
+
+def _read_image(file: ItemFile, channels: int | None) -> NDArray[Any]:
+    """Return the array in a .npy file, or the 8-bit pixels of a PNG or JPEG file."""
+    if file.suffix.lower() != ".npy":
+        return _read_picture(file, channels)
     try:
-        array: NDArray[Any] = np.load(path, allow_pickle=False)
+        array: NDArray[Any] = np.load(io.BytesIO(read_item_file(file, FILES)), allow_pickle=False)
     except (OSError, EOFError, ValueError) as error:
-        raise _unreadable(path, error) from error
+        raise unreadable(file, error, FILES) from error
     return array
 
 
-def _read_picture(path: Path, mode: str | None = None) -> NDArray[np.uint8]:
-    """Return the 8-bit pixels of a PNG or JPEG file in one of Pillow's modes, by default its own (RGB for palettes)."""
+def _read_picture(path: ItemFile, channels: int | None) -> NDArray[np.uint8]:
     pillow, operations = _pillow()
     try:
-        with pillow.open(path, formats=("PNG", "JPEG")) as opened:
+        with pillow.open(io.BytesIO(read_item_file(path, FILES)), formats=("PNG", "JPEG")) as opened:
             picture = operations.exif_transpose(opened)
-            if mode is None:
-                mode = picture.mode if picture.mode in MODES.values() else "RGB"
+            own = picture.mode if picture.mode in MODES.values() else "RGB"
+            mode = own if channels is None else MODES[channels]
             if picture.mode.startswith(("I", "F")):
                 raise DataError(f"{path} has more than 8 bits a channel: save it with 8, or as .npy from 0 to 1")
             if "A" not in mode and picture.convert("RGBA").getextrema()[3][0] < GREATEST_BYTE:
                 raise DataError(f"{path} has transparent pixels, the run's images have none: save it without")
             return np.asarray(picture.convert(mode))
     except (OSError, SyntaxError, ValueError, pillow.DecompressionBombError) as error:
-        raise _unreadable(path, error) from error
+        raise unreadable(path, error, FILES) from error
 
 
-def _unreadable(path: Path, error: Exception) -> DataError:
-    found = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return DataError(f"{path} cannot be read ({found}): give the path of a PNG, JPEG or .npy file")
+def data_url(pixels: Pixels) -> str:
+    """Return pixels as the data URL of a PNG file."""
+    return f"data:image/png;base64,{base64.b64encode(as_png(pixels)).decode()}"
 
 
-def _png(pixels: Pixels) -> bytes:
+def as_png(pixels: Pixels) -> bytes:
     """Return pixels as a PNG file of 8 bits a channel."""
     pillow, _ = _pillow()
     levels = np.rint(pixels * GREATEST_BYTE).astype(np.uint8)

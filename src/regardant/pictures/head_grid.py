@@ -77,7 +77,7 @@ def _items(pictures: Sequence[AttentionPicture], x: float, y: float) -> tuple[li
         else:
             placed.append(Placed(number, x, y))
             parts += [f'<g id="item-{number}">', *drawn_item(layout, x, y, 2 * SIDE), "</g>"]
-            y += 2 * SIDE * layout.rows / layout.columns + GAP
+            y += 2 * SIDE * layout.height + GAP
     if parts:
         y += FONT_SIZE
         parts.append(f'<text class="quiet" x="{x:.1f}" y="{y:.1f}">{escaped(caption_of(pictures))}</text>')
@@ -87,8 +87,7 @@ def _items(pictures: Sequence[AttentionPicture], x: float, y: float) -> tuple[li
 
 def _height(picture: AttentionPicture) -> float:
     layout = picture.source_layout
-    shape = (len(picture.target), len(picture.source)) if layout is None else (layout.rows, layout.columns)
-    return SIDE * (min(1.0, shape[0] / shape[1]) if layout is None else shape[0] / shape[1])
+    return SIDE * (min(1.0, len(picture.target) / len(picture.source)) if layout is None else layout.height)
 
 
 def _head(picture: AttentionPicture, item: Placed | None, layer: int, head: int, x: float, y: float) -> list[str]:

@@ -12,29 +12,34 @@ from regardant.pictures.svg import FONT_SIZE, escaped, shorten
 DARKEST = 0.75
 """Opacity of the largest weight: the item stays visible below it."""
 
+LEAST_GAP = 4.0
+"""Pixels between two lines of a grid. Lines that stand closer would hide the picture."""
+
 
 def drawn_item(layout: Layout, x: float, y: float, width: float) -> list[str]:
     """Return the item so many pixels wide: its picture, or its labels, under the lines of the grid."""
-    side = width / layout.columns
-    height = side * layout.rows
+    side, height = width / layout.columns, width * layout.height
+    down = side * layout.aspect
     place = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
     if layout.picture is None:
         content = [_label(layout, number, x, y, side) for number in range(len(layout.labels))]
     else:
         image = f'<image {place} preserveAspectRatio="none" style="image-rendering: pixelated"'
         content = [f'{image} href="{escaped(layout.picture)}"/>']
-    lines = [f"M{x:.1f} {y + row * side:.1f}h{width:.1f}" for row in range(1, layout.rows)]
-    lines += [f"M{x + column * side:.1f} {y:.1f}v{height:.1f}" for column in range(1, layout.columns)]
+    lines = [f"M{x:.1f} {y + row * down:.1f}h{width:.1f}" for row in range(1, layout.rows)]
+    if side >= LEAST_GAP:
+        lines += [f"M{x + column * side:.1f} {y:.1f}v{height:.1f}" for column in range(1, layout.columns)]
     return [*content, f'<rect class="frame" {place}/>', f'<path class="frame" d="{"".join(lines)}"/>']
 
 
 def shades(weights: NDArray[np.floating[Any]], layout: Layout, x: float, y: float, width: float) -> list[str]:
-    """Return a square over each element of the grid, as opaque as its weight [rows * columns] beside the largest."""
+    """Return a rectangle over each element of the grid, as opaque as its weight [rows * columns] beside the largest."""
     side = width / layout.columns
+    down = side * layout.aspect
     opacity = DARKEST * weights / max(float(weights.max()), 1e-9)
     return [
-        f'<rect class="lit" x="{x + number % layout.columns * side:.1f}" y="{y + number // layout.columns * side:.1f}" '
-        f'width="{side:.1f}" height="{side:.1f}" fill-opacity="{opacity[number]:.3f}">'
+        f'<rect class="lit" x="{x + number % layout.columns * side:.1f}" y="{y + number // layout.columns * down:.1f}" '
+        f'width="{side:.1f}" height="{down:.1f}" fill-opacity="{opacity[number]:.3f}">'
         f"<title>{escaped(f'{label}: {weights[number]:.3f}')}</title></rect>"
         for number, label in enumerate(layout.labels)
     ]
@@ -49,8 +54,8 @@ def item_weights(picture: AttentionPicture, layer: int, head: int) -> NDArray[np
 
 
 def _label(layout: Layout, number: int, x: float, y: float, side: float) -> str:
-    size = min(FONT_SIZE, side / 3)
-    at = f'x="{x + (number % layout.columns + 0.5) * side:.1f}" y="{y + (number // layout.columns + 0.5) * side:.1f}"'
+    size, down = min(FONT_SIZE, side / 3), side * layout.aspect
+    at = f'x="{x + (number % layout.columns + 0.5) * side:.1f}" y="{y + (number // layout.columns + 0.5) * down:.1f}"'
     text = escaped(shorten(layout.labels[number], max(2, int(side / size / 0.58))))
     return f'<text {at} text-anchor="middle" dominant-baseline="central" style="font-size: {size:.1f}px">{text}</text>'
 

@@ -67,7 +67,9 @@ def record(pictures: Sequence[AttentionPicture]) -> dict[str, object]:
     return {
         "title": pictures[0].title,
         "note": " ".join(dict.fromkeys(picture.note for picture in pictures if picture.note)),
-        "layouts": [{"rows": one.rows, "columns": one.columns, "picture": one.picture} for one in layouts],
+        "layouts": [
+            {"rows": one.rows, "columns": one.columns, "picture": one.picture, "aspect": one.aspect} for one in layouts
+        ],
         "kinds": [_kind(picture, layouts) for picture in pictures],
         "chosen": [first, *chosen],
     }

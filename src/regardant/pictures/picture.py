@@ -23,12 +23,19 @@ class Layout:
     columns: int
     picture: str | None = None
     """Data URL of an image that fills the whole grid. None: the labels are shown."""
+    aspect: float = 1.0
+    """Height of an element as a multiple of its width."""
 
     def __post_init__(self) -> None:
         if len(self.labels) != self.rows * self.columns:
             raise ValueError(
                 f"a grid of {self.rows} x {self.columns} elements with {len(self.labels)} labels: give one for each"
             )
+
+    @property
+    def height(self) -> float:
+        """Height of the grid as a multiple of its width."""
+        return self.rows * self.aspect / self.columns
 
     @property
     def is_grid(self) -> bool:

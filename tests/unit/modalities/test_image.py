@@ -4,6 +4,8 @@ import base64
 import builtins
 import io
 import json
+import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from numpy.testing import assert_allclose
 from PIL import Image
 
 from regardant.errors import ConfigError, DataError, RunError
-from regardant.modalities import Codec, ImageModalityConfig, SeriesModalityConfig
+from regardant.modalities import Codec, ImageModalityConfig
 from regardant.models.representations import InputShape
 from regardant.positions.none import NoPositions
 
@@ -144,6 +146,35 @@ def test_a_file_is_the_array_it_was_made_of(grey, tmp_path, name):
     assert np.array_equal(from_file, expected)
 
 
+@pytest.mark.parametrize("packed", [True, False])
+def test_files_are_training_images_with_the_channels_of_the_first(tmp_path, packed):
+    arrays = [drawn(4, 6), drawn(4, 6, 3, seed=1), np.repeat(drawn(4, 6, seed=2)[..., None], 3, 2)]
+    paths = [Path(write(tmp_path / f"{number}.png", array)) for number, array in enumerate(arrays)]
+    if packed:
+        with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+            for path in paths:
+                archive.write(path, path.name)
+        paths = [zipfile.Path(tmp_path / "a.zip", path.name) for path in paths]
+    grey, colours = GREY.fit(paths), GREY.fit(paths[1:])
+    assert (grey.statistics.channels, colours.statistics.channels) == (1, 3)
+    for codec, number in ((grey, 0), (grey, 2), (colours, 1), (colours, 2)):
+        pixels = arrays[number].astype(np.float32) / 255
+        pixels = pixels[..., None] if pixels.ndim == 2 else pixels[..., : codec.statistics.channels]
+        assert_allclose(codec.encode([paths[number]])[0], pixels, atol=1e-6)
+
+
+def test_a_file_among_training_images_is_named(tmp_path):
+    write(tmp_path / "a.png", drawn(4, 6))
+    (tmp_path / "b.png").write_text("no image", encoding="utf-8")
+    write(tmp_path / "c.png", drawn(6, 6))
+    with pytest.raises(
+        DataError, match=r"b\.png cannot be read \(cannot identify image file\): give the path of a PNG"
+    ):
+        GREY.fit([tmp_path / "a.png", tmp_path / "b.png"])
+    with pytest.raises(DataError, match=r"^item 2 is 6 x 6, the first item is 4 x 6: give images of one size$"):
+        GREY.fit([tmp_path / "a.png", tmp_path / "c.png"])
+
+
 def test_a_jpeg_in_colours_is_grey_where_the_run_is(grey, tmp_path):
     path = write(tmp_path / "a.jpeg", np.full((4, 6, 3), 100, np.uint8))
     assert_allclose(grey.parse(path), np.full((4, 6, 1), 100 / 255), atol=0.02)
@@ -251,32 +282,3 @@ def test_the_file_of_statistics_is_plain_json(grey, tmp_path):
     content = json.loads((tmp_path / "image.json").read_text(encoding="utf-8"))
     assert content.keys() == {"height", "width", "channels", "mean", "deviation"}
     assert 0 < content["mean"][0] < 1
-
-
-@pytest.mark.parametrize(
-    ("shape", "suffix"), [((4, 6), "png"), ((4, 6, 3), "png"), ((4, 6, 4), "png"), ((4, 6), "npy")]
-)
-def test_a_training_image_is_read_with_its_own_channels(tmp_path, shape, suffix):
-    pixels, path = drawn(*shape), tmp_path / f"a.{suffix}"
-    _ = np.save(path, pixels) if suffix == "npy" else write(path, pixels)
-    assert np.array_equal(GREY.read_file(path), pixels)
-
-
-def test_a_training_image_of_a_palette_has_three_channels(tmp_path):
-    Image.fromarray(drawn(4, 6)).convert("P").save(tmp_path / "a.png")
-    assert GREY.read_file(tmp_path / "a.png").shape == (4, 6, 3)
-
-
-@pytest.mark.parametrize("name", ["none.png", "none.npy", "text.png"])
-def test_a_training_image_that_cannot_be_read_is_one_line(tmp_path, name):
-    (tmp_path / "text.png").write_text("no image")
-    with pytest.raises(
-        DataError, match=f"{name} cannot be read .*: give the path of a PNG, JPEG or .npy file"
-    ) as refusal:
-        GREY.read_file(tmp_path / name)
-    assert "\n" not in str(refusal.value)
-
-
-def test_a_kind_without_files_of_its_own_says_so(tmp_path):
-    with pytest.raises(DataError, match="an item of kind series is no file of its own: set another kind"):
-        SeriesModalityConfig().read_file(tmp_path / "a.csv")

@@ -81,10 +81,33 @@ def test_shades_lie_on_their_elements():
     assert len({x for x, _ in places}) == 3 and len({y for _, y in places}) == 2
 
 
+def test_elements_may_be_taller_than_wide():
+    spectrogram = Layout(["0 s", "1 s", "2 s", "3 s"], 1, 4, PIXEL, 2.0)
+    weights = np.full((1, 1, 4, 4), 0.25)
+    picture = AttentionPicture("a.wav", spectrogram.labels, spectrogram.labels, weights, source_layout=spectrogram)
+    root = ElementTree.fromstring(head_grid_svg([picture]))
+    (image,) = root.iter(f"{SVG}image")
+    assert float(image.get("height")) == pytest.approx(0.5 * float(image.get("width"))) and spectrogram.height == 0.5
+    lit = [one for one in root.iter(f"{SVG}rect") if one.get("class") == "lit"]
+    assert [float(one.get("height")) / float(one.get("width")) for one in lit] == pytest.approx([2.0] * 4, rel=0.01)
+    assert len({one.get("y") for one in lit}) == 1
+
+
+def test_lines_that_would_hide_the_picture_are_left_out():
+    def lines(columns):
+        wide = Layout([str(number) for number in range(columns)], 1, columns, PIXEL, columns / 3)
+        weights = np.full((1, 1, columns, columns), 1 / columns)
+        picture = AttentionPicture("a.wav", wide.labels, wide.labels, weights, source_layout=wide)
+        (path,) = (one for one in ElementTree.fromstring(head_grid_svg([picture])).iter(f"{SVG}path"))
+        return path.get("d").count("v")
+
+    assert (lines(10), lines(100)) == (9, 0)
+
+
 def test_a_page_has_each_layout_once():
     page = attention_page([[drawn(), drawn(["<class>"])]], title="x")
     found = re.search(r'id="sentences">(.*?)</script>', page)
     assert found is not None
     (record,) = json.loads(found[1])
-    assert record["layouts"] == [{"rows": 2, "columns": 3, "picture": PIXEL}]
+    assert record["layouts"] == [{"rows": 2, "columns": 3, "picture": PIXEL, "aspect": 1.0}]
     assert [(kind["sourceLayout"], kind["targetLayout"]) for kind in record["kinds"]] == [(0, 0), (0, 0)]

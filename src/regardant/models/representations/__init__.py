@@ -4,6 +4,7 @@ from regardant.models.representations.base import InputShape, Representation, Re
 from regardant.models.representations.graph import GraphNodes, GraphTensors, graph_nodes
 from regardant.models.representations.patches import Patches, patches
 from regardant.models.representations.series import SeriesPatches, SeriesShape, series_patches
+from regardant.models.representations.sound import SoundFrames, Subsampling, sound_frames
 from regardant.models.representations.tokens import TokenEmbedding, tokens
 
 __all__ = [
@@ -15,9 +16,12 @@ __all__ = [
     "RepresentationBuilder",
     "SeriesPatches",
     "SeriesShape",
+    "SoundFrames",
+    "Subsampling",
     "TokenEmbedding",
     "graph_nodes",
     "patches",
     "series_patches",
+    "sound_frames",
     "tokens",
 ]

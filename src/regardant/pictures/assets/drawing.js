@@ -173,10 +173,11 @@ const DARKEST = 0.75; // opacity of the largest weight: the item stays visible b
 
 // The item on its grid, with shades as dark as one row's weights, or the mean of all rows, beside the largest of them.
 export function gridView(scene, label, row) {
-  const { rows, columns, picture } = scene.layout;
-  const side = Math.max(LEAST_SIDE, Math.min(MOST_SIDE, Math.floor(GRID / Math.max(rows, columns))));
+  const { rows, columns, picture, aspect } = scene.layout;
+  const side = Math.max(LEAST_SIDE, Math.min(MOST_SIDE, Math.floor(GRID / Math.max(rows * aspect, columns))));
+  const tall = side * aspect;
   const beside = besideGrid(scene.source, scene.layout);
-  const [top, width, height] = [beside ? 34 : 1, columns * side, rows * side];
+  const [top, width, height] = [beside ? 34 : 1, columns * side, rows * tall];
   const weights = rowOf(scene, row);
   const most = Math.max(...weights, 1e-9);
   const square = (i, x, y, w, h) => {
@@ -194,14 +195,14 @@ export function gridView(scene, label, row) {
   const content = picture
     ? [svg("image", image)]
     : scene.source.slice(beside).map((name, i) => {
-        const [x, y] = [1 + ((i % columns) + 0.5) * side, top + (Math.floor(i / columns) + 0.5) * side];
+        const [x, y] = [1 + ((i % columns) + 0.5) * side, top + (Math.floor(i / columns) + 0.5) * tall];
         return sized(svg("text", { x, y, "text-anchor": "middle", class: "row-word" }, written(name)), side / 4);
       });
-  const down = [...Array(rows + 1).keys()].map((i) => `M1 ${top + i * side}h${width}`);
+  const down = [...Array(rows + 1).keys()].map((i) => `M1 ${top + i * tall}h${width}`);
   const across = [...Array(columns + 1).keys()].map((i) => `M${1 + i * side} ${top}v${height}`);
   const squares = scene.source
     .slice(beside)
-    .map((_, i) => square(beside + i, 1 + (i % columns) * side, top + Math.floor(i / columns) * side, side, side));
+    .map((_, i) => square(beside + i, 1 + (i % columns) * side, top + Math.floor(i / columns) * tall, side, tall));
   const lines = svg("path", { class: "grid-line", d: [...down, ...across].join("") });
   const wide = Math.max(width, beside * MOST_SIDE);
   return canvasOf(wide + 2, top + height + 1, label, ...content, lines, ...squares, ...lone);

@@ -192,7 +192,7 @@ function itemGrid(layout, title, buttons) {
   const picture = layout.picture ? [html("img", { src: layout.picture, alt: title })] : [];
   const element = html("div", { class: "item-grid" }, ...picture, ...buttons);
   element.style.setProperty("--columns", layout.columns);
-  element.style.setProperty("--shape", `${layout.columns} / ${layout.rows}`);
+  element.style.setProperty("--shape", `${layout.columns} / ${layout.rows * layout.aspect}`);
   return element;
 }
 

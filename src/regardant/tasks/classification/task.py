@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regardant.data import digits  # noqa: F401  # a kind is known by being imported
-from regardant.data.labelled import LabelledConfig, TableConfig
+from regardant.data import digits, folders  # noqa: F401  # a kind is known by being imported
+from regardant.data.labelled import LabelledConfig
 from regardant.errors import DataError
 from regardant.evaluation.classification import score_classes
 from regardant.modalities import ModalityConfig, TextModalityConfig
@@ -129,12 +129,8 @@ class Classifier(TrainedItems):
         write_atomically(self.folder / "evaluation" / f"{name}{PREDICTIONS}", "".join(lines))
 
     def read(self, data: Path) -> EncodedItems:
-        table = self.config.data
-        if not isinstance(table, TableConfig):
-            raise DataError(f"--data {data}: this run's items come from {table.kind}: leave --data out")
-        table = table.model_copy(update={"source": str(data.resolve()), "root": ""})
+        items = self.config.data.given(data)
         numbers = {label: number for number, label in enumerate(self.labels)}
-        items = list(table.items(table.source))
         encoded = self.codec.encode([item for item, _ in items])
         return EncodedItems.of(encoded, [_known(numbers, label) for _, label in items])
 

@@ -30,8 +30,8 @@ from regardant.tasks.matching.pairs import (
     Reader,
     are_kept,
     pair_up,
-    read_files,
     read_pairs,
+    with_paths,
 )
 from regardant.training.checkpoints import write_atomically
 
@@ -116,7 +116,7 @@ class Matcher(TrainedItems):
         if not isinstance(table, PairTableConfig):
             raise DataError(f"--data {data}: this run's pairs come from {table.kind}: leave --data out")
         table, modalities = table.model_copy(update={"root": ""}), self.config.modalities
-        pairs = [read_files(pair, modalities) for pair in table.items(str(data.resolve()), self.config.files)]
+        pairs = [with_paths(pair, modalities) for pair in table.items(str(data.resolve()), self.config.files)]
         if not pairs:
             raise DataError(f"{data} holds no pair: give one at least")
         try:

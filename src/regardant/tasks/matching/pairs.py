@@ -81,10 +81,10 @@ def number_pairs(*sides: Sequence[NDArray[Any]]) -> list[tuple[int, ...]]:
     return list(zip(*columns, strict=True))
 
 
-def read_files(pair: ItemPair, modalities: Mapping[str, ModalityConfig]) -> ItemPair:
-    """Return a pair with the content of items that are paths of files. Raises DataError for one that cannot be read."""
+def with_paths(pair: ItemPair, modalities: Mapping[str, ModalityConfig]) -> ItemPair:
+    """Return a pair with paths in the place of the names of files, which the codecs read."""
     first, second = (
-        modality.read_file(Path(item)) if modality.suffixes and isinstance(item, str) else item
+        Path(item) if modality.suffixes and isinstance(item, str) else item
         for item, modality in zip(pair[:2], modalities.values(), strict=True)
     )
     return ItemPair(first, second, pair.label)

@@ -23,7 +23,7 @@ from regardant.tasks.items.prepare import PreparedItems
 from regardant.tasks.matching.collection import COLLECTION, Collection
 from regardant.tasks.matching.job import MatchingJob
 from regardant.tasks.matching.matcher import Matcher
-from regardant.tasks.matching.pairs import FIRST, SECOND, PairedItems, are_kept, keep_pairs, read_files, read_pairs
+from regardant.tasks.matching.pairs import FIRST, SECOND, PairedItems, are_kept, keep_pairs, read_pairs, with_paths
 from regardant.tasks.take_over import run_of_vocabulary, with_first_weights
 from regardant.training.metrics import Metric
 
@@ -94,7 +94,7 @@ class Matching(Task):
             sets = config.data.read(config.seed, files=config.files)
             collection = Collection.of(sets, config.data.prompts)
             _require_scores(config, sets, collection)
-            read = {name: [read_files(pair, config.modalities) for pair in pairs] for name, pairs in sets.items()}
+            read = {name: [with_paths(pair, config.modalities) for pair in pairs] for name, pairs in sets.items()}
             labels = {name: collection.numbers(pair.label for pair in pairs) for name, pairs in sets.items()}
             keep_pairs(run, config.modalities, run_of_vocabulary(config.training), read, labels)
             collection.save(run)

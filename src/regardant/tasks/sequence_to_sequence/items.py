@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from regardant.data.batching import EncodedPairs, id_dtype
+from regardant.data.item_files import ItemFile
 from regardant.data.tokenizers import Tokenizer, Tokenizers
 from regardant.errors import RunError
 from regardant.modalities import Codec
@@ -70,6 +71,11 @@ def read_texts(folder: Path, name: str) -> tuple[list[str], list[str]]:
         raise RunError(f"{path} is damaged ({error}): train into another folder") from error
 
 
+def name_of(item: Any, number: int) -> str:
+    """Return the name of an item for people: a text itself, the path of a file, or its number."""
+    return str(item) if isinstance(item, str | ItemFile) else f"item {number}"
+
+
 def _keep(config: SequenceToSequenceTaskConfig, run: Path, log: Log) -> None:
     sets, folder = config.data.read(config.seed), run / "data"
     folder.mkdir(parents=True, exist_ok=True)
@@ -100,7 +106,6 @@ def _keep_split(folder: Path, name: str, pairs: Sequence[tuple[Any, str]], codec
     for number, ((item, text), source) in enumerate(zip(pairs, sources, strict=True), 1):
         digest.update(np.ascontiguousarray(source).tobytes())
         digest.update(text.encode())
-        named = item if isinstance(item, str) else f"item {number}"
-        lines.append(json.dumps({"source": named, "target": text}, ensure_ascii=False) + "\n")
+        lines.append(json.dumps({"source": name_of(item, number), "target": text}, ensure_ascii=False) + "\n")
     write_atomically(folder / f"{name}.pairs.jsonl", "".join(lines))
     return digest.hexdigest()

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regardant.data.batching import EncodedPairs
-from regardant.data.labelled import TableConfig
 from regardant.errors import ConfigError, DataError, RunError
 from regardant.models import SequenceToSequenceModel
 from regardant.tasks.base import Example, Prediction, Trained, View
@@ -21,7 +20,7 @@ from regardant.tasks.sequence_to_sequence.config import SequenceToSequenceTaskCo
 from regardant.tasks.sequence_to_sequence.evaluation import score_texts, summary_of_texts
 from regardant.tasks.sequence_to_sequence.generator import GeneratedText, TextGenerator
 from regardant.tasks.sequence_to_sequence.inspection import PairInspection, beam_search, inspect_pair, token_by_token
-from regardant.tasks.sequence_to_sequence.items import MARKER, load_pairs, read_texts
+from regardant.tasks.sequence_to_sequence.items import MARKER, load_pairs, name_of, read_texts
 from regardant.training.checkpoints import write_atomically
 
 NBEST = 5
@@ -168,15 +167,12 @@ class TrainedItemGenerator(TrainedGenerator):
         return sets
 
     def _given(self, data: Sequence[Path]) -> dict[str, tuple[list[str], list[Any], list[str]]]:
-        table = self.config.data
-        if not isinstance(table, TableConfig):
-            raise DataError(f"--data {data[0]}: this run's items come from {table.kind}: leave --data out")
         sets = {}
         for file in data:
-            source = table.model_copy(update={"source": str(file.resolve()), "root": ""})
-            pairs = list(source.items(source.source))
+            pairs = self.config.data.given(file)
             items = self.generator.codec.encode([item for item, _ in pairs])
-            sets[file.name] = ([str(item) for item, _ in pairs], items, [text for _, text in pairs])
+            names = [name_of(item, number) for number, (item, _) in enumerate(pairs, 1)]
+            sets[file.name] = (names, items, [text for _, text in pairs])
         return sets
 
     def _encoded_file(self, file: Path) -> tuple[Sequence[NDArray[Any]], Sequence[Sequence[int]]]:

@@ -1,0 +1,109 @@
+"""Labelled items in files of their own, such as images and recordings, in a folder or a .zip archive."""
+
+import re
+from pathlib import Path
+from typing import Literal
+
+from pydantic import field_validator
+
+from regardant.data.item_files import list_item_files
+from regardant.data.labelled import Labelled, LabelledConfig, Sets
+from regardant.data.text_files import place
+from regardant.errors import DataError
+
+
+class FilesConfig(LabelledConfig):
+    """Base of sources that read files with an item each: a folder for each label, or labels in the names.
+
+    Regular expressions match the path of a file from any folder of the source on to its end.
+    """
+
+    source: str
+    """The folder or .zip archive."""
+
+    root: str = ""
+    """The folder that relative paths start from; the current one if empty."""
+
+    label: str | None = None
+    r"""Regular expression for the names of files, the label in parentheses: `(\d)_.*`. Files that it does not match are
+    left out. Empty: the label is the name of the folder that holds the file."""
+
+    validation: str | None = None
+    """Regular expression for the files to validate on. Empty: a share of the training items."""
+
+    test: str | None = None
+    r"""Regular expression for the files to test on: `test/.*`, `.*_[0-4]\.wav`. Empty: tests are on the validation
+    items."""
+
+    @field_validator("label", "validation", "test")
+    @classmethod
+    def is_regular_expression(cls, pattern: str | None) -> str | None:
+        """Refuse a pattern that is none."""
+        if pattern is not None:
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise ValueError(f"is no regular expression: {error}") from error
+        return pattern
+
+    @field_validator("label")
+    @classmethod
+    def marks_the_label(cls, pattern: str | None) -> str | None:
+        """Refuse a pattern of labels without parentheses."""
+        if pattern is not None and re.compile(pattern).groups != 1:
+            raise ValueError(r"needs one pair of parentheses, around the label, as in (\d)_.*")
+        return pattern
+
+    def read(self, seed: int) -> Sets:
+        sets: Sets = {"train": [], "validation": [], "test": []}
+        for name, item in self.items(place(self.root, self.source)).items():
+            sets[self._split_of(name)].append(item)
+        for split, pattern in (("test", self.test), ("validation", self.validation)):
+            if pattern is not None and not sets[split]:
+                raise DataError(f"data.{split}: no labelled file of {self.source} matches {pattern}: correct it")
+        if not sets["train"]:
+            raise DataError(f"{self.source} leaves no files to train on: correct data.validation or data.test")
+        if self.validation is None:
+            sets |= self.split_off(sets["train"], seed, {"validation": self.validation_share})
+        return {split: items for split, items in sets.items() if items}
+
+    def given(self, data: Path) -> list[Labelled]:
+        return list(self.items(data).values())
+
+    def items(self, source: Path) -> dict[str, Labelled]:
+        """Return the labelled files of a folder or archive by their paths inside it. Raises DataError."""
+        files = list_item_files(source)
+        labelled = {name: (file, self._label_of(name)) for name, file in files.items()}
+        found = {name: (file, label) for name, (file, label) in labelled.items() if label}
+        if not found:
+            wanted = "in a folder, whose name is the label" if self.label is None else f"that matches {self.label}"
+            example = f" (the first is {next(iter(files))})" if files else ""
+            raise DataError(
+                f"{source} has {len(files):,} files{example}, none {wanted}: correct data.source or data.label"
+            )
+        return found
+
+    def _label_of(self, name: str) -> str:
+        if self.label is None:
+            return Path(name).parent.name
+        match = _matched(self.label, name)
+        return (match[1] or "").strip() if match else ""
+
+    def _split_of(self, name: str) -> str:
+        for split, pattern in (("test", self.test), ("validation", self.validation)):
+            if pattern is not None and _matched(pattern, name):
+                return split
+        return "train"
+
+
+class FoldersConfig(FilesConfig):
+    """Files with an item each, in a folder or a .zip archive."""
+
+    kind: Literal["folders"] = "folders"
+
+
+def _matched(pattern: str, name: str) -> re.Match[str] | None:
+    """Match a path from its start, or from any of its folders on, to its end."""
+    starts = [0, *(slash.end() for slash in re.finditer("/", name))]
+    matches = (re.compile(pattern).fullmatch(name, start) for start in starts)
+    return next((match for match in matches if match), None)

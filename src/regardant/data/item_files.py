@@ -1,0 +1,52 @@
+"""Files that hold one item each, in a folder or in a .zip archive."""
+
+import zipfile
+import zlib
+from pathlib import Path
+
+from regardant.data.text_files import first_line, near_names
+from regardant.errors import DataError
+
+ItemFile = Path | zipfile.Path
+"""A file of a folder, or of an archive. Both have `name`, `suffix` and `read_bytes`."""
+
+OF_SYSTEMS = "__MACOSX"
+"""Folder of an archive that holds no items: macOS writes it."""
+
+
+def list_item_files(source: Path) -> dict[str, ItemFile]:
+    """Return the files of a folder or .zip archive by their paths inside it, in the order of the paths.
+
+    Hidden files are left out. Raises DataError for a source that is missing or cannot be read.
+    """
+    if source.is_dir():
+        found: dict[str, ItemFile] = {
+            path.relative_to(source).as_posix(): path for path in source.rglob("*") if path.is_file()
+        }
+    elif source.is_file():
+        try:
+            archive = zipfile.ZipFile(source)
+        except (OSError, zipfile.BadZipFile) as error:
+            raise DataError(f"{source} is no folder and no .zip archive ({first_line(error)}): give one") from error
+        found = {name: zipfile.Path(archive, name) for name in archive.namelist() if not name.endswith("/")}
+    else:
+        raise DataError(f"there is no folder or archive {source}; {near_names(source)}")
+    return {name: found[name] for name in sorted(found) if not _is_hidden(name)}
+
+
+def read_item_file(file: ItemFile, allowed: str) -> bytes:
+    """Return the content of a file. Raises DataError, which says what is allowed, for one that cannot be read."""
+    try:
+        return file.read_bytes()
+    except (OSError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:  # RuntimeError: an archive is encrypted
+        raise unreadable(file, error, allowed) from error
+
+
+def unreadable(file: ItemFile, error: Exception, allowed: str) -> DataError:
+    """Return the refusal of a file: the reason, and what is allowed."""
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else first_line(error)
+    return DataError(f"{file} cannot be read ({reason.partition(' <')[0]}): give {allowed}, or leave it out")
+
+
+def _is_hidden(name: str) -> bool:
+    return any(part.startswith(".") or part == OF_SYSTEMS for part in name.split("/"))

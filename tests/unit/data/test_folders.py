@@ -1,0 +1,129 @@
+"""Labelled files in folders and archives: their labels, their splits, and what is refused."""
+
+import zipfile
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from regardant.data.folders import FoldersConfig
+from regardant.data.item_files import read_item_file
+from regardant.errors import ConfigError, DataError
+from regardant.tasks import load_recipe
+
+
+@pytest.fixture
+def by_folder(tmp_path):
+    """cat and dog with ten files each, and files that are no items."""
+    for label in ("cat", "dog"):
+        for number in range(10):
+            written(tmp_path / "train" / label / f"{number}.txt", f"{label} {number}")
+        written(tmp_path / "test" / label / "0.txt", f"{label} test")
+    written(tmp_path / "README", "no item")
+    written(tmp_path / "train" / "cat" / ".hidden", "no item")
+    return tmp_path
+
+
+def written(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def archive(path, names):
+    with zipfile.ZipFile(path, "w") as opened:
+        for name in names:
+            opened.writestr(name, f"content of {name}")
+    return path
+
+
+def contents(items):
+    return sorted((read_item_file(file, "a file").decode(), label) for file, label in items)
+
+
+def test_a_folder_is_a_label_and_a_part_is_validated_on(by_folder):
+    sets = FoldersConfig(source=str(by_folder / "train")).read(1)
+    assert {name: len(items) for name, items in sets.items()} == {"train": 18, "validation": 2}
+    together = contents(sets["train"] + sets["validation"])
+    assert together == sorted((f"{label} {number}", label) for label in ("cat", "dog") for number in range(10))
+    assert FoldersConfig(source=str(by_folder / "train")).read(1) == sets
+    assert FoldersConfig(source=str(by_folder / "train")).read(2) != sets
+
+
+def test_patterns_choose_the_files_to_test_and_to_validate_on(by_folder):
+    data = FoldersConfig(source=".", root=str(by_folder), test="test/.*", validation=r"train/.*/[0-2]\.txt")
+    sets = data.read(1)
+    assert contents(sets["test"]) == [("cat test", "cat"), ("dog test", "dog")]
+    assert {name: len(items) for name, items in sets.items()} == {"train": 14, "validation": 6, "test": 2}
+    assert all(file.name in ("0.txt", "1.txt", "2.txt") for file, _ in sets["validation"])
+
+
+@pytest.mark.parametrize("inside", ["", "recordings/deep/"])
+@pytest.mark.parametrize("packed", [True, False])
+def test_labels_are_parts_of_names(tmp_path, inside, packed):
+    names = [f"{inside}{digit}_{speaker}_{index}.wav" for digit in "07" for speaker in "ab" for index in range(4)]
+    others = ["notes.txt", "__MACOSX/0_a_0.wav", ".0_a_0.wav"]
+    if packed:
+        source = archive(tmp_path / "a.zip", [*names, *others])
+    else:
+        source = tmp_path / "files"
+        for name in [*names, *others]:
+            written(source / name, f"content of {name}")
+    sets = FoldersConfig(source=str(source), label=r"(\d)_.*", test=r".*_[01]\.wav").read(1)
+    assert len(sets["test"]) == 8 and len(sets["train"] + sets["validation"]) == 8
+    for file, label in chain.from_iterable(sets.values()):
+        assert file.name.startswith(label) and label in "07"
+        assert read_item_file(file, "a file").decode() == f"content of {inside}{file.name}"
+
+
+def test_files_of_a_command_line_are_labelled_as_those_of_the_recipe(tmp_path, by_folder):
+    found = FoldersConfig(source="nowhere", root="${NOT_SET}", label=r"(\d)_.*", test=".*").given(
+        archive(tmp_path / "a.zip", ["1_a.wav", "2_a.wav"])
+    )
+    assert [label for _, label in found] == ["1", "2"]
+    assert len(FoldersConfig(source="nowhere").given(by_folder / "test")) == 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"label": "(a"}, r"data\.label: .*is no regular expression: missing \)"),
+        ({"label": "a"}, r"data\.label: .*needs one pair of parentheses, around the label"),
+        ({"label": "(a)(b)"}, r"data\.label: .*needs one pair of parentheses"),
+        ({"test": "*"}, r"data\.test: .*is no regular expression: nothing to repeat"),
+    ],
+)
+def test_patterns_that_are_none_are_refused(fields, message):
+    data = {"kind": "folders", "source": "a", **fields}
+    with pytest.raises(ConfigError, match=message):
+        load_recipe({"task": "classification", "data": data, "training": {"max_updates": 1}})
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"source": "nowhere"}, r"there is no folder or archive .*nowhere; "),
+        ({"source": "README"}, r"README is no folder and no \.zip archive \(File is not a zip file\): give one$"),
+        ({"source": "empty"}, r"empty has 0 files, none in a folder, whose name is the label: correct data\.source"),
+        ({"label": r"(\d+)_.*"}, r"has 23 files \(the first is README\), none that matches \(\\d\+\)_\.\*: correct"),
+        ({"test": "tset/.*"}, r"^data\.test: no labelled file of \. matches tset/\.\*: correct it$"),
+        ({"validation": "valid/.*"}, r"^data\.validation: no labelled file of \. matches valid/\.\*: correct it$"),
+        ({"test": ".*"}, r"leaves no files to train on: correct data\.validation or data\.test$"),
+    ],
+)
+def test_a_source_that_cannot_be_right_is_one_line(by_folder, fields, message):
+    (by_folder / "empty").mkdir()
+    with pytest.raises(DataError, match=message) as refusal:
+        FoldersConfig(**{"source": ".", "root": str(by_folder), **fields}).read(1)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_damaged_archive_is_one_line_with_the_name_of_the_file(tmp_path):
+    path = archive(tmp_path / "a.zip", ["cat/a.txt"])
+    raw = bytearray(path.read_bytes())
+    at = raw.index(b"content of")
+    raw[at : at + 7] = b"CONTENT"
+    path.write_bytes(raw)
+    ((file, _),) = FoldersConfig(source=str(path)).given(path)
+    with pytest.raises(DataError, match=r"a\.zip/cat/a\.txt cannot be read \(Bad CRC-32 .*\): give a file, or"):
+        read_item_file(file, "a file")

@@ -42,7 +42,7 @@ def score_of(result: dict[str, Any]) -> str:
     if "word_error_rate" in scores:
         return (
             f"exact match {scores['exact_match']:.4f}, word error rate {scores['word_error_rate']:.4f} of "
-            f"{scores['sentences']:,} images, seed {result['seed']}"
+            f"{scores['sentences']:,} items, seed {result['seed']}"
         )
     if "heldout" in scores:
         combinations = scores["heldout"]["bleu"]

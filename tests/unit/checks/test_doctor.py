@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pytest
 import torch
 
@@ -13,6 +14,7 @@ from regardant import config, run
 from regardant.checks.doctor import CHECKS
 from regardant.checks.doctor.entropy import judged
 from regardant.checks.doctor.self_tests import reversed_between
+from regardant.data.recordings import Recording, write_recording
 from regardant.data.vocabulary import EOS, PAD, SOS
 from regardant.errors import RunError
 from regardant.tasks import load_recipe
@@ -386,6 +388,10 @@ def small_recipe(corpus, text_file, labelled_files, waves, tmp_path):
     (tmp_path / "nodes.tsv").write_text("".join(["node\tlabel\tsplit\twords\n", *rows]), encoding="utf-8")
     edges = "".join(f"n{at}\tn{(at + step) % 60}\n" for at in range(60) for step in (3, 6))
     (tmp_path / "edges.tsv").write_text("source\ttarget\n" + edges, encoding="utf-8")
+    noise = np.random.default_rng(0).integers(-8000, 8000, (40, 2400), dtype=np.int16)
+    for at, samples in enumerate(noise):
+        write_recording(tmp_path / f"{at % 2}_ann_{at}.wav", Recording(samples, 8000))
+    recordings = [f"data.root={tmp_path}", "data.source=.", r"data.test=.*_.?[5-9]\.wav", "data.validation_share=0.3"]
     by_task = {
         "forecasting": [
             f"data={{root: {waves.parent}, source: waves.csv, train: 400, validation: 110, test: 110}}",
@@ -409,6 +415,8 @@ def small_recipe(corpus, text_file, labelled_files, waves, tmp_path):
     }
     by_data = {
         "digits": [],
+        "digit_sequences": [*recordings, "data.train_size=40", "data.validation_size=8", "data.test_size=4"],
+        "folders": recordings,
         "grammar_trees": ["data.train_size=4000", "data.test_size=20", "data.heldout_size=20"],
         "pairs": [
             f"data={{kind: pairs, root: {corpus}, source: a.en, target: a.fr, validation_size: 10, test_size: 4}}",

@@ -183,17 +183,22 @@ def memory(others: Sequence[int] = ()) -> Memory:
     """Return the memory of this process and `others`, now and at the peak. Without /proc, this process's peak alone."""
     if torch.cuda.is_initialized():
         return Memory(torch.cuda.memory_reserved(), torch.cuda.max_memory_reserved())
-    try:
-        held = [_memory_of(process) for process in map(str, ("self", *others))]
-    except OSError:
+    held = [one for process in ("self", *others) if (one := _memory_of(process)) is not None]
+    if not held:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
         return Memory(peak, peak)
     return Memory(sum(one.current for one in held), sum(one.peak for one in held))
 
 
-def _memory_of(process: str) -> Memory:
-    status = Path(f"/proc/{process}/status").read_text(encoding="ascii", errors="replace")
+def _memory_of(process: str | int) -> Memory | None:
+    """Return the memory of a process. None: it has ended, or there is no /proc."""
+    try:
+        status = Path(f"/proc/{process}/status").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return None
     kib = dict(line.split(":", 1) for line in status.splitlines() if line.startswith("Vm"))
+    if "VmRSS" not in kib:  # it has ended, and nobody has asked for its exit code
+        return None
     return Memory(*(int(kib[field].split()[0]) * 1024 for field in ("VmRSS", "VmHWM")))
 
 

@@ -1,6 +1,9 @@
 import io
 import json
+import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -174,6 +177,16 @@ def test_without_tensorboard_nothing_is_said(tmp_path, monkeypatch):
         pass
     assert not (tmp_path / "tensorboard").exists()
     assert reporter.console.file.getvalue() == ""
+
+
+def test_a_process_that_has_ended_holds_no_memory():
+    ended = subprocess.Popen(["true"])
+    while Path(f"/proc/{ended.pid}/stat").read_text().split()[2] != "Z":
+        time.sleep(0.01)
+    alone = memory()
+    assert memory([ended.pid]).peak == pytest.approx(alone.peak, rel=0.01)  # it may grow by a page
+    ended.wait()
+    assert memory([ended.pid]).peak == pytest.approx(alone.peak, rel=0.01)
 
 
 def test_memory_counts_what_is_held():

@@ -183,14 +183,14 @@ def memory(others: Sequence[int] = ()) -> Memory:
     """Return the memory of this process and `others`, now and at the peak. Without /proc, this process's peak alone."""
     if torch.cuda.is_initialized():
         return Memory(torch.cuda.memory_reserved(), torch.cuda.max_memory_reserved())
-    held = [one for process in ("self", *others) if (one := _memory_of(process)) is not None]
+    held = [one for process in ("self", *map(str, others)) if (one := _memory_of(process)) is not None]
     if not held:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
         return Memory(peak, peak)
     return Memory(sum(one.current for one in held), sum(one.peak for one in held))
 
 
-def _memory_of(process: str | int) -> Memory | None:
+def _memory_of(process: str) -> Memory | None:
     """Return the memory of a process. None: it has ended, or there is no /proc."""
     try:
         status = Path(f"/proc/{process}/status").read_text(encoding="ascii", errors="replace")

@@ -265,5 +265,5 @@ def _pillow() -> Any:
     try:
         from PIL import Image, ImageOps
     except ModuleNotFoundError as error:
-        raise ConfigError("image files need Pillow: pip install 'regardant[digits]'") from error
+        raise ConfigError("pictures need Pillow: pip install pillow") from error
     return Image, ImageOps

@@ -234,7 +234,7 @@ def test_without_pillow_files_name_the_command_that_installs_it(grey, tmp_path, 
         return original(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without_pillow)
-    with pytest.raises(ConfigError, match=r"^image files need Pillow: pip install 'regardant\[digits\]'$"):
+    with pytest.raises(ConfigError, match=r"^pictures need Pillow: pip install pillow$"):
         grey.parse(path)
 
 

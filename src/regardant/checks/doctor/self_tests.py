@@ -227,7 +227,7 @@ def _real(case: Case, name: str) -> Tensor:
 
 
 def _read_effects(case: Case, name: str) -> tuple[float, float]:
-    """How other items, and the same ones backwards, change the scores of an input that is read at once."""
+    """Return how other items, and the same ones backwards, change the scores of an input that is read at once."""
     probe, written = case.probe, written_input(case.trained.model)
     where = None if written is None else _real(case, written)
     value, lengths = probe.inputs[name], torch.tensor(case.lengths(name))
@@ -239,7 +239,7 @@ def _read_effects(case: Case, name: str) -> tuple[float, float]:
 
 
 def _written_effects(case: Case, name: str) -> tuple[float, float]:
-    """How other tokens before the last, and the same ones backwards, change the scores of the token after it."""
+    """Return how other tokens before the last, and the same ones backwards, change the scores of the token after it."""
     written, lengths = case.probe.inputs[name], torch.tensor(case.lengths(name))
     last = lengths.to(written.device)[:, None] - 1
     at_last = torch.arange(written.shape[1], device=written.device) == last
@@ -254,7 +254,7 @@ def _written_effects(case: Case, name: str) -> tuple[float, float]:
 
 
 def _change(case: Case, before: Tensor, after: Tensor, *, where: Tensor | None = None) -> float:
-    """The largest, in standard deviations of all scores. Scores of minus infinity, as of padding, are left out."""
+    """Return the largest change in standard deviations of all scores. Those of minus infinity are left out."""
     masked = before.isneginf() | after.isneginf()
     difference = (before - after).abs().masked_fill(masked, 0.0)
     if where is not None:

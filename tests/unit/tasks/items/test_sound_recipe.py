@@ -99,10 +99,6 @@ BROKEN = {
         lambda folder: soundfile.write(folder / "low" / "1.wav", tone(0.1, rate=16000), 16000),
         "samples a second, the recordings before it ",
     ),
-    "a text": (
-        lambda folder: (folder / "low" / "notes.txt").write_text("no sound"),
-        "notes.txt cannot be read (",
-    ),
     "nothing": (empty_folder, "sounds has 0 files, none in a folder, whose name is the label: correct data.source"),
 }
 

@@ -18,12 +18,11 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from regardant.data.item_files import ItemFile
-from regardant.data.recordings import LARGEST, Recording, read_recording, write_recording
-from regardant.errors import ConfigError, DataError, RunError
-from regardant.modalities.base import Codec, ModalityConfig
+from regardant.data.recordings import LARGEST
+from regardant.errors import ConfigError, RunError
 from regardant.modalities.image import data_url
 from regardant.modalities.log_mel import LogMel
+from regardant.modalities.recordings import RecordingCodec, RecordingModalityConfig
 from regardant.models.representations import RepresentationBuilder, Subsampling, sound_frames
 from regardant.pictures import Layout
 from regardant.training.checkpoints import write_atomically
@@ -57,17 +56,12 @@ class Statistics:
     """Samples a second. None: a run of an earlier version, whose recipe has it."""
 
 
-class SoundModalityConfig(ModalityConfig):
-    """Recordings as log-mel frames. All recordings of a run have one sample rate."""
+class SoundModalityConfig(RecordingModalityConfig):
+    """Recordings as log-mel frames."""
 
     kind: Literal["sound"] = "sound"
 
     files = (STATISTICS,)
-    suffixes = (".wav", ".flac")
-    reads_whole = True
-
-    sample_rate: int | None = Field(None, gt=0)
-    """Samples a second. Empty: those of the training recordings."""
 
     window_ms: float = Field(25.0, gt=0, le=1000)
     """Milliseconds of sound in a frame."""
@@ -110,20 +104,12 @@ class SoundModalityConfig(ModalityConfig):
 
     def fit(self, items: Iterable[Any]) -> "SoundCodec":
         """Return a codec with the statistics of the frames of training recordings."""
-        count, total, squares = 0, np.zeros(1), np.zeros(1)
-        unscaled: SoundCodec | None = None
-        for number, item in enumerate(items, 1):
-            name, recording = _read(item, number)
-            unscaled = unscaled or self._unscaled(self.sample_rate or recording.rate)
-            if self.sample_rate is None and recording.rate != unscaled.sample_rate:
-                raise DataError(
-                    f"{name} has {recording.rate:,} samples a second, the recordings before it "
-                    f"{unscaled.sample_rate:,}: convert all to one rate"
-                )
-            frames = unscaled.frames([unscaled.checked(name, recording)])[0].double().numpy()
+        unscaled, count, total, squares = None, 0, np.zeros(1), np.zeros(1)
+        for recording in self.alike(items):
+            unscaled = unscaled or self._unscaled(recording.rate)
+            frames = unscaled.frames([recording.samples])[0].double().numpy()
             count, total, squares = count + len(frames), total + frames.sum(0), squares + (frames**2).sum(0)
-        if unscaled is None:
-            raise DataError("there are no training recordings: give some")
+        assert unscaled is not None
         mean = total / count
         deviation = np.sqrt(np.maximum(squares / count - mean**2, 0))
         deviation[deviation < LEAST_DEVIATION] = 1.0
@@ -148,7 +134,7 @@ class SoundModalityConfig(ModalityConfig):
         return SoundCodec(self, Statistics([0.0] * num_mels, [1.0] * num_mels, sample_rate))
 
 
-class SoundCodec(Codec):
+class SoundCodec(RecordingCodec):
     """Recordings of one sample rate to normalised log-mel frames."""
 
     unit = "frame"
@@ -162,20 +148,6 @@ class SoundCodec(Codec):
         self.mean, self.deviation = (torch.tensor(of) for of in (statistics.mean, statistics.deviation))
         self.stride = self.log_mel.hop * config.subsampling
         """Samples from the start of an element to that of the next."""
-
-    def encode(self, items: Sequence[Any]) -> list[NDArray[Any]]:
-        """Return samples [N] of 16 bits. Raises DataError for an item that is no recording of the run's sample rate."""
-        return [self.samples(item, number) for number, item in enumerate(items, 1)]
-
-    def parse(self, argument: str) -> Path:
-        """Return the path of a .wav or .flac file, which `encode` reads."""
-        return Path(argument)
-
-    def argument(self, encoded: NDArray[Any], folder: Path, name: str) -> str:
-        """Write the recording as a .wav file. Return its path."""
-        path = folder / f"{name}.wav"
-        write_recording(path, Recording(np.asarray(encoded), self.sample_rate))
-        return str(path)
 
     def cut(self, encoded: NDArray[Any], length: int) -> NDArray[Any]:
         return encoded[: length * self.stride]
@@ -228,30 +200,3 @@ class SoundCodec(Codec):
         for row, one in zip(block, encoded, strict=True):
             row[: len(one)] = torch.from_numpy(one.astype(np.float32)) / LARGEST
         return self.log_mel(block)
-
-    def samples(self, item: Any, number: int) -> NDArray[np.int16]:
-        """Return the samples of a recording or of a file. Messages call a recording "item NUMBER". Raises DataError."""
-        return self.checked(*_read(item, number))
-
-    def checked(self, name: str, recording: Recording) -> NDArray[np.int16]:
-        """Return the samples of a recording. Raises DataError, which names it, for another sample rate."""
-        if recording.rate != self.sample_rate:
-            raise DataError(
-                f"{name} has {recording.rate:,} samples a second, the run's recordings {self.sample_rate:,}: "
-                f"convert it, or train with input.sample_rate={recording.rate}"
-            )
-        return recording.samples
-
-
-def _read(item: Any, number: int) -> tuple[str, Recording]:
-    """Return the name of an item in messages, and its sound. Raises DataError."""
-    name = str(item) if isinstance(item, ItemFile) else f"item {number}"
-    recording = read_recording(item) if isinstance(item, ItemFile) else item
-    if not isinstance(recording, Recording):
-        raise DataError(
-            f"{name} is of type {type(item).__name__}, not a recording: give the path of a .wav or .flac file, or "
-            "another input.kind"
-        )
-    if not len(recording.samples):
-        raise DataError(f"{name} holds no sound: give a longer recording")
-    return name, recording

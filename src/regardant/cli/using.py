@@ -99,8 +99,8 @@ def predict(
     as_json: AsJson = False,
 ) -> None:
     """Predict the answer to each item: its class, its translation, its continuation. Prints one answer a line, an empty
-    one for a blank item; with a folder, each after the path of its file and a tab. Examples: regardant predict runs/sst2
-    "A moving film." and, for a run of question_answering, regardant predict runs/qa-demo
+    one for a blank item; with a folder, each after the path of its file and a tab. Examples: regardant predict
+    runs/sst2 "A moving film." and, for a run of question_answering, regardant predict runs/qa-demo
     '{"question": "Who sees the cat?", "context": "The judge sees the cat."}'"""
     from regardant.run import load
 

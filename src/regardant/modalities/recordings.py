@@ -1,6 +1,6 @@
 """What all codecs of recordings share: an item is a recording or a file of one, kept as its samples.
 
-Shape legend: N samples, T elements.
+Shape legend: B recordings, N samples, T elements.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from pydantic import Field
+from torch import Tensor
 
 from regardant.data.item_files import ItemFile
 from regardant.data.recordings import Recording, read_recording, write_recording
@@ -63,6 +65,12 @@ class RecordingCodec(Codec):
         path = folder / f"{name}.wav"
         write_recording(path, Recording(np.asarray(encoded), self.sample_rate))
         return str(path)
+
+    def padded(self, elements: Tensor, encoded: Sequence[NDArray[Any]]) -> Tensor:
+        """Return the elements [B, T, ...] of recordings, NaN after the end of each."""
+        lengths = torch.from_numpy(self.lengths(np.array([len(one) for one in encoded])))
+        padding = torch.arange(elements.shape[1]) >= lengths[:, None]
+        return elements.masked_fill(padding[..., None], torch.nan)
 
     def _samples(self, name: str, recording: Recording) -> NDArray[np.int16]:
         require_rate(name, recording, self.sample_rate)

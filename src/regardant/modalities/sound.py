@@ -158,10 +158,8 @@ class SoundCodec(RecordingCodec):
 
     def collate(self, encoded: Sequence[NDArray[Any]]) -> Tensor:
         """Return the normalised frames of elements [B, T, S * K]. An element of padding is NaN."""
-        lengths = self.lengths(np.array([len(one) for one in encoded]))
         elements = self.frames(encoded).unflatten(1, (-1, self.config.subsampling)).flatten(2)
-        padding = torch.arange(elements.shape[1]) >= torch.from_numpy(lengths)[:, None]
-        return elements.masked_fill(padding[..., None], torch.nan)
+        return self.padded(elements, encoded)
 
     def representation(self) -> RepresentationBuilder:
         return sound_frames(self.log_mel.num_mels, self.config.subsampling)

@@ -114,8 +114,7 @@ class WaveformCodec(RecordingCodec):
 
     def collate(self, encoded: Sequence[NDArray[Any]]) -> Tensor:
         """Return the normalised blocks of recordings [B, T, S]. A block of padding is NaN."""
-        lengths = self.lengths(np.array([len(one) for one in encoded]))
-        periods = int(lengths.max()) // len(self.shape.order)
+        periods = -(-max(len(one) for one in encoded) // self.shape.period)
         whole = np.zeros((len(encoded), periods * self.shape.period), np.float32)
         for row, one in zip(whole, encoded, strict=True):
             row[: len(one)] = one.astype(np.float32) / LARGEST
@@ -124,9 +123,7 @@ class WaveformCodec(RecordingCodec):
             for scale, deviation in zip(self.shape.scales, self.statistics.deviation, strict=True)
         ]
         blocks = np.stack([scales[scale][:, :, number] for scale, number in self.shape.order], 2)
-        elements = torch.from_numpy(blocks).flatten(1, 2)
-        padding = torch.arange(elements.shape[1]) >= torch.from_numpy(lengths)[:, None]
-        return elements.masked_fill(padding[..., None], torch.nan)
+        return self.padded(torch.from_numpy(blocks).flatten(1, 2), encoded)
 
     def representation(self) -> RepresentationBuilder:
         return waveform_blocks(self.shape)

@@ -268,6 +268,16 @@ def test_history_and_horizon_are_chosen_for_a_short_table(waves, tmp_path, rows,
     assert chosen.head.elements == patches and len(prepared.job.validation.split) >= 2
 
 
+def test_a_run_of_chosen_sizes_is_opened_and_resumed(waves, tmp_path):
+    small = ["model.num_layers=1", "training.max_minutes=null", "training.precision=float32", "training.processes=1"]
+    for updates in (1, 2):
+        overrides = [f"data.source={waves}", *small, f"training.max_updates={updates}"]
+        recipe = load_recipe(config.recipe("forecasting"), overrides)
+        assert run.train(recipe, tmp_path / "run", log=lambda line: None).cursor.update == updates
+    (found,) = run.load(tmp_path / "run").predict([str(waves)])
+    assert len(found.details["forecast"]["warm"]) == 31
+
+
 def test_sizes_that_are_set_are_not_chosen(tiny_series_config, waves, tmp_path):
     recipe = load_recipe(config.recipe("forecasting"), [f"data.source={waves}", "head.horizon=5", "input.stride=3"])
     prepared = task_named("forecasting").prepare(recipe, tmp_path / "run", lambda line: None)

@@ -56,6 +56,15 @@ def test_what_is_left_out_is_chosen_from_the_recordings_and_logged(sounds, tmp_p
     soundfile.write(tmp_path / "a.wav", tone(0.9), RATE)
     (found,) = loaded.predict([str(tmp_path / "a.wav")])
     assert list(found.notes) == ["longer than the model's 20 frames: the rest was not read"]
+    resumed = run.train(load(sounds, "training.max_updates=3"), tmp_path / "run", lambda line: None)
+    assert resumed.finished and resumed.cursor.update == 3
+
+
+def test_an_archive_of_folders_is_learned(sounds, tmp_path):
+    archive = shutil.make_archive(str(tmp_path / "sounds"), "zip", sounds.parent, sounds.name)
+    overrides = ("training.max_updates=30", "training.schedule.warmup_steps=5", "training.validate_every=30")
+    run.train(load(archive, *overrides), tmp_path / "run", lambda line: None)
+    assert run.load(tmp_path / "run").evaluate(data=[sounds])["sounds"]["accuracy"] == 1
 
 
 def test_what_is_set_is_not_chosen(sounds, tmp_path):

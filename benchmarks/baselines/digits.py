@@ -1,9 +1,8 @@
-"""Classifiers of scikit-learn on pixels of digits: the baselines of the recipe `digits-clip`, on the same images.
+"""Classifiers of scikit-learn on pixels of digits: the baselines of `digits-vit` and `digits-clip`, on the same images.
 
-    .venv/bin/python -m benchmarks.digits_baseline
+    .venv/bin/python -m benchmarks.baselines.digits
 
-The inverse strength of the regularisation of logistic regression is chosen on validation images. Prints the accuracy on
-the test images.
+The inverse strength of the regularisation of logistic regression is chosen on validation images.
 """
 
 from typing import Any
@@ -29,17 +28,21 @@ def images(seed: int) -> dict[str, Images]:
     }
 
 
-def accuracies(sets: dict[str, Images]) -> dict[str, float]:
-    """Return the accuracy on the test images by classifier."""
+def accuracies(sets: dict[str, Images]) -> dict[str, dict[str, float]]:
+    """Return the accuracy on the test images, and the inverse strength C that was chosen."""
     fitted = [LogisticRegression(C=strength, max_iter=5000).fit(*sets["train"]) for strength in INVERSE_STRENGTHS]
     best = max(fitted, key=lambda model: model.score(*sets["validation"]))
     centroid = NearestCentroid().fit(*sets["train"])
     return {
-        "nearest centroid": centroid.score(*sets["test"]),
-        f"logistic regression, C = {best.C:g}": best.score(*sets["test"]),
+        "nearest centroid": {"accuracy": round(centroid.score(*sets["test"]), 4)},
+        "logistic regression": {"accuracy": round(best.score(*sets["test"]), 4), "C": best.C},
     }
 
 
+def measure() -> dict[str, dict[str, float]]:
+    """Return the scores on the test images by classifier."""
+    return accuracies(images(1))
+
+
 if __name__ == "__main__":
-    for name, accuracy in accuracies(images(1)).items():
-        print(f"{name}: accuracy {accuracy:.4f} on the test images")
+    print(measure())

@@ -1,11 +1,11 @@
 """The words next to those of the question: the baseline of the recipe `qa-demo`, on the same stories.
 
-    .venv/bin/python -m benchmarks.qa_baseline
+    .venv/bin/python -m benchmarks.baselines.qa_demo
 
 The sentence that shares most words with the question is chosen, and in it the words that the question lacks: its first
 run of them for who, its last one for what, where and when. A question has no answer if the share of its words in that
-sentence is not above a threshold, which is chosen on the training stories. Prints the scores on the test stories. Like
-the sliding window of Rajpurkar et al. 2016, https://arxiv.org/abs/1606.05250, section 5, it counts words alone.
+sentence is not above a threshold, which is chosen on the training stories. Like the sliding window of Rajpurkar et al.
+2016, https://arxiv.org/abs/1606.05250, section 5, it counts words alone.
 """
 
 import re
@@ -43,7 +43,7 @@ def nearest_words(one: ContextQuestion) -> tuple[float, str]:
     return shares[best], sentences[best][run[0].start() : run[-1].end()]
 
 
-def measure(train: Sequence[ContextQuestion], test: Sequence[ContextQuestion]) -> QuestionScores:
+def scores(train: Sequence[ContextQuestion], test: Sequence[ContextQuestion]) -> QuestionScores:
     """Return the scores of the baseline on `test`, with the threshold chosen on `train`."""
     shares, answers = zip(*map(nearest_words, train), strict=True)
     threshold = no_answer_threshold(shares, answers, [one.answers for one in train])
@@ -51,10 +51,13 @@ def measure(train: Sequence[ContextQuestion], test: Sequence[ContextQuestion]) -
     return score_answers(given, [one.answers for one in test])
 
 
-if __name__ == "__main__":
+def measure() -> dict[str, dict[str, float]]:
+    """Return exact match, F1 and F1 of no answer on the test stories."""
     sets = StoriesConfig().read(1)
-    found = measure(sets["train"], sets["test"])
-    print(
-        f"words next to those of the question: exact match {found.exact_match:.4f}, F1 {found.f1:.4f}, F1 of no answer "
-        f"{found.no_answer_f1:.4f} of {found.items:,} questions"
-    )
+    found = scores(sets["train"], sets["test"])
+    names = ("exact_match", "f1", "no_answer_f1")
+    return {"words next to those of the question": {name: round(getattr(found, name), 4) for name in names}}
+
+
+if __name__ == "__main__":
+    print(measure())

@@ -1,6 +1,6 @@
 import pytest
 
-from benchmarks.qa_baseline import measure, nearest_words
+from benchmarks.baselines.qa_demo import nearest_words, scores
 from regardant.data.questions import ContextQuestion
 
 CONTEXT = "The judge sees the red cat in Paris. The nurse sees the grey cat on Monday."
@@ -25,5 +25,5 @@ def test_the_threshold_is_chosen_on_training_stories():
         ContextQuestion("Who eats the cow?", CONTEXT),
     ]
     test = [ContextQuestion("Who sees the red cat?", CONTEXT, ("judge",)), ContextQuestion("Who hates it?", CONTEXT)]
-    scores = measure(train, test)
-    assert (scores.exact_match, scores.no_answer_f1) == (1, 1)
+    found = scores(train, test)
+    assert (found.exact_match, found.no_answer_f1) == (1, 1)

@@ -1,6 +1,6 @@
 import numpy as np
 
-from benchmarks.spoken_digits_baseline import features
+from benchmarks.baselines.spoken_digits import features
 from regardant.data.recordings import Recording
 from regardant.modalities import SoundModalityConfig
 

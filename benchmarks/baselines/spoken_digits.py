@@ -1,10 +1,9 @@
 """Logistic regression of scikit-learn on spoken digits: the baseline of the recipe `spoken-digits`, on the same files.
 
-    .venv/bin/python -m benchmarks.spoken_digits_baseline
+    .venv/bin/python -m benchmarks.baselines.spoken_digits
 
 A recording is the mean and the deviation of each mel band over its frames, so the order of the frames is lost. The
-strength of the penalty is chosen by cross-validation on the training recordings. Prints the accuracy on the test
-recordings.
+strength of the penalty is chosen by cross-validation on the training recordings.
 """
 
 import os
@@ -33,7 +32,7 @@ def features(codec: SoundCodec, items: Sequence[Labelled]) -> NDArray[np.float32
     return np.array([np.concatenate([one.mean(0), one.std(0)]) for one in frames])
 
 
-def measure() -> dict[str, Any]:
+def measure() -> dict[str, dict[str, Any]]:
     """Return the accuracy on the test recordings, the chosen penalty and the number of features."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import GridSearchCV
@@ -50,17 +49,15 @@ def measure() -> dict[str, Any]:
     tested = features(codec, sets["test"])
     accuracy = float(search.score(tested, [label for _, label in sets["test"]]))
     return {
-        "accuracy": round(accuracy, 4),
-        "C": search.best_params_["logisticregression__C"],
-        "features": tested.shape[1],
+        "mean and deviation of mel bands, logistic regression": {
+            "accuracy": round(accuracy, 4),
+            "C": search.best_params_["logisticregression__C"],
+            "features": tested.shape[1],
+        }
     }
 
 
 if __name__ == "__main__":
     if "REGARDANT_DATA" not in os.environ:
         sys.exit("this benchmark reads free_spoken_digits: set REGARDANT_DATA to the folder that holds it")
-    found = measure()
-    print(
-        f"mean and deviation of mel bands, logistic regression: accuracy {found['accuracy']:.4f} on the test "
-        f"recordings, C {found['C']:g}, {found['features']:,} features"
-    )
+    print(measure())

@@ -1,9 +1,8 @@
 """The most frequent tag of each word on UD English EWT: the baseline of the recipe `ud-tagging`, on the same files.
 
-    .venv/bin/python -m benchmarks.tagging_baseline
+    .venv/bin/python -m benchmarks.baselines.ud_tagging
 
-A word that is not in train.conllu.gz gets the most frequent tag of the words that occur there once. Prints the accuracy
-on dev.conllu.gz.
+A word that is not in train.conllu.gz gets the most frequent tag of the words that occur there once.
 """
 
 import os
@@ -37,7 +36,12 @@ def accuracy(train: Iterable[TaggedText], test: Iterable[TaggedText]) -> float:
     return sum(right) / len(right)
 
 
-if __name__ == "__main__":
+def measure() -> dict[str, dict[str, float]]:
+    """Return the accuracy on dev.conllu.gz."""
     data = TaggedConfig(source="train.conllu.gz", root=str(folder()))
     found = accuracy(data.items("train.conllu.gz"), data.items("dev.conllu.gz"))
-    print(f"most frequent tag of each word: accuracy {found:.4f} on dev.conllu.gz")
+    return {"most frequent tag of each word": {"accuracy": round(found, 4)}}
+
+
+if __name__ == "__main__":
+    print(measure())

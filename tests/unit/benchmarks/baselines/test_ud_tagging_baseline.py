@@ -1,6 +1,6 @@
 import pytest
 
-from benchmarks.tagging_baseline import accuracy
+from benchmarks.baselines.ud_tagging import accuracy
 from regardant.data.tagged import TaggedText
 
 

@@ -52,8 +52,13 @@ Extra = tuple[str, Sequence[Sequence[str]]]
 
 
 def kind_title(kind: str) -> str:
-    """Return the title of a kind of attention."""
-    return KINDS.get(kind, kind)
+    """Return the title of a kind of attention, with the name of the input if a model has one such kind for each."""
+    for name, title in KINDS.items():
+        if kind == name:
+            return title
+        if kind.endswith(f".{name}"):
+            return f"{title} ({kind.removesuffix(f'.{name}')})"
+    return kind
 
 
 def head_tables(

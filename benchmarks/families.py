@@ -149,17 +149,19 @@ def measure(recipe: str, family: Family) -> dict[str, Any]:
     }
 
 
-def trained(command: list[str], run: Path) -> dict[str, Any]:
-    """Train into a folder and evaluate; return the numbers that results hold."""
+def trained(command: list[str], run: Path, options: Sequence[str] = ()) -> dict[str, Any]:
+    """Train into a folder and evaluate, with options of `evaluate`; return the numbers that results hold."""
     train = ["train", *command, "--out", str(run)]
     seconds = timed(train)
-    evaluated = subprocess.run([REGARDANT, "evaluate", str(run), "--json"], check=True, capture_output=True, text=True)
+    evaluate = [REGARDANT, "evaluate", str(run), "--json", *options]
+    evaluated = subprocess.run(evaluate, check=True, capture_output=True, text=True)
     record = load(run).record
     numbers = training_numbers(run)
     return {
         "train": shown(train),
         "wall_seconds": round(seconds, 1),
         **{name: numbers[name] for name in ("training_seconds", "updates")},
+        "announced_seconds": round(record.plan["seconds"], 1),
         "parameters": record.plan["parameters"],
         "decided": record.decided.as_dict(),
         "scores": dict(flat(json.loads(evaluated.stdout))),

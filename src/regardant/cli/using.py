@@ -86,8 +86,8 @@ def predict(
         list[str] | None,
         typer.Argument(
             metavar="ITEM",
-            help="Texts; paths of files (image, sound, series); or JSON objects with a question and its context. "
-            "Without any: --input or stdin.",
+            help="Texts; paths of files (image, sound, series) or of folders of such files; or JSON objects with a "
+            "question and its context. Without any: --input or stdin.",
         ),
     ] = None,
     source: Annotated[
@@ -99,23 +99,26 @@ def predict(
     as_json: AsJson = False,
 ) -> None:
     """Predict the answer to each item: its class, its translation, its continuation. Prints one answer a line, an empty
-    one for a blank item. Examples: regardant predict runs/sst2 "A moving film." and, for a run of question_answering,
-    regardant predict runs/qa-demo '{"question": "Who sees the cat?", "context": "The judge sees the cat."}'"""
+    one for a blank item; with a folder, each after the path of its file and a tab. Examples: regardant predict
+    runs/sst2 "A moving film." and, for a run of question_answering, regardant predict runs/qa-demo
+    '{"question": "Who sees the cat?", "context": "The judge sees the cat."}'"""
     from regardant.run import load
 
     if items and source is not None:
         raise ConfigError(f"items were given as arguments and by --input {source}: leave one of them out")
     loaded = load(run)
+    given = loaded.items_of(items or [])
+    by_path = given != (items or [])
     on_terminal = not items and source is None and sys.stdin.isatty()
     with ExitStack() as opened:
         raw = opened.enter_context(_opened(source)) if source is not None else sys.stdin.buffer
-        lines = read_lines((one.encode(errors="surrogateescape") for one in items) if items else raw)
+        lines = read_lines((one.encode(errors="surrogateescape") for one in given) if given else raw)
         answers = opened.enter_context(Progress(hidden=output is None and not as_json)).counted(
             _predictions(loaded, lines, 1 if on_terminal else LINES_AT_ONCE)
         )
         if output is None and not as_json:
             for answer in answers:
-                print(_one_line(answer.answer), flush=on_terminal)
+                print(_as_line(answer, by_path), flush=on_terminal)
             return
         found = list(answers)
     predictions = {"predictions": [one.as_dict() for one in found]}
@@ -124,7 +127,7 @@ def predict(
         return
     from regardant.training.checkpoints import write_atomically
 
-    as_text = "".join(_one_line(one.answer) + "\n" for one in found)
+    as_text = "".join(_as_line(one, by_path) + "\n" for one in found)
     write_atomically(output, json.dumps(predictions, ensure_ascii=False) + "\n" if as_json else as_text)
     say(f"wrote {output}")
 
@@ -302,6 +305,10 @@ def _predictions(run: "Run", lines: Iterator[str], at_once: int) -> "Iterator[Pr
                 say(f"item {number}: {note}")
             yield found
         done += len(batch)
+
+
+def _as_line(found: "Prediction", by_path: bool) -> str:
+    return _one_line(f"{found.item}\t{found.answer}" if by_path else found.answer)
 
 
 def _opened(file: Path) -> BinaryIO:

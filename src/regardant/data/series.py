@@ -8,7 +8,7 @@ Shape legend: N rows, C columns.
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,6 +30,12 @@ TIME_NAMES = frozenset({"date", "time", "timestamp", "datetime"})
 SHOWN_NAMES = 8
 """Names of columns in a message."""
 
+PERIODS = (np.timedelta64(1, "D"), np.timedelta64(7, "D"))
+"""Times after which values may repeat, the shortest first."""
+
+MONTHS = 12
+"""Months after which values may repeat."""
+
 Times = NDArray[Any]
 """[N] datetime64 in microseconds, or float64 where times are plain numbers."""
 
@@ -48,6 +54,19 @@ class Series:
 
     def __len__(self) -> int:
         return len(self.times)
+
+    @property
+    def season(self) -> int | None:
+        """Number of rows after which values may repeat: those of a day, of a week of whole days, or of a year of whole
+        months. None: one row or less, or times that are plain numbers."""
+        if self.times.dtype.kind != "M" or len(self) < 2:
+            return None
+        months, step = _months(self.times), self.times[1] - self.times[0]
+        if months is not None and months[0] > 0:
+            steps = MONTHS / months[0]
+        else:
+            steps = next((period / step for period in PERIODS if period > step), 0.0)
+        return int(steps) if steps > 1 and steps == int(steps) else None
 
     def rows(self, start: int, end: int) -> "Series":
         """Return a part of the rows."""
@@ -91,10 +110,10 @@ class SeriesConfig(Config):
             raise ValueError(f"given {size:g}; allowed: a share below 1, or a whole number of rows")
         return size
 
-    def read(self, history: int, horizon: int) -> dict[str, Series]:
-        """Return the rows of all splits; validation and test begin `history` rows before their first one.
+    def table(self) -> tuple[Series, dict[str, int]]:
+        """Return the whole table, and the number of rows of each split.
 
-        Raises DataError for a table that cannot be read, or with too few rows for one forecast in each split.
+        Raises DataError for a table that cannot be read, or that is shorter than its splits.
         """
         path = place(self.root, self.source)
         series = read_series(path, self.time, self.columns)
@@ -102,17 +121,25 @@ class SeriesConfig(Config):
         sizes = {name: int(size) if size >= 1 else int(size * len(series) + 1e-6) for name, size in given.items()}
         if (total := sum(sizes.values())) > len(series):
             raise DataError(f"{path} has {len(series):,} rows, and the splits take {total:,}: lower data.train")
-        sets, start = {}, 0
-        for name, size in sizes.items():
-            before = min(start, history)
-            if size + before < history + horizon or size < horizon:
-                raise DataError(
-                    f"data.{name}: {size:,} of {len(series):,} rows are too few to forecast {horizon} rows from "
-                    f"{history}: give more rows, or lower input.history or head.horizon"
-                )
-            sets[name] = series.rows(start - before, start + size)
-            start += size
-        return sets
+        return series, sizes
+
+
+def split_rows(series: Series, sizes: Mapping[str, int], history: int, horizon: int) -> dict[str, Series]:
+    """Return the rows of all splits; validation and test begin `history` rows before their first one.
+
+    Raises DataError for too few rows for one forecast in each split.
+    """
+    sets, start = {}, 0
+    for name, size in sizes.items():
+        before = min(start, history)
+        if size + before < history + horizon or size < horizon:
+            raise DataError(
+                f"data.{name}: {size:,} of {len(series):,} rows are too few to forecast {horizon} rows from "
+                f"{history}: give more rows, or lower input.history or head.horizon"
+            )
+        sets[name] = series.rows(start - before, start + size)
+        start += size
+    return sets
 
 
 def read_series(path: Path, time: str | None = None, columns: Sequence[str] | None = None) -> Series:

@@ -49,3 +49,10 @@ def point(forecast: Tensor, quantiles: Sequence[float]) -> Tensor:
     if not quantiles:
         return forecast
     return forecast[..., min(range(len(quantiles)), key=lambda number: abs(quantiles[number] - MEDIAN))]
+
+
+def repeat_last(history: Tensor, count: int, horizon: int) -> Tensor:
+    """Return the last `count` values of histories [B, L], repeated over the horizon [B, H, 1]: with one value the naive
+    forecast, with those of a season the seasonal naive one (Hyndman and Athanasopoulos 2021, "Forecasting: Principles
+    and Practice", section 5.2)."""
+    return history[:, -count:].repeat(1, -(-horizon // count))[:, :horizon, None]

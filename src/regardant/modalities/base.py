@@ -103,6 +103,9 @@ class ModalityConfig(Variants):
     suffixes: ClassVar[Sequence[str]] = ()
     """Suffixes of files that hold one item each. Empty: an item is a text."""
 
+    reads_whole: ClassVar[bool] = False
+    """Whether a model whose recipe leaves `model.max_length` out reads the longest training item whole."""
+
     def fit(self, items: Iterable[Any]) -> Codec:
         """Return a codec fitted to training items: a vocabulary learned, a mean measured."""
         raise NotImplementedError

@@ -50,7 +50,7 @@ class LogMel:
 
     def __init__(self, sample_rate: int, window: int, hop: int, num_mels: int) -> None:
         """Take the samples of a window, and those from the start of a window to that of the next."""
-        self.hop = hop
+        self.hop, self.num_mels = hop, num_mels
         self.fft_size = 1 << max(window - 1, hop - 1).bit_length()
         # The window stands at the start of the transform, so that frame t begins with sample t * hop.
         self.window = F.pad(torch.hann_window(window), (0, self.fft_size - window))

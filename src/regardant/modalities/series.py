@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 import torch
@@ -27,6 +27,9 @@ from regardant.training.checkpoints import write_atomically
 
 STATISTICS = "series.json"
 
+HISTORY, PATCH_LENGTH = 336, 16
+"""Steps of a history and of a patch where a table is long enough (Nie et al. 2023, section 4.1: PatchTST/42)."""
+
 LEAST_DEVIATION = 1e-12
 """Deviation, as a share of the column's largest value, under which a column counts as constant and is not divided."""
 
@@ -40,13 +43,16 @@ class Statistics:
     names: Sequence[str]
     mean: Sequence[float]
     deviation: Sequence[float]
+    season: int | None = None
+    """Number of rows after which values may repeat (`Series.season`)."""
 
     @classmethod
     def measured(cls, series: Series) -> "Statistics":
         """Return the statistics of training rows."""
         deviation = series.values.std(0)
         deviation[deviation <= LEAST_DEVIATION * np.abs(series.values).max(0)] = 1.0
-        return cls(series.time, list(series.names), series.values.mean(0).tolist(), deviation.tolist())
+        mean = series.values.mean(0).tolist()
+        return cls(series.time, list(series.names), mean, deviation.tolist(), series.season)
 
 
 class SeriesModalityConfig(ModalityConfig):
@@ -57,14 +63,14 @@ class SeriesModalityConfig(ModalityConfig):
     files = (STATISTICS,)
     suffixes = (".csv", ".tsv", ".gz")
 
-    history: int = Field(336, gt=1)
-    """Steps that the model reads."""
+    history: Annotated[int, Field(gt=1)] | Literal["auto"] = "auto"
+    """Steps that the model reads. auto: 336, or as many as a short table allows."""
 
-    patch_length: int = Field(16, gt=0)
-    """Steps of a patch."""
+    patch_length: Annotated[int, Field(gt=0)] | Literal["auto"] = "auto"
+    """Steps of a patch. auto: 16, or a third of a short history."""
 
-    stride: int = Field(8, gt=0)
-    """Steps from the start of a patch to that of the next."""
+    stride: Annotated[int, Field(gt=0)] | Literal["auto"] = "auto"
+    """Steps from the start of a patch to that of the next. auto: half of patch_length."""
 
     instance_norm: bool = True
     """Normalise each history by its own mean and deviation, which the forecast restores."""
@@ -72,17 +78,32 @@ class SeriesModalityConfig(ModalityConfig):
     @model_validator(mode="after")
     def patches_cover_the_history(self) -> Self:
         """Refuse patches that leave steps out, or that are longer than the history."""
-        if not self.stride <= self.patch_length <= self.history:
+        if (sizes := self._sizes) != sorted(sizes, reverse=True):
             raise ValueError(
                 f"stride ({self.stride}), patch_length ({self.patch_length}) and history ({self.history}) must not "
                 "descend: patches cover the history"
             )
         return self
 
+    def with_history(self, longest: int) -> Self:
+        """Return the configuration with what is `auto` chosen, for a history of at most so many steps."""
+        history = max(2, min(HISTORY, longest), *self._sizes) if self.history == "auto" else self.history
+        least = 1 if self.stride == "auto" else self.stride
+        of_patch = max(min(PATCH_LENGTH, history // 3), least) if self.patch_length == "auto" else self.patch_length
+        stride = max(1, of_patch // 2) if self.stride == "auto" else self.stride
+        sizes = {"history": history, "patch_length": of_patch, "stride": stride}
+        return self.model_copy(update=sizes)
+
     @property
     def shape(self) -> SeriesShape:
-        """The sizes of history and patches."""
-        return SeriesShape(self.history, self.patch_length, self.stride, self.instance_norm)
+        """The sizes of history and patches, of which none is `auto`."""
+        history, patch_length, stride = self._sizes
+        return SeriesShape(history, patch_length, stride, self.instance_norm)
+
+    @property
+    def _sizes(self) -> list[int]:
+        """The sizes that are not `auto`."""
+        return [size for size in (self.history, self.patch_length, self.stride) if isinstance(size, int)]
 
     def fit(self, items: Iterable[Any]) -> "SeriesCodec":
         """Return a codec with the statistics of the one training item: all training rows."""
@@ -138,6 +159,13 @@ class SeriesCodec(Codec):
             )
         (scaled,) = self.encode([series])
         return list(scaled[-self.shape.history :].T)
+
+    def repeated(self) -> dict[str, int]:
+        """Return how many last values a naive forecast repeats, by name: one, and those of a season of the history."""
+        season = self.statistics.season
+        return {"last value": 1} | (
+            {f"last {season} values": season} if season and season <= self.shape.history else {}
+        )
 
     def restored(self, scaled: NDArray[Any], names: Sequence[str]) -> NDArray[np.float64]:
         """Return the numbers of columns [C, ...] in their own units."""

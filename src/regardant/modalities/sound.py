@@ -7,6 +7,7 @@ Shape legend: B recordings, N samples, T elements, S log-mel frames of an elemen
 
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -17,12 +18,11 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from regardant.data.item_files import ItemFile
-from regardant.data.recordings import LARGEST, Recording, read_recording, write_recording
-from regardant.errors import DataError, RunError
-from regardant.modalities.base import Codec, ModalityConfig
+from regardant.data.recordings import LARGEST
+from regardant.errors import ConfigError, RunError
 from regardant.modalities.image import data_url
 from regardant.modalities.log_mel import LogMel
+from regardant.modalities.recordings import RecordingCodec, RecordingModalityConfig
 from regardant.models.representations import RepresentationBuilder, Subsampling, sound_frames
 from regardant.pictures import Layout
 from regardant.training.checkpoints import write_atomically
@@ -39,24 +39,29 @@ WIDER_THAN_HIGH = 3.0
 """Width of a spectrogram on a page, as a multiple of its height."""
 
 
+WIDE_BAND = 16_000
+"""Samples a second from which on frames have the most mel bands."""
+
+MEL_BANDS = (80, 40, 20, 10)
+"""Mel bands to choose from. Those of lower sample rates than WIDE_BAND are 40 at most."""
+
+
 @dataclass(frozen=True)
 class Statistics:
-    """The mean and the deviation of each mel band over all frames of the training recordings."""
+    """The mean and the deviation of each mel band over all frames of the training recordings, and their sample rate."""
 
     mean: Sequence[float]
     deviation: Sequence[float]
+    sample_rate: int | None = None
+    """Samples a second. None: a run of an earlier version, whose recipe has it."""
 
 
-class SoundModalityConfig(ModalityConfig):
-    """Recordings as log-mel frames. All recordings of a run have one sample rate."""
+class SoundModalityConfig(RecordingModalityConfig):
+    """Recordings as log-mel frames."""
 
     kind: Literal["sound"] = "sound"
 
     files = (STATISTICS,)
-    suffixes = (".wav", ".flac")
-
-    sample_rate: int = Field(16_000, gt=0)
-    """Samples a second."""
 
     window_ms: float = Field(25.0, gt=0, le=1000)
     """Milliseconds of sound in a frame."""
@@ -64,8 +69,9 @@ class SoundModalityConfig(ModalityConfig):
     hop_ms: float = Field(10.0, gt=0, le=1000)
     """Milliseconds from the start of a frame to that of the next."""
 
-    num_mels: int = Field(80, gt=0)
-    """Mel bands of a frame."""
+    num_mels: int | None = Field(None, gt=0)
+    """Mel bands of a frame. Empty: 80, or 40 below 16,000 samples a second; fewer where a band would have no
+    frequency."""
 
     subsampling: Subsampling = 4
     """Frames that the convolutions merge into one element."""
@@ -73,77 +79,75 @@ class SoundModalityConfig(ModalityConfig):
     @model_validator(mode="after")
     def bands_have_frequencies(self) -> Self:
         """Refuse windows without samples and bands without frequencies."""
-        if min(self.window, self.hop) < 1:
-            raise ValueError(
-                f"window_ms ({self.window_ms:g}) and hop_ms ({self.hop_ms:g}) must each hold a sample of "
-                f"{self.sample_rate:,} a second: raise them"
-            )
-        self.log_mel()
+        if self.sample_rate is not None:
+            self.log_mel(self.sample_rate, self.num_mels)
         return self
 
-    @property
-    def window(self) -> int:
-        """Samples of a frame."""
-        return round(self.sample_rate * self.window_ms / 1000)
+    def log_mel(self, sample_rate: int, num_mels: int | None = None) -> LogMel:
+        """Return the transform of sound to frames, by default with as many mel bands as suit the sample rate.
 
-    @property
-    def hop(self) -> int:
-        """Samples from the start of a frame to that of the next."""
-        return round(self.sample_rate * self.hop_ms / 1000)
-
-    def log_mel(self) -> LogMel:
-        """Return the transform of sound to frames."""
-        return LogMel(self.sample_rate, self.window, self.hop, self.num_mels)
+        Raises ValueError for settings that the sample rate forbids.
+        """
+        window, hop = (round(sample_rate * length / 1000) for length in (self.window_ms, self.hop_ms))
+        if min(window, hop) < 1:
+            raise ValueError(
+                f"window_ms ({self.window_ms:g}) and hop_ms ({self.hop_ms:g}) must each hold a sample of "
+                f"{sample_rate:,} a second: raise them"
+            )
+        if num_mels is not None:
+            return LogMel(sample_rate, window, hop, num_mels)
+        *more, fewest = MEL_BANDS if sample_rate >= WIDE_BAND else MEL_BANDS[1:]
+        for count in more:
+            with suppress(ValueError):
+                return LogMel(sample_rate, window, hop, count)
+        return LogMel(sample_rate, window, hop, fewest)
 
     def fit(self, items: Iterable[Any]) -> "SoundCodec":
         """Return a codec with the statistics of the frames of training recordings."""
-        unscaled = SoundCodec(self, Statistics([0.0] * self.num_mels, [1.0] * self.num_mels))
-        count, total, squares = 0, np.zeros(self.num_mels), np.zeros(self.num_mels)
-        for number, item in enumerate(items, 1):
-            frames = unscaled.frames([unscaled.samples(item, number)])[0].double().numpy()
+        unscaled, count, total, squares = None, 0, np.zeros(1), np.zeros(1)
+        for recording in self.alike(items):
+            unscaled = unscaled or self._unscaled(recording.rate)
+            frames = unscaled.frames([recording.samples])[0].double().numpy()
             count, total, squares = count + len(frames), total + frames.sum(0), squares + (frames**2).sum(0)
-        if not count:
-            raise DataError("there are no training recordings: give some")
+        assert unscaled is not None
         mean = total / count
         deviation = np.sqrt(np.maximum(squares / count - mean**2, 0))
         deviation[deviation < LEAST_DEVIATION] = 1.0
-        return SoundCodec(self, Statistics(mean.tolist(), deviation.tolist()))
+        return SoundCodec(self, Statistics(mean.tolist(), deviation.tolist(), unscaled.sample_rate))
 
     def load(self, run: Path) -> "SoundCodec":
         try:
             statistics = Statistics(**json.loads((run / STATISTICS).read_text(encoding="utf-8")))
-            if {len(statistics.mean), len(statistics.deviation)} != {self.num_mels}:
+            bands = {len(statistics.mean), len(statistics.deviation), self.num_mels or len(statistics.mean)}
+            if len(bands) > 1:
                 raise ValueError(f"{len(statistics.mean)} mel bands, the recipe has {self.num_mels}")
+            return SoundCodec(self, statistics)
         except (OSError, ValueError, TypeError) as error:
             raise RunError(f"{run / STATISTICS} is damaged ({error}): restore it or train again") from error
-        return SoundCodec(self, statistics)
+
+    def _unscaled(self, sample_rate: int) -> "SoundCodec":
+        """Return a codec of a sample rate that leaves frames as they are."""
+        try:
+            num_mels = self.log_mel(sample_rate, self.num_mels).num_mels
+        except ValueError as error:
+            raise ConfigError(f"input: {error}") from error
+        return SoundCodec(self, Statistics([0.0] * num_mels, [1.0] * num_mels, sample_rate))
 
 
-class SoundCodec(Codec):
+class SoundCodec(RecordingCodec):
     """Recordings of one sample rate to normalised log-mel frames."""
 
     unit = "frame"
 
     def __init__(self, config: SoundModalityConfig, statistics: Statistics) -> None:
-        self.config, self.statistics = config, statistics
-        self.log_mel = config.log_mel()
+        sample_rate = statistics.sample_rate or config.sample_rate
+        if sample_rate is None:
+            raise ValueError("no sample rate")
+        self.config, self.statistics, self.sample_rate = config, statistics, sample_rate
+        self.log_mel = config.log_mel(sample_rate, len(statistics.mean))
         self.mean, self.deviation = (torch.tensor(of) for of in (statistics.mean, statistics.deviation))
-        self.stride = config.hop * config.subsampling
+        self.stride = self.log_mel.hop * config.subsampling
         """Samples from the start of an element to that of the next."""
-
-    def encode(self, items: Sequence[Any]) -> list[NDArray[Any]]:
-        """Return samples [N] of 16 bits. Raises DataError for an item that is no recording of the run's sample rate."""
-        return [self.samples(item, number) for number, item in enumerate(items, 1)]
-
-    def parse(self, argument: str) -> Path:
-        """Return the path of a .wav or .flac file, which `encode` reads."""
-        return Path(argument)
-
-    def argument(self, encoded: NDArray[Any], folder: Path, name: str) -> str:
-        """Write the recording as a .wav file. Return its path."""
-        path = folder / f"{name}.wav"
-        write_recording(path, Recording(np.asarray(encoded), self.config.sample_rate))
-        return str(path)
 
     def cut(self, encoded: NDArray[Any], length: int) -> NDArray[Any]:
         return encoded[: length * self.stride]
@@ -160,12 +164,12 @@ class SoundCodec(Codec):
         return elements.masked_fill(padding[..., None], torch.nan)
 
     def representation(self) -> RepresentationBuilder:
-        return sound_frames(self.config.num_mels, self.config.subsampling)
+        return sound_frames(self.log_mel.num_mels, self.config.subsampling)
 
     def labels(self, encoded: NDArray[Any]) -> list[str]:
         """Return the time in seconds at which each element begins: "0.00 s", "0.04 s", ... [T]."""
         (length,) = self.lengths(np.array([len(encoded)])).tolist()
-        return [f"{number * self.stride / self.config.sample_rate:.2f} s" for number in range(length)]
+        return [f"{number * self.stride / self.sample_rate:.2f} s" for number in range(length)]
 
     def layout(self, encoded: NDArray[Any]) -> Layout:
         """Return the elements side by side over the spectrogram: a column a frame, low mel bands below, the loudest
@@ -176,10 +180,10 @@ class SoundCodec(Codec):
         return Layout(labels, 1, len(labels), data_url(shades[..., None]), len(labels) / WIDER_THAN_HIGH)
 
     def describe(self) -> str:
-        element = 1000 * self.stride / self.config.sample_rate
+        element = 1000 * self.stride / self.sample_rate
         return (
-            f"recordings of {self.config.sample_rate:,} samples a second in frames of {element:g} ms and "
-            f"{self.config.num_mels} mel bands"
+            f"recordings of {self.sample_rate:,} samples a second in frames of {element:.3g} ms and "
+            f"{self.log_mel.num_mels} mel bands"
         )
 
     def save(self, run: Path) -> None:
@@ -196,21 +200,3 @@ class SoundCodec(Codec):
         for row, one in zip(block, encoded, strict=True):
             row[: len(one)] = torch.from_numpy(one.astype(np.float32)) / LARGEST
         return self.log_mel(block)
-
-    def samples(self, item: Any, number: int) -> NDArray[np.int16]:
-        """Return the samples of a recording or of a file. Messages call a recording "item NUMBER". Raises DataError."""
-        name = str(item) if isinstance(item, ItemFile) else f"item {number}"
-        recording = read_recording(item) if isinstance(item, ItemFile) else item
-        if not isinstance(recording, Recording):
-            raise DataError(
-                f"{name} is of type {type(item).__name__}, not a recording: give the path of a .wav or .flac file, or "
-                "another input.kind"
-            )
-        if recording.rate != self.config.sample_rate:
-            raise DataError(
-                f"{name} has {recording.rate:,} samples a second, the run's recordings {self.config.sample_rate:,}: "
-                f"convert it, or train with input.sample_rate={recording.rate}"
-            )
-        if not len(recording.samples):
-            raise DataError(f"{name} holds no sound: give a longer recording")
-        return recording.samples

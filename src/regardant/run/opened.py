@@ -9,7 +9,8 @@ from regardant.checks.doctor import Diagnosis, examine
 from regardant.checks.doctor.case import Case
 from regardant.config import Config
 from regardant.config.plugins import import_plugins
-from regardant.errors import RunError
+from regardant.data.item_files import list_item_files
+from regardant.errors import DataError, RunError
 from regardant.planning.probes import use_kernel
 from regardant.run.fingerprints import require_unchanged
 from regardant.run.folder import Record, require_verb
@@ -124,6 +125,21 @@ class Run:
     def predict(self, items: Sequence[str], **options: Any) -> list[Prediction]:
         """Return the answers to items: texts, or paths of files where items are no text."""
         return self.trained.predict(items, **options)
+
+    def items_of(self, arguments: Sequence[str]) -> list[str]:
+        """Return arguments, and where items are files, in the place of a folder the files in it. Raises DataError for a
+        folder without any."""
+        items: list[str] = []
+        for argument in arguments:
+            if not self.config.suffixes or not Path(argument).is_dir():
+                items.append(argument)
+                continue
+            paths = list_item_files(Path(argument)).values()
+            found = [str(path) for path in paths if path.suffix.lower() in self.config.suffixes]
+            if not found:
+                raise DataError(f"{argument} has no file that ends in {', '.join(self.config.suffixes)}: give some")
+            items += found
+        return items
 
     def _require(self, verb: str) -> None:
         require_verb(self.folder, self.config, verb)

@@ -149,7 +149,7 @@ def _agreed(config: TaskConfig, earlier: TaskConfig, names: Sequence[str]) -> di
 
 
 def _is_open(field: str, value: Any) -> bool:
-    return field in DROPOUT_SMOOTHING_AND_CHECKPOINTING or (field, value) == ("preset", "auto")
+    return field in DROPOUT_SMOOTHING_AND_CHECKPOINTING or value == "auto"
 
 
 def _require_like_parts(config: TaskConfig, earlier: TaskConfig, parts: Sequence[str]) -> None:

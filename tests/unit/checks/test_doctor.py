@@ -425,7 +425,10 @@ def small_recipe(corpus, text_file, labelled_files, waves, tmp_path):
         "table": [f"data={{root: {labelled_files}, source: train.tsv, test: test.tsv, text: '1', label: '2'}}"],
     }
     made = ["data.train_size=500", "data.validation_size=20", "data.test_size=20"]
-    by_name = {"demo": ["tokenizer.vocab_size=400", "data.heldout_size=20"]}
+    by_name = {
+        "demo": ["tokenizer.vocab_size=400", "data.heldout_size=20"],
+        "sound_classification": [r"data.label=(\d)_.*"],
+    }
 
     def load(name):
         recipe = config.recipe(name)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from regardant.data.series import SeriesConfig, read_series
+from regardant.data.series import SeriesConfig, read_series, split_rows
 from regardant.errors import DataError
 
 HOURS = [f"2016-07-01 {hour:02}:00:00" for hour in range(10)]
@@ -56,6 +56,24 @@ def test_only_the_columns_that_are_asked_for_are_read(table):
 def test_days_months_and_zones_are_equal_steps(table, times, following):
     series = read_series(table(("when", "a"), *((time, 1) for time in times)))
     assert series.time == "when" and series.next_times(len(following)) == following
+
+
+@pytest.mark.parametrize(
+    ("times", "season"),
+    [
+        (HOURS, 24),
+        (["2020-01-01 00:00", "2020-01-01 00:15"], 96),
+        (["2020-01-01 00:00", "2020-01-01 00:07"], None),
+        (["2020-01-30", "2020-01-31", "2020-02-01"], 7),
+        (["2020-01-01", "2020-01-08"], None),
+        (["2020-01-31", "2020-02-29", "2020-03-31"], 12),
+        (["2020-01-01", "2020-04-01", "2020-07-01"], 4),
+        (["2020-01-01", "2021-01-01"], None),
+        ([1, 2, 3], None),
+    ],
+)
+def test_a_season_is_a_day_a_week_of_days_or_a_year_of_months(table, times, season):
+    assert read_series(table(("when", "a"), *((time, 1) for time in times)), "when").season == season
 
 
 def changed(row, cells):
@@ -126,7 +144,8 @@ def test_a_file_of_another_kind_is_one_line(tmp_path):
 
 
 def split(table, **sizes):
-    return SeriesConfig(source="a.csv", root=str(hourly(table).parent), **sizes).read(history=2, horizon=1)
+    config = SeriesConfig(source="a.csv", root=str(hourly(table).parent), **sizes)
+    return split_rows(*config.table(), history=2, horizon=1)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from regardant.evaluation.forecasting import score_forecasts
+from regardant.evaluation.forecasting import repeat_last, score_forecasts
 
 FORECAST = torch.randn(5, 3, 1, generator=torch.Generator().manual_seed(1))
 VALUES = torch.randn(5, 3, 1, generator=torch.Generator().manual_seed(2))
@@ -29,3 +29,11 @@ def test_with_quantiles_the_one_nearest_to_the_median_is_scored():
         for error in (VALUES - forecast[..., at]).flatten().tolist()
     ]
     assert scores.loss == pytest.approx(sum(losses) / VALUES.numel(), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"), [(1, [5, 5, 5, 5]), (2, [4, 5, 4, 5]), (3, [3, 4, 5, 3]), (5, [1, 2, 3, 4])]
+)
+def test_the_last_values_are_repeated(count, expected):
+    forecast = repeat_last(torch.arange(1.0, 6).expand(2, -1), count, 4)
+    assert forecast[..., 0].tolist() == [expected, expected] and forecast.shape == (2, 4, 1)

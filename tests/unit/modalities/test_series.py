@@ -98,7 +98,25 @@ def test_items_of_another_kind_are_one_line():
         CONFIG.fit(["a", "b"])
 
 
-@pytest.mark.parametrize("sizes", [(10, 4, 5), (3, 4, 4)])
+@pytest.mark.parametrize(
+    ("longest", "given", "expected"),
+    [
+        (1000, {}, (336, 16, 8)),
+        (40, {}, (40, 13, 6)),
+        (1, {}, (2, 1, 1)),
+        (40, {"history": 96}, (96, 16, 8)),
+        (40, {"patch_length": 20}, (40, 20, 10)),
+        (10, {"patch_length": 20}, (20, 20, 10)),
+        (40, {"stride": 15}, (40, 15, 15)),
+        (40, {"stride": 2}, (40, 13, 2)),
+    ],
+)
+def test_sizes_that_are_left_out_are_chosen_for_a_table(longest, given, expected):
+    shape = SeriesModalityConfig(**given).with_history(longest).shape
+    assert (shape.history, shape.patch_length, shape.stride) == expected
+
+
+@pytest.mark.parametrize("sizes", [(10, 4, 5), (3, 4, 4), ("auto", 4, 5)])
 def test_patches_that_leave_steps_out_are_refused(sizes):
     with pytest.raises(ValidationError, match="must not descend: patches cover the history"):
         SeriesModalityConfig(**dict(zip(("history", "patch_length", "stride"), sizes, strict=True)))

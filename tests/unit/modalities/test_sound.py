@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from PIL import Image
 from pydantic import ValidationError
 
 from regardant.data.recordings import Recording
-from regardant.errors import DataError, RunError
+from regardant.errors import ConfigError, DataError, RunError
 from regardant.modalities import SoundModalityConfig
 from regardant.modalities.log_mel import LogMel, mel, mel_filters
 from regardant.models.representations import InputShape
@@ -118,6 +119,39 @@ def test_a_damaged_file_of_statistics_is_one_line(tmp_path, content):
         (tmp_path / "sound.json").write_text(content, encoding="utf-8")
     with pytest.raises(RunError, match=r"^.*sound.json is damaged \(.*: restore it or train again$"):
         SMALL.load(tmp_path)
+
+
+@pytest.mark.parametrize(("rate", "num_mels"), [(48000, 80), (16000, 80), (11025, 40), (8000, 40), (2000, 20)])
+def test_sample_rate_and_bands_are_chosen_from_training_recordings(tmp_path, rate, num_mels):
+    codec = SoundModalityConfig().fit([Recording(noise(rate, seed), rate) for seed in range(2)])
+    codec.save(tmp_path)
+    for found in (codec, SoundModalityConfig().load(tmp_path)):
+        assert re.fullmatch(
+            rf"recordings of {rate:,} samples a second in frames of (40|39\.9) ms and {num_mels} mel bands",
+            found.describe(),
+        )
+        assert found.collate([noise(rate // 2)]).shape == (1, 13, 4 * num_mels)
+
+
+def test_a_run_of_an_earlier_version_has_its_sample_rate_in_the_recipe(codec, tmp_path):
+    codec.save(tmp_path)
+    kept = json.loads((tmp_path / "sound.json").read_text("utf-8"))
+    (tmp_path / "sound.json").write_text(json.dumps({name: kept[name] for name in ("mean", "deviation")}), "utf-8")
+    assert torch.equal(SMALL.load(tmp_path).collate([noise(STRIDE)]), codec.collate([noise(STRIDE)]))
+    with pytest.raises(RunError, match=r"sound.json is damaged \(no sample rate\): restore it or train again"):
+        SoundModalityConfig().load(tmp_path)
+
+
+def test_a_mix_of_sample_rates_is_one_line():
+    told = r"^item 3 has 16,000 samples a second, the recordings before it 8,000: convert all to one rate$"
+    with pytest.raises(DataError, match=told):
+        SoundModalityConfig().fit([Recording(noise(900), each) for each in (RATE, RATE, 16000)])
+
+
+def test_a_sample_rate_without_frames_is_one_line():
+    told = r"^input: window_ms \(25\) and hop_ms \(10\) must each hold a sample of 20 a second: raise them$"
+    with pytest.raises(ConfigError, match=told):
+        SoundModalityConfig().fit([Recording(noise(900), 20)])
 
 
 # elements
@@ -231,10 +265,10 @@ def test_settings_that_cannot_be_right_are_refused(fields, message):
 
 @pytest.mark.parametrize(("rate", "num_mels"), [(8000, 80), (16000, 80), (44100, 128), (48000, 80)])
 def test_usual_settings_have_a_frequency_in_every_band(rate, num_mels):
-    assert SoundModalityConfig(sample_rate=rate, num_mels=num_mels).log_mel().filters.any(0).all()
+    assert SoundModalityConfig().log_mel(rate, num_mels).filters.any(0).all()
 
 
 def test_statistics_are_numbers_alone(codec, tmp_path):
     codec.save(tmp_path)
     kept = json.loads((tmp_path / "sound.json").read_text("utf-8"))
-    assert kept.keys() == {"mean", "deviation"} and len(kept["mean"]) == 10
+    assert kept.keys() == {"mean", "deviation", "sample_rate"} and len(kept["mean"]) == 10

@@ -7,7 +7,7 @@ over quantiles as in Lim et al. 2021, "Temporal fusion Transformers", https://ar
 Shape legend: B batch, T elements, M d_model, H steps of the horizon, C channels of the series, Q quantiles.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field, field_validator, model_validator
@@ -23,9 +23,9 @@ class ForecastConfig(HeadConfig):
 
     kind: Literal["forecast"] = "forecast"
 
-    horizon: int | None = Field(None, gt=0)
+    horizon: Annotated[int, Field(gt=0)] | Literal["auto"] | None = None
     """Steps to forecast from the whole sequence. Empty: one step from each element, such as the next one in a causal
-    model."""
+    model. auto: chosen by the task forecasting from the number of rows."""
 
     pooling: Pooling | Literal["flatten"] = "last"
     """The vector that a horizon is forecast from: that of the `last` element, the `mean` or `max` of all, that of a
@@ -52,6 +52,13 @@ class ForecastConfig(HeadConfig):
             raise ValueError("pooling flatten reads all elements for one horizon: set horizon")
         return self
 
+    @property
+    def num_steps(self) -> int | None:
+        """The horizon in steps. None: one step from each element. Raises ValueError if it is not chosen yet."""
+        if self.horizon == "auto":
+            raise ValueError("horizon auto is chosen by the task forecasting alone: set a number of steps")
+        return self.horizon
+
     def build(self, d_model: int, num_outputs: int) -> "Forecast":
         return Forecast(self, d_model, num_outputs)
 
@@ -64,16 +71,16 @@ class Forecast(Head):
 
     def __init__(self, config: ForecastConfig, d_model: int, num_channels: int) -> None:
         super().__init__()
-        self.horizon = config.horizon
+        self.horizon = config.num_steps
         self.elements: int | None = None
         if config.pooling == "flatten":
             if config.elements is None:
                 raise ValueError("pooling flatten needs the number of vectors that are read: set elements")
             self.elements, self.reads_order = config.elements, True
-        elif config.horizon is not None:
+        elif self.horizon is not None:
             self.pooling = config.pooling
         self.register_buffer("quantiles", torch.tensor(config.quantiles), persistent=False)
-        steps = () if config.horizon is None else (config.horizon,)
+        steps = () if self.horizon is None else (self.horizon,)
         self.shape = (*steps, num_channels, len(config.quantiles)) if config.quantiles else (*steps, num_channels)
         self.output = nn.Linear(d_model * (self.elements or 1), torch.Size(self.shape).numel())
 

@@ -23,7 +23,7 @@ from regardant.tasks.comparison import PREDICTIONS
 from regardant.tasks.items.data import MARKER, EncodedItems
 from regardant.tasks.items.job import Answers, ItemsJob
 from regardant.tasks.items.labels import LABELS, keep_labels, read_labels
-from regardant.tasks.items.prepare import PreparedItems, build, keep_items, seeded
+from regardant.tasks.items.prepare import PreparedItems, build, keep_items, seeded, with_max_length
 from regardant.tasks.items.trained import TrainedItems
 from regardant.training.checkpoints import write_atomically
 from regardant.training.metrics import Metric
@@ -78,6 +78,7 @@ class Classification(Task):
             sets = {name: [(item, _known(numbers, label)) for item, label in items] for name, items in read.items()}
             keep_labels(labels, run, config.training, log)
         codec, splits, fingerprints = keep_items(run, config, sets, log)
+        config = with_max_length(config, codec, splits["train"], log)
         model = seeded(config, codec, len(read_labels(run)), run)
         job = ItemsJob(config, codec, splits, model, _metrics, unit="label")
         if job.batches.too_long:

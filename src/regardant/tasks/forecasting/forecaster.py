@@ -11,7 +11,7 @@ from torch import Tensor
 
 from regardant.data.text_files import require_file
 from regardant.errors import DataError
-from regardant.evaluation.forecasting import point, score_forecasts
+from regardant.evaluation.forecasting import point, repeat_last, score_forecasts
 from regardant.modalities.series import SeriesCodec
 from regardant.pictures import sparkline
 from regardant.tasks.base import Example, Prediction
@@ -55,7 +55,7 @@ class Forecaster(TrainedItems):
         return score_forecasts(self.answers(split), self.config.head.quantiles).as_dict()
 
     def evaluated(self, name: str, split: EncodedItems) -> dict[str, Any]:
-        """Return the scores of a test set, and those of each column."""
+        """Return the scores of a test set, those of each column, and those of repeating the last values."""
         answers, names = self.answers(split), self.codec.statistics.names
         rows = torch.from_numpy(np.concatenate([planned.indices for planned in self.batches(split).plan(0)]))
         forecasts, values = (torch.cat(side) for side in zip(*answers, strict=True))
@@ -64,7 +64,8 @@ class Forecaster(TrainedItems):
             own = rows % len(names) == number
             scores = score_forecasts([(forecasts[own], values[own])], self.config.head.quantiles)
             by_column[column] = {"mse": scores.mse, "mae": scores.mae}
-        return {**score_forecasts(answers, self.config.head.quantiles).as_dict(), "columns": by_column}
+        scores = score_forecasts(answers, self.config.head.quantiles)
+        return {**scores.as_dict(), "columns": by_column, "naive": self._naive(split)}
 
     def batches(self, split: EncodedItems) -> WindowBatches:
         return WindowBatches(split, self.codec, batch_tokens=BATCH_ELEMENTS, max_length=self.max_length, seed=0)
@@ -80,8 +81,22 @@ class Forecaster(TrainedItems):
     def summary(self, name: str, scores: dict[str, Any]) -> Sequence[str]:
         return [
             f"{name}: MSE {scores['mse']:.4f}, MAE {scores['mae']:.4f} in deviations of the training rows, "
-            f"{scores['items']:,} forecasts of {self.config.head.horizon} steps"
+            f"{scores['items']:,} forecasts of {self.config.head.horizon} steps",
+            *(
+                f"  {of_naive}, repeated: MSE {numbers['mse']:.4f}, MAE {numbers['mae']:.4f}"
+                for of_naive, numbers in scores["naive"].items()
+            ),
         ]
+
+    def _naive(self, split: EncodedItems) -> dict[str, dict[str, float]]:
+        """Return the errors of forecasts that repeat the last value of a history, and its last season."""
+        batches, found = self.batches(split), {}
+        loaded = [batches.load(planned) for planned in batches.plan(0)]
+        for name, count in self.codec.repeated().items():
+            answers = [(repeat_last(one.inputs["input"], count, one.targets.shape[1]), one.targets) for one in loaded]
+            scores = score_forecasts(answers, ())
+            found[name] = {"mse": scores.mse, "mae": scores.mae}
+        return found
 
     def _splits(self) -> dict[str, EncodedItems]:
         return {name: windows_of(split.items[0], self.config.window) for name, split in super()._splits().items()}

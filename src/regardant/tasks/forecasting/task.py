@@ -1,12 +1,13 @@
 """Forecasting as a task: the past of numeric series in, their future out. Each column is read by itself."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar, Literal, Self
 
 import torch
 from pydantic import model_validator
 
-from regardant.data.series import SeriesConfig
+from regardant.data.series import SeriesConfig, split_rows
 from regardant.evaluation.forecasting import score_forecasts
 from regardant.modalities import SeriesModalityConfig
 from regardant.models import EncoderConfig
@@ -19,6 +20,9 @@ from regardant.tasks.items.data import MARKER
 from regardant.tasks.items.job import Answers
 from regardant.tasks.items.prepare import PreparedItems, build, keep_items, seeded
 from regardant.training.metrics import Metric
+
+HORIZON = 96
+"""Steps to forecast where a table is long enough."""
 
 
 class ForecastingConfig(TaskConfig):
@@ -42,8 +46,8 @@ class ForecastingConfig(TaskConfig):
     model: EncoderConfig = EncoderOnlyConfig()
     """The model that reads a history."""
 
-    head: ForecastConfig = ForecastConfig(horizon=96, pooling="flatten")
-    """The head that forecasts."""
+    head: ForecastConfig = ForecastConfig(horizon="auto", pooling="flatten")
+    """The head that forecasts, by default 96 steps, or as many as a short table allows."""
 
     @model_validator(mode="after")
     def horizon_is_given(self) -> Self:
@@ -59,8 +63,22 @@ class ForecastingConfig(TaskConfig):
     @property
     def window(self) -> int:
         """Steps of a history with its horizon."""
-        assert self.head.horizon is not None
-        return self.input.history + self.head.horizon
+        assert self.head.num_steps is not None
+        return self.input.shape.history + self.head.num_steps
+
+    def with_sizes(self, rows: Mapping[str, int], log: Log) -> Self:
+        """Return the configuration with the history and the horizon that are `auto` chosen, by the rows of each split.
+
+        Half of the training rows, and of those to validate and to test on, begin a window at least.
+        """
+        longest = max(1, min(HORIZON, min(rows["validation"], rows["test"]) // 2))
+        head = self.head if self.head.horizon != "auto" else self.head.model_copy(update={"horizon": longest})
+        modality = self.input.with_history((rows["train"] - (head.num_steps or 0)) // 2)
+        log(
+            f"{head.num_steps} steps are forecast (head.horizon) from {modality.history} (input.history), by "
+            f"{rows['train']:,} rows to train on"
+        )
+        return self.model_copy(update={"input": modality, "head": head})
 
     def with_elements(self) -> Self:
         """Return the configuration with the number of vectors that the head reads."""
@@ -75,13 +93,17 @@ class Forecasting(Task):
     config = ForecastingConfig
 
     def prepare(self, config: ForecastingConfig, run: Path, log: Log) -> PreparedItems:
-        config, sets = config.with_elements(), {}
+        sets = {}
         if not (run / "data" / MARKER).is_file():
-            history = config.input.history
-            sets = {name: [(rows, 0)] for name, rows in config.data.read(history, config.window - history).items()}
-        codec, splits, fingerprints = keep_items(run, config, sets, lambda line: None)
+            series, rows = config.data.table()
+            config = config.with_sizes(rows, log)
+            history = config.input.shape.history
+            splits = split_rows(series, rows, history, config.window - history)
+            sets = {name: [(part, 0)] for name, part in splits.items()}
+        config = config.with_elements()
+        codec, kept, fingerprints = keep_items(run, config, sets, lambda line: None)
         model = seeded(config, codec, 1, run)
-        windows = {name: windows_of(split.items[0], config.window) for name, split in splits.items()}
+        windows = {name: windows_of(split.items[0], config.window) for name, split in kept.items()}
         log(f"{', '.join(f'{len(split):,} windows to {name}' for name, split in windows.items())}; {codec.describe()}")
 
         def score(answers: Answers) -> dict[str, float]:

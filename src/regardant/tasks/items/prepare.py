@@ -15,6 +15,9 @@ from regardant.tasks.items.job import ItemsJob
 from regardant.tasks.take_over import copy_files, run_of_vocabulary, with_first_weights
 from regardant.training.config import FirstRun
 
+SHORTEST = 2
+"""Elements that a model must be able to read."""
+
 FIRST_RUN = FirstRun(epochs=10, least_updates=1, least_minutes=0.5, most_minutes=30.0)
 
 
@@ -70,6 +73,17 @@ def keep_items(
         log(f"{sizes}; {codec.describe()}")
     codec = modality.load(run)
     return codec, *read_splits(folder)
+
+
+def with_max_length(config: Any, codec: Codec, train: EncodedItems, log: Log) -> Any:
+    """Return the configuration with a model that reads the longest training item whole, where items of its kind are
+    read so and the recipe leaves `model.max_length` out. One batch holds it in any case."""
+    if not config.modality.reads_whole or "max_length" in config.model.model_fields_set:
+        return config
+    longest = int(codec.lengths(train.rows).max())
+    max_length = max(SHORTEST, min(longest, config.training.batch_tokens))
+    log(f"the model reads {max_length:,} {codec.unit}s (model.max_length); the longest training item has {longest:,}")
+    return config.model_copy(update={"model": config.model.model_copy(update={"max_length": max_length})})
 
 
 def build(config: Any, codec: Codec, num_outputs: int) -> Model:

@@ -11,10 +11,10 @@ from fastapi.testclient import TestClient
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regardant import run
+from regardant import config, run
 from regardant.errors import ConfigError, DataError
 from regardant.studio.app import make_app
-from regardant.tasks import task_named
+from regardant.tasks import load_recipe, task_named
 from regardant.tasks.forecasting.windows import windows_of
 from regardant.tasks.items.data import read_splits
 
@@ -26,8 +26,7 @@ CPU = torch.device("cpu")
 def prepared(tiny_series_config, tmp_path):
     """The job of TINY_SERIES and the lines that were logged."""
     lines = []
-    config = tiny_series_config()
-    return task_named("forecasting").prepare(config, tmp_path / "run", lines.append), lines
+    return task_named("forecasting").prepare(tiny_series_config(), tmp_path / "run", lines.append), lines
 
 
 @settings(deadline=None)
@@ -48,8 +47,8 @@ def test_no_window_of_training_reads_a_later_split(tmp_path, tiny_series_config)
     """Every number names its row: training windows end before validation, and no target is in two splits."""
     rows = [f"{row},{row}" for row in range(600)]
     (tmp_path / "rows.csv").write_text("time,row\n" + "\n".join(rows) + "\n")
-    config = tiny_series_config(f"data.root={tmp_path}", "data.source=rows.csv")
-    prepared = task_named("forecasting").prepare(config, tmp_path / "run", lambda line: None)
+    recipe = tiny_series_config(f"data.root={tmp_path}", "data.source=rows.csv")
+    prepared = task_named("forecasting").prepare(recipe, tmp_path / "run", lambda line: None)
     codec = prepared.job.batches.codec
     test = windows_of(read_splits(tmp_path / "run" / "data")[0]["test"].items[0], HISTORY + HORIZON)
 
@@ -119,6 +118,23 @@ def test_evaluate_gives_scores_of_all_columns_and_of_each(regardant, trained_on_
     assert scores["items"] == 2 * (100 - HORIZON + 1)
     said = regardant("evaluate", trained_on_series().folder)
     assert f"MSE {scores['mse']:.4f}, MAE {scores['mae']:.4f} in deviations of the training rows" in said.out
+
+
+def test_evaluate_compares_the_model_with_repeating_the_last_values(regardant, trained_on_series, waves):
+    rows = np.array([line.split(",")[1:] for line in waves.read_text().splitlines()[1:]], float)
+    scaled = (rows - rows[:400].mean(0)) / rows[:400].std(0)
+    starts = range(500, 600 - HORIZON + 1)
+    said = regardant("evaluate", trained_on_series().folder, "--json")
+    naive = json.loads(said.out)["naive"]
+    for name, count in (("last value", 1), ("last 24 values", 24)):
+        errors = [scaled[at + step] - scaled[at - count + step % count] for at in starts for step in range(HORIZON)]
+        assert naive[name]["mse"] == pytest.approx(np.square(errors).mean(), rel=1e-4)
+        assert naive[name]["mae"] == pytest.approx(np.abs(errors).mean(), rel=1e-4)
+    assert list(naive) == ["last value", "last 24 values"]
+    lines = regardant("evaluate", trained_on_series().folder).lines
+    value, day = naive.values()
+    assert lines[1] == f"  last value, repeated: MSE {value['mse']:.4f}, MAE {value['mae']:.4f}"
+    assert lines[2] == f"  last 24 values, repeated: MSE {day['mse']:.4f}, MAE {day['mae']:.4f}"
 
 
 def test_another_file_is_evaluated(trained_on_series, waves, tmp_path):
@@ -233,6 +249,32 @@ def test_a_run_is_planned_in_values(regardant, waves, tmp_path):
     said = regardant("plan", recipe)
     assert said.code == 0, said.err
     assert "values" in said.out + said.err
+
+
+@pytest.mark.parametrize(
+    ("rows", "horizon", "history", "patches"), [(144, 7, 46, 6), (40, 2, 13, 6), (620, 31, 201, 25)]
+)
+def test_history_and_horizon_are_chosen_for_a_short_table(waves, tmp_path, rows, horizon, history, patches):
+    table = tmp_path / "short.csv"
+    table.write_text("\n".join(waves.read_text().splitlines()[: rows + 1]) + "\n")
+    recipe, lines = load_recipe(config.recipe("forecasting"), [f"data.source={table}"]), []
+    prepared = task_named("forecasting").prepare(recipe, tmp_path / "run", lines.append)
+    chosen = prepared.config
+    assert (chosen.head.horizon, chosen.input.shape.history, chosen.input.shape.patches) == (horizon, history, patches)
+    assert lines[0] == (
+        f"{horizon} steps are forecast (head.horizon) from {history} (input.history), by {int(0.7 * rows)} rows to "
+        "train on"
+    )
+    assert chosen.head.elements == patches and len(prepared.job.validation.split) >= 2
+
+
+def test_sizes_that_are_set_are_not_chosen(tiny_series_config, waves, tmp_path):
+    recipe = load_recipe(config.recipe("forecasting"), [f"data.source={waves}", "head.horizon=5", "input.stride=3"])
+    prepared = task_named("forecasting").prepare(recipe, tmp_path / "run", lambda line: None)
+    assert (prepared.config.head.horizon, prepared.config.input.stride) == (5, 3)
+    long = load_recipe(config.recipe("forecasting"), [f"data.source={waves}", "head.horizon=96"])
+    with pytest.raises(DataError, match=r"^data.validation: 62 of 620 rows are too few to forecast 96 rows from 169:"):
+        task_named("forecasting").prepare(long, tmp_path / "other", lambda line: None)
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,28 @@ def test_items_of_a_command_line_are_names_of_files(regardant, classifier, sound
     assert [one["item"] for one in json.loads(said.out)["predictions"]] == [sound, sound]
 
 
+def test_a_folder_is_answered_file_by_file(regardant, classifier, files, sound, tmp_path):
+    folder = tmp_path / "more"
+    (folder / "deep").mkdir(parents=True)
+    for name in ("b.wav", "deep/a.WAV"):
+        shutil.copy(sound, folder / name)
+    (folder / "notes.txt").write_text("no sound", encoding="utf-8")
+    (answer,) = (one.answer for one in classifier.predict([sound]))
+    expected = [f"{path}\t{answer}" for path in (sound, folder / "b.wav", folder / "deep" / "a.WAV")]
+    said = regardant("predict", classifier.folder, sound, folder)
+    assert (said.code, said.lines) == (0, expected), said.err
+    said = regardant("predict", classifier.folder, folder, "--output", tmp_path / "answers.tsv")
+    assert (tmp_path / "answers.tsv").read_text("utf-8").splitlines() == expected[1:]
+    told = json.loads(regardant("predict", classifier.folder, folder, "--json").out)["predictions"]
+    assert [one["item"] for one in told] == [str(folder / "b.wav"), str(folder / "deep" / "a.WAV")]
+    (tmp_path / "list.txt").write_text(f"{sound}\n{folder / 'b.wav'}\n", encoding="utf-8")
+    said = regardant("predict", classifier.folder, "--input", tmp_path / "list.txt")
+    assert said.lines == [answer, answer]
+    (tmp_path / "none").mkdir()
+    said = regardant("predict", classifier.folder, tmp_path / "none")
+    assert (said.code, said.err.count("\n")) == (2, 1) and "has no file that ends in .wav, .flac: give some" in said.err
+
+
 @pytest.mark.parametrize(
     ("make", "told"),
     [
@@ -266,6 +288,28 @@ def test_cross_attention_is_drawn_over_the_spectrogram(regardant, writer, sound,
 
 def test_the_rate_selects_the_weights(writer):
     assert writer.config.metric.name == "word_error_rate" and not writer.config.metric.higher_is_better
+
+
+# raw samples
+
+
+def test_raw_samples_are_learned_and_every_tool_reads_them(regardant, load, files, sound, tmp_path):
+    overrides = ("input={kind: waveform, block: 80, scales: [4, 1]}", "model.max_length=80", "training.max_updates=120")
+    run.train(load(*overrides), tmp_path / "run", lambda line: None)
+    trained = run.load(tmp_path / "run")
+    assert trained.evaluate()["test"]["accuracy"] >= 0.85
+    said = regardant("evaluate", trained.folder, "--json", "--data", files / "test.zip")
+    assert said.code == 0 and json.loads(said.out)["items"] == 20, said.err
+    found = trained.inspect(sound)
+    assert found.inputs["input"].labels[:3] == ["0.00 s 1:4", "0.00 s 1:1", "0.01 s 1:1"]
+    assert regardant("inspect", trained.folder, sound, "--out", tmp_path / "a.html").lines == [found.answer]
+    assert list(trained.measure().heads) == ["encoder.self_attention"]
+    assert "padding mask" in trained.doctor().seen
+    client = TestClient(make_app([trained.folder]), base_url="http://localhost")
+    name = trained.folder.as_posix()
+    examples = client.get("/api/examples", params={"run": name}).json()
+    seen = client.post("/api/look", json={"run": name, "text": examples[0]["item"]}).json()
+    assert seen["answer"] in ("rising", "falling")
 
 
 # images in files

@@ -1,0 +1,92 @@
+"""What all codecs of recordings share: an item is a recording or a file of one, kept as its samples.
+
+Shape legend: N samples, T elements.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from regardant.data.item_files import ItemFile
+from regardant.data.recordings import Recording, read_recording, write_recording
+from regardant.errors import DataError
+from regardant.modalities.base import Codec, ModalityConfig
+
+
+class RecordingModalityConfig(ModalityConfig):
+    """Base of recordings as elements of some kind. All recordings of a run have one sample rate."""
+
+    suffixes = (".wav", ".flac")
+    reads_whole = True
+
+    sample_rate: int | None = Field(None, gt=0)
+    """Samples a second. Empty: those of the training recordings."""
+
+    def alike(self, items: Iterable[Any]) -> Iterator[Recording]:
+        """Yield training recordings of one sample rate. Raises DataError, also where there are none."""
+        rate = None
+        for number, item in enumerate(items, 1):
+            name, recording = read(item, number)
+            if self.sample_rate is not None:
+                require_rate(name, recording, self.sample_rate)
+            rate = rate or recording.rate
+            if recording.rate != rate:
+                raise DataError(
+                    f"{name} has {recording.rate:,} samples a second, the recordings before it {rate:,}: convert all "
+                    "to one rate"
+                )
+            yield recording
+        if rate is None:
+            raise DataError("there are no training recordings: give some")
+
+
+class RecordingCodec(Codec):
+    """Base of codecs of recordings of one sample rate."""
+
+    sample_rate: int
+    """Samples a second."""
+
+    def encode(self, items: Sequence[Any]) -> list[NDArray[Any]]:
+        """Return samples [N] of 16 bits. Raises DataError for an item that is no recording of the run's sample rate."""
+        return [self._samples(*read(item, number)) for number, item in enumerate(items, 1)]
+
+    def parse(self, argument: str) -> Path:
+        """Return the path of a .wav or .flac file, which `encode` reads."""
+        return Path(argument)
+
+    def argument(self, encoded: NDArray[Any], folder: Path, name: str) -> str:
+        """Write the recording as a .wav file. Return its path."""
+        path = folder / f"{name}.wav"
+        write_recording(path, Recording(np.asarray(encoded), self.sample_rate))
+        return str(path)
+
+    def _samples(self, name: str, recording: Recording) -> NDArray[np.int16]:
+        require_rate(name, recording, self.sample_rate)
+        return recording.samples
+
+
+def read(item: Any, number: int) -> tuple[str, Recording]:
+    """Return the name of an item in messages ("item NUMBER" if it is no file) and its sound. Raises DataError."""
+    name = str(item) if isinstance(item, ItemFile) else f"item {number}"
+    recording = read_recording(item) if isinstance(item, ItemFile) else item
+    if not isinstance(recording, Recording):
+        raise DataError(
+            f"{name} is of type {type(item).__name__}, not a recording: give the path of a .wav or .flac file, or "
+            "another input.kind"
+        )
+    if not len(recording.samples):
+        raise DataError(f"{name} holds no sound: give a longer recording")
+    return name, recording
+
+
+def require_rate(name: str, recording: Recording, rate: int) -> None:
+    """Raise DataError for a recording of another sample rate."""
+    if recording.rate != rate:
+        raise DataError(
+            f"{name} has {recording.rate:,} samples a second, the run's recordings {rate:,}: convert it, or train with "
+            f"input.sample_rate={recording.rate}"
+        )

@@ -1,13 +1,14 @@
-"""Text to ids and back without loss: five kinds of vocabulary over the Hugging Face `tokenizers` library.
+"""Text to ids and back without loss: six kinds of vocabulary over the Hugging Face `tokenizers` library.
 
     character   every character is a token
     word        every word and every mark of punctuation
     byte        the 256 bytes of UTF-8; nothing to train
     bpe         the most frequent pairs merged again and again: Sennrich et al. 2016, https://arxiv.org/abs/1508.07909
     unigram     the likeliest pieces under a unigram model: Kudo 2018, https://arxiv.org/abs/1804.10959
+    code        pieces as of bpe, of a text whose white space has a meaning: every space, tab and line end comes back
 
-A piece carries the space before it (" sat"), so joining pieces gives the text back. `bpe` and `unigram` never cross
-from a word into punctuation, and spell what they have not seen in bytes.
+A piece carries the space before it (" sat"), so joining pieces gives the text back. `bpe`, `unigram` and `code` never
+cross from a word into punctuation, and spell what they have not seen in bytes.
 
 Text cannot name a special token. Nothing is registered with the library as an added token, which it would look for
 in the text, and no piece of text can be spelt like one: "<" and "eos" are never in one piece.
@@ -36,19 +37,22 @@ from regardant.errors import ConfigError, DataError
 
 WORDS = r" ?\w+| ?[^\w\s]"
 CHARACTERS = r"[\s\S]"
+CODE = r"\n[ \t]*| ?\w+| ?[^\w\s]+|[^\S\n]+(?!\S)|[^\S\n]+"  # a line end carries the indentation after it
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]  # the names by which the library falls back to bytes
+EXACT = ("byte", "code")  # kinds that give back every character
+PIECES = ("bpe", "unigram", "code")  # kinds that learn pieces, and spell in bytes what has none
 UNKNOWN = {"word": " <unk>", "character": "\N{REPLACEMENT CHARACTER}"}
 
 
 class TokenizerConfig(Config):
     """How text becomes tokens."""
 
-    kind: Literal["character", "word", "byte", "bpe", "unigram"] = "bpe"
-    """What a token is. bpe and unigram find pieces between a character and a word."""
+    kind: Literal["character", "word", "byte", "bpe", "unigram", "code"] = "bpe"
+    """What a token is. bpe and unigram find pieces between a character and a word; code does, and keeps white space."""
 
     vocab_size: int | None = Field(None, gt=len(SPECIAL_TOKENS))
-    """Tokens in a vocabulary, special ones included; chosen from the corpus when left out. An exact demand on bpe
-    and unigram, the most for character and word, no matter for byte."""
+    """Tokens in a vocabulary, special ones included; chosen from the corpus when left out. An exact demand on bpe,
+    unigram and code, the most for character and word, no matter for byte."""
 
     lowercase: bool = False
     """Make all text lower case. The case of the output is then lost too."""
@@ -59,7 +63,7 @@ class TokenizerConfig(Config):
     @model_validator(mode="after")
     def _leave_room_for_pieces(self) -> Self:
         least = len(SPECIAL_TOKENS) + len(BYTES) + 1
-        if self.kind in ("bpe", "unigram") and self.vocab_size is not None and self.vocab_size < least:
+        if self.kind in PIECES and self.vocab_size is not None and self.vocab_size < least:
             raise ValueError(
                 f"vocab_size ({self.vocab_size}) must be at least {least} for {self.kind}, which holds "
                 f"{len(SPECIAL_TOKENS)} special tokens and {len(BYTES)} bytes"
@@ -175,7 +179,7 @@ class Tokenizer:
     def normalisation(self) -> str:
         """What `normalise` does, for people."""
         steps = ["lower-cased"] if self.config.lowercase else []
-        if self.config.kind != "byte":
+        if self.config.kind not in EXACT:
             steps += ["NFC"]
         if self.config.splits_words:
             steps += ["white space squeezed"]
@@ -199,7 +203,7 @@ class Tokenizer:
 
     def _require_size(self) -> None:
         asked, got, kind = self.config.vocab_size, self.vocab_size, self.config.kind
-        if asked is None or asked == got or kind not in ("bpe", "unigram"):
+        if asked is None or asked == got or kind not in PIECES:
             return
         if asked > got:
             limit = f"at most {got}: set vocab_size to {got} or less"
@@ -261,7 +265,7 @@ def _untrained(config: TokenizerConfig) -> hf.Tokenizer:
         case "byte":
             vocabulary = {piece: token for token, piece in enumerate([*SPECIAL_TOKENS, *BYTES])}
             model = models.BPE(vocabulary, [], unk_token=unknown, byte_fallback=True)
-        case "bpe":
+        case "bpe" | "code":
             model = models.BPE(unk_token=unknown, byte_fallback=True)
         case "unigram":
             model = models.Unigram()
@@ -269,8 +273,9 @@ def _untrained(config: TokenizerConfig) -> hf.Tokenizer:
     # Composed last: the lower case of a sequence may compose where its upper case does not (H̱, ẖ).
     steps: list[normalizers.Normalizer] = [normalizers.Lowercase()] if config.lowercase else []
     if config.kind != "byte":
-        pattern = WORDS if config.splits_words else CHARACTERS
+        pattern = CODE if config.kind == "code" else WORDS if config.splits_words else CHARACTERS
         backend.pre_tokenizer = pre_tokenizers.Split(hf.Regex(pattern), "isolated")
+    if config.kind not in EXACT:
         steps += [normalizers.NFC()]
     if config.splits_words:
         # A space before the first word too, so that a word is one token wherever it stands.
@@ -283,7 +288,7 @@ def _learn(backend: hf.Tokenizer, config: TokenizerConfig, texts: Iterable[str],
     special = list(SPECIAL_TOKENS)
     trainer: trainers.Trainer
     match config.kind:
-        case "bpe":
+        case "bpe" | "code":
             # A piece seen once cannot be learnt from, so such pairs are left apart.
             trainer = trainers.BpeTrainer(
                 vocab_size=vocab_size, min_frequency=2, special_tokens=special + BYTES, show_progress=False

@@ -167,5 +167,5 @@ def test_without_positions_the_vectors_of_a_source_have_no_order():
 
 
 def test_positions_inside_self_attention_are_refused():
-    with pytest.raises(ValueError, match="positions rotary act inside self-attention.* choose sinusoidal, learned or"):
+    with pytest.raises(ValueError, match=r"positions rotary act inside self-attention.* choose sinusoidal, learned or"):
         attentive(positions={"kind": "rotary"})

@@ -85,7 +85,8 @@ class RecurrentConfig(SequenceToSequenceConfig):
     """Size of a token's vector."""
 
     hidden_size: int = Field(256, gt=0)
-    """Size of a state, and of the vector that the encoder gives for each token; without one, of the source's vectors."""
+    """Size of a state, and of the vector that the encoder gives for each token; without an encoder, of the
+    source's vectors."""
 
     num_layers: int = Field(1, gt=0)
     """Layers of the encoder, and of the decoder."""

@@ -63,13 +63,13 @@ class WordStarts:
     """The places among tokens where words start.
 
     A word is what the tokenizers find before they learn pieces: letters and digits, with the space before them, or one
-    other character.
+    other character. A k-mer is one, too.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         named = tokenizer.tokens(range(tokenizer.vocab_size))
         named[: len(SPECIAL_TOKENS)] = [" "] * len(SPECIAL_TOKENS)
-        self.inner = np.array([_is_letter(name, 0) for name in named])
+        self.inner = np.array([tokenizer.has_words and _is_letter(name, 0) for name in named])
         """[V] whether a token can continue a word."""
         self.open = np.array([_is_letter(name, -1) or name.endswith("▁") for name in named])
         """[V] whether a word can go on after a token."""

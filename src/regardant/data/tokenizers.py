@@ -1,4 +1,4 @@
-"""Text to ids and back without loss: six kinds of vocabulary over the Hugging Face `tokenizers` library.
+"""Text to ids and back without loss: seven kinds of vocabulary over the Hugging Face `tokenizers` library.
 
     character   every character is a token
     word        every word and every mark of punctuation
@@ -6,6 +6,7 @@
     bpe         the most frequent pairs merged again and again: Sennrich et al. 2016, https://arxiv.org/abs/1508.07909
     unigram     the likeliest pieces under a unigram model: Kudo 2018, https://arxiv.org/abs/1804.10959
     code        pieces as of bpe, of a text whose white space has a meaning: every space, tab and line end comes back
+    kmer        k letters of DNA: `kmers`
 
 A piece carries the space before it (" sat"), so joining pieces gives the text back. `bpe`, `unigram` and `code` never
 cross from a word into punctuation, and spell what they have not seen in bytes.
@@ -23,7 +24,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain, pairwise
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import tokenizers as hf
@@ -34,6 +35,9 @@ from tokenizers import models, normalizers, pre_tokenizers, trainers
 from regardant.config import Config
 from regardant.data.vocabulary import SPECIAL_TOKENS, UNK
 from regardant.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from regardant.data.kmers import KmerTokenizer
 
 WORDS = r" ?\w+| ?[^\w\s]"
 CHARACTERS = r"[\s\S]"
@@ -47,18 +51,25 @@ UNKNOWN = {"word": " <unk>", "character": "\N{REPLACEMENT CHARACTER}"}
 class TokenizerConfig(Config):
     """How text becomes tokens."""
 
-    kind: Literal["character", "word", "byte", "bpe", "unigram", "code"] = "bpe"
-    """What a token is. bpe and unigram find pieces between a character and a word; code does, and keeps white space."""
+    kind: Literal["character", "word", "byte", "bpe", "unigram", "code", "kmer"] = "bpe"
+    """What a token is. bpe and unigram find pieces between a character and a word; code does, and keeps white space;
+    kmer reads DNA."""
 
     vocab_size: int | None = Field(None, gt=len(SPECIAL_TOKENS))
     """Tokens in a vocabulary, special ones included; chosen from the corpus when left out. An exact demand on bpe,
-    unigram and code, the most for character and word, no matter for byte."""
+    unigram and code, the most for character and word, no matter for byte and kmer."""
 
     lowercase: bool = False
     """Make all text lower case. The case of the output is then lost too."""
 
     joint: bool = True
     """One vocabulary for source and target; else one each."""
+
+    k: int | None = Field(None, gt=0, le=6)
+    """Letters of a kmer (6)."""
+
+    stride: int | None = Field(None, gt=0)
+    """Letters from the start of a kmer to that of the next, at most k (1). k: they do not overlap."""
 
     @model_validator(mode="after")
     def _leave_room_for_pieces(self) -> Self:
@@ -69,6 +80,20 @@ class TokenizerConfig(Config):
                 f"{len(SPECIAL_TOKENS)} special tokens and {len(BYTES)} bytes"
             )
         return self
+
+    @model_validator(mode="after")
+    def _read_all_letters(self) -> Self:
+        k, stride = self.kmer
+        if self.kind != "kmer" and (self.k or self.stride):
+            raise ValueError(f"k and stride are of kind kmer, not of {self.kind}: leave them out")
+        if stride > k:
+            raise ValueError(f"stride ({stride}) must be at most k ({k}), or letters between two k-mers are not read")
+        return self
+
+    @property
+    def kmer(self) -> tuple[int, int]:
+        """k and stride."""
+        return self.k or 6, self.stride or 1
 
     @property
     def splits_words(self) -> bool:
@@ -82,6 +107,9 @@ class Tokenizer:
     Ids 0 to 4 are the special tokens of `vocabulary`, whatever the kind.
     """
 
+    has_words: ClassVar[bool] = True
+    """Whether tokens are parts of words."""
+
     def __init__(self, config: TokenizerConfig, backend: hf.Tokenizer) -> None:
         self.config = config
         self.backend = backend
@@ -92,17 +120,19 @@ class Tokenizer:
         self._bytes = [piece.encode() for piece in self.pieces]
         self._bytes[: len(SPECIAL_TOKENS)] = [b""] * len(SPECIAL_TOKENS)
         self._bytes[UNK] = UNKNOWN.get(config.kind, "").encode()
-        if config.kind not in UNKNOWN:
+        if config.kind in ("byte", *PIECES):
             first = len(SPECIAL_TOKENS)
             self._bytes[first : first + 256] = [bytes([byte]) for byte in range(256)]
 
     @classmethod
-    def train(cls, config: TokenizerConfig, texts: Iterable[str], vocab_size: int) -> Self:
+    def train(cls, config: TokenizerConfig, texts: Iterable[str], vocab_size: int) -> "Tokenizer":
         """Learn the vocabulary of `texts`; the same texts give the same vocabulary.
 
         `config.vocab_size` is exact, see there; without it `vocab_size` is aimed at and what the texts
         support is taken. Raises ConfigError if they do not support `config.vocab_size`.
         """
+        if config.kind == "kmer":
+            return _kmers().of(config)
         backend = _untrained(config)
         if config.kind != "byte":
             _learn(backend, config, texts, config.vocab_size or vocab_size)
@@ -113,6 +143,11 @@ class Tokenizer:
     def encode(self, text: str) -> list[int]:
         """The ids of a text, without SOS and EOS."""
         return self.backend.encode(text).ids
+
+    def locate(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """Return the ids of a text, and where each stands in the text as it is given: (first, after the last)."""
+        encoding = self.backend.encode(text)
+        return encoding.ids, encoding.offsets
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """As `encode`, for many texts on all cores."""
@@ -246,14 +281,21 @@ class Tokenizers:
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             config = TokenizerConfig(**content["config"])
-            source = Tokenizer(config, hf.Tokenizer.from_str(json.dumps(content["source"])))
+            kind = _kmers() if config.kind == "kmer" else Tokenizer
+            source = kind(config, hf.Tokenizer.from_str(json.dumps(content["source"])))
             if config.joint:
                 return cls(source, source)
-            return cls(source, Tokenizer(config, hf.Tokenizer.from_str(json.dumps(content["target"]))))
+            return cls(source, kind(config, hf.Tokenizer.from_str(json.dumps(content["target"]))))
         except OSError as error:
             raise DataError(f"{path} cannot be read: {error.strerror}; give the tokenizer.json of a run") from None
         except Exception as error:  # all that the library raises for a damaged file
             raise DataError(f"{path} holds no tokenizer: give the tokenizer.json of a run, unchanged") from error
+
+
+def _kmers() -> type["KmerTokenizer"]:
+    from regardant.data.kmers import KmerTokenizer  # which derives from Tokenizer
+
+    return KmerTokenizer
 
 
 def _untrained(config: TokenizerConfig) -> hf.Tokenizer:

@@ -37,10 +37,11 @@ class InContextConfig(TextConfig):
     def pieces(self) -> Iterator[str]:
         random = Random(0)  # one text, as a file is, whatever the seed of the training
         for start in range(0, self.lines, LINES):
-            yield "".join(f"{self.line(random)}\n" for _ in range(min(LINES, self.lines - start)))
+            lines = (" ".join(self.draw(random, self.examples)) for _ in range(min(LINES, self.lines - start)))
+            yield "".join(f"{line}\n" for line in lines)
 
-    def line(self, random: Random) -> str:
-        """Return the examples of a function."""
+    def draw(self, random: Random, examples: int) -> list[str]:
+        """Return examples of a function: a letter and its digit each."""
         digits = random.choices(DIGITS, k=self.letters)
-        drawn = random.choices(range(self.letters), k=self.examples)
-        return " ".join(LETTERS[letter] + digits[letter] for letter in drawn)
+        drawn = random.choices(range(self.letters), k=examples)
+        return [LETTERS[letter] + digits[letter] for letter in drawn]

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regardant.errors import ConfigError, RunError
+from regardant.errors import ConfigError, DataError, RunError
 from regardant.modalities import Codec
 from regardant.models import Model
 from regardant.tasks.base import Example, Prediction, Trained
@@ -84,7 +84,7 @@ class TrainedItems(Trained):
 
     def evaluate(self, data: Sequence[Path] = (), **options: Any) -> dict[str, dict[str, Any]]:
         """Return scores by name of the test set: the run's own ones, or those in files. All is kept in the run."""
-        sets = {file.name: self.read(file) for file in data} if data else self._own_sets()
+        sets = {file.name: self._of(file) for file in data} if data else self._own_sets()
         scores = {name: self.evaluated(name, split) for name, split in sets.items()}
         for name, numbers in scores.items():
             write_atomically(self.folder / "evaluation" / f"{name}.json", json.dumps(numbers, indent=2) + "\n")
@@ -150,7 +150,7 @@ class TrainedItems(Trained):
             raise ConfigError("--treebank is compared with the encoder of a translator: leave it out for this run")
         if len(data) > 1:
             raise ConfigError(f"--data was given {len(data)} times: give one file")
-        name, split = (data[0].name, self.read(data[0])) if data else ("validation", self._splits()["validation"])
+        name, split = (data[0].name, self._of(data[0])) if data else ("validation", self._splits()["validation"])
         batches = self.batches(self.looked_at(split).first(SENTENCES))
         found = measure(self.model, name, [self._probe(batches, planned) for planned in batches.plan(0)], "item")
         found.save(self.folder / "measures")
@@ -173,6 +173,12 @@ class TrainedItems(Trained):
     def _probe(self, batches: ItemBatches, planned: Planned) -> Probe:
         batch = batches.load(planned).to(self.device)
         return Probe(batch.inputs, batch.targets, batches.labels(planned))
+
+    def _of(self, data: Path) -> EncodedItems:
+        split = self.read(data)
+        if not len(split):
+            raise DataError(f"{data} holds no item, or blank ones alone: give a file with items")
+        return split
 
     def _own_sets(self) -> dict[str, EncodedItems]:
         splits = self._splits()

@@ -50,6 +50,10 @@ class Codec:
         """Return the item with its first `length` elements at most. Raises DataError where an item cannot be cut."""
         raise NotImplementedError
 
+    def augmented(self, encoded: NDArray[Any], seed: Sequence[int]) -> NDArray[Any]:
+        """Return a training item with the random changes of this seed. By default none."""
+        return encoded
+
     def parts(self, argument: str, length: int) -> tuple[list[NDArray[Any]], list[str]]:
         """Return the item that a command line gives, encoded, in as many parts as a model of `length` elements reads it
         in, and notes for the user. By default one part, cut if it is longer. Raises DataError."""

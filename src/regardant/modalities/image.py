@@ -21,6 +21,7 @@ from torch import Tensor
 
 from regardant.data.item_files import ItemFile, read_item_file, unreadable
 from regardant.errors import ConfigError, DataError, RunError
+from regardant.modalities.augmentation import Change, augmented
 from regardant.modalities.base import Codec, ModalityConfig
 from regardant.modalities.image_size import LEAST_PATCHES, MOST_PATCHES, Size, common_size, fitting_patch, resized
 from regardant.models.representations import RepresentationBuilder, patches
@@ -96,6 +97,11 @@ class ImageModalityConfig(ModalityConfig):
     """Height and width in pixels that every image is resized to, as [64, 64]. auto: the size of the training images, if
     they have one; otherwise a square of up to 64 x 64. Empty: no image is resized."""
 
+    augment: tuple[Change, ...] = ()
+    """Random changes of training images, in this order and anew in each epoch, as [shift, rotate]: flip (left and
+    right, half of the images), shift (by up to 1/8), rotate (by up to 15 degrees), crop (to 60 % of the area or more),
+    brightness (with contrast, by up to 20 %)."""
+
     def fit(self, items: Iterable[Any]) -> "ImageCodec":
         """Return a codec with the statistics of training images. Raises DataError, and ConfigError for patches that do
         not fit."""
@@ -128,7 +134,7 @@ class ImageModalityConfig(ModalityConfig):
     def _codec(self, statistics: Statistics) -> "ImageCodec":
         chosen = statistics.patch_size if self.patch_size == "auto" else self.patch_size
         assert chosen is not None
-        return ImageCodec(statistics, chosen, resizes=self.resize is not None)
+        return ImageCodec(statistics, chosen, resizes=self.resize is not None, changes=self.augment)
 
 
 class ImageCodec(Codec):
@@ -137,8 +143,8 @@ class ImageCodec(Codec):
     unit = "patch"
     equal_shapes = True
 
-    def __init__(self, statistics: Statistics, patch_size: int, *, resizes: bool = False) -> None:
-        self.statistics, self.patch_size, self.resizes = statistics, patch_size, resizes
+    def __init__(self, statistics: Statistics, patch_size: int, *, resizes: bool, changes: Sequence[Change]) -> None:
+        self.statistics, self.patch_size, self.resizes, self.changes = statistics, patch_size, resizes, changes
         self.rows, self.columns = statistics.height // patch_size, statistics.width // patch_size
 
     def encode(self, items: Sequence[Any]) -> list[NDArray[Any]]:
@@ -173,6 +179,9 @@ class ImageCodec(Codec):
                 "training.batch_tokens, or input.patch_size"
             )
         return encoded
+
+    def augmented(self, encoded: NDArray[Any], seed: Sequence[int]) -> NDArray[Any]:
+        return augmented(encoded, self.changes, seed) if self.changes else encoded
 
     def lengths(self, rows: NDArray[np.integer]) -> NDArray[np.int64]:
         """Return the patches of images so many pixels high, as wide as those of the run."""

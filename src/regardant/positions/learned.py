@@ -18,7 +18,8 @@ from regardant.positions.base import InputConfig, Positions
 
 
 class LearnedConfig(InputConfig):
-    """A table of `max_length` learned vectors. Longer inputs are refused."""
+    """A table of `max_length` learned vectors. Longer inputs are refused; for images of another size than the trained
+    one they are interpolated."""
 
     kind: Literal["learned"] = "learned"
 

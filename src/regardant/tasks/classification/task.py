@@ -41,6 +41,8 @@ class ClassificationConfig(TaskConfig):
         Metric("macro_f1", higher_is_better=True),
     )
 
+    augments: ClassVar[bool] = True
+
     task: Literal["classification"] = "classification"
     """The name of the task."""
 

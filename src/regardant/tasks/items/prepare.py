@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from regardant.data.item_files import ItemFile
+from regardant.data.item_files import ItemFile, StoredFile
 from regardant.data.labelled import Labelled
 from regardant.data.splits import PURPOSES
 from regardant.errors import ConfigError, DataError
@@ -101,4 +101,5 @@ def seeded(config: Any, codec: Codec, num_outputs: int, run: Path) -> Model:
 
 
 def _is_of(modality: ModalityConfig, file: ItemFile) -> bool:
-    return file.suffix.lower() in modality.suffixes
+    """Files of a table are of the kind of their column."""
+    return isinstance(file, StoredFile) or file.suffix.lower() in modality.suffixes

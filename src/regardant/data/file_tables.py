@@ -40,10 +40,11 @@ class FileTableConfig(LabelledConfig):
     """The column of labels: texts or numbers. Numbers that the file has names for become these."""
 
     validation: str | None = None
-    """The .parquet file or dataset to validate on. Empty: the split of the dataset, or a share of the training items."""
+    """The .parquet file or dataset to validate on. Empty: that split of the dataset, or a share of the training
+    items."""
 
     test: str | None = None
-    """The .parquet file or dataset to test on. Empty: the split of the dataset, or the validation items."""
+    """The .parquet file or dataset to test on. Empty: that split of the dataset, or the validation items."""
 
     def read(self, seed: int) -> Sets:
         source = place(self.root, self.source)
@@ -52,9 +53,7 @@ class FileTableConfig(LabelledConfig):
             if table is not None:
                 sets[name] = self.given(place(self.root, table))
         if not sets.get("train"):
-            raise DataError(
-                f"{source} has no rows to train on: give a table with rows, or a dataset with a split train"
-            )
+            raise DataError(f"{source} has no rows to train on: give a table with rows, or a split named train")
         if "validation" not in sets:
             sets |= self.split_off(sets["train"], seed, {"validation": self.validation_share})
         return sets

@@ -112,7 +112,7 @@ REFUSED = {
     "no rows": (
         lambda folder: parquet(folder / "a.parquet", pa.array([], pa.binary()), pa.array([], pa.string())),
         {},
-        "has no rows to train on: give a table with rows",
+        "has no rows to train on: give a table with rows, or",
     ),
 }
 

@@ -122,6 +122,8 @@ class ItemBatches:
         self.split, self.codec, self.seed = split, codec, seed
         self.max_length = min(max_length, batch_tokens)
         self.batch_tokens = batch_tokens
+        self.augments = False
+        """Whether items are changed at random, anew in each epoch: those of training."""
         self.lengths = np.minimum(codec.lengths(split.rows), self.max_length)
 
     @property
@@ -145,8 +147,12 @@ class ItemBatches:
 
     def arrays(self, planned: Planned) -> list[NDArray[Any]]:
         """Return the items of a batch, cut to the model's length."""
-        items = (self.split.items[int(index)] for index in planned.indices)
-        return [self.codec.cut(one, self.max_length) for one in items]
+        numbers = planned.indices.tolist()
+        items = [self.codec.cut(self.split.items[number], self.max_length) for number in numbers]
+        if not self.augments:
+            return items
+        seeds = ((self.seed, planned.epoch, number) for number in numbers)
+        return [self.codec.augmented(one, seed) for one, seed in zip(items, seeds, strict=True)]
 
     def inputs(self, planned: Planned) -> dict[str, Tensor]:
         """Return the inputs of the model by name for a batch."""

@@ -36,6 +36,7 @@ class ItemsJob(TaskJob):
         self.score, self.unit, self.seed = score, unit, config.seed
         budget, max_length = config.training.batch_tokens, model.max_length(model.inputs[0])
         batches = self.batches_of(splits["train"], codec, batch_tokens=budget, max_length=max_length)
+        batches.augments = config.augments
         budget *= self.validation_factor
         self.validation = self.batches_of(splits["validation"], codec, batch_tokens=budget, max_length=max_length)
         super().__init__(config, model, batches, validation_cost=READING_COST * self.validation.targets_per_epoch)

@@ -1,7 +1,8 @@
 """A finished run of a task that is items in, answers out."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,17 +61,12 @@ class TrainedItems(Trained):
 
     def predict(self, items: Sequence[str], **options: Any) -> list[Prediction]:
         """Return the answers to items as a command line gives them. Raises DataError."""
-        encoded = self.codec.encode([self.codec.parse(item) for item in items])
-        answers: list[Prediction] = []
-        for start in range(0, len(encoded), PROBE_ROWS):
-            some = encoded[start : start + PROBE_ROWS]
-            inputs = self.codec.collate([self.codec.cut(one, self.max_length) for one in some])
-            scores = self.item_scores(inputs)
-            lengths = self.codec.lengths(np.array([len(one) for one in some]))
-            for item, length, row in zip(items[start:], lengths, scores, strict=False):
-                found = self.answer(item, row)
-                answers.append(found if length <= self.max_length else _with_note(found, self))
-        return answers
+        whole = self.codec.read(items)
+        cut = [self.codec.cut(one, self.max_length) for one in whole]
+        scores = [row for some in self._collated(cut) for row in self.item_scores(some)]
+        found = [self.answer(item, row) for item, row in zip(items, scores, strict=True)]
+        is_cut = [len(some) < len(all_of_it) for some, all_of_it in zip(cut, whole, strict=True)]
+        return [_with_note(one, self) if short else one for one, short in zip(found, is_cut, strict=True)]
 
     def item_scores(self, items: Tensor) -> Tensor:
         """Return the scores of items [N, ...] as `answer` takes them, in float32 on the CPU."""
@@ -127,7 +123,7 @@ class TrainedItems(Trained):
 
     def encoded(self, item: str) -> NDArray[Any]:
         """Return an item of a command line as the codec has it, cut to the model's length. Raises DataError."""
-        (whole,) = self.codec.encode([self.codec.parse(item)])
+        (whole,) = self.codec.read([item])
         return self.codec.cut(whole, self.max_length)
 
     def inputs_of(self, found: Prediction) -> dict[str, ReadItem]:
@@ -169,6 +165,13 @@ class TrainedItems(Trained):
         batches = self.batches(split)
         loaded: list[ItemBatch] = [batches.load(planned) for planned in batches.plan(0)]
         return [(self.scores(dict(batch.inputs)), batch.targets) for batch in loaded]
+
+    def _collated(self, encoded: Sequence[NDArray[Any]]) -> Iterator[Tensor]:
+        """Yield the inputs of items in their order, as many at once as their shapes allow."""
+        for _, alike in groupby(encoded, key=lambda one: one.shape if self.codec.equal_shapes else None):
+            items = list(alike)
+            for start in range(0, len(items), PROBE_ROWS):
+                yield self.codec.collate(items[start : start + PROBE_ROWS])
 
     def _probe(self, batches: ItemBatches, planned: Planned) -> Probe:
         batch = batches.load(planned).to(self.device)

@@ -40,6 +40,9 @@ class GraphModalityConfig(ModalityConfig):
     feature_dropout: float = Field(0.0, ge=0, lt=1)
     """Chance that a feature of a node is zeroed in training."""
 
+    edge_dropout: float = Field(0.0, ge=0, lt=1)
+    """Chance that an edge is removed in training. Every node still attends to itself."""
+
     degree: bool = False
     """Add the logarithm of 1 + the number of neighbours to the features."""
 
@@ -140,10 +143,12 @@ class GraphCodec(Codec):
         graph = GraphTensors(
             torch.from_numpy(features),
             torch.from_numpy(adjacency),
+            torch.from_numpy(self.graph.edges),
             torch.from_numpy(self.structure),
             self.config.eigenvectors,
         )
-        return graph_nodes(graph, self.config.feature_dropout)
+        config = self.config
+        return graph_nodes(graph, feature_dropout=config.feature_dropout, edge_dropout=config.edge_dropout)
 
     def labels(self, encoded: NDArray[Any]) -> list[str]:
         """Return the names of the nodes."""

@@ -1,4 +1,4 @@
-"""Numbers that tell the place of a node in a graph, from the edges alone.
+"""Numbers that tell the place of a node in a graph, and the distance of two, from the edges alone.
 
 Attention along edges knows which neighbours a node has, and not where in the graph it is. Dwivedi et al. 2022, "Graph
 neural networks with learnable structural and positional representations", https://arxiv.org/abs/2110.07875, section
@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regardant.data.graphs import Graph
-from regardant.errors import ConfigError
 
 
 def log_degrees(graph: Graph) -> NDArray[np.float32]:
@@ -34,17 +33,23 @@ def return_probabilities(graph: Graph, steps: int) -> NDArray[np.float32]:
     return np.stack(found, 1).astype(np.float32)
 
 
+def distances(graph: Graph) -> NDArray[np.int64]:
+    """Return the numbers of edges on the shortest paths between nodes [V, V]; -1 where there is no path."""
+    from scipy.sparse.csgraph import shortest_path
+
+    found = shortest_path(graph.adjacency, directed=False, unweighted=True)
+    return np.where(np.isfinite(found), found, -1).astype(np.int64)
+
+
 def laplacian_eigenvectors(graph: Graph, count: int) -> NDArray[np.float32]:
     """Return eigenvectors of the normalised Laplacian, those of the lowest eigenvalues but the first [V, K].
 
+    A graph of V nodes has at most V - 1.
+
     A vector has length sqrt(V), and the sign that makes the sum of its cubes positive. Vectors of equal eigenvalues, as
     in a graph of several parts, have no order of their own.
-
-    Raises ConfigError if the graph has too few nodes.
     """
     nodes = len(graph.ids)
-    if count >= nodes:
-        raise ConfigError(f"input.eigenvectors: given {count}; a graph of {nodes} nodes has at most {nodes - 1}")
     scale = 1 / np.sqrt(np.maximum(graph.degrees, 1))
     laplacian = np.eye(nodes) - scale[:, None] * graph.adjacency * scale
     _, vectors = np.linalg.eigh(laplacian)

@@ -2,6 +2,7 @@
 
 from regardant.models.representations.base import InputShape, Representation, RepresentationBuilder
 from regardant.models.representations.graph import GraphNodes, GraphTensors, graph_nodes
+from regardant.models.representations.graphs import GraphShape, SmallGraphs, small_graphs
 from regardant.models.representations.patches import Patches, patches
 from regardant.models.representations.series import SeriesPatches, SeriesShape, series_patches
 from regardant.models.representations.sound import SoundFrames, Subsampling, sound_frames
@@ -9,6 +10,7 @@ from regardant.models.representations.tokens import TokenEmbedding, tokens
 
 __all__ = [
     "GraphNodes",
+    "GraphShape",
     "GraphTensors",
     "InputShape",
     "Patches",
@@ -16,12 +18,14 @@ __all__ = [
     "RepresentationBuilder",
     "SeriesPatches",
     "SeriesShape",
+    "SmallGraphs",
     "SoundFrames",
     "Subsampling",
     "TokenEmbedding",
     "graph_nodes",
     "patches",
     "series_patches",
+    "small_graphs",
     "sound_frames",
     "tokens",
 ]

@@ -94,11 +94,9 @@ def parse_graph(text: str) -> Graph:
 
 def graph_of(given: Mapping[str, Any], where: str) -> tuple[Graph, LeftOut]:
     """Return the graph of a JSON object, and the numbers of edges left out. Raises DataError, which names `where`."""
-    features = _numbers(given.get("nodes"), f"{where}: nodes", "[[1, 0], [0, 1]]")
+    features = _numbers(given["nodes"], f"{where}: nodes", "[[1, 0], [0, 1]]")
     if not features.size:
-        raise DataError(
-            f"{where} has no nodes with features: give each node a list of numbers, [1] if there is nothing to say"
-        )
+        raise DataError(f"{where} has no nodes with features: give each node a list of numbers, [1] if it has none")
     pairs = _pairs(given.get("edges", []), len(features), where)
     found, left_out = merge_edges(pairs)
     order = sorted(found)

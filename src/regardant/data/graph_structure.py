@@ -9,6 +9,8 @@ Dense matrices: the time grows with the third power of the number of nodes (seco
 Shape legend: V nodes, K numbers of a node.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -39,6 +41,18 @@ def distances(graph: Graph) -> NDArray[np.int64]:
 
     found = shortest_path(graph.adjacency, directed=False, unweighted=True)
     return np.where(np.isfinite(found), found, -1).astype(np.int64)
+
+
+def drawing_places(nodes: int, edges: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
+    """Return places (x, y) from 0 to 1 at which joined nodes are near each other (Fruchterman and Reingold 1991)."""
+    import networkx
+
+    drawn = networkx.Graph()
+    drawn.add_nodes_from(range(nodes))
+    drawn.add_edges_from(edges)
+    found = np.array(list(networkx.spring_layout(drawn, seed=0, iterations=100, method="force").values()))
+    low, high = found.min(0), found.max(0)
+    return [(round(float(x), 4), round(float(y), 4)) for x, y in (found - low) / np.maximum(high - low, 1e-9)]
 
 
 def laplacian_eigenvectors(graph: Graph, count: int) -> NDArray[np.float32]:

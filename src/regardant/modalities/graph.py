@@ -17,12 +17,13 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from regardant.config.did_you_mean import did_you_mean
-from regardant.data.graph_structure import laplacian_eigenvectors, log_degrees, return_probabilities
+from regardant.data.graph_structure import drawing_places, laplacian_eigenvectors, log_degrees, return_probabilities
 from regardant.data.graphs import Graph
 from regardant.errors import ConfigError, DataError, RunError
 from regardant.modalities.base import Codec, ModalityConfig
 from regardant.models.representations import GraphTensors, RepresentationBuilder, graph_nodes
 from regardant.models.representations.graph import PADDING
+from regardant.pictures import Layout
 
 GRAPH = "graph.npz"
 
@@ -172,6 +173,12 @@ class GraphCodec(Codec):
         """Return the names of the nodes."""
         return [self.graph.ids[number] for number in encoded.tolist()]
 
+    def layout(self, encoded: NDArray[Any]) -> Layout:
+        """Return a drawing of the edges among the nodes."""
+        at = {number: place for place, number in enumerate(encoded.tolist())}
+        joined = ((at[one], at[near]) for one in at for near in self.neighbours[one] if near in at)
+        return graph_layout(self.labels(encoded), [(one, other) for one, other in joined if one < other])
+
     def describe(self) -> str:
         nodes, features = self.graph.features.shape
         alone = int((self.graph.degrees == 0).sum())
@@ -185,3 +192,8 @@ class GraphCodec(Codec):
         np.savez_compressed(
             run / GRAPH, ids=np.array(graph.ids), features=graph.features, edges=graph.edges, structure=self.structure
         )
+
+
+def graph_layout(labels: Sequence[str], edges: Sequence[tuple[int, int]]) -> Layout:
+    """Return the drawing of nodes with these names, joined by edges."""
+    return Layout(labels, 1, len(labels), places=drawing_places(len(labels), edges), edges=[(a, b) for a, b in edges])

@@ -22,8 +22,9 @@ from regardant.data.graphs import Graph
 from regardant.data.labelled_graphs import parse_graph
 from regardant.errors import DataError, RunError
 from regardant.modalities.base import Codec
-from regardant.modalities.graph import StructureConfig
+from regardant.modalities.graph import StructureConfig, graph_layout
 from regardant.models.representations import GraphShape, RepresentationBuilder, small_graphs
+from regardant.pictures import Layout
 from regardant.training.checkpoints import write_atomically
 
 STATISTICS = "graphs.json"
@@ -142,6 +143,10 @@ class GraphsCodec(Codec):
     def labels(self, encoded: NDArray[Any]) -> list[str]:
         """Return the numbers of the nodes, from 0."""
         return [str(number) for number in range(len(encoded))]
+
+    def layout(self, encoded: NDArray[Any]) -> Layout:
+        """Return a drawing of the graph."""
+        return graph_layout(self.labels(encoded), self.decoded(encoded).edges.tolist())
 
     def describe(self) -> str:
         shape = self.shape

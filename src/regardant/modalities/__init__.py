@@ -2,6 +2,7 @@
 
 from regardant.modalities.base import Codec, ModalityConfig
 from regardant.modalities.graph import GraphModalityConfig
+from regardant.modalities.graphs import GraphsModalityConfig
 from regardant.modalities.image import ImageModalityConfig
 from regardant.modalities.series import SeriesModalityConfig
 from regardant.modalities.sound import SoundModalityConfig
@@ -12,6 +13,7 @@ from regardant.pictures import Layout
 __all__ = [
     "Codec",
     "GraphModalityConfig",
+    "GraphsModalityConfig",
     "ImageModalityConfig",
     "Layout",
     "ModalityConfig",

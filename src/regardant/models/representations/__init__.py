@@ -2,6 +2,7 @@
 
 from regardant.models.representations.base import InputShape, Representation, RepresentationBuilder
 from regardant.models.representations.graph import GraphNodes, GraphTensors, graph_nodes
+from regardant.models.representations.graphs import GraphShape, SmallGraphs, small_graphs
 from regardant.models.representations.patches import Patches, patches
 from regardant.models.representations.series import SeriesPatches, SeriesShape, series_patches
 from regardant.models.representations.sound import SoundFrames, Subsampling, sound_frames
@@ -10,6 +11,7 @@ from regardant.models.representations.waveform import WaveformBlocks, WaveformSh
 
 __all__ = [
     "GraphNodes",
+    "GraphShape",
     "GraphTensors",
     "InputShape",
     "Patches",
@@ -17,6 +19,7 @@ __all__ = [
     "RepresentationBuilder",
     "SeriesPatches",
     "SeriesShape",
+    "SmallGraphs",
     "SoundFrames",
     "Subsampling",
     "TokenEmbedding",
@@ -25,6 +28,7 @@ __all__ = [
     "graph_nodes",
     "patches",
     "series_patches",
+    "small_graphs",
     "sound_frames",
     "tokens",
     "waveform_blocks",

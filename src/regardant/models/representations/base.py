@@ -30,6 +30,8 @@ class InputShape:
     dropout: float = 0.0
     class_token: bool = False
     """Whether a learned vector stands before all elements, for the head to read."""
+    num_heads: int | None = None
+    """Heads of the attention that adds `Vectors.edges` to its scores. None: nothing reads them."""
 
     @property
     def element_size(self) -> int:
@@ -52,6 +54,9 @@ class Representation(nn.Module):
     grid: tuple[int, ...] | None = None
     """Sizes of the grid of training items, from which learned positions are interpolated to other sizes. None: items
     have no grid."""
+
+    biases_scores: bool = False
+    """Whether `embed` sets `Vectors.edges`."""
 
     def __init__(self, shape: InputShape) -> None:
         super().__init__()

@@ -10,7 +10,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regardant.data import digits, file_tables, folders  # noqa: F401  # a kind is known by being imported
+from regardant.data import (  # noqa: F401  # a kind is known by being imported
+    digits,
+    file_tables,
+    folders,
+    graph_families,
+    labelled_graphs,
+)
 from regardant.data.labelled import LabelledConfig
 from regardant.errors import DataError
 from regardant.evaluation.classification import score_classes

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from regardant.data.item_files import ItemFile, read_item_file, unreadable
 from regardant.errors import ConfigError, DataError, RunError
-from regardant.modalities.base import Codec, ModalityConfig
+from regardant.modalities.base import Codec, PartModalityConfig
 from regardant.models.representations import RepresentationBuilder, patches
 from regardant.pictures import Layout
 from regardant.training.checkpoints import write_atomically
@@ -72,7 +72,7 @@ class Statistics:
         return self.height, self.width, self.channels
 
 
-class ImageModalityConfig(ModalityConfig):
+class ImageModalityConfig(PartModalityConfig):
     """Images as patches. All images of a run have one size."""
 
     kind: Literal["image"] = "image"

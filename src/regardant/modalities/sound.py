@@ -20,7 +20,7 @@ from torch import Tensor
 from regardant.data.item_files import ItemFile
 from regardant.data.recordings import LARGEST, Recording, read_recording, write_recording
 from regardant.errors import DataError, RunError
-from regardant.modalities.base import Codec, ModalityConfig
+from regardant.modalities.base import Codec, PartModalityConfig
 from regardant.modalities.image import data_url
 from regardant.modalities.log_mel import LogMel
 from regardant.models.representations import RepresentationBuilder, Subsampling, sound_frames
@@ -47,7 +47,7 @@ class Statistics:
     deviation: Sequence[float]
 
 
-class SoundModalityConfig(ModalityConfig):
+class SoundModalityConfig(PartModalityConfig):
     """Recordings as log-mel frames. All recordings of a run have one sample rate."""
 
     kind: Literal["sound"] = "sound"

@@ -2,15 +2,19 @@
 
 from regardant.models.representations.base import InputShape, Representation, RepresentationBuilder
 from regardant.models.representations.graph import GraphNodes, GraphTensors, graph_nodes
+from regardant.models.representations.joined import Blocks, JoinedBuilder, JoinedParts
 from regardant.models.representations.patches import Patches, patches
 from regardant.models.representations.series import SeriesPatches, SeriesShape, series_patches
 from regardant.models.representations.sound import SoundFrames, Subsampling, sound_frames
 from regardant.models.representations.tokens import TokenEmbedding, tokens
 
 __all__ = [
+    "Blocks",
     "GraphNodes",
     "GraphTensors",
     "InputShape",
+    "JoinedBuilder",
+    "JoinedParts",
     "Patches",
     "Representation",
     "RepresentationBuilder",

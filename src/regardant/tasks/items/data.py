@@ -115,11 +115,28 @@ def read_splits(folder: Path) -> tuple[dict[str, EncodedItems], dict[str, str]]:
     return splits, fingerprints
 
 
+def collate(codec: Codec, encoded: Sequence[NDArray[Any]], names: Sequence[str]) -> dict[str, Tensor]:
+    """Return the inputs of a model by name for encoded items."""
+    rows = [codec.by_input(one, names) for one in encoded]
+    return {name: rows[0][name][0].collate([row[name][1] for row in rows]) for name in names}
+
+
 class ItemBatches:
     """The batches of a split: items of like length together, as many as fit a budget of elements."""
 
-    def __init__(self, split: EncodedItems, codec: Codec, *, batch_tokens: int, max_length: int, seed: int) -> None:
+    def __init__(
+        self,
+        split: EncodedItems,
+        codec: Codec,
+        *,
+        batch_tokens: int,
+        max_length: int,
+        seed: int,
+        names: Sequence[str] = ("input",),
+    ) -> None:
         self.split, self.codec, self.seed = split, codec, seed
+        self.names = names
+        """The inputs of the model."""
         self.max_length = min(max_length, batch_tokens)
         self.batch_tokens = batch_tokens
         self.lengths = np.minimum(codec.lengths(split.rows), self.max_length)
@@ -150,11 +167,12 @@ class ItemBatches:
 
     def inputs(self, planned: Planned) -> dict[str, Tensor]:
         """Return the inputs of the model by name for a batch."""
-        return {"input": self.codec.collate(self.arrays(planned))}
+        return collate(self.codec, self.arrays(planned), self.names)
 
     def labels(self, planned: Planned) -> dict[str, list[list[str]]]:
         """Return the names of the elements of each item of a batch, by input."""
-        return {"input": [self.codec.labels(one) for one in self.arrays(planned)]}
+        rows = [self.codec.by_input(one, self.names) for one in self.arrays(planned)]
+        return {name: [codec.labels(one) for codec, one in (row[name] for row in rows)] for name in self.names}
 
     def load(self, planned: Planned) -> ItemBatch:
         """Return one planned batch as tensors."""

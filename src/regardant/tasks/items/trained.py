@@ -15,7 +15,7 @@ from regardant.modalities import Codec
 from regardant.models import Model
 from regardant.tasks.base import Example, Prediction, Trained
 from regardant.tasks.inspection import Elements, Inspection, examples_of, format_shares, look, shown_inputs
-from regardant.tasks.items.data import MARKER, EncodedItems, ItemBatch, ItemBatches, Planned, read_splits
+from regardant.tasks.items.data import MARKER, EncodedItems, ItemBatch, ItemBatches, Planned, collate, read_splits
 from regardant.tasks.measures import SENTENCES, Measures, measure
 from regardant.tasks.probe import PROBE_ELEMENTS, PROBE_ROWS, Probe
 from regardant.training.checkpoints import load_into, write_atomically
@@ -64,17 +64,16 @@ class TrainedItems(Trained):
         answers: list[Prediction] = []
         for start in range(0, len(encoded), PROBE_ROWS):
             some = encoded[start : start + PROBE_ROWS]
-            inputs = self.codec.collate([self.codec.cut(one, self.max_length) for one in some])
-            scores = self.item_scores(inputs)
+            scores = self.item_scores([self.codec.cut(one, self.max_length) for one in some])
             lengths = self.codec.lengths(np.array([len(one) for one in some]))
             for item, length, row in zip(items[start:], lengths, scores, strict=False):
                 found = self.answer(item, row)
                 answers.append(found if length <= self.max_length else _with_note(found, self))
         return answers
 
-    def item_scores(self, items: Tensor) -> Tensor:
-        """Return the scores of items [N, ...] as `answer` takes them, in float32 on the CPU."""
-        return self.scores({"input": items})
+    def item_scores(self, encoded: Sequence[NDArray[Any]]) -> Tensor:
+        """Return the scores of encoded items [N, ...] as `answer` takes them, in float32 on the CPU."""
+        return self.scores(collate(self.codec, encoded, self.model.inputs))
 
     def scores(self, inputs: dict[str, Tensor]) -> Tensor:
         """Return the head's scores in float32 on the CPU."""
@@ -132,8 +131,11 @@ class TrainedItems(Trained):
 
     def inputs_of(self, found: Prediction) -> dict[str, ReadItem]:
         """Return the inputs of the model that an inspection of an item shows, by name, given its answer."""
-        encoded = self.encoded(found.item)
-        return {self.model.inputs[0]: ReadItem(self.codec, encoded, self.units(found, encoded))}
+        read = self.codec.by_input(self.encoded(found.item), self.model.inputs)
+        return {
+            name: ReadItem(codec, one, self.units(found, one) if codec is self.codec else [])
+            for name, (codec, one) in read.items()
+        }
 
     def units(self, found: Prediction, encoded: NDArray[Any]) -> list[tuple[str, int]]:
         """Return (word, number of its elements) for an item with its answer. Empty: its elements make no words."""
@@ -162,7 +164,8 @@ class TrainedItems(Trained):
 
     def batches(self, split: EncodedItems) -> ItemBatches:
         """Return the batches by which a split is read."""
-        return ItemBatches(split, self.codec, batch_tokens=BATCH_ELEMENTS, max_length=self.max_length, seed=0)
+        length, names = self.max_length, self.model.inputs
+        return ItemBatches(split, self.codec, batch_tokens=BATCH_ELEMENTS, max_length=length, seed=0, names=names)
 
     def answers(self, split: EncodedItems) -> list[tuple[Tensor, Tensor]]:
         """Return scores and targets of a split, batch by batch."""

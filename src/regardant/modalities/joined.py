@@ -52,7 +52,7 @@ class RowType:
 
 
 class JoinedModalityConfig(ModalityConfig):
-    """Items of several parts, whose elements stand in one sequence. Parts of an item that are not named are not read."""
+    """Items of several parts, whose elements stand in one sequence. Parts that are not named are not read."""
 
     kind: Literal["joined"] = "joined"
 
@@ -188,11 +188,12 @@ class JoinedCodec(Codec):
     def _packed(self, items: Sequence[Sequence[NDArray[Any]]]) -> list[NDArray[np.uint8]]:
         """Return items as arrays [T, W]. W is that of the item with most bytes for each element."""
         counts = np.array([[len(part) for part in item] for item in items], np.int64).reshape(-1, len(self.codecs))
-        lengths = sum(codec.lengths(counts[:, column]) for column, codec in enumerate(self.codecs.values()))
+        of_parts = [codec.lengths(counts[:, column]) for column, codec in enumerate(self.codecs.values())]
+        lengths = np.stack(of_parts).sum(0)
         sizes = counts @ np.array([rows.size for rows in self.rows.values()]) + 8 * len(self.codecs)
         width = int((-(-sizes // lengths)).max(initial=1))
         packed = []
-        for item, count, length in zip(items, counts, lengths, strict=True):
+        for item, count, length in zip(items, counts, lengths.tolist(), strict=True):
             content = b"".join([count.tobytes(), *(np.ascontiguousarray(part).tobytes() for part in item)])
             packed.append(np.frombuffer(content.ljust(length * width, b"\0"), np.uint8).reshape(length, width))
         return packed

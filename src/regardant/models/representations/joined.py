@@ -8,7 +8,6 @@ Shape legend: B batch, P parts, T elements of all parts, M d_model.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -31,21 +30,21 @@ class Blocks:
     def __len__(self) -> int:
         return len(self.parts[0])
 
-    def __getitem__(self, rows: slice) -> Self:
-        return type(self)([part[rows] for part in self.parts])
+    def __getitem__(self, rows: slice) -> "Blocks":
+        return Blocks([part[rows] for part in self.parts])
 
     @property
     def device(self) -> torch.device:
         """The device of all blocks."""
         return self.parts[0].device
 
-    def to(self, device: torch.device, *, non_blocking: bool = False) -> Self:
+    def to(self, device: torch.device, *, non_blocking: bool = False) -> "Blocks":
         """Return the blocks on a device."""
-        return type(self)([part.to(device, non_blocking=non_blocking) for part in self.parts])
+        return Blocks([part.to(device, non_blocking=non_blocking) for part in self.parts])
 
-    def pin_memory(self) -> Self:
+    def pin_memory(self) -> "Blocks":
         """Return the blocks in memory that an accelerator reads directly."""
-        return type(self)([part.pin_memory() for part in self.parts])
+        return Blocks([part.pin_memory() for part in self.parts])
 
 
 class JoinedParts(Representation):

@@ -34,7 +34,8 @@ CHUNK = 1000
 class ItemBatch:
     """Inputs of a model by name, and the answers that its head is asked for. A row is an item."""
 
-    inputs: Mapping[str, Tensor]
+    inputs: Mapping[str, Any]
+    """Blocks of a codec: tensors [B, ...], or what is moved and divided as one."""
     targets: Tensor
     count: int
     """Targets that count."""
@@ -115,7 +116,7 @@ def read_splits(folder: Path) -> tuple[dict[str, EncodedItems], dict[str, str]]:
     return splits, fingerprints
 
 
-def collate(codec: Codec, encoded: Sequence[NDArray[Any]], names: Sequence[str]) -> dict[str, Tensor]:
+def collate(codec: Codec, encoded: Sequence[NDArray[Any]], names: Sequence[str]) -> dict[str, Any]:
     """Return the inputs of a model by name for encoded items."""
     rows = [codec.by_input(one, names) for one in encoded]
     return {name: rows[0][name][0].collate([row[name][1] for row in rows]) for name in names}
@@ -165,7 +166,7 @@ class ItemBatches:
         items = (self.split.items[int(index)] for index in planned.indices)
         return [self.codec.cut(one, self.max_length) for one in items]
 
-    def inputs(self, planned: Planned) -> dict[str, Tensor]:
+    def inputs(self, planned: Planned) -> dict[str, Any]:
         """Return the inputs of the model by name for a batch."""
         return collate(self.codec, self.arrays(planned), self.names)
 

@@ -75,7 +75,7 @@ class TrainedItems(Trained):
         """Return the scores of encoded items [N, ...] as `answer` takes them, in float32 on the CPU."""
         return self.scores(collate(self.codec, encoded, self.model.inputs))
 
-    def scores(self, inputs: dict[str, Tensor]) -> Tensor:
+    def scores(self, inputs: dict[str, Any]) -> Tensor:
         """Return the head's scores in float32 on the CPU."""
         with torch.inference_mode():
             sent = {name: block.to(self.device) for name, block in inputs.items()}

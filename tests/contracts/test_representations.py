@@ -6,6 +6,7 @@ import torch
 from torch.testing import assert_close
 
 from regardant.data.graphs import Graph
+from regardant.data.questions import ContextQuestion
 from regardant.data.recordings import Recording
 from regardant.data.series import Series
 from regardant.modalities import (
@@ -17,6 +18,7 @@ from regardant.modalities import (
     SoundModalityConfig,
     TextModalityConfig,
 )
+from regardant.modalities.questions import QuestionsModalityConfig
 from regardant.modalities.words import LabelledWords, WordsModalityConfig
 from regardant.models.encoder_only import EncoderOnlyConfig
 from regardant.models.heads import SequenceClassConfig
@@ -94,3 +96,14 @@ def test_the_inputs_of_words_do_not_change_with_their_labels():
     inputs, others = (codec.collate(codec.encode(items)) for items in (first, second))
     assert torch.equal(inputs, others)
     assert not torch.equal(codec.targets(codec.encode(first)), codec.targets(codec.encode(second)))
+
+
+def test_the_inputs_of_questions_do_not_change_with_their_answers():
+    first, second = (
+        [ContextQuestion("who sees", text, (text.split()[word],), text.index(text.split()[word])) for text in TEXTS]
+        for word in (0, 1)
+    )
+    codec = QuestionsModalityConfig().fit(first)
+    encoded = [codec.encode(items) for items in (first, second)]
+    assert torch.equal(codec.collate(encoded[0]), codec.collate(encoded[1]))
+    assert not any(np.array_equal(*both) for both in zip(*encoded, strict=True))

@@ -9,6 +9,7 @@ from regardant.data import (  # noqa: F401  # a kind is known by being imported
     digit_sequences,
     digits,
     folders,
+    part_tables,
 )
 from regardant.data.grammar import config as grammar  # noqa: F401
 from regardant.data.labelled import LabelledConfig

@@ -229,3 +229,20 @@ def test_the_codecs_of_an_earlier_run_are_taken_over(answerer, tmp_path):
 def test_an_item_that_cannot_be_read_is_one_line(regardant, answerer, given, told):
     said = regardant("predict", answerer(*JOINED).folder, given)
     assert (said.code, said.err.count("\n")) == (2, 1) and told in said.err
+
+
+def test_items_of_a_table_are_trained_on_and_scored(regardant, digit, tmp_path):
+    (tmp_path / "one.png").write_bytes(digit[0].read_bytes())
+    rows = "".join(f"one.png,is it {word},{answer}\n" for word, answer in (("even", "yes"), ("odd", "no")) * 10)
+    (tmp_path / "a.csv").write_text(f"image,question,answer\n{rows}", encoding="utf-8")
+    table = (
+        "data={kind: part_table, source: a.csv, validation: a.csv, files: [image], texts: [question], label: answer}"
+    )
+    brief = [one for one in BRIEF if not one.startswith("data.")]
+    given = [table, f"data.root={tmp_path}", *[one for one in SMALL if not one.startswith("data.")], *brief]
+    run.train(load_recipe(config.recipe("digit-questions"), given), tmp_path / "run", lambda line: None)
+    said = regardant("evaluate", tmp_path / "run", "--data", tmp_path / "a.csv", "--json")
+    assert said.code == 0 and json.loads(said.out)["items"] == 20, said.err
+    (tmp_path / "b.csv").write_text("image,question,answer\nnone.png,is it odd,no\n", encoding="utf-8")
+    said = regardant("evaluate", tmp_path / "run", "--data", tmp_path / "b.csv")
+    assert (said.code, said.err.count("\n")) == (2, 1) and "part image: " in said.err

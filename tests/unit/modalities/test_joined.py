@@ -103,7 +103,7 @@ def test_words_are_named_where_all_parts_have_words(codec):
     assert sum(count for _, count in both.units(argument, one)) == len(one)
 
 
-def test_a_written_item_is_read_as_it_was(codec, tmp_path):
+def test_a_written_item_of_parts_is_read_as_it_was(codec, tmp_path):
     (one,) = codec.encode([{**ITEMS[0], "image": np.full((4, 4), 51 / 255, np.float32)}])
     argument = codec.argument(one, tmp_path, "example")
     with Image.open(tmp_path / "example-image.png") as picture:
@@ -121,7 +121,7 @@ def test_a_model_of_two_inputs_reads_its_parts(codec):
     assert np.array_equal(read["question"][1], codec.unpacked(one)[0])
 
 
-def test_an_item_is_never_cut(codec):
+def test_an_item_of_parts_is_never_cut(codec):
     (one,) = codec.encode(ITEMS[:1])
     assert codec.cut(one, 7) is one
     with pytest.raises(DataError, match=r"an item has 7 elements in its parts \(question, image\), of which at most 6"):
@@ -137,7 +137,7 @@ def test_an_item_is_never_cut(codec):
         (item(" "), "part question: item 1 is blank: give a text"),
     ],
 )
-def test_an_item_that_is_wrong_is_told_with_its_part(codec, given, told):
+def test_an_item_with_a_wrong_part_is_told(codec, given, told):
     with pytest.raises(DataError, match=told):
         codec.encode([given])
 

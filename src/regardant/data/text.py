@@ -10,13 +10,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from regardant.config import Config
+from regardant.config import Variants
 from regardant.data.text_files import place, read_text
 from regardant.data.tokenizers import Tokenizer
 from regardant.errors import DataError
@@ -27,8 +27,24 @@ MARKER = "text.json"
 Tokens = NDArray[np.integer]
 
 
-class TextConfig(Config):
+class TextSourceConfig(Variants):
+    """Configuration of a source of a text. A subclass with a `kind` adds one."""
+
+    default_kind: ClassVar[str] = "files"
+
+    def pieces(self) -> Iterator[str]:
+        """Return the whole text, piece by piece, its splits one after the other. Raises DataError."""
+        raise NotImplementedError
+
+    def sizes(self) -> dict[str, int]:
+        """Return the characters of each split, in their order. Raises DataError where one would be empty."""
+        raise NotImplementedError
+
+
+class TextConfig(TextSourceConfig):
     """A text of your own. Its beginning is trained on, its end is kept to validate and to test on."""
+
+    kind: Literal["files"] = "files"
 
     source: str | list[str]
     """A file, or several to be read one after the other. Plain, .gz or .zst."""
@@ -84,7 +100,7 @@ class EncodedText:
     """SHA-256 of each split's text, as UTF-8."""
 
     @classmethod
-    def build(cls, config: TextConfig, sizes: Mapping[str, int], tokenizer: Tokenizer, folder: Path) -> Self:
+    def build(cls, config: TextSourceConfig, sizes: Mapping[str, int], tokenizer: Tokenizer, folder: Path) -> Self:
         """Read the text once, and write its tokens into `folder`."""
         folder.mkdir(parents=True, exist_ok=True)
         digests = {name: sha256() for name in sizes}

@@ -4,7 +4,8 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from regardant.data.text import TextConfig
+from regardant.data import digit_streams  # noqa: F401  # a kind is known by being imported
+from regardant.data.text import TextSourceConfig
 from regardant.data.tokenizers import TokenizerConfig
 from regardant.generation.sampling import SamplingConfig
 from regardant.models import CausalConfig
@@ -52,7 +53,7 @@ class LanguageModellingConfig(TaskConfig):
     task: Literal["language_modelling"] = "language_modelling"
     """What is learned."""
 
-    data: TextConfig
+    data: TextSourceConfig
     """A text."""
 
     model: CausalConfig = DecoderOnlyConfig()

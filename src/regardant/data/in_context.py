@@ -13,14 +13,14 @@ from typing import Literal
 
 from pydantic import Field
 
-from regardant.data.text import TextConfig
+from regardant.data.text import CutTextConfig
 from regardant.data.toys import DIGITS, LETTERS
 
 LINES = 1000
 """Lines of a piece of the text."""
 
 
-class InContextConfig(TextConfig):
+class InContextConfig(CutTextConfig):
     """Lines of letters and their digits, by a function of letters that is drawn anew for each line."""
 
     kind: Literal["in_context"] = "in_context"

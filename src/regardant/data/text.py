@@ -28,10 +28,26 @@ Tokens = NDArray[np.integer]
 
 
 class TextConfig(Variants):
-    """Configuration of a text. Its beginning is trained on, its end is kept to validate and to test on. A subclass with
-    a `kind` adds a source."""
+    """Configuration of a text. A subclass with a `kind` adds a source."""
 
     default_kind: ClassVar[str] = "files"
+
+    @property
+    def name(self) -> str:
+        """The name of the text in messages."""
+        return self.kind
+
+    def pieces(self) -> Iterator[str]:
+        """Return the whole text, piece by piece, its splits one after the other. Raises DataError."""
+        raise NotImplementedError
+
+    def sizes(self) -> dict[str, int]:
+        """Return the characters of each split, in their order. Raises DataError where one would be empty."""
+        raise NotImplementedError
+
+
+class CutTextConfig(TextConfig):
+    """Base of texts whose beginning is trained on and whose end is kept to validate and to test on."""
 
     validation_share: float = Field(0.1, gt=0, lt=1)
     """The share of the characters to validate on: the last, or those before the test's."""
@@ -48,17 +64,7 @@ class TextConfig(Variants):
             )
         return self
 
-    @property
-    def name(self) -> str:
-        """The name of the text in messages."""
-        return self.kind
-
-    def pieces(self) -> Iterator[str]:
-        """The whole text, piece by piece. Raises DataError for a file that cannot be read."""
-        raise NotImplementedError
-
     def sizes(self) -> dict[str, int]:
-        """Characters of each split, in their order. Reads the text once. Raises DataError where one would be empty."""
         total = sum(map(len, self.pieces()))
         train = int(total * (1 - self.validation_share - self.test_share))
         test = int(total * self.test_share)
@@ -69,7 +75,7 @@ class TextConfig(Variants):
         return sizes
 
 
-class TextFilesConfig(TextConfig):
+class TextFilesConfig(CutTextConfig):
     """A text of your own, from files."""
 
     kind: Literal["files"] = "files"

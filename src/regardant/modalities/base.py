@@ -71,6 +71,11 @@ class Codec:
         """Return the inputs of a batch: what `representation` reads."""
         raise NotImplementedError
 
+    def by_input(self, encoded: NDArray[Any], names: Sequence[str]) -> "dict[str, tuple[Codec, NDArray[Any]]]":
+        """Return what each input of a model reads of an item: a codec and an array. One input reads the whole item."""
+        (name,) = names
+        return {name: (self, encoded)}
+
     def representation(self) -> RepresentationBuilder:
         """Return the builder of the representation of these items."""
         raise NotImplementedError
@@ -124,3 +129,7 @@ class ModalityConfig(Variants):
     def load(self, run: Path) -> Codec:
         """Return the codec that a run folder keeps. Raises DataError."""
         raise NotImplementedError
+
+
+class PartModalityConfig(ModalityConfig):
+    """Base of kinds of items that can be a part of an item of several parts."""

@@ -22,7 +22,7 @@ from torch import Tensor
 from regardant.data.item_files import ItemFile, read_item_file, unreadable
 from regardant.errors import ConfigError, DataError, RunError
 from regardant.modalities.augmentation import Change, augmented
-from regardant.modalities.base import Codec, ModalityConfig
+from regardant.modalities.base import Codec, PartModalityConfig
 from regardant.modalities.image_size import LEAST_PATCHES, MOST_PATCHES, Size, common_size, fitting_patch, resized
 from regardant.models.representations import RepresentationBuilder, patches
 from regardant.pictures import Layout
@@ -81,7 +81,7 @@ class Statistics:
         return self.height, self.width, self.channels
 
 
-class ImageModalityConfig(ModalityConfig):
+class ImageModalityConfig(PartModalityConfig):
     """Images as patches. All training images have one size, or are given one."""
 
     kind: Literal["image"] = "image"

@@ -18,7 +18,7 @@ from regardant.data.vocabulary import EOS, MASK, PAD, UNK
 from regardant.data.words import words
 from regardant.errors import DataError
 from regardant.evaluation.alignment import NO_WORD, word_of_token
-from regardant.modalities.base import Codec, ModalityConfig
+from regardant.modalities.base import Codec, PartModalityConfig
 from regardant.models.representations import RepresentationBuilder, tokens
 
 TOKENIZER = "tokenizer.json"
@@ -28,7 +28,7 @@ WORD_END = re.compile(r"(?<=\S)(?=\s)")
 """Both leave the space with what follows, as the pieces of a tokenizer do."""
 
 
-class TextModalityConfig(ModalityConfig):
+class TextModalityConfig(PartModalityConfig):
     """Text as tokens."""
 
     kind: Literal["text"] = "text"

@@ -121,9 +121,9 @@ class AttentionPicture:
 
     @property
     def class_token(self) -> str | None:
-        """The label of the first query, if it stands before the grid of the others."""
+        """The label of the first query, if it alone stands before the grid of the others."""
         layout = self.target_layout
-        return None if layout is None or len(self.target) == len(layout.labels) else self.target[0]
+        return self.target[0] if layout is not None and len(self.target) == len(layout.labels) + 1 else None
 
     def matrix(self, layer: int, head: int | None) -> NDArray[np.floating[Any]]:
         """[T, S]: one head's weights, or with None the mean of the layer's heads."""

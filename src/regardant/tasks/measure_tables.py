@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from regardant.tasks.measures import LensLayer
 
 KINDS = {
+    "memory.self_attention": "Memory self-attention",
     "encoder.self_attention": "Encoder self-attention",
+    "encoder.cross_attention": "Cross-attention",
     "decoder.self_attention": "Decoder self-attention",
     "decoder.cross_attention": "Cross-attention",
 }

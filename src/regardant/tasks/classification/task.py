@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regardant.data import (  # noqa: F401  # a kind is known by being imported
+    digit_questions,
     digits,
     file_tables,
     folders,
     graph_families,
     labelled_graphs,
+    part_tables,
 )
 from regardant.data.labelled import LabelledConfig
 from regardant.errors import DataError

@@ -34,7 +34,8 @@ CHUNK = 1000
 class ItemBatch:
     """Inputs of a model by name, and the answers that its head is asked for. A row is an item."""
 
-    inputs: Mapping[str, Tensor]
+    inputs: Mapping[str, Any]
+    """Blocks of a codec: tensors [B, ...], or what is moved and divided as one."""
     targets: Tensor
     count: int
     """Targets that count."""
@@ -115,11 +116,28 @@ def read_splits(folder: Path) -> tuple[dict[str, EncodedItems], dict[str, str]]:
     return splits, fingerprints
 
 
+def collate(codec: Codec, encoded: Sequence[NDArray[Any]], names: Sequence[str]) -> dict[str, Any]:
+    """Return the inputs of a model by name for encoded items."""
+    rows = [codec.by_input(one, names) for one in encoded]
+    return {name: rows[0][name][0].collate([row[name][1] for row in rows]) for name in names}
+
+
 class ItemBatches:
     """The batches of a split: items of like length together, as many as fit a budget of elements."""
 
-    def __init__(self, split: EncodedItems, codec: Codec, *, batch_tokens: int, max_length: int, seed: int) -> None:
+    def __init__(
+        self,
+        split: EncodedItems,
+        codec: Codec,
+        *,
+        batch_tokens: int,
+        max_length: int,
+        seed: int,
+        names: Sequence[str] = ("input",),
+    ) -> None:
         self.split, self.codec, self.seed = split, codec, seed
+        self.names = names
+        """The inputs of the model."""
         self.max_length = min(max_length, batch_tokens)
         self.batch_tokens = batch_tokens
         self.augments = False
@@ -154,13 +172,14 @@ class ItemBatches:
         seeds = ((self.seed, planned.epoch, number) for number in numbers)
         return [self.codec.augmented(one, seed) for one, seed in zip(items, seeds, strict=True)]
 
-    def inputs(self, planned: Planned) -> dict[str, Tensor]:
+    def inputs(self, planned: Planned) -> dict[str, Any]:
         """Return the inputs of the model by name for a batch."""
-        return {"input": self.codec.collate(self.arrays(planned))}
+        return collate(self.codec, self.arrays(planned), self.names)
 
     def labels(self, planned: Planned) -> dict[str, list[list[str]]]:
         """Return the names of the elements of each item of a batch, by input."""
-        return {"input": [self.codec.labels(one) for one in self.arrays(planned)]}
+        rows = [self.codec.by_input(one, self.names) for one in self.arrays(planned)]
+        return {name: [codec.labels(one) for codec, one in (row[name] for row in rows)] for name in self.names}
 
     def load(self, planned: Planned) -> ItemBatch:
         """Return one planned batch as tensors."""

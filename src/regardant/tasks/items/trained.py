@@ -16,7 +16,7 @@ from regardant.modalities import Codec
 from regardant.models import Model
 from regardant.tasks.base import Example, Prediction, Trained
 from regardant.tasks.inspection import Elements, Inspection, examples_of, format_shares, look, shown_inputs
-from regardant.tasks.items.data import MARKER, EncodedItems, ItemBatch, ItemBatches, Planned, read_splits
+from regardant.tasks.items.data import MARKER, EncodedItems, ItemBatch, ItemBatches, Planned, collate, read_splits
 from regardant.tasks.measures import SENTENCES, Measures, measure
 from regardant.tasks.probe import PROBE_ELEMENTS, PROBE_ROWS, Probe
 from regardant.training.checkpoints import load_into, write_atomically
@@ -63,16 +63,16 @@ class TrainedItems(Trained):
         """Return the answers to items as a command line gives them. Raises DataError."""
         whole = self.codec.read(items)
         cut = [self.codec.cut(one, self.max_length) for one in whole]
-        scores = [row for some in self._collated(cut) for row in self.item_scores(some)]
+        scores = [row for some in self._alike(cut) for row in self.item_scores(some)]
         found = [self.answer(item, row) for item, row in zip(items, scores, strict=True)]
         is_cut = [len(some) < len(all_of_it) for some, all_of_it in zip(cut, whole, strict=True)]
         return [_with_note(one, self) if short else one for one, short in zip(found, is_cut, strict=True)]
 
-    def item_scores(self, items: Tensor) -> Tensor:
-        """Return the scores of items [N, ...] as `answer` takes them, in float32 on the CPU."""
-        return self.scores({"input": items})
+    def item_scores(self, encoded: Sequence[NDArray[Any]]) -> Tensor:
+        """Return the scores of encoded items [N, ...] as `answer` takes them, in float32 on the CPU."""
+        return self.scores(collate(self.codec, encoded, self.model.inputs))
 
-    def scores(self, inputs: dict[str, Tensor]) -> Tensor:
+    def scores(self, inputs: dict[str, Any]) -> Tensor:
         """Return the head's scores in float32 on the CPU."""
         with torch.inference_mode():
             sent = {name: block.to(self.device) for name, block in inputs.items()}
@@ -128,8 +128,11 @@ class TrainedItems(Trained):
 
     def inputs_of(self, found: Prediction) -> dict[str, ReadItem]:
         """Return the inputs of the model that an inspection of an item shows, by name, given its answer."""
-        encoded = self.encoded(found.item)
-        return {self.model.inputs[0]: ReadItem(self.codec, encoded, self.units(found, encoded))}
+        read = self.codec.by_input(self.encoded(found.item), self.model.inputs)
+        return {
+            name: ReadItem(codec, one, self.units(found, one) if codec is self.codec else [])
+            for name, (codec, one) in read.items()
+        }
 
     def units(self, found: Prediction, encoded: NDArray[Any]) -> list[tuple[str, int]]:
         """Return (word, number of its elements) for an item with its answer. Empty: its elements make no words."""
@@ -158,7 +161,8 @@ class TrainedItems(Trained):
 
     def batches(self, split: EncodedItems) -> ItemBatches:
         """Return the batches by which a split is read."""
-        return ItemBatches(split, self.codec, batch_tokens=BATCH_ELEMENTS, max_length=self.max_length, seed=0)
+        length, names = self.max_length, self.model.inputs
+        return ItemBatches(split, self.codec, batch_tokens=BATCH_ELEMENTS, max_length=length, seed=0, names=names)
 
     def answers(self, split: EncodedItems) -> list[tuple[Tensor, Tensor]]:
         """Return scores and targets of a split, batch by batch."""
@@ -166,12 +170,12 @@ class TrainedItems(Trained):
         loaded: list[ItemBatch] = [batches.load(planned) for planned in batches.plan(0)]
         return [(self.scores(dict(batch.inputs)), batch.targets) for batch in loaded]
 
-    def _collated(self, encoded: Sequence[NDArray[Any]]) -> Iterator[Tensor]:
-        """Yield the inputs of items in their order, as many at once as their shapes allow."""
+    def _alike(self, encoded: Sequence[NDArray[Any]]) -> Iterator[list[NDArray[Any]]]:
+        """Yield items in their order, as many at once as can be collated."""
         for _, alike in groupby(encoded, key=lambda one: one.shape if self.codec.equal_shapes else None):
             items = list(alike)
             for start in range(0, len(items), PROBE_ROWS):
-                yield self.codec.collate(items[start : start + PROBE_ROWS])
+                yield items[start : start + PROBE_ROWS]
 
     def _probe(self, batches: ItemBatches, planned: Planned) -> Probe:
         batch = batches.load(planned).to(self.device)

@@ -4,7 +4,7 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from regardant.data import in_context  # noqa: F401  # a kind is known by being imported
+from regardant.data import digit_streams, in_context  # noqa: F401  # a kind is known by being imported
 from regardant.data.text import TextConfig
 from regardant.data.tokenizers import TokenizerConfig
 from regardant.generation.sampling import SamplingConfig

@@ -32,8 +32,17 @@ class MaskedBatches(ItemBatches):
 
     codec: TextCodec
 
-    def __init__(self, split: EncodedItems, codec: TextCodec, *, masking: Masking, **plan: int) -> None:
-        super().__init__(split, codec, **plan)
+    def __init__(
+        self,
+        split: EncodedItems,
+        codec: TextCodec,
+        *,
+        masking: Masking,
+        batch_tokens: int,
+        max_length: int,
+        seed: int,
+    ) -> None:
+        super().__init__(split, codec, batch_tokens=batch_tokens, max_length=max_length, seed=seed)
         self.starts = WordStarts(codec.tokenizer) if masking == "spans" else None
 
     @property
@@ -57,8 +66,14 @@ class MaskedLanguageModellingJob(ItemsJob):
 
     def batches_of(self, split: EncodedItems, codec: Codec, *, batch_tokens: int, max_length: int) -> MaskedBatches:
         assert isinstance(codec, TextCodec)
-        plan = {"batch_tokens": batch_tokens, "max_length": max_length, "seed": self.seed}
-        return MaskedBatches(split, codec, masking=self.masking, **plan)
+        return MaskedBatches(
+            split,
+            codec,
+            masking=self.masking,
+            batch_tokens=batch_tokens,
+            max_length=max_length,
+            seed=self.seed,
+        )
 
     def warm_up_validation(self, device: torch.device) -> None:
         self._score(self.model, self.validation.largest_batches(), device)

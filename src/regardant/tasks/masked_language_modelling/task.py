@@ -123,8 +123,14 @@ class MaskedLanguageModel(TrainedItems):
         ).bincount()
 
     def batches(self, split: EncodedItems) -> MaskedBatches:
-        plan = {"batch_tokens": BATCH_ELEMENTS, "max_length": self.max_length, "seed": 0}
-        return MaskedBatches(split, self.codec, masking=self.config.masking, **plan)
+        return MaskedBatches(
+            split,
+            self.codec,
+            masking=self.config.masking,
+            batch_tokens=BATCH_ELEMENTS,
+            max_length=self.max_length,
+            seed=0,
+        )
 
     def read(self, data: Path) -> EncodedItems:
         texts = list(self.config.data.model_copy(update={"root": ""}).items(str(data.resolve())))

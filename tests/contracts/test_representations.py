@@ -11,12 +11,14 @@ from regardant.data.recordings import Recording
 from regardant.data.series import Series
 from regardant.modalities import (
     GraphModalityConfig,
+    GraphsModalityConfig,
     ImageModalityConfig,
     JoinedModalityConfig,
     ModalityConfig,
     SeriesModalityConfig,
     SoundModalityConfig,
     TextModalityConfig,
+    WaveformModalityConfig,
 )
 from regardant.modalities.questions import QuestionsModalityConfig
 from regardant.modalities.words import LabelledWords, WordsModalityConfig
@@ -29,13 +31,19 @@ IMAGES = [GENERATOR.random((8, 8)).astype(np.float32) for _ in TEXTS]
 SOUNDS = [Recording(GENERATOR.integers(-99, 99, size).astype(np.int16), 8000) for size in (4000, 900, 2100)]
 GRAPH = Graph([*"abcdef"], np.eye(6, dtype=np.float32), np.array([[0, 1], [1, 2], [3, 4]]))
 TIMES = np.arange(20.0)
-SERIES = Series("t", [str(time) for time in range(20)], ["a"], np.sin(TIMES)[:, None])
+SERIES = Series("t", TIMES.astype(str), ["a"], np.sin(TIMES)[:, None])
+GRAPHS = [
+    Graph([*"abcdef"[:size]], GENERATOR.random((size, 3)).astype(np.float32), np.array([[0, 1], [1, 2]]))
+    for size in (6, 3, 4)
+]
 
 CASES = {
     "text": (TextModalityConfig(), TEXTS, TEXTS),
     "image": (ImageModalityConfig(patch_size=4), IMAGES, IMAGES),
     "sound": (SoundModalityConfig(sample_rate=8000), SOUNDS, SOUNDS),
+    "waveform": (WaveformModalityConfig(sample_rate=8000), SOUNDS, SOUNDS),
     "graph": (GraphModalityConfig(), [GRAPH], [0, 3]),
+    "graphs": (GraphsModalityConfig(distance_bias=2), GRAPHS, GRAPHS),
     "series": (SeriesModalityConfig(history=8, patch_length=4, stride=2), [SERIES], [SERIES]),
     "joined": (
         JoinedModalityConfig(
@@ -70,7 +78,7 @@ def built(name, pooling):
     encoded = codec.encode(read)
     if name == "series":
         encoded = [encoded[0][start : start + 8, 0] for start in (0, 5, 11)]
-    positions = {"kind": "none"} if name == "graph" else {"kind": "sinusoidal"}
+    positions = {"kind": "none"} if name in ("graph", "graphs") else {"kind": "sinusoidal"}
     torch.manual_seed(0)
     config = EncoderOnlyConfig(**SIZES, positions=positions)
     head = SequenceClassConfig(pooling=pooling, dropout=0.0)

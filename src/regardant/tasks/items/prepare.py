@@ -53,11 +53,15 @@ def keep_codec(modality: ModalityConfig, items: Sequence[Any], folder: Path, ear
 
 
 def of_kind(modality: ModalityConfig, items: Sequence[Labelled], log: Log) -> list[Labelled]:
-    """Return labelled items without files of another kind, which are counted. Raises DataError if none is left."""
-    others = [item for item, _ in items if isinstance(item, ItemFile) and not _is_of(modality, item)]
+    """Return labelled items without files of another kind, which are counted. Raises DataError if none is left.
+
+    Where items of the kind are no files, as texts are, all items are returned: the codec says what is wrong with them.
+    """
+    named = modality.suffixes
+    others = [item for item, _ in items if named and isinstance(item, ItemFile) and not _is_of(modality, item)]
     if not others:
         return list(items)
-    kinds = ", ".join(modality.suffixes)
+    kinds = ", ".join(named)
     if len(others) == len(items):
         raise DataError(f"none of {len(others):,} files, such as {others[0]}, is of the kind {kinds}: give some")
     log(f"files of another kind than {kinds} are left out: {len(others):,}, such as {others[0]}")

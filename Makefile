@@ -8,7 +8,7 @@ PEERS := benchmarks/.peers
 
 .PHONY: setup demo test test-slow test-browser mutants check experiments ladder clean
 .PHONY: bench bench-attention bench-training bench-decoding bench-memory bench-processes bench-profile
-.PHONY: bench-accelerator bench-startup bench-smoke bench-sst2
+.PHONY: bench-accelerator bench-startup bench-smoke bench-families bench-own-files
 
 # Tests start a hundred processes: they keep compiled code, whatever the machine's default is.
 test test-slow test-browser mutants: export PYTHONDONTWRITEBYTECODE =
@@ -76,8 +76,11 @@ bench-startup: setup
 bench-smoke: setup
 	$(BIN)/python -m benchmarks.smoke
 
-bench-sst2: setup
-	$(BIN)/python -m benchmarks.sst2 $(BENCH)
+bench-families: setup
+	$(BIN)/python -m benchmarks.families $(BENCH)
+
+bench-own-files: setup
+	$(BIN)/python -m benchmarks.own_files $(BENCH)
 
 bench-memory: setup
 	$(BIN)/python -m benchmarks.memory $(BENCH)

@@ -42,21 +42,13 @@ def shares_on_digit(run: Run, captions: Sequence[Caption]) -> list[float]:
 
 
 def measure(run: Run) -> dict[str, float]:
-    """Return the decoder layer that validation chooses, from 0, and its shares of words."""
+    """Return the share of words of the test images, in the decoder layer that validation chooses."""
     drawn = run.config.data.draw(run.config.seed)
     validation = shares_on_digit(run, drawn["validation"])
     layer = max(range(len(validation)), key=validation.__getitem__)
-    return {
-        "layer": layer,
-        "validation": validation[layer],
-        "test": shares_on_digit(run, drawn["test"])[layer],
-    }
+    return {"attention_on_digit": shares_on_digit(run, drawn["test"])[layer]}
 
 
 if __name__ == "__main__":
     (folder,) = sys.argv[1:]
-    found = measure(load(folder))
-    print(
-        f"strongest patch on the right digit: {found['test']:.4f} of the words of test images "
-        f"(decoder layer {found['layer'] + 1:.0f}, chosen on validation: {found['validation']:.4f})"
-    )
+    print(measure(load(folder)))

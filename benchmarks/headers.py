@@ -1,72 +1,77 @@
 """Lines on a measurement in the header of a recipe, written from the result alone."""
 
+import statistics
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import regardant
 
 RECIPES = Path(regardant.__file__).parent / "recipes"
-TOYS = ("copy", "reverse", "sort", "recall", "addition", "variable-distance")
+TOYS = ("copy", "reverse")
 """Recipes that are judged by the share of exact answers."""
 
-MEASURED = ("hardware", "time", "score", "commit")
+MEASURED = ("hardware", "time", "score", "beside", "published", "commit")
 """The words that open those lines, below `command`."""
 
 
 def lines_of(result: dict[str, Any]) -> list[str]:
-    """The lines for a result as `benchmarks.recipes` keeps it."""
-    cpu = result["machine"]
+    """Return the lines for a result as `benchmarks.recipes` or `benchmarks.families` keeps it."""
+    said = _said_of_models(result) if "models" in result else _said_of_one(result)
+    lines = [("hardware", _hardware(result["machine"])), *said, ("commit", result["commit"])]
+    return [f"# {name:<9} {value}" for name, value in lines]
+
+
+def _hardware(cpu: dict[str, Any]) -> str:
     also = [name for name, there in (("bfloat16", cpu.get("bfloat16")),) if there]
     inside = ", ".join([cpu["instructions"], *also]) if "instructions" in cpu else ""
-    said = (
-        f"{cpu['cores']} cores of {cpu['cpu']}{f' ({inside})' if inside else ''}",
-        f"{_clock(result['training_seconds'])} of training, {_clock(result['wall_seconds'])} in all",
-        score_of(result),
-        result["commit"],
-    )
-    return [f"# {name:<9} {value}" for name, value in zip(MEASURED, said, strict=True)]
+    return f"{cpu['cores']} cores of {cpu['cpu']}{f' ({inside})' if inside else ''}"
+
+
+def _said_of_one(result: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "time", f"{_clock(result['training_seconds'])} of training, {_clock(result['wall_seconds'])} in all"
+    yield "score", score_of(result)
+
+
+def _said_of_models(result: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield time and scores of the first model as means over seeds, and the first score of all others."""
+    (_, first), *others = result["models"].items()
+    runs, (score, *_) = first["runs"], result["scores"]
+    training, wall = (statistics.mean(run[name] for run in runs) for name in ("training_seconds", "wall_seconds"))
+    yield "time", f"{_clock(training)} of training, {_clock(wall)} in all"
+    scores = ", ".join(f"{words(name)} {mean_and_deviation(first, name)}" for name in result["scores"])
+    seeds = "seed 1" if len(runs) == 1 else f"mean and deviation of {len(runs)} seeds"
+    yield "score", f"{scores} on {result['test']} ({seeds})"
+    for name, model in others:
+        yield "beside", f"{name}: {mean_and_deviation(model, score)}"
+    for name, found in result["baselines"].items():
+        yield "beside", f"{name}: {found[score]:.4f}"
+    if result["published"]:
+        yield "published", result["published"]
+
+
+def mean_and_deviation(model: dict[str, Any], score: str) -> str:
+    """Return the mean of a score, and its standard deviation if there are several seeds."""
+    deviation = f" ± {model['deviation'][score]:.4f}" if score in model["deviation"] else ""
+    return f"{model['mean'][score]:.4f}{deviation}"
+
+
+def words(score: str) -> str:
+    """Return the name of a score as people read it."""
+    return score.replace(".", ": ").replace("_", " ")
 
 
 def score_of(result: dict[str, Any]) -> str:
     """Return the scores by which the recipe's task is judged, as one line."""
     scores = result["scores"]
     if result["recipe"] in TOYS:
-        longer = scores.get("longer")
-        twice = f", {100 * exact_match(longer):.1f} % of up to twice the length" if longer else ""
-        return f"{100 * exact_match(scores):.1f} % of {scores['sentences']:,} unseen sequences exactly right{twice}"
-    if "bracket_f1" in scores:
-        of = scores["heldout"]
-        return (
-            f"bracket F1 {of['bracket_f1']:.4f}, well formed {of['well_formed']:.4f} on held-out combinations of words"
-        )
-    if "word_error_rate" in scores:
-        return (
-            f"exact match {scores['exact_match']:.4f}, word error rate {scores['word_error_rate']:.4f} of "
-            f"{scores['sentences']:,} items, seed {result['seed']}"
-        )
+        return f"{100 * exact_match(scores):.1f} % of {scores['sentences']:,} unseen sequences exactly right"
     if "heldout" in scores:
         combinations = scores["heldout"]["bleu"]
         return (
             f"BLEU {scores['bleu']:.2f} on unseen sentences, {combinations:.2f} on held-out combinations; "
             f"alignment error rate {scores['alignment_error_rate']:.3f}"
         )
-    if "exact_match" in scores:
-        return (
-            f"exact match {scores['exact_match']:.4f}, F1 {scores['f1']:.4f}, F1 of no answer "
-            f"{scores['no_answer_f1']:.4f} of {scores['items']:,} questions, seed {result['seed']}"
-        )
-    if "macro_f1" in scores:
-        return f"accuracy {scores['accuracy']:.4f} of {scores['items']:,} items, seed {result['seed']}"
-    if "zero_shot_accuracy" in scores:
-        by_class = f"recall@1 by class {scores['class_recall_at_1']:.4f}"
-        items = f"{scores['first_items']:,} items, seed {result['seed']}"
-        return f"zero-shot accuracy {scores['zero_shot_accuracy']:.4f}, {by_class} of {items}"
-    if "mse" in scores:
-        return (
-            f"MSE {scores['mse']:.4f}, MAE {scores['mae']:.4f} of {scores['items']:,} forecasts, seed {result['seed']}"
-        )
-    if "words" in scores and "accuracy" in scores:
-        return f"accuracy {scores['accuracy']:.4f} of {scores['words']:,} words, seed {result['seed']}"
     if "bits_per_character" not in scores and "bleu" not in scores:
         return f"loss {scores['loss']:.3f} nats per masked token, {100 * scores['accuracy']:.1f} % of them named"
     if "bleu" not in scores:

@@ -5,6 +5,7 @@
     make bench BENCH="multi30k-en-de:2"          the same from seed 2
     make bench BENCH="ladder/linear@2000"        for 2,000 updates, however long they take
 
+Recipes of benchmarks/families.yaml are measured beside other models: `make bench-families`.
 Runs stay in runs/bench/NAME. Results, with commands, machine, versions and commit, are written to
 benchmarks/results/NAME.json and to the recipe's header. Since headers are tracked files, commit before measuring more.
 """

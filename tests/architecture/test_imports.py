@@ -26,6 +26,7 @@ DOORS = {
     "PIL": "modalities",
     "sklearn": "data",
     "soundfile": "data",
+    "networkx": "data",
 }
 ASSETS = {"recipes"}
 """Folders of the package that hold no code."""

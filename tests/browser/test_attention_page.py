@@ -281,6 +281,28 @@ def test_an_item_is_drawn_on_its_grid_with_the_attention_of_a_chosen_element(ope
     opened.screenshot(f"item-{'picture' if picture else 'labels'}")
 
 
+def test_a_graph_is_drawn_with_the_attention_of_a_node_on_lines(open_page):
+    names, places = ["a", "b", "c", "d"], [(0, 0), (1, 0), (1, 1), (0, 1)]
+    layout = Layout(names, 1, 4, places=places, edges=[(0, 1), (1, 2), (2, 3)])
+    own = AttentionPicture("x", names, names, attention(1, 2, 4, 4), source_layout=layout, target_layout=layout)
+    opened = open_page(attention_page([[own]], title="x"))
+    page, weights = opened.page, own.weights[0].mean(0)
+    lines = page.locator(".figure .weight")
+    expect(lines).to_have_count(3)
+    np.testing.assert_allclose(shades(page), in_order(weights.mean(0), 0), atol=0.02)
+    page.get_by_role("button", name="c", exact=True).click()
+    expect(page.locator(".readout")).to_contain_text("c looks at")
+    np.testing.assert_allclose(shades(page), in_order(weights[2], 0), atol=0.02)
+    found = {one.get_attribute("data-edge"): float(one.get_attribute("stroke-opacity")) for one in lines.all()}
+    others = {f"2 {key}": weights[2, key] for key in (0, 1, 3) if weights[2, key] > 0.02}
+    assert set(others) <= set(found)
+    for edge, weight in others.items():
+        assert found[edge] == pytest.approx(weight / weights[2, [0, 1, 3]].max(), abs=0.03)
+    page.locator(".figure [data-key='1']").hover()
+    expect(page.locator(".readout")).to_contain_text("b looks at")
+    opened.screenshot("graph")
+
+
 def test_a_class_token_stands_beside_the_grid_and_is_looked_from_first(open_page):
     (own, _) = item(["<class>"])
     opened = open_page(attention_page([[own]], title="x"))

@@ -1,4 +1,7 @@
-"""What every model of a graph keeps: its nodes have no order, and a layer carries news over one edge."""
+"""What every model of graphs keeps: nodes have no order, and a layer carries news over one edge.
+
+The nodes of one graph come first, then small graphs.
+"""
 
 import re
 
@@ -14,9 +17,9 @@ from regardant.layers.convolution import ConvolutionMixerConfig
 from regardant.layers.dense import DenseMixerConfig
 from regardant.layers.feed_forward import ConvolutionalFeedForwardConfig
 from regardant.layers.graph_convolution import GraphConvolutionConfig
-from regardant.modalities import GraphModalityConfig
+from regardant.modalities import GraphModalityConfig, GraphsModalityConfig
 from regardant.models.encoder_only import BagOfVectorsConfig, EncoderOnlyConfig
-from regardant.models.heads import ElementClassConfig
+from regardant.models.heads import ElementClassConfig, SequenceClassConfig
 from regardant.models.recurrent import RecurrentEncoderConfig
 from regardant.positions import PositionsConfig
 from regardant.positions.none import NoneConfig
@@ -151,3 +154,118 @@ def test_every_parameter_learns():
     targets = torch.arange(60)[None] % CLASSES
     model(input=torch.arange(60)[None], targets=targets).total.backward()
     assert [name for name, one in model.named_parameters() if one.grad is None or not one.grad.any()] == []
+
+
+# small graphs
+
+POOLINGS = ["mean", "max", "class_token"]
+INPUTS = {
+    "neighbours": {},
+    "two edges away": {"reach": 2},
+    "all nodes, by distance": {"reach": None, "distance_bias": 2},
+    "structure": {"degree": True, "random_walk": 3},
+}
+
+
+def molecule(nodes, seed, numbers=2):
+    """A ring with a few more edges, features on nodes and edges."""
+    generator = np.random.default_rng(seed)
+    drawn = {tuple(sorted(pair)) for pair in generator.choice(nodes, (3, 2)).tolist() if len({*pair}) > 1}
+    edges = np.array(sorted(drawn | {tuple(sorted((one, (one + 1) % nodes))) for one in range(nodes)}))
+    features = generator.normal(size=(nodes, FEATURES)).astype(np.float32)
+    of_edges = generator.normal(size=(len(edges), numbers)).astype(np.float32) if numbers else None
+    return Graph([str(one) for one in range(nodes)], features, edges, of_edges)
+
+
+def reordered(given, order):
+    """The same graph; node i was node order[i]."""
+    edges = np.sort(np.argsort(order)[given.edges], 1)
+    by_end = np.lexsort(edges.T[::-1])
+    of_edges = None if given.edge_features is None else given.edge_features[by_end]
+    return Graph(given.ids, given.features[order], edges[by_end], of_edges)
+
+
+def reader(config, graphs, head=None, **fields):
+    """A model of graphs whose biases are drawn, and what reads graphs in one batch."""
+    codec = GraphsModalityConfig(max_nodes=12, **fields).fit(graphs)
+    torch.manual_seed(0)
+    head = head or SequenceClassConfig()
+    model = config.build(codec.representation(), lambda d_model: head.build(d_model, CLASSES)).eval()
+    if hasattr(model.input, "distance_bias"):
+        torch.nn.init.normal_(model.input.distance_bias)
+
+    def read(*given):
+        with torch.inference_mode():
+            return model.scores(input=codec.collate(codec.encode(given)))
+
+    return model, read
+
+
+SCORED = [ScaledDotProductConfig(), AdditiveConfig()]
+
+
+@pytest.mark.parametrize("mixer", SCORED, ids=lambda config: config.kind)
+@pytest.mark.parametrize("given", INPUTS)
+def test_nodes_with_their_edges_in_another_order_have_the_same_answers(mixer, given):
+    one = molecule(9, seed=1)
+    order = np.random.default_rng(2).permutation(9)
+    config = transformer(self_attention=mixer)
+    _, read = reader(config, [one], ElementClassConfig(), **INPUTS[given])
+    found = read(one)[0]
+    assert found.std(0).min() > 1e-3
+    assert_close(read(reordered(one, order))[0], found[order], rtol=1e-3, atol=1e-4)
+    for pooling in POOLINGS:
+        _, read = reader(config, [one], SequenceClassConfig(pooling=pooling), **INPUTS[given])
+        assert_close(read(reordered(one, order)), read(one), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("mixer", SCORED, ids=lambda config: config.kind)
+def test_a_feature_of_an_edge_changes_the_answers_of_nodes_near_it_alone(mixer):
+    one = molecule(12, seed=1)
+    changed = one.edge_features.copy()
+    changed[0] += 1
+    _, read = reader(transformer(self_attention=mixer, num_layers=1), [one], ElementClassConfig())
+    before, after = read(one, Graph(one.ids, one.features, one.edges, changed))
+    moved = ((before - after).abs().amax(1) > 1e-5).nonzero().flatten().tolist()
+    assert moved == one.edges[0].tolist()
+
+
+def test_a_graph_is_answered_alike_alone_and_among_others():
+    graphs = [molecule(nodes, seed=nodes) for nodes in (4, 12, 7)]
+    for pooling in POOLINGS:
+        for fields in INPUTS.values():
+            _, read = reader(transformer(), graphs, SequenceClassConfig(pooling=pooling), **fields)
+            assert_close(read(*graphs), torch.cat([read(one) for one in graphs]))
+
+
+def test_every_parameter_of_small_graphs_learns():
+    graphs = [molecule(nodes, seed=nodes) for nodes in (4, 12, 7)]
+    codec = GraphsModalityConfig(max_nodes=12, reach=None, distance_bias=2, degree=True, eigenvectors=2).fit(graphs)
+    config = transformer(self_attention=ScaledDotProductConfig())
+    model = config.build(codec.representation(), lambda d_model: SequenceClassConfig().build(d_model, CLASSES))
+    lonely = Graph(["0", "1"], graphs[0].features[:2], np.zeros((0, 2), int))  # for the bias of nodes without a path
+    batch = codec.collate(codec.encode([*graphs, lonely]))
+    model(input=batch, targets=torch.tensor([0, 1, 2, 0])).total.backward()
+    assert [name for name, one in model.named_parameters() if one.grad is None or not one.grad.any()] == []
+    assert model.input.distance_bias.grad.any(1).all()
+
+
+@pytest.mark.parametrize(
+    ("config", "fields", "told"),
+    [
+        (transformer(self_attention=GraphConvolutionConfig()), {}, "graph_convolution has no scores that distances or"),
+        (transformer(self_attention=AttentionConfig.kinds()["linear"]()), {}, "cannot honour view.bias, view.pairs"),
+        (RecurrentEncoderConfig(), {}, "a recurrent network reads elements in order, and a node has none"),
+        (transformer(positions=PositionsConfig.kinds()["sinusoidal"]()), {}, "set model.positions={kind: none}"),
+    ],
+)
+def test_a_model_that_would_ignore_edges_is_refused(config, fields, told):
+    with pytest.raises(ValueError, match=re.escape(told)) as refusal:
+        reader(config, [molecule(6, seed=1)], **fields)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_convolution_reads_graphs_without_features_of_edges():
+    one = molecule(9, seed=1, numbers=0)
+    _, read = reader(transformer(self_attention=GraphConvolutionConfig()), [one], degree=True)
+    assert_close(read(reordered(one, np.random.default_rng(2).permutation(9))), read(one), rtol=1e-3, atol=1e-4)

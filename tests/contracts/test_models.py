@@ -134,6 +134,14 @@ MODELS = {
         BahdanauConfig(), cell="lstm", num_layers=2, combine="add"
     ),
     "bahdanau, short gradients": lambda: recurrent(BahdanauConfig(), bptt=2),
+    "show, attend and tell": lambda: recurrent(
+        BahdanauConfig(),
+        cell="lstm",
+        num_layers=2,
+        encoder="none",
+        positions={"kind": "sinusoidal"},
+        tie_embeddings="target",
+    ),
     "luong without input feeding": lambda: recurrent(LuongConfig(input_feeding=False), cell="lstm"),
     "luong without input feeding, short gradients": lambda: recurrent(LuongConfig(input_feeding=False), bptt=2),
     "sutskever": lambda: recurrent(SutskeverConfig(), cell="lstm", num_layers=2, bidirectional=False),

@@ -19,6 +19,11 @@ SMALL = {
     "recurrent": [
         {"embedding_size": 16, "hidden_size": 16, "decoder": {"kind": kind}}
         for kind in ("bahdanau", "luong", "cho", "sutskever")
+    ]
+    + [
+        {"embedding_size": 8, "hidden_size": 16, "cell": cell, "num_layers": layers, "encoder": "none"}
+        | {"positions": {"kind": "two_dimensional", "columns": 2}}
+        for cell, layers in (("lstm", 2), ("gru", 1))
     ],
 }
 MODELS = [

@@ -49,10 +49,17 @@ def test_help_says_how_the_length_penalty_counts(regardant, verb):
     assert "Rank by log-probability / length ** ALPHA; length in tokens, EOS counted; 0 ranks by the sum alone." in text
 
 
-def test_recipes_lists_every_recipe_with_its_header(regardant):
-    out = regardant("recipes").out
+def test_recipes_lists_every_recipe_with_its_purpose(regardant):
+    lines = regardant("recipes").out.splitlines()
     for name in config.recipes():
-        assert f"{name}\n    {config.header(name).splitlines()[0]}\n" in out
+        (line,) = [line for line in lines if line.startswith(f"  {name} ")]
+        assert config.purpose(name).startswith(line.removeprefix(f"  {name} ").strip())
+    assert lines.index("classification:") < lines.index("ladder:") < lines.index("translation:")
+
+
+def test_recipes_prints_the_header_of_one(regardant):
+    assert regardant("recipes", "demo").out == f"{config.header('demo')}\n"
+    assert regardant("recipes", "dmeo").code == 2
 
 
 # train

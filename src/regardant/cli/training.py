@@ -1,6 +1,7 @@
 """Verbs that make runs."""
 
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -47,14 +48,24 @@ def plan(recipe: Recipe, overrides: Overrides = None, as_json: AsJson = False) -
 
 
 @app.command()
-def recipes() -> None:
-    """List the recipes that come with the package."""
+def recipes(
+    name: Annotated[str | None, typer.Argument(metavar="[RECIPE]", help="Print all that its header says.")] = None,
+) -> None:
+    """List the recipes that come with the package, by task."""
     from regardant import config
 
-    for name in config.recipes():
-        print(name)
-        for line in config.header(name).splitlines():
-            print(f"    {line}")
+    if name is not None:
+        print(config.header(name))
+        return
+    groups = config.groups()
+    width = 2 + max(len(name) for names in groups.values() for name in names)
+    for group, names in groups.items():
+        print(f"{group}:")
+        for name in names:
+            print(
+                fill(config.purpose(name), 120, initial_indent=f"  {name:{width}}", subsequent_indent=" " * (width + 2))
+            )
+    print("\nregardant recipes RECIPE    prints its command, cost and scores")
 
 
 @app.command()

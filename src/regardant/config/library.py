@@ -29,6 +29,21 @@ def header(name: str) -> str:
     return "\n".join(line.removeprefix("#").removeprefix(" ") for line in comment)
 
 
+def purpose(name: str) -> str:
+    """Return what a recipe is for: its header up to the line of its command or its paper."""
+    said = takewhile(lambda line: not line.startswith(("command ", "paper ")), header(name).splitlines())
+    return " ".join(said)
+
+
+def groups() -> dict[str, list[str]]:
+    """Return the names of all recipes by task. Those of a folder are a group by the folder's name."""
+    found: dict[str, list[str]] = {}
+    for name in recipes():
+        folder, _, _ = name.rpartition("/")
+        found.setdefault(folder or str(recipe(name).get("task", "")), []).append(name)
+    return dict(sorted(found.items()))
+
+
 def _named(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:
     for entry in folder.iterdir():
         if entry.is_dir():

@@ -83,15 +83,15 @@ class Source(Protocol):
     def lengths(self, rows: NDArray[np.integer]) -> NDArray[np.int64]:
         """Return the elements of sources whose arrays have so many rows."""
 
-    def collate(self, encoded: Sequence[NDArray[Any]]) -> Tensor:
-        """Return the block of a batch [B, ...]."""
+    def collate(self, encoded: Sequence[NDArray[Any]]) -> Any:
+        """Return the block of a batch: a tensor [B, ...], or what is moved and divided as one."""
 
 
 @dataclass(frozen=True)
 class PairBatch:
     """A padded batch of pairs."""
 
-    source: Tensor
+    source: Any
     """[B, ...] as the codec of the source collates it: [B, S] tokens, then PAD."""
     target: Int[Tensor, "B T+1"]
     """SOS, tokens, EOS, then PAD."""
@@ -104,12 +104,12 @@ class PairBatch:
         return type(self)(self.source[number::parts], self.target[number::parts])
 
     @property
-    def inputs(self) -> dict[str, Tensor]:
+    def inputs(self) -> dict[str, Any]:
         """The inputs of a model by name: the target without its last token, as teacher forcing reads it."""
         return {"source": self.source, "target": self.target[:, :-1]}
 
     @property
-    def read(self) -> dict[str, Tensor]:
+    def read(self) -> dict[str, Any]:
         """The same with the target up to the token before EOS: every token that is read has a target."""
         return {"source": self.source, "target": self.target[:, :-1].masked_fill(self.targets == PAD, PAD)}
 
@@ -124,7 +124,7 @@ class PairBatch:
         return int((self.target[:, 1:] != PAD).sum())
 
 
-def sent(block: Tensor, device: torch.device) -> Tensor:
+def sent(block: Any, device: torch.device) -> Any:
     """The block there. An accelerator fetches it from pinned memory, while the CPU goes on."""
     return block.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else block.to(device)
 

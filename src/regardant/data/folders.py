@@ -1,8 +1,9 @@
 """Labelled items in files of their own, such as images and recordings, in a folder or a .zip archive."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import field_validator
 
@@ -10,6 +11,9 @@ from regardant.data.item_files import list_item_files
 from regardant.data.labelled import Labelled, LabelledConfig, Sets
 from regardant.data.text_files import place
 from regardant.errors import DataError
+
+SPLITS = {"train": "train", "test": "test", "validation": "validation", "valid": "validation", "val": "validation"}
+"""Splits by the names of folders."""
 
 
 class FilesConfig(LabelledConfig):
@@ -53,6 +57,21 @@ class FilesConfig(LabelledConfig):
         if pattern is not None and re.compile(pattern).groups != 1:
             raise ValueError(r"needs one pair of parentheses, around the label, as in (\d)_.*")
         return pattern
+
+    def chosen(self, log: Callable[[str], None]) -> Self:
+        """Return the configuration with the splits of folders named train, test, validation or val, where the labels
+        are folders in them and no pattern is given."""
+        if self.label or self.test or self.validation:
+            return self
+        splits = {_split_folder(name) for name in self.items(place(self.root, self.source))}
+        if "train" not in splits or not splits <= SPLITS.keys():
+            return self
+        log(f"{self.source}: splits by folder, {', '.join(sorted(splits))}")
+        patterns: dict[str, str] = {}
+        for folder in sorted(splits - {"train"}):
+            purpose = SPLITS[folder]
+            patterns[purpose] = "|".join(filter(None, [patterns.get(purpose), rf"{folder}/[^/]*/[^/]*"]))
+        return self.model_copy(update=patterns)
 
     def read(self, seed: int) -> Sets:
         sets: Sets = {"train": [], "validation": [], "test": []}
@@ -100,6 +119,11 @@ class FoldersConfig(FilesConfig):
     """Files with an item each, in a folder or a .zip archive."""
 
     kind: Literal["folders"] = "folders"
+
+
+def _split_folder(name: str) -> str:
+    """Return the name of the folder around that of the label. Empty: there is none."""
+    return Path(name).parent.parent.name
 
 
 def _matched(pattern: str, name: str) -> re.Match[str] | None:

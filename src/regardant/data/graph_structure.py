@@ -1,4 +1,4 @@
-"""Numbers that tell the place of a node in a graph, from the edges alone.
+"""Numbers that tell the place of a node in a graph, and the distance of two, from the edges alone.
 
 Attention along edges knows which neighbours a node has, and not where in the graph it is. Dwivedi et al. 2022, "Graph
 neural networks with learnable structural and positional representations", https://arxiv.org/abs/2110.07875, section
@@ -9,11 +9,12 @@ Dense matrices: the time grows with the third power of the number of nodes (seco
 Shape legend: V nodes, K numbers of a node.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from regardant.data.graphs import Graph
-from regardant.errors import ConfigError
 
 
 def log_degrees(graph: Graph) -> NDArray[np.float32]:
@@ -34,17 +35,35 @@ def return_probabilities(graph: Graph, steps: int) -> NDArray[np.float32]:
     return np.stack(found, 1).astype(np.float32)
 
 
+def distances(graph: Graph) -> NDArray[np.int64]:
+    """Return the numbers of edges on the shortest paths between nodes [V, V]; -1 where there is no path."""
+    from scipy.sparse.csgraph import shortest_path
+
+    found = shortest_path(graph.adjacency, directed=False, unweighted=True)
+    return np.where(np.isfinite(found), found, -1).astype(np.int64)
+
+
+def drawing_places(nodes: int, edges: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
+    """Return places (x, y) from 0 to 1 at which joined nodes are near each other (Fruchterman and Reingold 1991)."""
+    import networkx
+
+    drawn = networkx.Graph()
+    drawn.add_nodes_from(range(nodes))
+    drawn.add_edges_from(edges)
+    found = np.array(list(networkx.spring_layout(drawn, seed=0, iterations=100, method="force").values()))
+    low, high = found.min(0), found.max(0)
+    return [(round(float(x), 4), round(float(y), 4)) for x, y in (found - low) / np.maximum(high - low, 1e-9)]
+
+
 def laplacian_eigenvectors(graph: Graph, count: int) -> NDArray[np.float32]:
     """Return eigenvectors of the normalised Laplacian, those of the lowest eigenvalues but the first [V, K].
 
+    A graph of V nodes has at most V - 1.
+
     A vector has length sqrt(V), and the sign that makes the sum of its cubes positive. Vectors of equal eigenvalues, as
     in a graph of several parts, have no order of their own.
-
-    Raises ConfigError if the graph has too few nodes.
     """
     nodes = len(graph.ids)
-    if count >= nodes:
-        raise ConfigError(f"input.eigenvectors: given {count}; a graph of {nodes} nodes has at most {nodes - 1}")
     scale = 1 / np.sqrt(np.maximum(graph.degrees, 1))
     laplacian = np.eye(nodes) - scale[:, None] * graph.adjacency * scale
     _, vectors = np.linalg.eigh(laplacian)

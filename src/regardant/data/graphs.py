@@ -3,10 +3,10 @@
 Edges have no direction: an edge in either direction, or in both, is one edge. An edge from a node to itself is left
 out, since every node attends to itself. A node without an edge is allowed.
 
-Shape legend: V nodes, E edges, F features.
+Shape legend: V nodes, E edges, F features of a node, D features of an edge.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -49,6 +49,8 @@ class Graph:
     """[V, F]"""
     edges: NDArray[np.int64]
     """[E, 2] numbers of nodes, the smaller first; each edge once, without loops."""
+    edge_features: NDArray[np.float32] | None = None
+    """[E, D]. None: edges have none."""
 
     @property
     def adjacency(self) -> NDArray[np.bool_]:
@@ -68,12 +70,39 @@ class Graph:
         return self.ids == other.ids and all(np.array_equal(one, two) for one, two in arrays)
 
 
+class LeftOut(NamedTuple):
+    """Numbers of the edges that were given and are not those of a graph."""
+
+    loops: int = 0
+    """From a node to itself."""
+    repeated: int = 0
+    """Given before, in the same or in the other direction."""
+
+    def tell(self, log: Callable[[str], None]) -> None:
+        """Log the numbers, if any edge was left out."""
+        if any(self):
+            log(f"edges that are left out: {self.loops:,} from a node to itself, {self.repeated:,} given before")
+
+
+def merge_edges(ends: Iterable[tuple[int, int]]) -> tuple[dict[tuple[int, int], int], LeftOut]:
+    """Return the edges, the smaller node first, each with the number of the pair that gave it first."""
+    found: dict[tuple[int, int], int] = {}
+    loops = repeated = 0
+    for number, (one, other) in enumerate(ends):
+        if one == other:
+            loops += 1
+        elif found.setdefault((min(one, other), max(one, other)), number) != number:
+            repeated += 1
+    return found, LeftOut(loops, repeated)
+
+
 class LabelledGraph(NamedTuple):
     """A graph, and the labels of some of its nodes by split."""
 
     graph: Graph
     labels: Mapping[str, Mapping[int, str]]
     """By split (train, validation, test), then by the number of a node."""
+    left_out: LeftOut = LeftOut()
 
 
 class _Node(NamedTuple):
@@ -142,8 +171,9 @@ class GraphConfig(Config):
                 first = nodes[numbers[node.id]].line
                 raise DataError(f"{path} line {node.line}: node {node.id} is in line {first} already: remove one")
         features = (_numbers if self.numbers else _bags_of_words)(path, nodes)
-        graph = Graph(list(numbers), features, self._edges(numbers))
-        return LabelledGraph(graph, self._split(path, nodes, seed))
+        found, left_out = merge_edges(self._edges(numbers))
+        graph = Graph(list(numbers), features, np.array(sorted(found), dtype=np.int64).reshape(-1, 2))
+        return LabelledGraph(graph, self._split(path, nodes, seed), left_out)
 
     def labels_of(self, table: Path, ids: Mapping[str, int]) -> dict[int, tuple[int, str]]:
         """Return (line, label) of the nodes in another table, by number. Raises DataError for an unknown node."""
@@ -165,9 +195,8 @@ class GraphConfig(Config):
                 raise DataError(f"{path} line {node.line}: the node has no name: give one in column {self.id}")
             yield node
 
-    def _edges(self, numbers: Mapping[str, int]) -> NDArray[np.int64]:
+    def _edges(self, numbers: Mapping[str, int]) -> Iterator[tuple[int, int]]:
         path = place(self.root, self.edges)
-        found = set()
         for record in read_table(path, self.source, self.target):
             ends = []
             for cell in (record.source, record.target):
@@ -178,9 +207,7 @@ class GraphConfig(Config):
                         "node or remove the edge"
                     )
                 ends.append(numbers[name])
-            if ends[0] != ends[1]:
-                found.add((min(ends), max(ends)))
-        return np.array(sorted(found), dtype=np.int64).reshape(-1, 2)
+            yield ends[0], ends[1]
 
     def _split(self, path: Path, nodes: list[_Node], seed: int) -> dict[str, dict[int, str]]:
         split = self._by_column(path, nodes) if self.split else self._at_random(path, nodes, seed)

@@ -1,14 +1,34 @@
-"""Files that hold one item each, in a folder or in a .zip archive."""
+"""Files that hold one item each, in a folder, in a .zip archive or in the cells of a table."""
 
 import zipfile
 import zlib
+from dataclasses import dataclass
 from pathlib import Path
 
 from regardant.data.text_files import first_line, near_names
 from regardant.errors import DataError
 
-ItemFile = Path | zipfile.Path
-"""A file of a folder, or of an archive. Both have `name`, `suffix` and `read_bytes`."""
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file whose content is a cell of a table."""
+
+    name: str
+    """The place of the cell, for messages."""
+    suffix: str
+    """That of the path that stands beside the content. Empty: there is none."""
+    content: bytes
+
+    def __str__(self) -> str:
+        return self.name
+
+    def read_bytes(self) -> bytes:
+        """Return the content."""
+        return self.content
+
+
+ItemFile = Path | zipfile.Path | StoredFile
+"""A file of a folder, of an archive or of a table. All have `name`, `suffix` and `read_bytes`."""
 
 OF_SYSTEMS = "__MACOSX"
 """Folder of an archive that holds no items: macOS writes it."""

@@ -90,6 +90,8 @@ class TableConfig(LabelledConfig):
 
     def read(self, seed: int) -> Sets:
         train = list(self.items(self.source))
+        if not train:
+            raise DataError(f"{self.source} has no row with a text and a label: give a table with some")
         sets = {"train": train}
         if self.validation is None:
             sets = self.split_off(train, seed, {"validation": self.validation_share})

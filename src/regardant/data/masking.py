@@ -1,24 +1,37 @@
 """Masked tokens: those that a model has to name, and what it reads in their place.
 
 Devlin et al. 2019, "BERT", https://arxiv.org/abs/1810.04805, section 3.1 and appendix A.1; drawn anew in every epoch
-as in Liu et al. 2019, "RoBERTa", https://arxiv.org/abs/1907.11692, section 4.1.
+as in Liu et al. 2019, "RoBERTa", https://arxiv.org/abs/1907.11692, section 4.1. Spans of words: Joshi et al. 2020,
+"SpanBERT", https://arxiv.org/abs/1907.10529, section 3.1, without its boundary objective.
 
 Shape legend: B batch, T tokens.
 """
 
+from typing import Literal
+
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+from regardant.data.tokenizers import BYTES, Tokenizer
 from regardant.data.vocabulary import MASK, PAD, SPECIAL_TOKENS
+
+Masking = Literal["tokens", "spans"]
 
 MASKED_SHARE = 0.15
 """Share of an item's tokens that are targets."""
 
 HIDDEN, REPLACED = 0.8, 0.1
 """Shares of the targets in whose place the model reads MASK, and a random token. The others stay as they are."""
+
+SPAN_LENGTHS = np.arange(1, 11)
+"""Words of a span."""
+
+SPAN_CHANCES = 0.2 * 0.8 ** (SPAN_LENGTHS - 1)
+SPAN_CHANCES /= SPAN_CHANCES.sum()
+"""Chance of each length: geometric, without longer ones. The mean is 3.8."""
 
 
 def count_targets(lengths: NDArray[np.integer]) -> NDArray[np.int64]:
@@ -27,15 +40,82 @@ def count_targets(lengths: NDArray[np.integer]) -> NDArray[np.int64]:
 
 
 def mask_tokens(
-    tokens: Int[Tensor, "B T"], vocab_size: int, generator: np.random.Generator
+    tokens: Int[Tensor, "B T"],
+    vocab_size: int,
+    generator: np.random.Generator,
+    starts: Bool[NDArray[np.bool_], "B T"] | None = None,
 ) -> tuple[Int[Tensor, "B T"], Int[Tensor, "B T"]]:
-    """Return the tokens that a model reads, and the targets: the tokens it has to name, PAD elsewhere."""
+    """Return the tokens that a model reads, and the targets: the tokens it has to name, PAD elsewhere.
+
+    starts: where words start, for targets in spans of words; the tokens of a span are all hidden, all replaced or all
+    kept. None: targets are drawn one by one.
+    """
     given = tokens.numpy()
-    real = given != PAD
-    ranks = np.where(real, generator.random(given.shape), 2.0).argsort(1).argsort(1)
-    chosen = ranks < count_targets(real.sum(1))[:, None]
-    fate = generator.random(given.shape)
+    chosen, span = _draw_tokens(given != PAD, generator) if starts is None else draw_spans(given, starts, generator)
+    fate = np.take_along_axis(generator.random(given.shape), span, 1)
     random_tokens = generator.integers(len(SPECIAL_TOKENS), vocab_size, given.shape)
     shown = np.where(chosen & (fate < HIDDEN), MASK, given)
     shown = np.where(chosen & (fate >= HIDDEN) & (fate < HIDDEN + REPLACED), random_tokens, shown)
     return torch.from_numpy(shown), torch.from_numpy(np.where(chosen, given, PAD))
+
+
+class WordStarts:
+    """The places among tokens where words start.
+
+    A word is what the tokenizers find before they learn pieces: letters and digits, with the space before them, or one
+    other character. A k-mer is one, too.
+    """
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        named = tokenizer.tokens(range(tokenizer.vocab_size))
+        named[: len(SPECIAL_TOKENS)] = [" "] * len(SPECIAL_TOKENS)
+        self.inner = np.array([tokenizer.has_words and _is_letter(name, 0) for name in named])
+        """[V] whether a token can continue a word."""
+        self.open = np.array([_is_letter(name, -1) or name.endswith("▁") for name in named])
+        """[V] whether a word can go on after a token."""
+
+    def __call__(self, tokens: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Return for tokens [B, T] whether a word starts at each."""
+        starts = ~self.inner[tokens]
+        starts[:, 1:] |= ~self.open[tokens[:, :-1]]
+        starts[:, 0] = True
+        return starts
+
+
+def draw_spans(
+    tokens: NDArray[np.integer], starts: NDArray[np.bool_], generator: np.random.Generator
+) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Return [B, T] which tokens are targets, and for each of them the place where its span starts.
+
+    Spans start at words that are no targets yet. The last one is cut where the targets are as many as they have to be.
+    """
+    chosen, span = np.zeros(tokens.shape, dtype=bool), np.zeros(tokens.shape, dtype=np.int64)
+    lengths = (tokens != PAD).sum(1)
+    for row, (length, missing) in enumerate(zip(lengths, count_targets(lengths), strict=True)):
+        bounds = np.append(np.flatnonzero(starts[row, :length]), length)
+        words = generator.permutation(len(bounds) - 1)
+        for word, wanted in zip(words, generator.choice(SPAN_LENGTHS, len(words), p=SPAN_CHANCES), strict=True):
+            if not chosen[row, bounds[word]]:
+                end = bounds[min(word + wanted, len(words))]
+                free = bounds[word] + np.flatnonzero(~chosen[row, bounds[word] : end])[:missing]
+                chosen[row, free], span[row, free] = True, bounds[word]
+                missing -= len(free)
+            if not missing:
+                break
+    return chosen, span
+
+
+def _draw_tokens(
+    real: NDArray[np.bool_], generator: np.random.Generator
+) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Return [B, T] which tokens are targets, and the place of each token."""
+    ranks = np.where(real, generator.random(real.shape), 2.0).argsort(1).argsort(1)
+    places = np.broadcast_to(np.arange(real.shape[1]), real.shape)
+    return ranks < count_targets(real.sum(1))[:, None], places
+
+
+def _is_letter(name: str, at: int) -> bool:
+    """Return whether the first or last character of a token is one of a word. Bytes of a longer character are."""
+    if name in BYTES:
+        return int(name[3:5], 16) >= 128
+    return name[at].isalnum() or name[at] == "_"

@@ -36,5 +36,5 @@ def read_sets(
     sets |= {name: list(read(file)) for name, file in files.items()}
     for name, found in sets.items():
         if not found:
-            raise DataError(f"no text to {PURPOSES[name]} is left of {files.get(name, ', '.join(train))}: give more")
+            raise DataError(f"nothing to {PURPOSES[name]} is left of {files.get(name, ', '.join(train))}: give more")
     return sets

@@ -10,13 +10,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from regardant.config import Config
+from regardant.config import Variants
 from regardant.data.text_files import place, read_text
 from regardant.data.tokenizers import Tokenizer
 from regardant.errors import DataError
@@ -27,14 +27,27 @@ MARKER = "text.json"
 Tokens = NDArray[np.integer]
 
 
-class TextConfig(Config):
-    """A text of your own. Its beginning is trained on, its end is kept to validate and to test on."""
+class TextConfig(Variants):
+    """Configuration of a text. A subclass with a `kind` adds a source."""
 
-    source: str | list[str]
-    """A file, or several to be read one after the other. Plain, .gz or .zst."""
+    default_kind: ClassVar[str] = "files"
 
-    root: str = ""
-    """The folder that relative paths start from; the current one if empty."""
+    @property
+    def name(self) -> str:
+        """The name of the text in messages."""
+        return self.kind
+
+    def pieces(self) -> Iterator[str]:
+        """Return the whole text, piece by piece, its splits one after the other. Raises DataError."""
+        raise NotImplementedError
+
+    def sizes(self) -> dict[str, int]:
+        """Return the characters of each split, in their order. Raises DataError where one would be empty."""
+        raise NotImplementedError
+
+
+class CutTextConfig(TextConfig):
+    """Base of texts whose beginning is trained on and whose end is kept to validate and to test on."""
 
     validation_share: float = Field(0.1, gt=0, lt=1)
     """The share of the characters to validate on: the last, or those before the test's."""
@@ -51,22 +64,36 @@ class TextConfig(Config):
             )
         return self
 
-    def pieces(self) -> Iterator[str]:
-        """The whole text, piece by piece. Raises DataError for a file that cannot be read."""
-        sources = [self.source] if isinstance(self.source, str) else self.source
-        # All are found before the first is read, so that a missing one is told at once.
-        yield from (piece for text in [read_text(self._path(source)) for source in sources] for piece in text)
-
     def sizes(self) -> dict[str, int]:
-        """Characters of each split, in their order. Reads the text once. Raises DataError where one would be empty."""
         total = sum(map(len, self.pieces()))
         train = int(total * (1 - self.validation_share - self.test_share))
         test = int(total * self.test_share)
         sizes = {"train": train, "validation": total - train - test} | ({"test": test} if self.test_share else {})
         if min(sizes.values()) < 2:
             told = ", ".join(f"{size:,} to {name}" for name, size in sizes.items())
-            raise DataError(f"{self.source}: {total:,} characters are too few to split ({told}): give more text")
+            raise DataError(f"{self.name}: {total:,} characters are too few to split ({told}): give more text")
         return sizes
+
+
+class TextFilesConfig(CutTextConfig):
+    """A text of your own, from files."""
+
+    kind: Literal["files"] = "files"
+
+    source: str | list[str]
+    """A file, or several to be read one after the other. Plain, .gz or .zst."""
+
+    root: str = ""
+    """The folder that relative paths start from; the current one if empty."""
+
+    @property
+    def name(self) -> str:
+        return str(self.source)
+
+    def pieces(self) -> Iterator[str]:
+        sources = [self.source] if isinstance(self.source, str) else self.source
+        # All are found before the first is read, so that a missing one is told at once.
+        yield from (piece for text in [read_text(self._path(source)) for source in sources] for piece in text)
 
     def _path(self, source: str) -> Path:
         return place(self.root, source)

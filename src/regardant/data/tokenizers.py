@@ -1,13 +1,15 @@
-"""Text to ids and back without loss: five kinds of vocabulary over the Hugging Face `tokenizers` library.
+"""Text to ids and back without loss: seven kinds of vocabulary over the Hugging Face `tokenizers` library.
 
     character   every character is a token
     word        every word and every mark of punctuation
     byte        the 256 bytes of UTF-8; nothing to train
     bpe         the most frequent pairs merged again and again: Sennrich et al. 2016, https://arxiv.org/abs/1508.07909
     unigram     the likeliest pieces under a unigram model: Kudo 2018, https://arxiv.org/abs/1804.10959
+    code        pieces as of bpe, of a text whose white space has a meaning: every space, tab and line end comes back
+    kmer        k letters of DNA: `kmers`
 
-A piece carries the space before it (" sat"), so joining pieces gives the text back. `bpe` and `unigram` never cross
-from a word into punctuation, and spell what they have not seen in bytes.
+A piece carries the space before it (" sat"), so joining pieces gives the text back. `bpe`, `unigram` and `code` never
+cross from a word into punctuation, and spell what they have not seen in bytes.
 
 Text cannot name a special token. Nothing is registered with the library as an added token, which it would look for
 in the text, and no piece of text can be spelt like one: "<" and "eos" are never in one piece.
@@ -22,7 +24,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain, pairwise
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import tokenizers as hf
@@ -34,21 +36,28 @@ from regardant.config import Config
 from regardant.data.vocabulary import SPECIAL_TOKENS, UNK
 from regardant.errors import ConfigError, DataError
 
+if TYPE_CHECKING:
+    from regardant.data.kmers import KmerTokenizer
+
 WORDS = r" ?\w+| ?[^\w\s]"
 CHARACTERS = r"[\s\S]"
+CODE = r"\n[ \t]*| ?\w+| ?[^\w\s]+|[^\S\n]+(?!\S)|[^\S\n]+"  # a line end carries the indentation after it
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]  # the names by which the library falls back to bytes
+EXACT = ("byte", "code")  # kinds that give back every character
+PIECES = ("bpe", "unigram", "code")  # kinds that learn pieces, and spell in bytes what has none
 UNKNOWN = {"word": " <unk>", "character": "\N{REPLACEMENT CHARACTER}"}
 
 
 class TokenizerConfig(Config):
     """How text becomes tokens."""
 
-    kind: Literal["character", "word", "byte", "bpe", "unigram"] = "bpe"
-    """What a token is. bpe and unigram find pieces between a character and a word."""
+    kind: Literal["character", "word", "byte", "bpe", "unigram", "code", "kmer"] = "bpe"
+    """What a token is. bpe and unigram find pieces between a character and a word; code does, and keeps white space;
+    kmer reads DNA."""
 
     vocab_size: int | None = Field(None, gt=len(SPECIAL_TOKENS))
-    """Tokens in a vocabulary, special ones included; chosen from the corpus when left out. An exact demand on bpe
-    and unigram, the most for character and word, no matter for byte."""
+    """Tokens in a vocabulary, special ones included; chosen from the corpus when left out. An exact demand on bpe,
+    unigram and code, the most for character and word, no matter for byte and kmer."""
 
     lowercase: bool = False
     """Make all text lower case. The case of the output is then lost too."""
@@ -56,15 +65,35 @@ class TokenizerConfig(Config):
     joint: bool = True
     """One vocabulary for source and target; else one each."""
 
+    k: int | None = Field(None, gt=0, le=6)
+    """Letters of a kmer (6)."""
+
+    stride: int | None = Field(None, gt=0)
+    """Letters from the start of a kmer to that of the next, at most k (1). k: they do not overlap."""
+
     @model_validator(mode="after")
     def _leave_room_for_pieces(self) -> Self:
         least = len(SPECIAL_TOKENS) + len(BYTES) + 1
-        if self.kind in ("bpe", "unigram") and self.vocab_size is not None and self.vocab_size < least:
+        if self.kind in PIECES and self.vocab_size is not None and self.vocab_size < least:
             raise ValueError(
                 f"vocab_size ({self.vocab_size}) must be at least {least} for {self.kind}, which holds "
                 f"{len(SPECIAL_TOKENS)} special tokens and {len(BYTES)} bytes"
             )
         return self
+
+    @model_validator(mode="after")
+    def _read_all_letters(self) -> Self:
+        k, stride = self.kmer
+        if self.kind != "kmer" and (self.k or self.stride):
+            raise ValueError(f"k and stride are of kind kmer, not of {self.kind}: leave them out")
+        if stride > k:
+            raise ValueError(f"stride ({stride}) must be at most k ({k}), or letters between two k-mers are not read")
+        return self
+
+    @property
+    def kmer(self) -> tuple[int, int]:
+        """k and stride."""
+        return self.k or 6, self.stride or 1
 
     @property
     def splits_words(self) -> bool:
@@ -78,6 +107,9 @@ class Tokenizer:
     Ids 0 to 4 are the special tokens of `vocabulary`, whatever the kind.
     """
 
+    has_words: ClassVar[bool] = True
+    """Whether tokens are parts of words."""
+
     def __init__(self, config: TokenizerConfig, backend: hf.Tokenizer) -> None:
         self.config = config
         self.backend = backend
@@ -88,17 +120,19 @@ class Tokenizer:
         self._bytes = [piece.encode() for piece in self.pieces]
         self._bytes[: len(SPECIAL_TOKENS)] = [b""] * len(SPECIAL_TOKENS)
         self._bytes[UNK] = UNKNOWN.get(config.kind, "").encode()
-        if config.kind not in UNKNOWN:
+        if config.kind in ("byte", *PIECES):
             first = len(SPECIAL_TOKENS)
             self._bytes[first : first + 256] = [bytes([byte]) for byte in range(256)]
 
     @classmethod
-    def train(cls, config: TokenizerConfig, texts: Iterable[str], vocab_size: int) -> Self:
+    def train(cls, config: TokenizerConfig, texts: Iterable[str], vocab_size: int) -> "Tokenizer":
         """Learn the vocabulary of `texts`; the same texts give the same vocabulary.
 
         `config.vocab_size` is exact, see there; without it `vocab_size` is aimed at and what the texts
         support is taken. Raises ConfigError if they do not support `config.vocab_size`.
         """
+        if config.kind == "kmer":
+            return _kmers().of(config)
         backend = _untrained(config)
         if config.kind != "byte":
             _learn(backend, config, texts, config.vocab_size or vocab_size)
@@ -109,6 +143,11 @@ class Tokenizer:
     def encode(self, text: str) -> list[int]:
         """The ids of a text, without SOS and EOS."""
         return self.backend.encode(text).ids
+
+    def locate(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """Return the ids of a text, and where each stands in the text as it is given: (first, after the last)."""
+        encoding = self.backend.encode(text)
+        return encoding.ids, encoding.offsets
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """As `encode`, for many texts on all cores."""
@@ -175,7 +214,7 @@ class Tokenizer:
     def normalisation(self) -> str:
         """What `normalise` does, for people."""
         steps = ["lower-cased"] if self.config.lowercase else []
-        if self.config.kind != "byte":
+        if self.config.kind not in EXACT:
             steps += ["NFC"]
         if self.config.splits_words:
             steps += ["white space squeezed"]
@@ -199,7 +238,7 @@ class Tokenizer:
 
     def _require_size(self) -> None:
         asked, got, kind = self.config.vocab_size, self.vocab_size, self.config.kind
-        if asked is None or asked == got or kind not in ("bpe", "unigram"):
+        if asked is None or asked == got or kind not in PIECES:
             return
         if asked > got:
             limit = f"at most {got}: set vocab_size to {got} or less"
@@ -242,14 +281,21 @@ class Tokenizers:
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             config = TokenizerConfig(**content["config"])
-            source = Tokenizer(config, hf.Tokenizer.from_str(json.dumps(content["source"])))
+            kind = _kmers() if config.kind == "kmer" else Tokenizer
+            source = kind(config, hf.Tokenizer.from_str(json.dumps(content["source"])))
             if config.joint:
                 return cls(source, source)
-            return cls(source, Tokenizer(config, hf.Tokenizer.from_str(json.dumps(content["target"]))))
+            return cls(source, kind(config, hf.Tokenizer.from_str(json.dumps(content["target"]))))
         except OSError as error:
             raise DataError(f"{path} cannot be read: {error.strerror}; give the tokenizer.json of a run") from None
         except Exception as error:  # all that the library raises for a damaged file
             raise DataError(f"{path} holds no tokenizer: give the tokenizer.json of a run, unchanged") from error
+
+
+def _kmers() -> type["KmerTokenizer"]:
+    from regardant.data.kmers import KmerTokenizer  # which derives from Tokenizer
+
+    return KmerTokenizer
 
 
 def _untrained(config: TokenizerConfig) -> hf.Tokenizer:
@@ -261,7 +307,7 @@ def _untrained(config: TokenizerConfig) -> hf.Tokenizer:
         case "byte":
             vocabulary = {piece: token for token, piece in enumerate([*SPECIAL_TOKENS, *BYTES])}
             model = models.BPE(vocabulary, [], unk_token=unknown, byte_fallback=True)
-        case "bpe":
+        case "bpe" | "code":
             model = models.BPE(unk_token=unknown, byte_fallback=True)
         case "unigram":
             model = models.Unigram()
@@ -269,8 +315,9 @@ def _untrained(config: TokenizerConfig) -> hf.Tokenizer:
     # Composed last: the lower case of a sequence may compose where its upper case does not (H̱, ẖ).
     steps: list[normalizers.Normalizer] = [normalizers.Lowercase()] if config.lowercase else []
     if config.kind != "byte":
-        pattern = WORDS if config.splits_words else CHARACTERS
+        pattern = CODE if config.kind == "code" else WORDS if config.splits_words else CHARACTERS
         backend.pre_tokenizer = pre_tokenizers.Split(hf.Regex(pattern), "isolated")
+    if config.kind not in EXACT:
         steps += [normalizers.NFC()]
     if config.splits_words:
         # A space before the first word too, so that a word is one token wherever it stands.
@@ -283,7 +330,7 @@ def _learn(backend: hf.Tokenizer, config: TokenizerConfig, texts: Iterable[str],
     special = list(SPECIAL_TOKENS)
     trainer: trainers.Trainer
     match config.kind:
-        case "bpe":
+        case "bpe" | "code":
             # A piece seen once cannot be learnt from, so such pairs are left apart.
             trainer = trainers.BpeTrainer(
                 vocab_size=vocab_size, min_frequency=2, special_tokens=special + BYTES, show_progress=False

@@ -20,7 +20,7 @@ Shape legend: B sentences still being written, S source length, W beams, N n bes
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import torch
 import torch.nn.functional as F
@@ -42,7 +42,7 @@ class Search:
     def __init__(
         self,
         model: SequenceToSequenceModel,
-        source: Tensor,
+        source: Any,
         limits: list[int],
         constraints: Constraints | None,
         config: GenerationConfig,

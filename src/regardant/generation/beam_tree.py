@@ -5,10 +5,9 @@ It finds what `BeamSearch` finds, which a test asserts, and is slower: a Python 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
-from torch import Tensor
 
 from regardant.data.vocabulary import EOS, NEVER_WRITTEN, SOS
 from regardant.generation.config import GenerationConfig
@@ -53,7 +52,7 @@ class BeamTree:
         return found[::-1]
 
 
-def beam_tree(model: SequenceToSequenceModel, source: Tensor, limit: int, config: GenerationConfig) -> BeamTree:
+def beam_tree(model: SequenceToSequenceModel, source: Any, limit: int, config: GenerationConfig) -> BeamTree:
     """Search for the n best targets, of at most `limit` tokens with EOS, of a batch of one source.
 
     The model must be in evaluation mode. Raises RunError where the model's scores are NaN.
@@ -66,7 +65,7 @@ def beam_tree(model: SequenceToSequenceModel, source: Tensor, limit: int, config
 
 
 class _Search:
-    def __init__(self, model: SequenceToSequenceModel, source: Tensor, limit: int, config: GenerationConfig) -> None:
+    def __init__(self, model: SequenceToSequenceModel, source: Any, limit: int, config: GenerationConfig) -> None:
         self.model, self.limit, self.config, self.device = model, limit, config, source.device
         self.state = model.start(model.encode(source), config.beam_size, limit)
         self.candidates: list[Candidate] = []

@@ -10,7 +10,6 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from regardant.data.batching import Source
 from regardant.data.vocabulary import EOS, NEVER_WRITTEN, PAD
@@ -125,7 +124,7 @@ class ModelSearcher:
 
 def generate(
     model: SequenceToSequenceModel,
-    source: Tensor,
+    source: Any,
     config: GenerationConfig,
     prefixes: list[list[int]] | None = None,
     max_length: int | None = None,
@@ -152,7 +151,7 @@ def generate(
 
 def begin(
     model: SequenceToSequenceModel,
-    source: Tensor,
+    source: Any,
     limits: list[int],
     prefixes: list[list[int]],
     config: GenerationConfig,

@@ -3,6 +3,8 @@
 Shape legend: B sentences, S source length, T target tokens after SOS, V vocabulary.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -10,7 +12,7 @@ from regardant.data.vocabulary import PAD
 from regardant.models.base import SequenceToSequenceModel
 
 
-def score_tokens(model: SequenceToSequenceModel, source: Tensor, target: Tensor) -> Tensor:
+def score_tokens(model: SequenceToSequenceModel, source: Any, target: Tensor) -> Tensor:
     """Return the log-probability of each target token after SOS, in nats: [B, T] float32, 0 at padding.
 
     source [B, S]; target [B, T + 1], SOS to EOS, PAD after. The model must be in evaluation mode.
@@ -22,6 +24,6 @@ def score_tokens(model: SequenceToSequenceModel, source: Tensor, target: Tensor)
         return given.masked_fill(expected == PAD, 0.0)
 
 
-def score_pairs(model: SequenceToSequenceModel, source: Tensor, target: Tensor) -> Tensor:
+def score_pairs(model: SequenceToSequenceModel, source: Any, target: Tensor) -> Tensor:
     """Return the log-probability of each whole target, in nats: [B] float32. Arguments as for `score_tokens`."""
     return score_tokens(model, source, target).sum(1)

@@ -1,8 +1,10 @@
 """Kinds of items: one kind, one file, which reads them, makes vectors of them and names their elements."""
 
-from regardant.modalities.base import Codec, ModalityConfig
+from regardant.modalities.base import Codec, ModalityConfig, PartModalityConfig
 from regardant.modalities.graph import GraphModalityConfig
+from regardant.modalities.graphs import GraphsModalityConfig
 from regardant.modalities.image import ImageModalityConfig
+from regardant.modalities.joined import JoinedModalityConfig
 from regardant.modalities.series import SeriesModalityConfig
 from regardant.modalities.sound import SoundModalityConfig
 from regardant.modalities.text import TextModalityConfig
@@ -12,9 +14,12 @@ from regardant.pictures import Layout
 __all__ = [
     "Codec",
     "GraphModalityConfig",
+    "GraphsModalityConfig",
     "ImageModalityConfig",
+    "JoinedModalityConfig",
     "Layout",
     "ModalityConfig",
+    "PartModalityConfig",
     "SeriesModalityConfig",
     "SoundModalityConfig",
     "TextModalityConfig",

@@ -24,6 +24,9 @@ class Codec:
     unit: ClassVar[str]
     """The name of an element: token, patch, node, frame, step."""
 
+    equal_shapes: ClassVar[bool] = False
+    """Whether `collate` needs arrays of one shape."""
+
     def encode(self, items: Sequence[Any]) -> list[NDArray[Any]]:
         """Return an array for each item. Raises DataError for an item that cannot be read, with the cure."""
         raise NotImplementedError
@@ -31,6 +34,10 @@ class Codec:
     def parse(self, argument: str) -> Any:
         """Return the item that a command line gives: a text, or the path of a file. Raises DataError."""
         raise NotImplementedError
+
+    def read(self, arguments: Sequence[str]) -> list[NDArray[Any]]:
+        """Return the items that a command line gives, encoded. Raises DataError."""
+        return self.encode([self.parse(argument) for argument in arguments])
 
     def argument(self, encoded: NDArray[Any], folder: Path, name: str) -> str | None:
         """Return an item as a command line gives it: its text, or the path of a file written to `folder`.
@@ -43,10 +50,14 @@ class Codec:
         """Return the item with its first `length` elements at most. Raises DataError where an item cannot be cut."""
         raise NotImplementedError
 
+    def augmented(self, encoded: NDArray[Any], seed: Sequence[int]) -> NDArray[Any]:
+        """Return a training item with the random changes of this seed. By default none."""
+        return encoded
+
     def parts(self, argument: str, length: int) -> tuple[list[NDArray[Any]], list[str]]:
         """Return the item that a command line gives, encoded, in as many parts as a model of `length` elements reads it
         in, and notes for the user. By default one part, cut if it is longer. Raises DataError."""
-        (whole,) = self.encode([self.parse(argument)])
+        (whole,) = self.read([argument])
         (elements,) = self.lengths(np.array([len(whole)])).tolist()
         longer = elements > length
         notes = [f"longer than the model's {length} {self.unit}s: the rest was not read"] if longer else []
@@ -59,6 +70,11 @@ class Codec:
     def collate(self, encoded: Sequence[NDArray[Any]]) -> Any:
         """Return the inputs of a batch: what `representation` reads."""
         raise NotImplementedError
+
+    def by_input(self, encoded: NDArray[Any], names: Sequence[str]) -> "dict[str, tuple[Codec, NDArray[Any]]]":
+        """Return what each input of a model reads of an item: a codec and an array. One input reads the whole item."""
+        (name,) = names
+        return {name: (self, encoded)}
 
     def representation(self) -> RepresentationBuilder:
         """Return the builder of the representation of these items."""
@@ -113,3 +129,7 @@ class ModalityConfig(Variants):
     def load(self, run: Path) -> Codec:
         """Return the codec that a run folder keeps. Raises DataError."""
         raise NotImplementedError
+
+
+class PartModalityConfig(ModalityConfig):
+    """Base of kinds of items that can be a part of an item of several parts."""

@@ -17,17 +17,48 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from regardant.config.did_you_mean import did_you_mean
-from regardant.data.graph_structure import laplacian_eigenvectors, log_degrees, return_probabilities
+from regardant.data.graph_structure import drawing_places, laplacian_eigenvectors, log_degrees, return_probabilities
 from regardant.data.graphs import Graph
-from regardant.errors import DataError, RunError
+from regardant.errors import ConfigError, DataError, RunError
 from regardant.modalities.base import Codec, ModalityConfig
 from regardant.models.representations import GraphTensors, RepresentationBuilder, graph_nodes
 from regardant.models.representations.graph import PADDING
+from regardant.pictures import Layout
 
 GRAPH = "graph.npz"
 
 
-class GraphModalityConfig(ModalityConfig):
+class StructureConfig(ModalityConfig):
+    """Base of kinds of items that are graphs: numbers that tell a node's place in its graph."""
+
+    degree: bool = False
+    """Add the logarithm of 1 + the number of neighbours to the features."""
+
+    random_walk: int = Field(0, ge=0)
+    """Add the chances that a random walk is back at its first node after 1, 2, ... steps; the number of steps."""
+
+    eigenvectors: int = Field(0, ge=0)
+    """Add eigenvectors of the normalised Laplacian, with random signs in training; their number."""
+
+    @property
+    def num_structural(self) -> int:
+        """How many numbers `structure` returns for a node."""
+        return int(self.degree) + self.random_walk + self.eigenvectors
+
+    def structure(self, graph: Graph) -> NDArray[np.float32]:
+        """Return the structural numbers of nodes [V, S], those of eigenvectors last, zeros where there are too few."""
+        columns = [np.zeros((len(graph.ids), 0), dtype=np.float32)]
+        if self.degree:
+            columns.append(log_degrees(graph))
+        if self.random_walk:
+            columns.append(return_probabilities(graph, self.random_walk))
+        if self.eigenvectors:
+            columns.append(laplacian_eigenvectors(graph, self.eigenvectors))
+        found = np.concatenate(columns, 1)
+        return np.pad(found, ((0, 0), (0, self.num_structural - found.shape[1])))
+
+
+class GraphModalityConfig(StructureConfig):
     """Nodes of one graph, which is kept in the run."""
 
     kind: Literal["graph"] = "graph"
@@ -40,25 +71,16 @@ class GraphModalityConfig(ModalityConfig):
     feature_dropout: float = Field(0.0, ge=0, lt=1)
     """Chance that a feature of a node is zeroed in training."""
 
-    degree: bool = False
-    """Add the logarithm of 1 + the number of neighbours to the features."""
-
-    random_walk: int = Field(0, ge=0)
-    """Add the chances that a random walk is back at its first node after 1, 2, ... steps; the number of steps."""
-
-    eigenvectors: int = Field(0, ge=0)
-    """Add eigenvectors of the normalised Laplacian, with random signs in training; their number."""
+    edge_dropout: float = Field(0.0, ge=0, lt=1)
+    """Chance that an edge is removed in training. Every node still attends to itself."""
 
     def fit(self, items: Iterable[Graph]) -> "GraphCodec":
         (graph,) = items
-        columns = [np.zeros((len(graph.ids), 0), dtype=np.float32)]
-        if self.degree:
-            columns.append(log_degrees(graph))
-        if self.random_walk:
-            columns.append(return_probabilities(graph, self.random_walk))
-        if self.eigenvectors:
-            columns.append(laplacian_eigenvectors(graph, self.eigenvectors))
-        return GraphCodec(self, graph, np.concatenate(columns, 1))
+        if self.eigenvectors >= (nodes := len(graph.ids)):
+            raise ConfigError(
+                f"input.eigenvectors: given {self.eigenvectors}; a graph of {nodes} nodes has at most {nodes - 1}"
+            )
+        return GraphCodec(self, graph, self.structure(graph))
 
     def load(self, run: Path) -> "GraphCodec":
         try:
@@ -140,14 +162,22 @@ class GraphCodec(Codec):
         graph = GraphTensors(
             torch.from_numpy(features),
             torch.from_numpy(adjacency),
+            torch.from_numpy(self.graph.edges),
             torch.from_numpy(self.structure),
             self.config.eigenvectors,
         )
-        return graph_nodes(graph, self.config.feature_dropout)
+        config = self.config
+        return graph_nodes(graph, feature_dropout=config.feature_dropout, edge_dropout=config.edge_dropout)
 
     def labels(self, encoded: NDArray[Any]) -> list[str]:
         """Return the names of the nodes."""
         return [self.graph.ids[number] for number in encoded.tolist()]
+
+    def layout(self, encoded: NDArray[Any]) -> Layout:
+        """Return a drawing of the edges among the nodes."""
+        at = {number: place for place, number in enumerate(encoded.tolist())}
+        joined = ((at[one], at[near]) for one in at for near in self.neighbours[one] if near in at)
+        return graph_layout(self.labels(encoded), [(one, other) for one, other in joined if one < other])
 
     def describe(self) -> str:
         nodes, features = self.graph.features.shape
@@ -162,3 +192,8 @@ class GraphCodec(Codec):
         np.savez_compressed(
             run / GRAPH, ids=np.array(graph.ids), features=graph.features, edges=graph.edges, structure=self.structure
         )
+
+
+def graph_layout(labels: Sequence[str], edges: Sequence[tuple[int, int]]) -> Layout:
+    """Return the drawing of nodes with these names, joined by edges."""
+    return Layout(labels, 1, len(labels), places=drawing_places(len(labels), edges), edges=[(a, b) for a, b in edges])

@@ -6,20 +6,24 @@ Shape legend: H height, W width, C channels, N images, T patches.
 import base64
 import io
 import json
+import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from regardant.data.item_files import ItemFile, read_item_file, unreadable
 from regardant.errors import ConfigError, DataError, RunError
-from regardant.modalities.base import Codec, ModalityConfig
+from regardant.modalities.augmentation import Change, augmented
+from regardant.modalities.base import Codec, PartModalityConfig
+from regardant.modalities.image_size import LEAST_PATCHES, MOST_PATCHES, Size, common_size, fitting_patch, resized
 from regardant.models.representations import RepresentationBuilder, patches
 from regardant.pictures import Layout
 from regardant.training.checkpoints import write_atomically
@@ -34,6 +38,9 @@ MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 
 GREATEST_BYTE = 255
 
+ORIENTATION, LYING = 274, 5
+"""The field of a photo's orientation, and the least of its values that swap height and width."""
+
 FILES = "the path of a PNG, JPEG or .npy file"
 """Files that are read, in messages."""
 
@@ -47,15 +54,17 @@ class Statistics:
     channels: int
     mean: Sequence[float]
     deviation: Sequence[float]
+    patch_size: int | None = None
+    """Side of a patch, where it was chosen. None: the recipe names it."""
 
     @classmethod
-    def measured(cls, images: Iterable[Pixels]) -> "Statistics":
-        """Return the statistics of images of one size. Raises DataError if sizes differ or there is no image."""
+    def measured(cls, images: Iterable[tuple[str, Pixels]]) -> "Statistics":
+        """Return the statistics of named images of one size. Raises DataError if sizes differ or there is no image."""
         shape: tuple[int, ...] = ()
         count, total, squares = 0, np.zeros(1), np.zeros(1)
-        for count, pixels in enumerate(images, 1):
-            shape = shape or pixels.shape
-            _require_size(pixels, shape, f"item {count}", "the first item")
+        for name, pixels in images:
+            shape, count = shape or pixels.shape, count + 1
+            _require_size(pixels, shape, name, "the first item")
             wide = pixels.astype(np.float64)
             total, squares = total + wide.mean((0, 1)), squares + (wide**2).mean((0, 1))
         if not count:
@@ -72,51 +81,89 @@ class Statistics:
         return self.height, self.width, self.channels
 
 
-class ImageModalityConfig(ModalityConfig):
-    """Images as patches. All images of a run have one size."""
+class ImageModalityConfig(PartModalityConfig):
+    """Images as patches. All training images have one size, or are given one."""
 
     kind: Literal["image"] = "image"
 
     files = (STATISTICS,)
     suffixes = (".png", ".jpg", ".jpeg", ".npy")
 
-    patch_size: int = Field(16, gt=0)
-    """Side of a patch in pixels; both sides of an image must be multiples of it."""
+    patch_size: Annotated[int, Field(gt=0)] | Literal["auto"] = 16
+    """Side of a patch in pixels; both sides of an image must be multiples of it. auto: the smallest, from 2, of which
+    an image has 9 to 64."""
+
+    resize: tuple[PositiveInt, PositiveInt] | Literal["auto"] | None = None
+    """Height and width in pixels that every image is resized to, as [64, 64]. auto: the size of the training images, if
+    they have one; otherwise a square of up to 64 x 64. Empty: no image is resized."""
+
+    augment: tuple[Change, ...] = ()
+    """Random changes of training images, in this order and anew in each epoch, as [shift, rotate]: flip (left and
+    right, half of the images), shift (by up to 1/8), rotate (by up to 15 degrees), crop (to 60 % of the area or more),
+    brightness (with contrast, by up to 20 %)."""
 
     def fit(self, items: Iterable[Any]) -> "ImageCodec":
-        statistics = Statistics.measured(_alike(items))
-        if statistics.height % self.patch_size or statistics.width % self.patch_size:
+        """Return a codec with the statistics of training images. Raises DataError, and ConfigError for patches that do
+        not fit."""
+        given = list(items)
+        statistics = Statistics.measured(_alike(given, self._size_of(given)))
+        if self.patch_size == "auto":
+            statistics = replace(statistics, patch_size=_chosen_patch(statistics.shape))
+        elif statistics.height % self.patch_size or statistics.width % self.patch_size:
             both = np.gcd(statistics.height, statistics.width)
             allowed = ", ".join(str(side) for side in range(1, both + 1) if both % side == 0)
             raise ConfigError(
                 f"input.patch_size: given {self.patch_size}; images of {_size(statistics.shape)} allow {allowed}"
             )
-        return ImageCodec(statistics, self.patch_size)
+        return self._codec(statistics)
 
     def load(self, run: Path) -> "ImageCodec":
         try:
             statistics = Statistics(**json.loads((run / STATISTICS).read_text(encoding="utf-8")))
+            if self.patch_size == "auto" and statistics.patch_size is None:
+                raise ValueError("it has no patch_size")
         except (OSError, ValueError, TypeError) as error:
             raise RunError(f"{run / STATISTICS} is damaged ({error}): restore it or train again") from error
-        return ImageCodec(statistics, self.patch_size)
+        return self._codec(statistics)
+
+    def _size_of(self, items: Sequence[Any]) -> Size | None:
+        if self.resize != "auto":
+            return self.resize
+        return common_size([size_of(item, f"item {number}") for number, item in enumerate(items, 1)]) if items else None
+
+    def _codec(self, statistics: Statistics) -> "ImageCodec":
+        chosen = statistics.patch_size if self.patch_size == "auto" else self.patch_size
+        assert chosen is not None
+        return ImageCodec(statistics, chosen, resizes=self.resize is not None, changes=self.augment)
 
 
 class ImageCodec(Codec):
-    """Images of one size to normalised pixels."""
+    """Images to normalised pixels. Those of a data set have the run's size, a single one may have another."""
 
     unit = "patch"
+    equal_shapes = True
 
-    def __init__(self, statistics: Statistics, patch_size: int) -> None:
-        self.statistics, self.patch_size = statistics, patch_size
+    def __init__(self, statistics: Statistics, patch_size: int, *, resizes: bool, changes: Sequence[Change]) -> None:
+        self.statistics, self.patch_size, self.resizes, self.changes = statistics, patch_size, resizes, changes
         self.rows, self.columns = statistics.height // patch_size, statistics.width // patch_size
 
     def encode(self, items: Sequence[Any]) -> list[NDArray[Any]]:
         """Return pixels [H, W, C] from 0 to 1. Raises DataError for an item that is no image of the run's size."""
-        return [self._checked(item, f"item {number}") for number, item in enumerate(items, 1)]
+        return [self._checked(item, _name_of(item, number)) for number, item in enumerate(items, 1)]
 
     def parse(self, argument: str) -> Pixels:
-        """Return the image in a PNG, JPEG or .npy file. Raises DataError."""
-        return self._checked(Path(argument), argument)
+        """Return the image in a PNG, JPEG or .npy file, of any size in whole patches. Raises DataError."""
+        pixels = self._pixels(Path(argument), argument)
+        side = self.patch_size
+        if pixels.shape[0] % side or pixels.shape[1] % side:
+            raise DataError(
+                f"{argument} is {_size(pixels.shape)}, which patches of {side} x {side} do not fill: give an image "
+                "whose sides are multiples of it, or train with input.resize=auto"
+            )
+        return pixels
+
+    def read(self, arguments: Sequence[str]) -> list[NDArray[Any]]:
+        return [self.parse(argument) for argument in arguments]
 
     def argument(self, encoded: NDArray[Any], folder: Path, name: str) -> str:
         """Write the image as a PNG of 8 bits a channel. Return its path."""
@@ -126,15 +173,18 @@ class ImageCodec(Codec):
 
     def cut(self, encoded: NDArray[Any], length: int) -> NDArray[Any]:
         """Return the image whole. Raises DataError if it has more than `length` patches."""
-        if (count := self.rows * self.columns) > length:
+        if (count := math.prod(self._grid(encoded))) > length:
             raise DataError(
                 f"an image has {count} patches, of which at most {length} are read: raise model.max_length and "
                 "training.batch_tokens, or input.patch_size"
             )
         return encoded
 
+    def augmented(self, encoded: NDArray[Any], seed: Sequence[int]) -> NDArray[Any]:
+        return augmented(encoded, self.changes, seed) if self.changes else encoded
+
     def lengths(self, rows: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Return the patches of images so many pixels high."""
+        """Return the patches of images so many pixels high, as wide as those of the run."""
         return rows.astype(np.int64) // self.patch_size * self.columns
 
     def collate(self, encoded: Sequence[NDArray[Any]]) -> Tensor:
@@ -143,28 +193,37 @@ class ImageCodec(Codec):
         return torch.from_numpy((np.stack(encoded) - mean) / deviation)
 
     def representation(self) -> RepresentationBuilder:
-        return patches(self.patch_size, self.statistics.channels)
+        return patches(self.patch_size, self.statistics.channels, (self.rows, self.columns))
 
     def labels(self, encoded: NDArray[Any]) -> list[str]:
         """Return "row 1, column 1", ... in reading order [T]."""
-        places = np.ndindex(self.rows, self.columns)
+        places = np.ndindex(*self._grid(encoded))
         return [f"row {row + 1}, column {column + 1}" for row, column in places]
 
     def layout(self, encoded: NDArray[Any]) -> Layout:
         """Return the grid of patches over the image, a PNG of its own size: enlarge it without smoothing."""
-        return Layout(self.labels(encoded), self.rows, self.columns, data_url(encoded))
+        return Layout(self.labels(encoded), *self._grid(encoded), data_url(encoded))
 
     def describe(self) -> str:
-        side = self.patch_size
-        return f"{_size(self.statistics.shape)} images in {self.rows * self.columns} patches of {side} x {side}"
+        side, size = self.patch_size, _size(self.statistics.shape)
+        images = f"images resized to {size}" if self.resizes else f"{size} images"
+        return f"{images} in {self.rows * self.columns} patches of {side} x {side}"
 
     def save(self, run: Path) -> None:
         write_atomically(run / STATISTICS, json.dumps(asdict(self.statistics)) + "\n")
 
     def _checked(self, item: Any, name: str) -> Pixels:
-        pixels = as_pixels(item, name, self.statistics.channels)
+        pixels = self._pixels(item, name)
         _require_size(pixels, self.statistics.shape, name, "every image of the run")
         return pixels
+
+    def _pixels(self, item: Any, name: str) -> Pixels:
+        pixels = as_pixels(item, name, self.statistics.channels)
+        return resized(pixels, self.statistics.shape[:2]) if self.resizes else pixels
+
+    def _grid(self, encoded: NDArray[Any]) -> tuple[int, int]:
+        """Return the rows and columns of an image's patches."""
+        return encoded.shape[0] // self.patch_size, encoded.shape[1] // self.patch_size
 
 
 def as_pixels(item: Any, name: str, channels: int | None = None) -> Pixels:
@@ -200,9 +259,36 @@ def as_pixels(item: Any, name: str, channels: int | None = None) -> Pixels:
     return image.astype(np.float32)
 
 
+def size_of(item: Any, name: str) -> Size:
+    """Return the height and width of an image, reading no more of a PNG or JPEG file than its head. Raises DataError as
+    `as_pixels` does."""
+    if not isinstance(item, ItemFile) or item.suffix.lower() == ".npy":
+        height, width, _ = as_pixels(item, name).shape
+        return height, width
+    with _opened(item) as picture:
+        width, height = picture.size
+        turned = picture.getexif().get(ORIENTATION, 1) >= LYING
+        return (width, height) if turned else (height, width)
+
+
+def _chosen_patch(shape: Sequence[int]) -> int:
+    """Return the patch size for images of a size. Raises ConfigError if none fits."""
+    height, width, _ = shape
+    side = fitting_patch((height, width))
+    if side is None:
+        raise ConfigError(
+            f"input.patch_size: auto finds no patches of which images of {_size(shape)} have {LEAST_PATCHES} to "
+            f"{MOST_PATCHES}: set input.resize=auto, or a patch size"
+        )
+    return side
+
+
 def _require_size(pixels: Pixels, expected: tuple[int, ...], name: str, other: str) -> None:
     if pixels.shape != expected:
-        raise DataError(f"{name} is {_size(pixels.shape)}, {other} is {_size(expected)}: give images of one size")
+        raise DataError(
+            f"{name} is {_size(pixels.shape)}, {other} is {_size(expected)}: give images of one size, or set "
+            "input.resize=auto"
+        )
 
 
 def _size(shape: Sequence[int]) -> str:
@@ -210,13 +296,19 @@ def _size(shape: Sequence[int]) -> str:
     return " x ".join(map(str, shape[:2] if len(shape) == 3 and shape[2] == 1 else shape))
 
 
-def _alike(items: Iterable[Any]) -> Iterator[Pixels]:
-    """Yield training images: files with as many channels as the first image."""
+def _alike(items: Iterable[Any], size: Size | None) -> Iterator[tuple[str, Pixels]]:
+    """Yield training images with their names: files with as many channels as the first image, of the size if one is
+    given."""
     channels: int | None = None
     for number, item in enumerate(items, 1):
-        pixels = as_pixels(item, f"item {number}", channels)
+        name = _name_of(item, number)
+        pixels = as_pixels(item, name, channels)
         channels = channels or pixels.shape[2]
-        yield pixels
+        yield name, pixels if size is None else resized(pixels, size)
+
+
+def _name_of(item: Any, number: int) -> str:
+    return str(item) if isinstance(item, ItemFile) else f"item {number}"
 
 
 def _read_image(file: ItemFile, channels: int | None) -> NDArray[Any]:
@@ -231,17 +323,25 @@ def _read_image(file: ItemFile, channels: int | None) -> NDArray[Any]:
 
 
 def _read_picture(path: ItemFile, channels: int | None) -> NDArray[np.uint8]:
-    pillow, operations = _pillow()
+    _, operations = _pillow()
+    with _opened(path) as opened:
+        picture = operations.exif_transpose(opened)
+        own = picture.mode if picture.mode in MODES.values() else "RGB"
+        mode = own if channels is None else MODES[channels]
+        if picture.mode.startswith(("I", "F")):
+            raise DataError(f"{path} has more than 8 bits a channel: save it with 8, or as .npy from 0 to 1")
+        if "A" not in mode and picture.convert("RGBA").getextrema()[3][0] < GREATEST_BYTE:
+            raise DataError(f"{path} has transparent pixels, the run's images have none: save it without")
+        return np.asarray(picture.convert(mode))
+
+
+@contextmanager
+def _opened(path: ItemFile) -> Iterator[Any]:
+    """Open a PNG or JPEG file with Pillow. Raises DataError for one that cannot be read."""
+    pillow, _ = _pillow()
     try:
         with pillow.open(io.BytesIO(read_item_file(path, FILES)), formats=("PNG", "JPEG")) as opened:
-            picture = operations.exif_transpose(opened)
-            own = picture.mode if picture.mode in MODES.values() else "RGB"
-            mode = own if channels is None else MODES[channels]
-            if picture.mode.startswith(("I", "F")):
-                raise DataError(f"{path} has more than 8 bits a channel: save it with 8, or as .npy from 0 to 1")
-            if "A" not in mode and picture.convert("RGBA").getextrema()[3][0] < GREATEST_BYTE:
-                raise DataError(f"{path} has transparent pixels, the run's images have none: save it without")
-            return np.asarray(picture.convert(mode))
+            yield opened
     except (OSError, SyntaxError, ValueError, pillow.DecompressionBombError) as error:
         raise unreadable(path, error, FILES) from error
 

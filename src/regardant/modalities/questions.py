@@ -54,7 +54,7 @@ class QuestionsCodec(TextCodec):
         """Return the arrays of `ContextQuestion`s. Raises DataError for an answer without a token."""
         asked = self.tokenizer.encode_batch([one.question for one in items])
         contexts = {text: number for number, text in enumerate(dict.fromkeys(one.context for one in items))}
-        found = [_columns(text, self.tokenizer.backend.encode(text)) for text in contexts]
+        found = [_columns(text, *self.tokenizer.locate(text)) for text in contexts]
         encoded = []
         for one, ids in zip(items, asked, strict=True):
             question = np.full((len(ids) + 1, 4), NOWHERE, np.int32)
@@ -106,10 +106,10 @@ def of_context(encoded: NDArray[Any]) -> NDArray[np.bool_]:
     return found
 
 
-def _columns(text: str, encoding: Any) -> NDArray[np.int32]:
+def _columns(text: str, ids: Sequence[int], places: Sequence[tuple[int, int]]) -> NDArray[np.int32]:
     """The tokens of a context [T, 4]. Their characters are those without the white space around them."""
     rows = []
-    for token, (start, end) in zip(encoding.ids, encoding.offsets, strict=True):
+    for token, (start, end) in zip(ids, places, strict=True):
         piece = text[start:end]
         start += len(piece) - len(piece.lstrip())
         rows.append((token, start, start + len(piece.strip()), 0))

@@ -16,10 +16,10 @@ from torch import Tensor
 from regardant.data.item_files import ItemFile
 from regardant.data.recordings import Recording, read_recording, write_recording
 from regardant.errors import DataError
-from regardant.modalities.base import Codec, ModalityConfig
+from regardant.modalities.base import Codec, PartModalityConfig
 
 
-class RecordingModalityConfig(ModalityConfig):
+class RecordingModalityConfig(PartModalityConfig):
     """Base of recordings as elements of some kind. All recordings of a run have one sample rate."""
 
     suffixes = (".wav", ".flac")

@@ -18,7 +18,7 @@ from regardant.data.vocabulary import EOS, MASK, PAD, UNK
 from regardant.data.words import words
 from regardant.errors import DataError
 from regardant.evaluation.alignment import NO_WORD, word_of_token
-from regardant.modalities.base import Codec, ModalityConfig
+from regardant.modalities.base import Codec, PartModalityConfig
 from regardant.models.representations import RepresentationBuilder, tokens
 
 TOKENIZER = "tokenizer.json"
@@ -28,7 +28,7 @@ WORD_END = re.compile(r"(?<=\S)(?=\s)")
 """Both leave the space with what follows, as the pieces of a tokenizer do."""
 
 
-class TextModalityConfig(ModalityConfig):
+class TextModalityConfig(PartModalityConfig):
     """Text as tokens."""
 
     kind: Literal["text"] = "text"
@@ -71,7 +71,8 @@ class TextCodec(Codec):
         ids = self.tokenizer.encode(first)
         for part in others:
             # A space would be put before the start of a text, but not after a full stop, which is a piece of its own.
-            ids += [MASK, *self.tokenizer.encode(f".{part}")[len(self.tokenizer.encode(".")) :]]
+            stop = "." if self.tokenizer.has_words else ""
+            ids += [MASK, *self.tokenizer.encode(f"{stop}{part}")[len(self.tokenizer.encode(stop)) :]]
         return np.array(ids, self.dtype)
 
     def parse(self, argument: str) -> str:
@@ -96,7 +97,7 @@ class TextCodec(Codec):
         return self.tokenizer.tokens(encoded.tolist())
 
     def units(self, argument: str, encoded: NDArray[Any]) -> list[tuple[str, int]]:
-        return word_units(self.tokenizer, argument, self.labels(encoded))
+        return word_units(self.tokenizer, argument, self.labels(encoded)) if self.tokenizer.has_words else []
 
     def unknown(self, encoded: NDArray[Any]) -> int:
         """Return how many tokens stand for what the vocabulary cannot spell."""
@@ -145,7 +146,7 @@ def word_units(tokenizer: Tokenizer, text: str, labels: Sequence[str]) -> list[t
 
     A token that belongs to no word, as one beyond the text does, stands alone.
     """
-    return units_of_spans(text, tokenizer.backend.encode(text).offsets, labels)
+    return units_of_spans(text, tokenizer.locate(text)[1], labels)
 
 
 def units_of_spans(text: str, spans: Sequence[tuple[int, int]], labels: Sequence[str]) -> list[tuple[str, int]]:

@@ -235,8 +235,11 @@ class EncoderConfig(Variants):
         return elements
 
     def build(self, representation: RepresentationBuilder, head: HeadBuilder) -> Model:
-        """Return the model with fresh weights; its one input is named `input`. Raises ValueError where parts do not
-        fit."""
+        """Return the model with fresh weights; its one input is named `input`, or its inputs as the parts of an item.
+
+        Raises:
+            ValueError: its parts do not fit.
+        """
         raise NotImplementedError
 
 

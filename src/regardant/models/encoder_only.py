@@ -11,8 +11,9 @@ from typing import Any, Literal, Self
 
 import torch
 from pydantic import Field, model_validator
+from torch import Tensor
 
-from regardant.attention import Attention, ScaledDotProductConfig, View
+from regardant.attention import Attention, AttentionConfig, ScaledDotProductConfig, View
 from regardant.layers.dropout import share_key
 from regardant.layers.feed_forward import FeedForward
 from regardant.layers.mixers import MixerConfig, TokenMixerConfig
@@ -93,9 +94,16 @@ class EncoderOnlyConfig(TransformerConfig, EncoderConfig):
     def _require_pairs(self, model: EncoderOnly) -> None:
         """Raise ValueError if a layer mixes elements by their order and not by pairs alone."""
         kinds = [self.self_attention.kind] if _reads_order(self.self_attention) else []
+        biased = model.input.biases_scores
+        if biased and not isinstance(self.self_attention, AttentionConfig):
+            raise ValueError(
+                f"{self.self_attention.kind} has no scores that distances or features of edges could be added to: "
+                "choose attention, or data without them and input.distance_bias=0"
+            )
+        view = View(pairs=torch.ones(1, 1, 1, 1, dtype=torch.bool), bias=_no_bias if biased else None)
         for module in model.modules():
             if isinstance(module, Attention):
-                module.check(View(pairs=torch.ones(1, 1, 1, 1, dtype=torch.bool)))
+                module.check(view)
             if isinstance(module, FeedForward) and module.start() is not None:
                 kinds = [self.feed_forward.kind]
         if kinds:
@@ -103,6 +111,10 @@ class EncoderOnlyConfig(TransformerConfig, EncoderConfig):
                 f"{kinds[0]} mixes elements by their order, and a {model.input.unit} has none: choose attention or "
                 "graph_convolution, and a feed-forward network of each element by itself"
             )
+
+
+def _no_bias(queries: Tensor, keys: Tensor) -> Tensor:
+    return torch.zeros(1, len(queries), len(keys))
 
 
 def _reads_order(config: MixerConfig) -> bool:

@@ -176,13 +176,15 @@ class DecoderLayer(nn.Module):
         cross_attention: AttentionConfig | None,
         positions: Positions,
         max_length: int,
+        *,
+        causal: bool,
     ) -> None:
         super().__init__()
         self.self_attention: Mixer = build_mixer(
-            self_attention, config.heads, positions, config.projections, max_length=max_length, causal=True
+            self_attention, config.heads, positions, config.projections, max_length=max_length, causal=causal
         )
         self.cross_attention = None if cross_attention is None else CrossAttention(config.heads, cross_attention)
-        self.feed_forward = config.feed_forward.build(config.d_model, config.d_ff, config.inner_dropout, causal=True)
+        self.feed_forward = config.feed_forward.build(config.d_model, config.d_ff, config.inner_dropout, causal=causal)
         self.after_self_attention = config.build_residual()
         if self.cross_attention is not None:
             self.after_cross_attention = config.build_residual()
@@ -204,7 +206,10 @@ class DecoderLayer(nn.Module):
 
 
 class Decoder(SequenceDecoder):
-    """Decoder layers, and the last norm that a pre-norm stream needs. cross_attention=None: there is no memory."""
+    """Decoder layers, and the last norm that a pre-norm stream needs. cross_attention=None: there is no memory.
+
+    causal=False: an element attends to later ones too, so that a sequence is read whole and not step by step.
+    """
 
     layers: Sequence[DecoderLayer]
 
@@ -216,11 +221,15 @@ class Decoder(SequenceDecoder):
         cross_attention: AttentionConfig | None,
         positions: Positions,
         max_length: int,
+        *,
+        causal: bool = True,
     ) -> None:
         super().__init__()
         layers = nn.ModuleList(
-            DecoderLayer(config, self_attention, cross_attention, positions, max_length) for _ in range(num_layers)
+            DecoderLayer(config, self_attention, cross_attention, positions, max_length, causal=causal)
+            for _ in range(num_layers)
         )
+        self.causal = causal
         self.layers = layers  # type: ignore[assignment]  # a ModuleList does not name its element
         self.asks_by_position = any(
             layer.cross_attention is not None and layer.cross_attention.mechanism.reads_positions
@@ -235,9 +244,9 @@ class Decoder(SequenceDecoder):
     def forward(self, x: Vectors, memory: Vectors | None = None) -> Vectors:
         """Return the vectors after the last layer, of all tokens at once.
 
-        Padding of the target stands at the end, where no real token attends: it is not masked.
+        Padding of the target stands at the end, where no real token attends if the stack is causal: it is not masked.
         """
-        stream, view = self._open(x.values), self._view()
+        stream, view = self._open(x.values), self._view(None if self.causal else x.real)
         memories: Sequence[Tensor | None] = self._nothing
         memory_view = PassView()
         if memory is not None:
@@ -284,5 +293,5 @@ class Decoder(SequenceDecoder):
     def _open(self, x: Tensor) -> Stream:
         return self.open_stream(x, training=self.training)
 
-    def _view(self) -> PassView:
-        return PassView(causal=True, bias=self.position_bias, recomputed=self.recomputed)
+    def _view(self, keys: Tensor | None = None) -> PassView:
+        return PassView(causal=self.causal, keys=keys, bias=self.position_bias, recomputed=self.recomputed)

@@ -170,7 +170,9 @@ class TransformerConfig(Config):
 
     def input_shape(self, positions: Positions, *, class_token: bool = False) -> InputShape:
         """Return what the representation of an input has to be like."""
-        return InputShape(self.d_model, positions, self.scale_embeddings, self.input_dropout, class_token)
+        return InputShape(
+            self.d_model, positions, self.scale_embeddings, self.input_dropout, class_token, num_heads=self.num_heads
+        )
 
     def build_residual(self) -> Residual:
         """Return what writes a sublayer's output to the residual stream."""

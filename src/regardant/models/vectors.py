@@ -20,6 +20,8 @@ class Vectors:
     positions: Tensor | None = None
     """[T, P] int64 with P > 1: the place of each element on a grid, the same for the whole batch. None: the elements
     are in order, 0, 1, 2, ..."""
+    grid: tuple[int, ...] | None = None
+    """Sizes of that grid, as rows and columns. None: there is none."""
     pairs: Tensor | None = None
     """[B, T, T] bool: True where a query (row) may attend to a key; a graph's adjacency. None: all may attend."""
     edges: Tensor | None = None

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from regardant.pictures.graph import weighted_graph
 from regardant.pictures.item import caption_of, drawn_item, item_weights, shades
 from regardant.pictures.picture import AttentionPicture
 from regardant.pictures.svg import FONT_SIZE, document, escaped, shaded, text_width
@@ -20,8 +21,8 @@ MOST_CELLS = 64  # to a side: what is smaller than a pixel is not drawn
 def head_grid_svg(pictures: Sequence[AttentionPicture]) -> str:
     """Return an SVG document of one item with a grid of heads for each kind of attention.
 
-    A head is drawn as its matrix of weights, or as shades over the item where the keys stand on a grid. Raises
-    ValueError without a picture.
+    A head is drawn as its matrix of weights, as shades over the item where the keys stand on a grid, or as weights on
+    the edges of a graph. Raises ValueError without a picture.
     """
     if not pictures:
         raise ValueError("a grid without a picture; give at least one AttentionPicture")
@@ -94,7 +95,10 @@ def _head(picture: AttentionPicture, item: Placed | None, layer: int, head: int,
     layout = picture.source_layout
     if layout is None or item is None:
         return _thumbnail(picture.matrix(layer, head), x, y)
-    return [item.again(x, y, SIDE), *shades(item_weights(picture, layer, head), layout, x, y, SIDE)]
+    weights = item_weights(picture, layer, head)
+    if layout.places:
+        return weighted_graph(layout, picture.matrix(layer, head), weights, x, y, SIDE)
+    return [item.again(x, y, SIDE), *shades(weights, layout, x, y, SIDE)]
 
 
 def _number(number: int, x: float, y: float) -> str:

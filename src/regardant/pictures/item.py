@@ -1,4 +1,5 @@
-"""An item whose elements stand on a grid, as parts of an SVG: its picture or labels, and shades over its elements."""
+"""An item whose elements stand on a grid or are nodes of a graph, as parts of an SVG: its picture or labels, and shades
+over its elements."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from regardant.pictures.graph import drawn_graph
 from regardant.pictures.picture import AttentionPicture, Layout
 from regardant.pictures.svg import FONT_SIZE, escaped, shorten
 
@@ -17,7 +19,9 @@ LEAST_GAP = 4.0
 
 
 def drawn_item(layout: Layout, x: float, y: float, width: float) -> list[str]:
-    """Return the item so many pixels wide: its picture, or its labels, under the lines of the grid."""
+    """Return the item so many pixels wide: its picture, or its labels, under the lines of the grid; or its graph."""
+    if layout.places:
+        return drawn_graph(layout, x, y, width)
     side, height = width / layout.columns, width * layout.height
     down = side * layout.aspect
     place = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'

@@ -68,7 +68,15 @@ def record(pictures: Sequence[AttentionPicture]) -> dict[str, object]:
         "title": pictures[0].title,
         "note": " ".join(dict.fromkeys(picture.note for picture in pictures if picture.note)),
         "layouts": [
-            {"rows": one.rows, "columns": one.columns, "picture": one.picture, "aspect": one.aspect} for one in layouts
+            {
+                "rows": one.rows,
+                "columns": one.columns,
+                "picture": one.picture,
+                "aspect": one.aspect,
+                "places": [list(place) for place in one.places],
+                "edges": [list(edge) for edge in one.edges],
+            }
+            for one in layouts
         ],
         "kinds": [_kind(picture, layouts) for picture in pictures],
         "chosen": [first, *chosen],

@@ -15,7 +15,8 @@ ROUNDING = 1e-2  # a half-precision softmax overshoots one by this much
 
 @dataclass(frozen=True)
 class Layout:
-    """The drawing of an item on a page: a grid of its elements, read row by row, over a picture or without one."""
+    """The drawing of an item on a page: a grid of its elements, read row by row, over a picture or without one; or the
+    nodes of a graph."""
 
     labels: Sequence[str]
     """[rows * columns] names of the elements."""
@@ -25,6 +26,10 @@ class Layout:
     """Data URL of an image that fills the whole grid. None: the labels are shown."""
     aspect: float = 1.0
     """Height of an element as a multiple of its width."""
+    places: Sequence[tuple[float, float]] = ()
+    """Places (x, y) of the nodes of a graph in a square of side 1, from its upper left corner. Empty: a grid."""
+    edges: Sequence[tuple[int, int]] = ()
+    """Pairs of nodes by number that a line joins."""
 
     def __post_init__(self) -> None:
         if len(self.labels) != self.rows * self.columns:
@@ -34,13 +39,13 @@ class Layout:
 
     @property
     def height(self) -> float:
-        """Height of the grid as a multiple of its width."""
-        return self.rows * self.aspect / self.columns
+        """Height of the drawing as a multiple of its width."""
+        return 1.0 if self.places else self.rows * self.aspect / self.columns
 
     @property
     def is_grid(self) -> bool:
-        """Whether elements are drawn on a grid. A single row without a picture is written as a line of words."""
-        return self.rows > 1 or self.picture is not None
+        """Whether elements are drawn on a grid or as nodes. Any other row is written as a line of words."""
+        return self.rows > 1 or self.picture is not None or bool(self.places)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,9 +121,9 @@ class AttentionPicture:
 
     @property
     def class_token(self) -> str | None:
-        """The label of the first query, if it stands before the grid of the others."""
+        """The label of the first query, if it alone stands before the grid of the others."""
         layout = self.target_layout
-        return None if layout is None or len(self.target) == len(layout.labels) else self.target[0]
+        return self.target[0] if layout is not None and len(self.target) == len(layout.labels) + 1 else None
 
     def matrix(self, layer: int, head: int | None) -> NDArray[np.floating[Any]]:
         """[T, S]: one head's weights, or with None the mean of the layer's heads."""

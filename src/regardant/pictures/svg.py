@@ -26,6 +26,7 @@ STYLE = """
 .shade { fill: none; stroke: #1d4f9e; }
 .frame { fill: none; stroke: #e4dfd3; }
 .lit { fill: #e0780f; }
+.weight { stroke: #e0780f; stroke-linecap: round; }
 text { fill: #21242b; font: 14px system-ui, -apple-system, "Segoe UI", "Noto Sans", "DejaVu Sans", Arial, sans-serif; }
 .quiet { fill: #626872; font-size: 13px; }
 @media (prefers-color-scheme: dark) {
@@ -35,6 +36,7 @@ text { fill: #21242b; font: 14px system-ui, -apple-system, "Segoe UI", "Noto San
   .shade { stroke: #8abaff; }
   .frame { stroke: #2d313a; }
   .lit { fill: #ffb14a; }
+  .weight { stroke: #ffb14a; }
   text { fill: #e9e7e2; }
   .quiet { fill: #9ba1ac; }
 }

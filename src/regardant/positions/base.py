@@ -46,6 +46,10 @@ class Positions(nn.Module):
     longest: int | None = None
     """input: number of positions. None: any number."""
 
+    interpolates: ClassVar[bool] = False
+    """input: whether positions that were learned on a grid are carried over to one of another size: write
+    `interpolate`."""
+
     ready: int = 0
     """Number of positions that need no `reach`."""
 
@@ -54,6 +58,10 @@ class Positions(nn.Module):
 
     def embed(self, positions: Int[Tensor, " T"]) -> Float[Tensor, "T P"]:
         """input: return the vectors of these positions, of d_model or of `concatenated` numbers."""
+        raise NotImplementedError
+
+    def interpolate(self, trained: tuple[int, ...], grid: tuple[int, ...]) -> Float[Tensor, "T P"]:
+        """input: return the vectors of a grid of these sizes, from those of the grid of training items."""
         raise NotImplementedError
 
     def turn(self, x: Float[Tensor, "B H T D"], positions: Int[Tensor, " T"]) -> Float[Tensor, "B H T D"]:

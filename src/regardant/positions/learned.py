@@ -1,8 +1,16 @@
-"""Learned positions: one free vector for each position (Gehring et al. 2017, https://arxiv.org/abs/1705.03122)."""
+"""Learned positions: one free vector for each position (Gehring et al. 2017, https://arxiv.org/abs/1705.03122).
 
+On a grid of another size than the trained one: Dosovitskiy et al. 2021, "ViT", https://arxiv.org/abs/2010.11929,
+section 3.2.
+
+Shape legend: T positions, P size of a position's own vector.
+"""
+
+import math
 from typing import Literal
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -10,7 +18,8 @@ from regardant.positions.base import InputConfig, Positions
 
 
 class LearnedConfig(InputConfig):
-    """A table of `max_length` learned vectors. Longer inputs are refused."""
+    """A table of `max_length` learned vectors. Longer inputs are refused; for images of another size than the trained
+    one they are interpolated."""
 
     kind: Literal["learned"] = "learned"
 
@@ -22,6 +31,7 @@ class Learned(Positions):
     """Learned table of positions."""
 
     acts_on = "input"
+    interpolates = True
 
     def __init__(self, d_model: int, max_length: int, *, concatenated: int = 0) -> None:
         super().__init__()
@@ -32,3 +42,9 @@ class Learned(Positions):
 
     def embed(self, positions: Int[Tensor, " T"]) -> Float[Tensor, "T P"]:
         return self.table[positions]
+
+    def interpolate(self, trained: tuple[int, ...], grid: tuple[int, ...]) -> Float[Tensor, "T P"]:
+        """Return the vectors of a grid of rows and columns by bicubic interpolation of the trained ones, both read row
+        by row."""
+        block = self.table[: math.prod(trained)].T.unflatten(1, trained)
+        return F.interpolate(block[None], grid, mode="bicubic")[0].flatten(1).T

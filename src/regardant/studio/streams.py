@@ -38,6 +38,7 @@ def streams(trained: Trained, asked: AskedPlace) -> dict[str, Any]:
         place, _, quantity = name.rpartition(".")
         if quantity in OF_STREAMS:
             quantities.setdefault(place, []).append(quantity)
+    quantities = {place: names for place, names in quantities.items() if _of_elements(found, place, names[0])}
     if not quantities:
         raise RunError(f"{asked.run} has no place with a vector for each element: see Shapes")
     chosen = asked.place or list(quantities)[-1]
@@ -80,6 +81,12 @@ def input_of(found: Inspection, place: str) -> str:
             return sides.queries
     asking = {sides.queries for sides in found.sides.values()}
     return next((name for name in found.inputs if name not in asking), next(iter(found.inputs)))
+
+
+def _of_elements(found: Inspection, place: str, quantity: str) -> bool:
+    """Return whether a place has a vector for each element of its input, and not for those of a part of it alone."""
+    count: int = found.records.whole(f"{place}.{quantity}")[0].shape[-2]
+    return count == len(found.inputs[input_of(found, place)].labels)
 
 
 def _by_direction(quantity: str, values: Tensor) -> Iterator[tuple[str, Tensor]]:

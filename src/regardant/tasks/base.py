@@ -249,6 +249,9 @@ class TaskConfig(Config):
     views: ClassVar[tuple[str, ...]] = ()
     """Names of `Trained.views`."""
 
+    augments: ClassVar[bool] = False
+    """Whether training changes items at random, as `augment` of their kind says."""
+
     task: str
     """The name of the task."""
 
@@ -271,6 +274,14 @@ class TaskConfig(Config):
             _ = self.metric
         except ConfigError as error:
             raise ValueError(str(error)) from error
+        return self
+
+    @model_validator(mode="after")
+    def items_can_be_augmented(self) -> Self:
+        """Refuse random changes of items where training makes none."""
+        for name, section in self:
+            if getattr(section, "augment", None) and not self.augments:
+                raise ValueError(f"{name}.augment changes items of classification alone: leave it out")
         return self
 
     @property

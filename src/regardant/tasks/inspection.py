@@ -94,6 +94,8 @@ class Inspection:
     """Numbers of the answer, for JSON."""
     written: Mapping[str, Elements] = field(default_factory=dict)
     """The tokens that are written, by the input that reads them afterwards."""
+    title: str | None = None
+    """Heading of the item on a page. None: the item itself."""
 
     @cached_property
     def pictures(self) -> list[AttentionPicture]:
@@ -174,7 +176,7 @@ class Inspection:
             note += " (Weights of this attention below 0 or above 1 are drawn as 0 or 1.)"
         in_words = bool(rows.units and columns.units)
         return AttentionPicture(
-            title=self.item,
+            title=self.title or self.item,
             source=columns.labels,
             target=rows.labels,
             weights=weights.clip(0, 1),

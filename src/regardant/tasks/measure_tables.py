@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from regardant.tasks.measures import LensLayer
 
 KINDS = {
+    "memory.self_attention": "Memory self-attention",
     "encoder.self_attention": "Encoder self-attention",
+    "encoder.cross_attention": "Cross-attention",
     "decoder.self_attention": "Decoder self-attention",
     "decoder.cross_attention": "Cross-attention",
 }
@@ -52,8 +54,13 @@ Extra = tuple[str, Sequence[Sequence[str]]]
 
 
 def kind_title(kind: str) -> str:
-    """Return the title of a kind of attention."""
-    return KINDS.get(kind, kind)
+    """Return the title of a kind of attention, with the name of the input if a model has one such kind for each."""
+    for name, title in KINDS.items():
+        if kind == name:
+            return title
+        if kind.endswith(f".{name}"):
+            return f"{title} ({kind.removesuffix(f'.{name}')})"
+    return kind
 
 
 def head_tables(

@@ -79,6 +79,7 @@ def run_of_vocabulary(training: TrainingConfig) -> Path | None:
 def copy_files(names: Sequence[str], earlier: Path, run: Path) -> None:
     """Copy files of the earlier run into a run folder. Raises RunError for one that is not there."""
     for name in names:
+        (run / name).parent.mkdir(parents=True, exist_ok=True)
         try:
             shutil.copyfile(earlier / name, run / name)
         except OSError as error:

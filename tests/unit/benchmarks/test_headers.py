@@ -14,10 +14,18 @@ from regardant import config
 @pytest.mark.parametrize("name", sorted(config.recipes()))
 def test_a_header_says_what_the_result_says(name):
     said = [line for line in config.header(name).splitlines() if line.split(" ")[0] in headers.MEASURED]
-    path = RESULTS / f"{name}.json"
-    told = headers.lines_of(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else []
+    path = next(
+        (file for file in (RESULTS / "families" / f"{name}.json", RESULTS / f"{name}.json") if file.is_file()), None
+    )
+    told = headers.lines_of(json.loads(path.read_text(encoding="utf-8"))) if path else []
     assert [f"# {line}" for line in said] == told
     assert f"regardant {'demo' if name == 'demo' else f'train {name}'}" in config.header(name)
+
+
+def test_a_header_scores_what_the_task_is_judged_by():
+    scores = {"loss": 3.5, "perplexity": 33.0, "accuracy": 0.31234, "tokens": 5000}
+    said = headers.score_of({"recipe": "x", "seed": 2, "scores": scores})
+    assert said == "loss 3.500 nats per masked token, 31.2 % of them named"
 
 
 def test_a_new_measurement_takes_the_place_of_the_earlier_one(tmp_path, monkeypatch):

@@ -417,6 +417,7 @@ def small_recipe(corpus, text_file, labelled_files, waves, tmp_path):
         "digits": [],
         "digit_sequences": [*recordings, "data.train_size=40", "data.validation_size=8", "data.test_size=4"],
         "folders": recordings,
+        "graph_families": ["data.size=240", "data.test_size=40"],
         "grammar_trees": ["data.train_size=4000", "data.test_size=20", "data.heldout_size=20"],
         "pairs": [
             f"data={{kind: pairs, root: {corpus}, source: a.en, target: a.fr, validation_size: 10, test_size: 4}}",

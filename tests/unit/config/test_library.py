@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from regardant.config import header, library, recipe, recipes
+from regardant.config import groups, header, library, purpose, recipe, recipes
 from regardant.errors import ConfigError
 
 
@@ -30,6 +30,19 @@ def test_a_recipe_is_read_by_name(folder: Path):
 def test_the_header_is_the_opening_comment_alone(folder: Path):
     assert header("demo") == "The demo.\n\n  regardant demo"
     assert header("ladder/recurrent/gru") == ""
+
+
+def test_the_purpose_ends_where_the_command_begins(folder: Path):
+    (folder / "x.yaml").write_text(
+        "# One line\n# and another.\n# paper     P\n# command   regardant train x\n# More.\n"
+    )
+    assert purpose("x") == "One line and another."
+
+
+def test_recipes_are_grouped_by_task_and_by_folder(folder: Path):
+    (folder / "copy.yaml").write_text("task: translation\n")
+    (folder / "demo.yaml").write_text("task: translation\n")
+    assert list(groups().items()) == [("ladder/recurrent", ["ladder/recurrent/gru"]), ("translation", ["copy", "demo"])]
 
 
 @pytest.mark.parametrize("read", [recipe, header])

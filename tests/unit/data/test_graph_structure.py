@@ -1,11 +1,9 @@
 """Numbers of a node's place in a graph, against their definitions."""
 
 import numpy as np
-import pytest
 
-from regardant.data.graph_structure import laplacian_eigenvectors, log_degrees, return_probabilities
+from regardant.data.graph_structure import distances, laplacian_eigenvectors, log_degrees, return_probabilities
 from regardant.data.graphs import Graph
-from regardant.errors import ConfigError
 
 TRIANGLE_WITH_A_TAIL = [(0, 1), (0, 2), (1, 2), (2, 3)]
 
@@ -51,6 +49,12 @@ def test_eigenvectors_solve_the_equation_and_have_one_sign():
     assert ((vectors.astype(float) ** 3).sum(0) > -1e-3).all()
 
 
-def test_more_eigenvectors_than_there_are_is_one_line():
-    with pytest.raises(ConfigError, match=r"^input\.eigenvectors: given 5; a graph of 5 nodes has at most 4$"):
-        laplacian_eigenvectors(graph(TRIANGLE_WITH_A_TAIL, 5), 5)
+def test_there_are_fewer_eigenvectors_than_nodes():
+    assert laplacian_eigenvectors(graph(TRIANGLE_WITH_A_TAIL, 5), 9).shape == (5, 4)
+
+
+def test_distances_are_those_of_the_shortest_paths():
+    found = distances(graph([*TRIANGLE_WITH_A_TAIL, (4, 5)], 6))
+    assert found[0].tolist() == [0, 1, 1, 2, -1, -1]
+    assert found[3].tolist() == [2, 2, 1, 0, -1, -1]
+    assert (found == found.T).all() and found[4, 5] == 1

@@ -33,7 +33,7 @@ def write(tmp_path):
 
 
 def test_edges_have_no_direction_and_are_counted_once(write):
-    graph, _ = write().read(1)
+    graph, *_ = write().read(1)
     assert graph.ids == list("abcdef")
     assert graph.edges.tolist() == [[0, 1], [0, 3], [0, 4], [1, 2]]
     assert graph.degrees.tolist() == [3, 2, 1, 1, 1, 0]
@@ -41,27 +41,35 @@ def test_edges_have_no_direction_and_are_counted_once(write):
     assert (graph.adjacency == graph.adjacency.T).all()
 
 
+def test_loops_and_repeated_edges_are_counted(write):
+    said = []
+    write().read(1).left_out.tell(said.append)
+    assert said == ["edges that are left out: 1 from a node to itself, 1 given before"]
+    write(edges="source\ttarget\na\tb\n").read(1).left_out.tell(said.append)
+    assert len(said) == 1
+
+
 def test_words_are_counted_node_by_node(write):
-    graph, _ = write().read(1)
+    graph, *_ = write().read(1)
     assert graph.features.tolist() == [[0, 1, 1], [0, 2, 0], [1, 0, 0], [0, 0, 0], [0, 0, 1], [1, 0, 1]]
 
 
 def test_features_may_be_numbers(write):
     nodes = "node\tlabel\tsplit\twords\na\tx\ttrain\t0.5 -1\nb\tx\tval\t2 3e1\n"
-    graph, labels = write(nodes, "source\ttarget\n", numbers=True).read(1)
+    graph, labels, _ = write(nodes, "source\ttarget\n", numbers=True).read(1)
     assert graph.features.tolist() == [[0.5, -1], [2, 30]] and graph.edges.shape == (0, 2)
     assert labels == {"train": {0: "x"}, "validation": {1: "x"}}
 
 
 def test_labels_are_those_of_their_split(write):
-    _, labels = write().read(1)
+    _, labels, _ = write().read(1)
     assert labels == {"train": {0: "x", 1: "y"}, "validation": {2: "x"}, "test": {3: "y"}}
 
 
 def test_without_a_column_labelled_nodes_are_split_by_the_seed(write):
     nodes = "node\tlabel\twords\n" + "".join(f"n{one}\t{'x' * (one < 50)}\tw\n" for one in range(60))
     config = write(nodes, "source\ttarget\n", split=None)
-    _, labels = config.read(1)
+    _, labels, _ = config.read(1)
     assert {name: len(one) for name, one in labels.items()} == {"test": 10, "validation": 10, "train": 30}
     assert sorted(number for one in labels.values() for number in one) == list(range(50))
     assert config.read(1).labels == labels != config.read(2).labels
@@ -70,7 +78,7 @@ def test_without_a_column_labelled_nodes_are_split_by_the_seed(write):
 def test_compressed_tables_are_read(write, tmp_path):
     config = write()
     (tmp_path / "nodes.tsv.gz").write_bytes(gzip.compress(NODES.encode()))
-    graph, _ = config.model_copy(update={"nodes": "nodes.tsv.gz"}).read(1)
+    graph, *_ = config.model_copy(update={"nodes": "nodes.tsv.gz"}).read(1)
     assert graph.ids == list("abcdef")
 
 
@@ -132,7 +140,7 @@ def test_graphs_beyond_the_bounds_are_refused(write, monkeypatch):
 
 
 def test_graphs_are_equal_if_nodes_features_and_edges_are(write):
-    graph, _ = write().read(1)
+    graph, *_ = write().read(1)
     assert graph.equals(write().read(2).graph)
     assert not graph.equals(write(NODES.replace("\nf", "\ng"), EDGES).read(1).graph)
     assert not graph.equals(write(NODES.replace("red old", "red red"), EDGES).read(1).graph)

@@ -48,9 +48,9 @@ def test_a_share_drawn_by_the_seed_is_split_off_to_validate_on(folder):
     [
         ({"source": "d.txt"}, "there is no file .*d.txt; did you mean a.txt"),
         ({"source": "b.tsv"}, "no column text"),
-        ({"source": "empty.txt"}, "no text to validate on is left of empty.txt: give more|no text to train on"),
-        ({"source": "one.txt"}, "no text to train on is left of one.txt: give more"),
-        ({"source": "a.txt", "test": "empty.txt"}, "no text to test on is left"),
+        ({"source": "empty.txt"}, "nothing to validate on is left of empty.txt: give more|nothing to train on"),
+        ({"source": "one.txt"}, "nothing to train on is left of one.txt: give more"),
+        ({"source": "a.txt", "test": "empty.txt"}, "nothing to test on is left"),
     ],
 )
 def test_texts_that_cannot_be_had_are_one_line(folder, fields, told):

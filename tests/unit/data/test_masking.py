@@ -2,7 +2,18 @@ import numpy as np
 import pytest
 import torch
 
-from regardant.data.masking import HIDDEN, MASKED_SHARE, REPLACED, count_targets, mask_tokens
+from regardant.data.masking import (
+    HIDDEN,
+    MASKED_SHARE,
+    REPLACED,
+    SPAN_CHANCES,
+    SPAN_LENGTHS,
+    WordStarts,
+    count_targets,
+    draw_spans,
+    mask_tokens,
+)
+from regardant.data.tokenizers import Tokenizer, TokenizerConfig
 from regardant.data.vocabulary import MASK, PAD, SPECIAL_TOKENS
 
 VOCABULARY = 10_000
@@ -61,3 +72,83 @@ def test_no_token_is_replaced_by_a_special_one():
     tokens = torch.full((50, 100), len(SPECIAL_TOKENS))
     shown, _ = mask_tokens(tokens, len(SPECIAL_TOKENS) + 2, np.random.default_rng(1))
     assert set(shown.unique().tolist()) == {MASK, len(SPECIAL_TOKENS), len(SPECIAL_TOKENS) + 1}
+
+
+# spans
+
+
+@pytest.fixture(scope="module")
+def spanned():
+    """60 texts of 300 tokens in words of two on average, the first 20 of them padded, and what is made of them."""
+    generator = np.random.default_rng(1)
+    tokens = torch.from_numpy(generator.integers(len(SPECIAL_TOKENS), VOCABULARY, (60, 300)))
+    tokens[:20, 200:] = PAD
+    starts = generator.random((60, 300)) < 0.5
+    starts[:, 0] = True
+    shown, targets = mask_tokens(tokens, VOCABULARY, np.random.default_rng(2), starts)
+    return tokens, starts, shown, targets
+
+
+def runs_of_targets(targets):
+    """Return (first, after the last) of the targets that stand side by side in a text."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], (targets != PAD).astype(int), [0]])))
+    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
+
+
+def test_spans_are_of_the_share_of_tokens_too(spanned):
+    tokens, _, _, targets = spanned
+    chosen = targets != PAD
+    assert chosen.sum(1).tolist() == [30] * 20 + [45] * 40
+    assert (tokens[chosen] == targets[chosen]).all()
+
+
+def test_spans_are_whole_words_but_for_the_last_of_a_text(spanned):
+    _, starts, _, targets = spanned
+    cut = 0
+    for row, first in zip(targets.numpy(), starts, strict=True):
+        runs = runs_of_targets(row)
+        assert len(runs) <= 30 and all(first[start] for start, _ in runs)
+        cut += sum(end < 300 and row[end] == PAD and not first[end] for _, end in runs)
+    assert 0 < cut <= len(targets)  # in the last span, where there are targets enough
+
+
+def test_the_lengths_of_spans_are_geometric_up_to_ten():
+    mean = SPAN_CHANCES @ SPAN_LENGTHS
+    assert SPAN_CHANCES.sum() == pytest.approx(1) and mean == pytest.approx(3.8, abs=0.01)
+    assert SPAN_CHANCES[1:] / SPAN_CHANCES[:-1] == pytest.approx(0.8)
+    tokens = np.full((1, 40_000), VOCABULARY)
+    chosen, span = draw_spans(tokens, np.ones(tokens.shape, dtype=bool), np.random.default_rng(1))
+    lengths = np.unique(span[chosen], return_counts=True)[1]
+    assert lengths.max() == 10 and len(lengths) > 1500
+    assert lengths.mean() == pytest.approx(3.6, abs=0.2)  # a span ends before the next one
+    assert (lengths == 1).mean() == pytest.approx(SPAN_CHANCES[0], abs=0.05)
+
+
+def test_a_span_is_hidden_replaced_or_kept_as_a_whole(spanned):
+    tokens, starts, shown, targets = spanned
+    kinds = np.where(shown == MASK, 0, np.where(shown == tokens, 2, 1))
+    chosen = (targets != PAD).numpy()
+    inside = chosen[:, 1:] & chosen[:, :-1] & ~starts[:, 1:]  # two tokens of one word
+    assert inside.sum() > 300
+    assert (kinds[:, 1:][inside] == kinds[:, :-1][inside]).mean() > 0.99
+    assert (shown == MASK).sum() / chosen.sum() == pytest.approx(HIDDEN, abs=0.05)
+    assert torch.equal(shown[targets == PAD], tokens[targets == PAD])
+
+
+def test_spans_depend_on_the_generator_alone(spanned):
+    tokens, starts, shown, targets = spanned
+    again = mask_tokens(tokens, VOCABULARY, np.random.default_rng(2), starts)
+    assert torch.equal(again[0], shown) and torch.equal(again[1], targets)
+    assert not torch.equal(mask_tokens(tokens, VOCABULARY, np.random.default_rng(3), starts)[1], targets)
+
+
+@pytest.mark.parametrize("kind", ["word", "character", "byte", "bpe", "unigram"])
+def test_words_start_where_the_tokenizer_splits_them(kind):
+    text = "Two old cats, not 3: they've d\u00e9j\u00e0-vu"
+    tokenizer = Tokenizer.train(TokenizerConfig(kind=kind), [f"{text} and more"] * 3, 300)
+    ids = tokenizer.encode(text)
+    starts = WordStarts(tokenizer)(np.array([ids]))[0]
+    firsts = [start for (start, end), first in zip(tokenizer.spans(ids), starts, strict=True) if first]
+    ends = [*firsts[1:], len(text)]
+    found = [text[start:end] for start, end in zip(firsts, ends, strict=True)]
+    assert found == ["Two", " old", " cats", ",", " not", " 3", ":", " they", "'", "ve", " d\u00e9j\u00e0", "-", "vu"]

@@ -132,7 +132,7 @@ def test_files_of_their_own_are_validated_and_tested_on(tmp_path):
             {"label": "4"},
             r"a\.conllu is a treebank, data\.label '4': give upos, xpos, deprel",
         ),
-        ("a.txt", "\n", {}, r"no text to train on is left of .*a\.txt: give more"),
+        ("a.txt", "\n", {}, r"nothing to train on is left of .*a\.txt: give more"),
     ],
 )
 def test_wrong_data_is_one_line(tmp_path, name, text, given, message):

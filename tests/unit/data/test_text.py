@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regardant import config as configuration
-from regardant.data.text import MARKER, EncodedText, TextConfig, cut
+from regardant.data.text import MARKER, EncodedText, TextFilesConfig, cut
 from regardant.data.tokenizers import Tokenizer, TokenizerConfig
 from regardant.errors import ConfigError, DataError
 
@@ -18,7 +18,7 @@ TEXT = "First  line.\r\n\n\tSecond,\u2028line: été!\n" * 20
 def text(tmp_path):
     """The configuration of a file that holds TEXT, with fields set."""
     (tmp_path / "a.txt").write_bytes(TEXT.encode())
-    return lambda **fields: TextConfig(**{"source": "a.txt", "root": str(tmp_path)} | fields)
+    return lambda **fields: TextFilesConfig(**{"source": "a.txt", "root": str(tmp_path)} | fields)
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_what_is_cut_is_whole_and_of_the_sizes_asked(pieces, shares):
 def test_too_short_a_text_says_what_each_split_would_get(tmp_path):
     (tmp_path / "short.txt").write_text("0123456789", encoding="utf-8")
     with pytest.raises(DataError, match=r"short.txt: 10 characters .* \(9 to train, 1 to validation\): give more"):
-        TextConfig(source="short.txt", root=str(tmp_path)).sizes()
+        TextFilesConfig(source="short.txt", root=str(tmp_path)).sizes()
 
 
 def test_a_missing_file_is_told_before_any_is_read(tmp_path, text):
@@ -98,7 +98,7 @@ def test_a_missing_file_is_told_before_any_is_read(tmp_path, text):
 
 def test_shares_that_leave_nothing_are_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"validation_share \(0.5\) and test_share \(0.5\) leave nothing to train on"):
-        configuration.load(TextConfig, {"source": "a", "validation_share": 0.5, "test_share": 0.5})
+        configuration.load(TextFilesConfig, {"source": "a", "validation_share": 0.5, "test_share": 0.5})
 
 
 @pytest.mark.parametrize("name", [MARKER, "train.ids"])

@@ -20,8 +20,8 @@ from regardant.data.tokenizers import Tokenizer, TokenizerConfig, Tokenizers
 from regardant.data.vocabulary import EOS, MASK, PAD, SOS, SPECIAL_TOKENS, UNK
 from regardant.errors import ConfigError, DataError
 
-KINDS = ["character", "word", "byte", "bpe", "unigram"]
-OPEN = ["byte", "bpe", "unigram"]  # kinds that know no unknown
+KINDS = ["character", "word", "byte", "bpe", "unigram", "code"]
+OPEN = ["byte", "bpe", "unigram", "code"]  # kinds that know no unknown
 WHITE_SPACE = re.compile("[\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
 CORPUS = [
     "The cat sat on the mat.",
@@ -64,7 +64,7 @@ def squeezed(text: str) -> str:
     return WHITE_SPACE.sub(" ", composed(text)).strip(" ")
 
 
-MEANING = {"character": composed, "word": squeezed, "byte": str, "bpe": squeezed, "unigram": squeezed}
+MEANING = {"character": composed, "word": squeezed, "byte": str, "bpe": squeezed, "unigram": squeezed, "code": str}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -109,13 +109,14 @@ def test_normalisations_have_a_name(trained: dict[str, Tokenizer], lowered: dict
         "byte": "none",
         "bpe": "NFC, white space squeezed",
         "unigram": "NFC, white space squeezed",
+        "code": "none",
     }
     assert lowered["bpe"].normalisation == "lower-cased, NFC, white space squeezed"
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_lower_case_is_composed(lowered: dict[str, Tokenizer], kind: str) -> None:
-    others = {"character": "the �", "word": "the <unk>", "byte": "the h\u0331"}
+    others = {"character": "the �", "word": "the <unk>", "byte": "the h\u0331", "code": "the h\u0331"}
     assert lowered[kind].normalise("THE H\u0331") == others.get(kind, "the \u1e96")
 
 
@@ -181,7 +182,7 @@ def test_tokens_are_readable(trained: dict[str, Tokenizer]) -> None:
     assert shown("character", "a c") == ["a", "▁", "c"]
 
 
-@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "code"])
 def test_an_asked_size_is_met_exactly_or_refused_with_one_that_works(kind: str) -> None:
     for asked in (262, 100_000):
         with pytest.raises(ConfigError, match=f"{kind} vocab_size of {asked} does not fit") as refusal:
@@ -192,7 +193,7 @@ def test_an_asked_size_is_met_exactly_or_refused_with_one_that_works(kind: str) 
     assert Tokenizer.train(TokenizerConfig(kind=kind), CORPUS, 100_000).vocab_size < 1000
 
 
-@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "code"])
 def test_a_size_without_room_for_pieces_is_refused_before_training(kind: str) -> None:
     with pytest.raises(ValidationError, match=rf"vocab_size \(261\) must be at least 262 for {kind}"):
         TokenizerConfig(kind=kind, vocab_size=261)
@@ -267,6 +268,36 @@ raise SystemExit(os.waitstatus_to_exitcode(os.wait()[1]))
 def test_a_forked_process_can_encode_and_hears_no_warning() -> None:
     done = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+SOURCE = """def sign(number):
+    if number < 0:
+        return -1
+\tif number:
+\t\treturn  1   # as it was
+
+    return 0
+"""
+
+
+@given(
+    source=st.lists(
+        st.sampled_from(["    ", "\t", "\n", "\r\n", "  ", "def", "if", "x_1", "(", "):", "==", '"é"', "# 数", "\f"])
+    ).map("".join)
+)
+@example(SOURCE)
+def test_source_text_comes_back_with_its_white_space(source: str) -> None:
+    tokenizer = Tokenizer.train(TokenizerConfig(kind="code"), 4 * [SOURCE], 300)
+    assert tokenizer.decode(tokenizer.encode(source)) == source
+    assert "".join(tokenizer.decode_as_it_comes(tokenizer.encode(source))) == source
+
+
+def test_a_line_end_and_its_indentation_are_a_token_and_a_word_has_a_space_at_most() -> None:
+    tokenizer = Tokenizer.train(TokenizerConfig(kind="code"), 4 * [SOURCE], 400)
+    pieces = [tokenizer.decode([token]) for token in tokenizer.encode(SOURCE)]
+    assert pieces[:7] == ["def", " sign", "(", "number", "):", "\n    ", "if"]
+    assert {"\n    ", "\n        ", "\n\t\t"} <= set(pieces)
+    assert all(piece.strip() == piece.removeprefix(" ") for piece in pieces if piece.strip())
 
 
 @pytest.mark.parametrize("kind", KINDS)

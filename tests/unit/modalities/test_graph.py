@@ -57,16 +57,30 @@ def test_vectors_are_projections_of_features_and_structure():
 
 def test_eigenvectors_alone_get_random_signs_which_a_key_repeats():
     module = representation(degree=True, eigenvectors=3).train()
+    structure = module.structure[None].expand(2, -1, -1)
     key, seen = share_key(module), set()
     for update in range(20):
         key.update = update
-        signs = module._structure() / module.structure
-        signs = signs.nan_to_num(1.0)[1]
-        assert signs[0] == 1 and signs.abs().tolist() == [1] * 4
-        seen.add(tuple(signs.tolist()))
-        assert_close(module._structure(), module._structure())
+        signs = (module.with_random_signs(structure) / structure).nan_to_num(1.0)[:, 1]
+        assert (signs[:, 0] == 1).all() and (signs.abs() == 1).all()
+        seen |= {tuple(row) for row in signs.tolist()}
+        assert_close(module.with_random_signs(structure), module.with_random_signs(structure))
     assert len(seen) > 3
-    assert_close(module.eval()._structure(), module.structure)
+    assert_close(module.eval().with_random_signs(structure), structure)
+
+
+def test_edges_are_removed_in_training_alone_and_in_both_directions():
+    module, nodes = representation(edge_dropout=0.5).train(), torch.arange(6)[None]
+    key, seen = share_key(module), set()
+    whole = module.adjacency
+    for update in range(20):
+        key.update = update
+        pairs = module.embed(nodes).pairs[0]
+        assert torch.equal(pairs, pairs.T) and not (pairs & ~whole).any() and pairs.diagonal().all()
+        assert torch.equal(pairs, module.embed(nodes).pairs[0])
+        seen.add(int(pairs.sum()))
+    assert len(seen) > 2
+    assert torch.equal(module.eval().embed(nodes).pairs[0], whole)
 
 
 def test_the_graph_is_not_among_the_weights():

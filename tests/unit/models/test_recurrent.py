@@ -128,3 +128,44 @@ def test_bahdanau_s_source_is_asked_by_the_state_before_a_step_and_luong_s_by_th
     assert_close(torch.stack(asking), torch.stack(states))
     if not after:
         assert_close(asking[0], torch.tanh(model.decoder.bridge(read.state[0][-1])))
+
+
+# a decoder without an encoder
+
+
+def attentive(**fields):
+    return build(BahdanauConfig(), encoder="none", tie_embeddings="target", **fields).eval()
+
+
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+def test_without_an_encoder_the_decoder_reads_the_vectors_of_the_source(cell):
+    model = attentive(cell=cell, num_layers=2, positions={"kind": "sinusoidal"})
+    memory = model.encode(SOURCE)
+    assert_close(memory.values, model.source(SOURCE).values)
+    assert not hasattr(model.encoder, "layers")
+
+
+@pytest.mark.parametrize(("cell", "parts"), [("lstm", 2), ("gru", 1)])
+def test_the_first_state_is_a_map_of_the_mean_of_real_vectors(cell, parts):
+    model = attentive(cell=cell, num_layers=3)
+    memory = model.encode(SOURCE)
+    vectors = model.source(SOURCE).values
+    means = torch.stack([vectors[0].mean(0), vectors[1, :4].mean(0)])
+    expected = (means @ model.encoder.first.weight.T + model.encoder.first.bias).split(12, -1)
+    assert len(memory.state) == len(expected) == parts
+    for found, wanted in zip(memory.state, expected, strict=True):
+        assert found.shape == (3, 2, 12)
+        assert_close(found, wanted.expand(3, -1, -1))
+
+
+def test_without_positions_the_vectors_of_a_source_have_no_order():
+    turned = SOURCE[:1].flip(1)
+    for positions, alike in (({"kind": "none"}, True), ({"kind": "sinusoidal"}, False), ({"kind": "learned"}, False)):
+        model = attentive(positions=positions)
+        scores, other = model.scores(SOURCE[:1], TARGET[:1]), model.scores(turned, TARGET[:1])
+        assert torch.allclose(scores, other, atol=1e-5) is alike, positions
+
+
+def test_positions_inside_self_attention_are_refused():
+    with pytest.raises(ValueError, match=r"positions rotary act inside self-attention.* choose sinusoidal, learned or"):
+        attentive(positions={"kind": "rotary"})

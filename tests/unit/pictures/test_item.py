@@ -109,5 +109,6 @@ def test_a_page_has_each_layout_once():
     found = re.search(r'id="sentences">(.*?)</script>', page)
     assert found is not None
     (record,) = json.loads(found[1])
-    assert record["layouts"] == [{"rows": 2, "columns": 3, "picture": PIXEL, "aspect": 1.0}]
+    (found,) = record["layouts"]
+    assert found == {"rows": 2, "columns": 3, "picture": PIXEL, "aspect": 1.0, "places": [], "edges": []}
     assert [(kind["sourceLayout"], kind["targetLayout"]) for kind in record["kinds"]] == [(0, 0), (0, 0)]

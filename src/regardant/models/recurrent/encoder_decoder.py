@@ -8,8 +8,10 @@ from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
+from torch import Tensor
 
 from regardant.layers.dropout import share_key
+from regardant.layers.linear import Linear
 from regardant.layers.recurrent import Cell, Combine, RecurrentEncoder
 from regardant.models.base import AttentionKind, SequenceToSequenceConfig
 from regardant.models.encoder_decoder import EncoderDecoder, Tied
@@ -18,7 +20,8 @@ from regardant.models.recurrent.decoders import BahdanauConfig, RecurrentDecoder
 from regardant.models.representations import InputShape, RepresentationBuilder
 from regardant.models.sequence import SequenceEncoder
 from regardant.models.vectors import Vectors
-from regardant.positions.none import NoPositions
+from regardant.positions import Positions, PositionsConfig
+from regardant.positions.none import NoneConfig, NoPositions
 
 
 class StateEncoder(SequenceEncoder, RecurrentEncoder):
@@ -28,6 +31,25 @@ class StateEncoder(SequenceEncoder, RecurrentEncoder):
         """Return the states [B, S, R] of all elements. Padding is not read."""
         states, last = self.read(x.values, x.real)
         return replace(x, values=states, state=last)
+
+
+class AnnotationEncoder(SequenceEncoder):
+    """The vectors of the source as they are, with their mean as the first state of a decoder of `num_layers`.
+
+    Xu et al. 2015, "Show, attend and tell", https://arxiv.org/abs/1502.03044, section 3.1.2: here one linear map of the
+    mean for each part of the state, and the decoder's tanh.
+    """
+
+    def __init__(self, cell: Cell, size: int, num_layers: int) -> None:
+        super().__init__()
+        self.parts = 2 if cell == "lstm" else 1
+        self.num_layers = num_layers
+        self.first = Linear(size, self.parts * size)
+
+    def forward(self, x: Vectors) -> Vectors:
+        """Return the vectors [B, S, R], and the first state of every layer. Padding is not in the mean."""
+        parts = self.first(_mean(x)).chunk(self.parts, -1)
+        return replace(x, state=tuple(part.expand(self.num_layers, -1, -1) for part in parts))
 
 
 class RecurrentEncoderDecoder(EncoderDecoder):
@@ -52,11 +74,19 @@ class RecurrentConfig(SequenceToSequenceConfig):
     cell: Cell = "gru"
     """The kind of recurrence."""
 
+    encoder: Literal["recurrent", "none"] = "recurrent"
+    """The recurrent encoder, or none: the decoder reads the vectors of the source's elements and begins with their mean
+    (Xu et al. 2015)."""
+
+    positions: PositionsConfig = NoneConfig()
+    """Positions of the source's elements, which a decoder without an encoder needs to read them in order."""
+
     embedding_size: int = Field(128, gt=0)
     """Size of a token's vector."""
 
     hidden_size: int = Field(256, gt=0)
-    """Size of a state, and of the vector that the encoder gives for each token."""
+    """Size of a state, and of the vector that the encoder gives for each token; without an encoder, of the
+    source's vectors."""
 
     num_layers: int = Field(1, gt=0)
     """Layers of the encoder, and of the decoder."""
@@ -100,20 +130,12 @@ class RecurrentConfig(SequenceToSequenceConfig):
     def build(
         self, source: RepresentationBuilder, target: RepresentationBuilder, head: HeadBuilder
     ) -> RecurrentEncoderDecoder:
-        inputs = InputShape(self.embedding_size, NoPositions(), dropout=self.dropout)
+        size = self.embedding_size if self.encoder == "recurrent" else self.hidden_size
         model = RecurrentEncoderDecoder(
             self,
-            source(inputs),
-            target(inputs),
-            StateEncoder(
-                self.cell,
-                self.embedding_size,
-                self.hidden_size,
-                self.num_layers,
-                self.dropout,
-                bidirectional=self.bidirectional,
-                combine=self.combine,
-            ),
+            source(InputShape(size, self._source_positions(size), dropout=self.dropout)),
+            target(InputShape(self.embedding_size, NoPositions(), dropout=self.dropout)),
+            self._build_encoder(),
             self.decoder.build(self.shape),
             head(self.embedding_size),
         )
@@ -121,3 +143,34 @@ class RecurrentConfig(SequenceToSequenceConfig):
         model.check_lengths()
         model.dropout_key = share_key(model)
         return model
+
+    def _build_encoder(self) -> SequenceEncoder:
+        if self.encoder == "none":
+            return AnnotationEncoder(self.cell, self.hidden_size, self.num_layers)
+        return StateEncoder(
+            self.cell,
+            self.embedding_size,
+            self.hidden_size,
+            self.num_layers,
+            self.dropout,
+            bidirectional=self.bidirectional,
+            combine=self.combine,
+        )
+
+    def _source_positions(self, size: int) -> Positions:
+        positions = self.positions.build(
+            d_model=size, num_heads=1, head_size=size, max_length=self.max_length, causal=False
+        )
+        if positions.acts_on not in ("input", "nowhere"):
+            raise ValueError(
+                f"positions {self.positions.kind} act inside self-attention, which a recurrent model lacks: choose "
+                "sinusoidal, learned or two_dimensional"
+            )
+        return positions
+
+
+def _mean(x: Vectors) -> Tensor:
+    if x.real is None:
+        return x.values.mean(1)
+    real = x.real[..., None].to(x.values.dtype)
+    return (x.values * real).sum(1) / real.sum(1)

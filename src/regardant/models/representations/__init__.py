@@ -2,6 +2,8 @@
 
 from regardant.models.representations.base import InputShape, Representation, RepresentationBuilder
 from regardant.models.representations.graph import GraphNodes, GraphTensors, graph_nodes
+from regardant.models.representations.graphs import GraphShape, SmallGraphs, small_graphs
+from regardant.models.representations.joined import Blocks, JoinedBuilder, JoinedParts
 from regardant.models.representations.patches import Patches, patches
 from regardant.models.representations.series import SeriesPatches, SeriesShape, series_patches
 from regardant.models.representations.sound import SoundFrames, Subsampling, sound_frames
@@ -9,14 +11,19 @@ from regardant.models.representations.tokens import TokenEmbedding, tokens
 from regardant.models.representations.waveform import WaveformBlocks, WaveformShape, waveform_blocks
 
 __all__ = [
+    "Blocks",
     "GraphNodes",
+    "GraphShape",
     "GraphTensors",
     "InputShape",
+    "JoinedBuilder",
+    "JoinedParts",
     "Patches",
     "Representation",
     "RepresentationBuilder",
     "SeriesPatches",
     "SeriesShape",
+    "SmallGraphs",
     "SoundFrames",
     "Subsampling",
     "TokenEmbedding",
@@ -25,6 +32,7 @@ __all__ = [
     "graph_nodes",
     "patches",
     "series_patches",
+    "small_graphs",
     "sound_frames",
     "tokens",
     "waveform_blocks",

@@ -30,6 +30,8 @@ class InputShape:
     dropout: float = 0.0
     class_token: bool = False
     """Whether a learned vector stands before all elements, for the head to read."""
+    num_heads: int | None = None
+    """Heads of the attention that adds `Vectors.edges` to its scores. None: nothing reads them."""
 
     @property
     def element_size(self) -> int:
@@ -48,6 +50,13 @@ class Representation(nn.Module):
 
     reads_order: ClassVar[bool] = True
     """Whether the elements of an item have an order. Nodes of a graph have none."""
+
+    grid: tuple[int, ...] | None = None
+    """Sizes of the grid of training items, from which learned positions are interpolated to other sizes. None: items
+    have no grid."""
+
+    biases_scores: bool = False
+    """Whether `embed` sets `Vectors.edges`."""
 
     def __init__(self, shape: InputShape) -> None:
         super().__init__()
@@ -95,6 +104,9 @@ class Representation(nn.Module):
                 raise ValueError("positions of one dimension follow from the order of elements: leave them out")
             if at.shape[1] == self.positions.dimensions:
                 return self.positions.embed(at)
+        trained, grid = self.grid, embedded.grid
+        if trained and grid and trained != grid and self.positions.interpolates:
+            return self.positions.interpolate(trained, grid)
         end, longest = start + count, self.positions.longest
         if longest is not None and end > longest:
             raise ValueError(
@@ -114,6 +126,7 @@ class Representation(nn.Module):
             pairs=None if pairs is None else nn.functional.pad(pairs, (1, 0, 1, 0), value=True),
             edges=None if edges is None else nn.functional.pad(edges, (1, 0, 1, 0)),
             positions=None,
+            grid=None,
         ), values
 
 

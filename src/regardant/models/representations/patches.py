@@ -16,13 +16,17 @@ from regardant.models.vectors import Vectors
 
 
 class Patches(Representation):
-    """A linear projection of the pixels of each patch."""
+    """A linear projection of the pixels of each patch.
+
+    `grid` are the rows and columns of training images. Images of other sizes have learned positions that are
+    interpolated.
+    """
 
     unit = "patch"
 
-    def __init__(self, shape: InputShape, patch_size: int, channels: int) -> None:
+    def __init__(self, shape: InputShape, patch_size: int, channels: int, grid: tuple[int, int] | None = None) -> None:
         super().__init__(shape)
-        self.patch_size = patch_size
+        self.patch_size, self.channels, self.grid = patch_size, channels, grid
         self.projection = nn.Linear(patch_size * patch_size * channels, shape.element_size)
 
     def embed(self, inputs: Float[Tensor, "B H W C"]) -> Vectors:
@@ -43,9 +47,11 @@ class Patches(Representation):
         places = torch.cartesian_prod(
             torch.arange(rows, device=inputs.device), torch.arange(columns, device=inputs.device)
         )
-        return Vectors(self.projection(grid.reshape(batch, rows * columns, -1)), positions=places)
+        vectors = self.projection(grid.reshape(batch, rows * columns, -1))
+        return Vectors(vectors, positions=places, grid=(rows, columns))
 
 
-def patches(patch_size: int, channels: int) -> RepresentationBuilder:
-    """Return the builder of a projection of square patches of so many pixels a side."""
-    return partial(Patches, patch_size=patch_size, channels=channels)
+def patches(patch_size: int, channels: int, grid: tuple[int, int] | None = None) -> RepresentationBuilder:
+    """Return the builder of a projection of square patches of so many pixels a side; `grid` are the rows and columns of
+    them in training images."""
+    return partial(Patches, patch_size=patch_size, channels=channels, grid=grid)

@@ -173,6 +173,7 @@ const DARKEST = 0.75; // opacity of the largest weight: the item stays visible b
 
 // The item on its grid, with shades as dark as one row's weights, or the mean of all rows, beside the largest of them.
 export function gridView(scene, label, row) {
+  if (scene.layout.places.length) return graphView(scene, label, row);
   const { rows, columns, picture, aspect } = scene.layout;
   const side = Math.max(LEAST_SIDE, Math.min(MOST_SIDE, Math.floor(GRID / Math.max(rows * aspect, columns))));
   const tall = side * aspect;
@@ -206,6 +207,43 @@ export function gridView(scene, label, row) {
   const lines = svg("path", { class: "grid-line", d: [...down, ...across].join("") });
   const wide = Math.max(width, beside * MOST_SIDE);
   return canvasOf(wide + 2, top + height + 1, label, ...content, lines, ...squares, ...lone);
+}
+
+const [NODE, WIDEST_EDGE] = [9, 7]; // pixels: radius of a node, and width of the line of the largest weight
+
+// The nodes of a graph, with the weights of one row on lines to its keys, or those of all rows on the edges.
+function graphView(scene, label, row) {
+  const { places, edges } = scene.layout;
+  const beside = besideGrid(scene.source, scene.layout);
+  const weights = rowOf(scene, row);
+  const [least, side] = [beside ? 54 : 20, GRID];
+  const at = [
+    ...Array.from({ length: beside }, (_, i) => [20 + i * MOST_SIDE, 20]),
+    ...places.map(([x, y]) => [20 + x * side, least + y * side]),
+  ];
+  const both = ([i, j]) => (scene.matrix[i + beside][j + beside] + scene.matrix[j + beside][i + beside]) / 2;
+  const weighted =
+    row === null
+      ? edges.map((edge) => [edge[0] + beside, edge[1] + beside, both(edge)])
+      : scene.source.map((_, i) => [row, i, weights[i]]).filter(([, i, weight]) => i !== row && weight >= FAINTEST);
+  const most = Math.max(...weighted.map(([, , weight]) => weight), 1e-9);
+  const line = (i, j) => `M${at[i].map((one) => one.toFixed(1)).join(" ")}L${at[j].map((one) => one.toFixed(1)).join(" ")}`;
+  const joined = svg("path", { class: "grid-line", d: edges.map(([i, j]) => line(i + beside, j + beside)).join("") });
+  const lines = weighted.map(([i, j, weight]) => {
+    const ink = { "stroke-opacity": (weight / most).toFixed(3), "stroke-width": ((WIDEST_EDGE * weight) / most).toFixed(2) };
+    const what = `${scene.source[i]} and ${scene.source[j]}: ${percent(weight)}`;
+    return svg("path", { class: "weight", d: line(i, j), ...ink, "data-edge": `${i} ${j}` }, svg("title", {}, what));
+  });
+  const greatest = Math.max(...weights, 1e-9);
+  const nodes = at.map(([x, y], i) => {
+    const shade = ((DARKEST * weights[i]) / greatest).toFixed(3);
+    const circle = { cx: x, cy: y, r: NODE };
+    const name = svg("title", {}, `${scene.source[i]}: ${percent(weights[i])}`);
+    const text = sized(svg("text", { x: x + NODE + 2, y, class: "row-word" }, shorten(scene.source[i])), 12);
+    const lit = svg("circle", { class: "lit", ...circle, "fill-opacity": shade, "data-key": i }, name);
+    return svg("g", { "data-row": i }, svg("circle", { class: "node", ...circle }), lit, text);
+  });
+  return canvasOf(side + 120, least + side + 20, label, joined, ...lines, ...nodes);
 }
 
 const BETWEEN_WORDS = 14;

@@ -68,7 +68,8 @@ export function attentionView(sentence, state, changed) {
   }
 
   function writeWords() {
-    const layout = sentence.kinds[state.kind].targetLayout;
+    const drawn = sentence.kinds[state.kind].targetLayout;
+    const layout = drawn?.places.length ? null : drawn; // nodes of a graph are words here
     const beside = layout ? besideGrid(scene.target, layout) : scene.target.length;
     const buttons = scene.target.map((word, row) => {
       const onGrid = row >= beside;

@@ -10,7 +10,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regardant.data import digits, folders  # noqa: F401  # a kind is known by being imported
+from regardant.data import (  # noqa: F401  # a kind is known by being imported
+    digit_questions,
+    digits,
+    file_tables,
+    folders,
+    graph_families,
+    labelled_graphs,
+    part_tables,
+)
 from regardant.data.labelled import LabelledConfig
 from regardant.errors import DataError
 from regardant.evaluation.classification import score_classes
@@ -23,7 +31,7 @@ from regardant.tasks.comparison import PREDICTIONS
 from regardant.tasks.items.data import MARKER, EncodedItems
 from regardant.tasks.items.job import Answers, ItemsJob
 from regardant.tasks.items.labels import LABELS, keep_labels, read_labels
-from regardant.tasks.items.prepare import PreparedItems, build, keep_items, seeded, with_max_length
+from regardant.tasks.items.prepare import PreparedItems, build, keep_items, of_kind, seeded, with_max_length
 from regardant.tasks.items.trained import TrainedItems
 from regardant.training.checkpoints import write_atomically
 from regardant.training.metrics import Metric
@@ -40,6 +48,8 @@ class ClassificationConfig(TaskConfig):
         Metric("loss", higher_is_better=False, unit="nats per label"),
         Metric("macro_f1", higher_is_better=True),
     )
+
+    augments: ClassVar[bool] = True
 
     task: Literal["classification"] = "classification"
     """The name of the task."""
@@ -72,8 +82,10 @@ class Classification(Task):
         sets = {}
         if not (run / "data" / MARKER).is_file():
             config = config.model_copy(update={"data": config.data.chosen(log)})
-            read = config.data.read(config.seed)
+            read = {name: of_kind(config.input, items, log) for name, items in config.data.read(config.seed).items()}
             labels = sorted({label for _, label in read["train"]})
+            if len(labels) < 2:
+                raise DataError(f"all training items have the label {labels[0]!r}: give items of two labels or more")
             numbers = {label: number for number, label in enumerate(labels)}
             sets = {name: [(item, _known(numbers, label)) for item, label in items] for name, items in read.items()}
             keep_labels(labels, run, config.training, log)
@@ -130,7 +142,7 @@ class Classifier(TrainedItems):
         write_atomically(self.folder / "evaluation" / f"{name}{PREDICTIONS}", "".join(lines))
 
     def read(self, data: Path) -> EncodedItems:
-        items = self.config.data.given(data)
+        items = of_kind(self.config.input, self.config.data.given(data), lambda line: None)
         numbers = {label: number for number, label in enumerate(self.labels)}
         encoded = self.codec.encode([item for item, _ in items])
         return EncodedItems.of(encoded, [_known(numbers, label) for _, label in items])

@@ -34,7 +34,8 @@ CHUNK = 1000
 class ItemBatch:
     """Inputs of a model by name, and the answers that its head is asked for. A row is an item."""
 
-    inputs: Mapping[str, Tensor]
+    inputs: Mapping[str, Any]
+    """Blocks of a codec: tensors [B, ...], or what is moved and divided as one."""
     targets: Tensor
     count: int
     """Targets that count."""
@@ -115,13 +116,32 @@ def read_splits(folder: Path) -> tuple[dict[str, EncodedItems], dict[str, str]]:
     return splits, fingerprints
 
 
+def collate(codec: Codec, encoded: Sequence[NDArray[Any]], names: Sequence[str]) -> dict[str, Any]:
+    """Return the inputs of a model by name for encoded items."""
+    rows = [codec.by_input(one, names) for one in encoded]
+    return {name: rows[0][name][0].collate([row[name][1] for row in rows]) for name in names}
+
+
 class ItemBatches:
     """The batches of a split: items of like length together, as many as fit a budget of elements."""
 
-    def __init__(self, split: EncodedItems, codec: Codec, *, batch_tokens: int, max_length: int, seed: int) -> None:
+    def __init__(
+        self,
+        split: EncodedItems,
+        codec: Codec,
+        *,
+        batch_tokens: int,
+        max_length: int,
+        seed: int,
+        names: Sequence[str] = ("input",),
+    ) -> None:
         self.split, self.codec, self.seed = split, codec, seed
+        self.names = names
+        """The inputs of the model."""
         self.max_length = min(max_length, batch_tokens)
         self.batch_tokens = batch_tokens
+        self.augments = False
+        """Whether items are changed at random, anew in each epoch: those of training."""
         self.lengths = np.minimum(codec.lengths(split.rows), self.max_length)
 
     @property
@@ -145,16 +165,21 @@ class ItemBatches:
 
     def arrays(self, planned: Planned) -> list[NDArray[Any]]:
         """Return the items of a batch, cut to the model's length."""
-        items = (self.split.items[int(index)] for index in planned.indices)
-        return [self.codec.cut(one, self.max_length) for one in items]
+        numbers = planned.indices.tolist()
+        items = [self.codec.cut(self.split.items[number], self.max_length) for number in numbers]
+        if not self.augments:
+            return items
+        seeds = ((self.seed, planned.epoch, number) for number in numbers)
+        return [self.codec.augmented(one, seed) for one, seed in zip(items, seeds, strict=True)]
 
-    def inputs(self, planned: Planned) -> dict[str, Tensor]:
+    def inputs(self, planned: Planned) -> dict[str, Any]:
         """Return the inputs of the model by name for a batch."""
-        return {"input": self.codec.collate(self.arrays(planned))}
+        return collate(self.codec, self.arrays(planned), self.names)
 
     def labels(self, planned: Planned) -> dict[str, list[list[str]]]:
         """Return the names of the elements of each item of a batch, by input."""
-        return {"input": [self.codec.labels(one) for one in self.arrays(planned)]}
+        rows = [self.codec.by_input(one, self.names) for one in self.arrays(planned)]
+        return {name: [codec.labels(one) for codec, one in (row[name] for row in rows)] for name in self.names}
 
     def load(self, planned: Planned) -> ItemBatch:
         """Return one planned batch as tensors."""

@@ -33,16 +33,19 @@ class ItemsJob(TaskJob):
         *,
         unit: str,
     ) -> None:
-        self.score, self.unit, self.seed = score, unit, config.seed
+        self.score, self.unit, self.seed, self.names = score, unit, config.seed, model.inputs
         budget, max_length = config.training.batch_tokens, model.max_length(model.inputs[0])
         batches = self.batches_of(splits["train"], codec, batch_tokens=budget, max_length=max_length)
+        batches.augments = config.augments
         budget *= self.validation_factor
         self.validation = self.batches_of(splits["validation"], codec, batch_tokens=budget, max_length=max_length)
         super().__init__(config, model, batches, validation_cost=READING_COST * self.validation.targets_per_epoch)
 
     def batches_of(self, split: EncodedItems, codec: Codec, *, batch_tokens: int, max_length: int) -> ItemBatches:
         """Return the batches of a split."""
-        return ItemBatches(split, codec, batch_tokens=batch_tokens, max_length=max_length, seed=self.seed)
+        return ItemBatches(
+            split, codec, batch_tokens=batch_tokens, max_length=max_length, seed=self.seed, names=self.names
+        )
 
     def warm_up_validation(self, device: torch.device) -> None:
         """Run the largest batches of a validation."""

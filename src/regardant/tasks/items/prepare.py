@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from regardant.data.item_files import ItemFile, StoredFile
+from regardant.data.labelled import Labelled
 from regardant.data.splits import PURPOSES
-from regardant.errors import ConfigError
+from regardant.errors import ConfigError, DataError
 from regardant.modalities import Codec, ModalityConfig
 from regardant.models import Model
 from regardant.tasks.base import Log
@@ -48,6 +50,22 @@ def keep_codec(modality: ModalityConfig, items: Sequence[Any], folder: Path, ear
     codec = modality.fit(items)
     codec.save(folder)
     return codec
+
+
+def of_kind(modality: ModalityConfig, items: Sequence[Labelled], log: Log) -> list[Labelled]:
+    """Return labelled items without files of another kind, which are counted. Raises DataError if none is left.
+
+    Where items of the kind are no files, as texts are, all items are returned: the codec says what is wrong with them.
+    """
+    named = modality.suffixes
+    others = [item for item, _ in items if named and isinstance(item, ItemFile) and not _is_of(modality, item)]
+    if not others:
+        return list(items)
+    kinds = ", ".join(named)
+    if len(others) == len(items):
+        raise DataError(f"none of {len(others):,} files, such as {others[0]}, is of the kind {kinds}: give some")
+    log(f"files of another kind than {kinds} are left out: {len(others):,}, such as {others[0]}")
+    return [(item, label) for item, label in items if not isinstance(item, ItemFile) or _is_of(modality, item)]
 
 
 def keep_items(
@@ -98,3 +116,8 @@ def build(config: Any, codec: Codec, num_outputs: int) -> Model:
 def seeded(config: Any, codec: Codec, num_outputs: int, run: Path) -> Model:
     """Return the model with the first weights of a run: fresh ones, and those of the run that it starts from."""
     return with_first_weights(lambda: build(config, codec, num_outputs), config, run)
+
+
+def _is_of(modality: ModalityConfig, file: ItemFile) -> bool:
+    """Files of a table are of the kind of their column."""
+    return isinstance(file, StoredFile) or file.suffix.lower() in modality.suffixes

@@ -1,7 +1,8 @@
 """A finished run of a task that is items in, answers out."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,12 +11,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regardant.errors import ConfigError, RunError
+from regardant.errors import ConfigError, DataError, RunError
 from regardant.modalities import Codec
 from regardant.models import Model
 from regardant.tasks.base import Example, Prediction, Trained
 from regardant.tasks.inspection import Elements, Inspection, examples_of, format_shares, look, shown_inputs
-from regardant.tasks.items.data import MARKER, EncodedItems, ItemBatch, ItemBatches, Planned, read_splits
+from regardant.tasks.items.data import MARKER, EncodedItems, ItemBatch, ItemBatches, Planned, collate, read_splits
 from regardant.tasks.measures import SENTENCES, Measures, measure
 from regardant.tasks.probe import PROBE_ELEMENTS, PROBE_ROWS, Probe
 from regardant.training.checkpoints import load_into, write_atomically
@@ -60,23 +61,18 @@ class TrainedItems(Trained):
 
     def predict(self, items: Sequence[str], **options: Any) -> list[Prediction]:
         """Return the answers to items as a command line gives them. Raises DataError."""
-        encoded = self.codec.encode([self.codec.parse(item) for item in items])
-        answers: list[Prediction] = []
-        for start in range(0, len(encoded), PROBE_ROWS):
-            some = encoded[start : start + PROBE_ROWS]
-            inputs = self.codec.collate([self.codec.cut(one, self.max_length) for one in some])
-            scores = self.item_scores(inputs)
-            lengths = self.codec.lengths(np.array([len(one) for one in some]))
-            for item, length, row in zip(items[start:], lengths, scores, strict=False):
-                found = self.answer(item, row)
-                answers.append(found if length <= self.max_length else _with_note(found, self))
-        return answers
+        whole = self.codec.read(items)
+        cut = [self.codec.cut(one, self.max_length) for one in whole]
+        scores = [row for some in self._alike(cut) for row in self.item_scores(some)]
+        found = [self.answer(item, row) for item, row in zip(items, scores, strict=True)]
+        is_cut = [len(some) < len(all_of_it) for some, all_of_it in zip(cut, whole, strict=True)]
+        return [_with_note(one, self) if short else one for one, short in zip(found, is_cut, strict=True)]
 
-    def item_scores(self, items: Tensor) -> Tensor:
-        """Return the scores of items [N, ...] as `answer` takes them, in float32 on the CPU."""
-        return self.scores({"input": items})
+    def item_scores(self, encoded: Sequence[NDArray[Any]]) -> Tensor:
+        """Return the scores of encoded items [N, ...] as `answer` takes them, in float32 on the CPU."""
+        return self.scores(collate(self.codec, encoded, self.model.inputs))
 
-    def scores(self, inputs: dict[str, Tensor]) -> Tensor:
+    def scores(self, inputs: dict[str, Any]) -> Tensor:
         """Return the head's scores in float32 on the CPU."""
         with torch.inference_mode():
             sent = {name: block.to(self.device) for name, block in inputs.items()}
@@ -84,7 +80,7 @@ class TrainedItems(Trained):
 
     def evaluate(self, data: Sequence[Path] = (), **options: Any) -> dict[str, dict[str, Any]]:
         """Return scores by name of the test set: the run's own ones, or those in files. All is kept in the run."""
-        sets = {file.name: self.read(file) for file in data} if data else self._own_sets()
+        sets = {file.name: self._of(file) for file in data} if data else self._own_sets()
         scores = {name: self.evaluated(name, split) for name, split in sets.items()}
         for name, numbers in scores.items():
             write_atomically(self.folder / "evaluation" / f"{name}.json", json.dumps(numbers, indent=2) + "\n")
@@ -127,13 +123,16 @@ class TrainedItems(Trained):
 
     def encoded(self, item: str) -> NDArray[Any]:
         """Return an item of a command line as the codec has it, cut to the model's length. Raises DataError."""
-        (whole,) = self.codec.encode([self.codec.parse(item)])
+        (whole,) = self.codec.read([item])
         return self.codec.cut(whole, self.max_length)
 
     def inputs_of(self, found: Prediction) -> dict[str, ReadItem]:
         """Return the inputs of the model that an inspection of an item shows, by name, given its answer."""
-        encoded = self.encoded(found.item)
-        return {self.model.inputs[0]: ReadItem(self.codec, encoded, self.units(found, encoded))}
+        read = self.codec.by_input(self.encoded(found.item), self.model.inputs)
+        return {
+            name: ReadItem(codec, one, self.units(found, one) if codec is self.codec else [])
+            for name, (codec, one) in read.items()
+        }
 
     def units(self, found: Prediction, encoded: NDArray[Any]) -> list[tuple[str, int]]:
         """Return (word, number of its elements) for an item with its answer. Empty: its elements make no words."""
@@ -150,7 +149,7 @@ class TrainedItems(Trained):
             raise ConfigError("--treebank is compared with the encoder of a translator: leave it out for this run")
         if len(data) > 1:
             raise ConfigError(f"--data was given {len(data)} times: give one file")
-        name, split = (data[0].name, self.read(data[0])) if data else ("validation", self._splits()["validation"])
+        name, split = (data[0].name, self._of(data[0])) if data else ("validation", self._splits()["validation"])
         batches = self.batches(self.looked_at(split).first(SENTENCES))
         found = measure(self.model, name, [self._probe(batches, planned) for planned in batches.plan(0)], "item")
         found.save(self.folder / "measures")
@@ -162,7 +161,8 @@ class TrainedItems(Trained):
 
     def batches(self, split: EncodedItems) -> ItemBatches:
         """Return the batches by which a split is read."""
-        return ItemBatches(split, self.codec, batch_tokens=BATCH_ELEMENTS, max_length=self.max_length, seed=0)
+        length, names = self.max_length, self.model.inputs
+        return ItemBatches(split, self.codec, batch_tokens=BATCH_ELEMENTS, max_length=length, seed=0, names=names)
 
     def answers(self, split: EncodedItems) -> list[tuple[Tensor, Tensor]]:
         """Return scores and targets of a split, batch by batch."""
@@ -170,9 +170,22 @@ class TrainedItems(Trained):
         loaded: list[ItemBatch] = [batches.load(planned) for planned in batches.plan(0)]
         return [(self.scores(dict(batch.inputs)), batch.targets) for batch in loaded]
 
+    def _alike(self, encoded: Sequence[NDArray[Any]]) -> Iterator[list[NDArray[Any]]]:
+        """Yield items in their order, as many at once as can be collated."""
+        for _, alike in groupby(encoded, key=lambda one: one.shape if self.codec.equal_shapes else None):
+            items = list(alike)
+            for start in range(0, len(items), PROBE_ROWS):
+                yield items[start : start + PROBE_ROWS]
+
     def _probe(self, batches: ItemBatches, planned: Planned) -> Probe:
         batch = batches.load(planned).to(self.device)
         return Probe(batch.inputs, batch.targets, batches.labels(planned))
+
+    def _of(self, data: Path) -> EncodedItems:
+        split = self.read(data)
+        if not len(split):
+            raise DataError(f"{data} holds no item, or blank ones alone: give a file with items")
+        return split
 
     def _own_sets(self) -> dict[str, EncodedItems]:
         splits = self._splits()

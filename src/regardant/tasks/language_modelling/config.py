@@ -4,6 +4,7 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from regardant.data import digit_streams, in_context  # noqa: F401  # a kind is known by being imported
 from regardant.data.text import TextConfig
 from regardant.data.tokenizers import TokenizerConfig
 from regardant.generation.sampling import SamplingConfig
@@ -17,8 +18,8 @@ from regardant.training.metrics import Metric
 class TextTokenizerConfig(TokenizerConfig):
     """How text becomes tokens. Of these kinds alone every space and every line end comes back."""
 
-    kind: Literal["character", "byte"] = "character"
-    """What a token is."""
+    kind: Literal["character", "byte", "code"] = "character"
+    """What a token is. code: pieces between a character and a word, with their white space."""
 
     joint: Literal[True] = True
     """There is one text, and so one vocabulary."""

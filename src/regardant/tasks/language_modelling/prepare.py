@@ -17,8 +17,8 @@ from regardant.tasks.language_modelling.job import LanguageModellingJob, StreamJ
 from regardant.tasks.take_over import run_of_vocabulary, with_first_weights
 from regardant.training.config import FirstRun
 
-MOST_CHARACTERS = 2**16
-"""Size of a vocabulary of characters that the recipe leaves open; rarer ones are unknown."""
+MOST_CHARACTERS, MOST_PIECES = 2**16, 2000
+"""Sizes of a vocabulary that the recipe leaves open: of characters, where rarer ones are unknown, and of pieces."""
 
 FIRST_RUN = FirstRun(epochs=10, least_updates=2000, least_minutes=1.0, most_minutes=50.0)
 
@@ -87,7 +87,8 @@ def _tokenise(config: LanguageModellingConfig, run: Path, log: Log) -> None:
         tokenizer = Tokenizers.load(earlier / "tokenizer.json").target
     else:  # from the text that is trained on alone, which comes first
         train = (piece for _, piece in takewhile(lambda part: part[0] == "train", cut(config.data.pieces(), sizes)))
-        tokenizer = Tokenizer.train(config.tokenizer, train, MOST_CHARACTERS)
+        most = MOST_PIECES if config.tokenizer.kind == "code" else MOST_CHARACTERS
+        tokenizer = Tokenizer.train(config.tokenizer, train, most)
     run.mkdir(parents=True, exist_ok=True)
     Tokenizers(tokenizer, tokenizer).save(run / "tokenizer.json")
     text = EncodedText.build(config.data, sizes, tokenizer, run / "data")

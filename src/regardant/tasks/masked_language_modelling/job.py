@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import nn
 
-from regardant.data.masking import count_targets, mask_tokens
+from regardant.data.masking import Masking, WordStarts, count_targets, mask_tokens
 from regardant.data.vocabulary import PAD
 from regardant.evaluation.masked_tokens import score_masked_tokens
 from regardant.modalities import Codec
@@ -32,6 +32,19 @@ class MaskedBatches(ItemBatches):
 
     codec: TextCodec
 
+    def __init__(
+        self,
+        split: EncodedItems,
+        codec: TextCodec,
+        *,
+        masking: Masking,
+        batch_tokens: int,
+        max_length: int,
+        seed: int,
+    ) -> None:
+        super().__init__(split, codec, batch_tokens=batch_tokens, max_length=max_length, seed=seed)
+        self.starts = WordStarts(codec.tokenizer) if masking == "spans" else None
+
     @property
     def targets_per_epoch(self) -> int:
         return int(count_targets(self.lengths).sum())
@@ -39,15 +52,28 @@ class MaskedBatches(ItemBatches):
     def load(self, planned: Planned) -> MaskedBatch:
         tokens = self.codec.collate(self.arrays(planned))
         generator = np.random.default_rng([self.seed, planned.epoch, planned.number])
-        shown, targets = mask_tokens(tokens, self.codec.tokenizer.vocab_size, generator)
+        starts = None if self.starts is None else self.starts(tokens.numpy())
+        shown, targets = mask_tokens(tokens, self.codec.tokenizer.vocab_size, generator, starts)
         return MaskedBatch({"input": shown}, targets, int((targets != PAD).sum()))
 
 
 class MaskedLanguageModellingJob(ItemsJob):
     """Validates on one masking of the validation texts, that of epoch 0."""
 
+    def __init__(self, config: Any, codec: TextCodec, splits: dict[str, EncodedItems], model: Model) -> None:
+        self.masking: Masking = config.masking
+        super().__init__(config, codec, splits, model, unit="masked token")
+
     def batches_of(self, split: EncodedItems, codec: Codec, *, batch_tokens: int, max_length: int) -> MaskedBatches:
-        return MaskedBatches(split, codec, batch_tokens=batch_tokens, max_length=max_length, seed=self.seed)
+        assert isinstance(codec, TextCodec)
+        return MaskedBatches(
+            split,
+            codec,
+            masking=self.masking,
+            batch_tokens=batch_tokens,
+            max_length=max_length,
+            seed=self.seed,
+        )
 
     def warm_up_validation(self, device: torch.device) -> None:
         self._score(self.model, self.validation.largest_batches(), device)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regardant.data.lines import LinesConfig
+from regardant.data.masking import Masking
 from regardant.data.vocabulary import MASK, SPECIAL_TOKENS
 from regardant.errors import DataError
 from regardant.evaluation.masked_tokens import score_masked_tokens
@@ -53,6 +54,9 @@ class MaskedLanguageModellingConfig(TaskConfig):
     input: TextModalityConfig = TextModalityConfig()
     """Tokenizer, which turns text into tokens."""
 
+    masking: Masking = "tokens"
+    """What is masked: tokens drawn one by one, or spans of 1 to 10 words (SpanBERT)."""
+
     model: EncoderConfig = EncoderOnlyConfig()
     """The model that reads a text."""
 
@@ -77,7 +81,7 @@ class MaskedLanguageModelling(Task):
         codec, splits, fingerprints = keep_items(run, config, sets, log)
         assert isinstance(codec, TextCodec)
         model = seeded(config, codec, codec.tokenizer.vocab_size, run)
-        job = MaskedLanguageModellingJob(config, codec, splits, model, unit="masked token")
+        job = MaskedLanguageModellingJob(config, codec, splits, model)
         if job.batches.too_long:
             log(f"{job.batches.too_long:,} texts are cut to the model's {job.batches.max_length} tokens")
         return PreparedItems(config, job, fingerprints)
@@ -119,7 +123,14 @@ class MaskedLanguageModel(TrainedItems):
         ).bincount()
 
     def batches(self, split: EncodedItems) -> MaskedBatches:
-        return MaskedBatches(split, self.codec, batch_tokens=BATCH_ELEMENTS, max_length=self.max_length, seed=0)
+        return MaskedBatches(
+            split,
+            self.codec,
+            masking=self.config.masking,
+            batch_tokens=BATCH_ELEMENTS,
+            max_length=self.max_length,
+            seed=0,
+        )
 
     def read(self, data: Path) -> EncodedItems:
         texts = list(self.config.data.model_copy(update={"root": ""}).items(str(data.resolve())))

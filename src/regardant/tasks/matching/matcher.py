@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor
 
 from regardant.data.item_pairs import PairTableConfig
@@ -59,10 +60,11 @@ class Matcher(TrainedItems):
             return self._read_collection()
         return self._kept_candidates
 
-    def item_scores(self, items: Tensor) -> Tensor:
-        """Return the cosine of each item [N, ...] with each item of the collection, [N, C]."""
+    def item_scores(self, encoded: Sequence[NDArray[Any]]) -> Tensor:
+        """Return the cosine of each encoded item with each item of the collection, [N, C]."""
         with torch.inference_mode():
-            vectors = self.model.tower(FIRST).scores(input=items.to(self.device)).float().cpu()
+            items = self.codec.collate(encoded).to(self.device)
+            vectors = self.model.tower(FIRST).scores(input=items).float().cpu()
             return F.normalize(vectors, dim=-1) @ self.candidates.T
 
     def answer(self, item: str, scores: Tensor) -> Prediction:
@@ -88,7 +90,8 @@ class Matcher(TrainedItems):
         (whole,) = self.second.codec.encode([self.second.codec.parse(best)])
         encoded = self.second.codec.cut(whole, self.second.max_length)
         partner = ReadItem(self.second.codec, encoded, self.second.codec.units(best, encoded))
-        return {**super().inputs_of(found), SECOND: partner}
+        first = self.encoded(found.item)
+        return {FIRST: ReadItem(self.codec, first, self.units(found, first)), SECOND: partner}
 
     def batches(self, split: EncodedItems) -> PairBatches:
         """Return batches of the size of those in training, on which the loss depends."""

@@ -81,12 +81,13 @@ class NodeClassification(Task):
     def prepare(self, config: NodeClassificationConfig, run: Path, log: Log) -> PreparedItems:
         sets: dict[str, list[tuple[Any, Any]]] = {}
         if not (run / "data" / MARKER).is_file():
-            graph, split = config.data.read(config.seed)
+            graph, split, left_out = config.data.read(config.seed)
             labels = sorted(set(split["train"].values()))
             for name, given in split.items():
                 targets = np.full(len(graph.ids), IGNORED)
                 targets[list(given)] = [labels.index(label) for label in given.values()]
                 sets[name] = [(graph, targets)]
+            left_out.tell(log)
             log(f"nodes: {', '.join(f'{len(given):,} {name}' for name, given in split.items())}")
             keep_labels(labels, run, config.training, log)
         codec, splits, fingerprints = keep_items(run, config, sets, log)

@@ -84,7 +84,12 @@ class QuestionAnswerer(TrainedItems):
         sides = [f"{name}: {_likeliest(labels, scores[:, side])}." for side, name in enumerate(("Starts", "Ends"))]
         rows = zip(labels, scores.tolist(), strict=True)
         tokens = [{"token": label, "start": start, "end": end} for label, (start, end) in rows]
-        return replace(found, note=" ".join([found.note, *sides]), details={**found.details, "tokens": tokens})
+        return replace(
+            found,
+            title=self.codec.parse(item).question,
+            note=" ".join([found.note, *sides]),
+            details={**found.details, "tokens": tokens},
+        )
 
     def target_counts(self) -> Tensor:
         """Return how often each span occurs as the target of a validation window."""

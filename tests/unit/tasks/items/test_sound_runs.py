@@ -330,5 +330,8 @@ def test_images_in_files_are_classified(tmp_path):
     assert trained.evaluate()["test"]["accuracy"] == 1
     assert trained.predict([str(tmp_path / "images" / "dark" / "0.png")])[0].answer == "dark"
     (tmp_path / "images" / "dark" / "notes.txt").write_text("no image", encoding="utf-8")
-    with pytest.raises(DataError, match=r"notes\.txt cannot be read \(cannot identify image file\): give the path of"):
-        run.train(load_recipe(recipe), tmp_path / "other", lambda line: None)
+    (tmp_path / "images" / "dark" / "notes.png").write_text("no image", encoding="utf-8")
+    lines: list[str] = []
+    with pytest.raises(DataError, match=r"notes\.png cannot be read \(cannot identify image file\): give the path of"):
+        run.train(load_recipe(recipe), tmp_path / "other", lines.append)
+    assert any("are left out: 1, such as" in line and "notes.txt" in line for line in lines)

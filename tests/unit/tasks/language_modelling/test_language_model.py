@@ -97,7 +97,7 @@ def test_what_cannot_be_evaluated_is_one_line(own, tmp_path):
         run.load(own.folder).evaluate()
 
 
-@pytest.mark.parametrize("kind", ["byte", "character"])
+@pytest.mark.parametrize("kind", ["byte", "character", "code"])
 def test_a_text_of_many_scripts_is_learned_and_written(tiny_text_config, tmp_path, kind):
     (tmp_path / "é.txt").write_text("été 😀\u2028déjà\n" * 60, encoding="utf-8")
     overrides = (f"data.root={tmp_path}", "data.source=é.txt", f"tokenizer.kind={kind}")

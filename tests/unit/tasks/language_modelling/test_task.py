@@ -41,7 +41,7 @@ def load(*overrides):
 @pytest.mark.parametrize(
     ("override", "told"),
     [
-        ("tokenizer.kind=bpe", "tokenizer.kind: given 'bpe'; allowed: character, byte"),
+        ("tokenizer.kind=bpe", "tokenizer.kind: given 'bpe'; allowed: character, byte, code"),
         ("tokenizer.joint=false", "tokenizer.joint"),
         ("training.best_by=bleu", r"training\.best_by: given 'bleu'; allowed: loss, perplexity, bits_per_character"),
         ("model.kind=encoder_decoder", "model.kind: .*allowed: decoder_only, recurrent"),

@@ -77,6 +77,26 @@ def test_masks_are_equal_in_every_process_and_differ_between_epochs(job, load, t
     assert not torch.equal(batch.targets, job.load(epoch._replace(number=99)).targets)
 
 
+def test_spans_are_masked_where_the_recipe_asks_for_them(load, tmp_path):
+    """All tokens of these texts are words. Of targets drawn one by one, a sixth has a target behind it."""
+    shares = {}
+    for masking in ("tokens", "spans"):
+        config = load(f"masking={masking}", "model.max_length=64")
+        job = task_named("masked_language_modelling").prepare(config, tmp_path / masking, silent).job
+        assert job.targets_per_epoch == sum(job.load(planned).count for planned in job.plan(1))
+        batches = [*map(job.batches.load, job.plan(0)), *map(job.validation.load, job.validation.plan(0))]
+        chosen = [batch.targets != PAD for batch in batches]
+        shares[masking] = sum(int((one[:, 1:] & one[:, :-1]).sum()) for one in chosen) / sum(map(torch.sum, chosen))
+    assert shares["spans"] > 2 * shares["tokens"]
+
+
+def test_evaluation_masks_as_training_did(load, whole):
+    loaded = run.load(whole)
+    spans = copy.copy(loaded.trained)
+    spans.config = load("masking=spans")
+    assert spans.evaluate()["validation"]["loss"] != loaded.evaluate()["validation"]["loss"]
+
+
 @pytest.mark.parametrize("processes", [1, 2, 3])
 def test_the_shares_of_processes_are_the_batch(job, processes):
     batch = job.load(max(job.plan(0), key=lambda planned: len(planned.indices)))
@@ -203,6 +223,7 @@ def test_what_cannot_be_filled_in_is_one_line(whole, items, told):
         ("training.best_by=bleu", r"training\.best_by: given 'bleu'; allowed: loss, perplexity, accuracy"),
         ("input.kind=nothing", "input.kind"),
         ("model.kind=decoder_only", "model.kind: .*allowed: "),
+        ("masking=words", "masking: given 'words'"),
     ],
 )
 def test_a_recipe_that_cannot_be_right_is_one_line(load, override, told):

@@ -359,6 +359,7 @@ def test_both_towers_are_inspected(regardant, matcher, digits, tmp_path):
     found = matcher.inspect(path)
     assert list(found.layers) == ["first.encoder.self_attention", "second.encoder.self_attention"]
     image, text = found.pictures
+    assert (image.kind, text.kind) == ("Encoder self-attention (first)", "Encoder self-attention (second)")
     assert image.source_layout.picture.startswith("data:image/png") and image.weights.shape[-1] == 4
     best = found.details["matches"][0]["item"]
     assert [word for word, _ in found.inputs["second"].units] == best.split()

@@ -251,6 +251,7 @@ def test_evaluate_and_compare_print_json(regardant, answerer, load, tmp_path):
 def test_a_question_is_inspected_with_starts_and_ends(regardant, answerer, tmp_path):
     found = answerer.inspect(ITEM)
     (kind,) = found.layers
+    assert found.pictures[0].title == json.loads(ITEM)["question"]
     labels = found.inputs["input"].labels
     assert labels[:5] == ["<class>", "▁which", "▁colour", "▁?", "<eos>"] and found.answer == "dark blue"
     words = [name for name, _ in found.rows(kind).units]

@@ -136,7 +136,7 @@ def words_of_tokens(tokenizer: Tokenizer, text: str, spans: Sequence[Span] | Non
     """The word of every token, EOS last; `spans` are where the words stand, if others than `data.words` finds."""
     # Of the text as it was given, as gold links count: normalised, an unknown word is the three words < unk >.
     spans = spans_of_words(text) if spans is None else spans
-    return [*word_of_token(tokenizer.backend.encode(text).offsets, spans), NO_WORD]
+    return [*word_of_token(tokenizer.locate(text)[1], spans), NO_WORD]
 
 
 def spans_of_words(text: str) -> list[Span]:

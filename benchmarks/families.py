@@ -1,0 +1,195 @@
+"""Models of one recipe side by side, each from three seeds, with the simple models that its users would try first.
+
+    make bench-families                          every recipe of benchmarks/families.yaml: hours
+    make bench-families BENCH="sst2 digits-vit"  these
+
+Runs stay in runs/bench/families until the next measurement. Results are written to benchmarks/results/families,
+docs/results.md and the headers of recipes. Since headers and pages are tracked files, commit before measuring more.
+"""
+
+import json
+import shutil
+import statistics
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Self
+
+import yaml
+from pydantic import Field, model_validator
+
+from regardant.config import Config
+from regardant.run import load
+
+from . import families_page, headers
+from .bars import bar, conclude, lines
+from .recipes import REGARDANT, shown, timed, training_numbers
+from .records import ROOT, Measurement, arguments, machine
+
+RUNS = ROOT / "runs" / "bench" / "families"
+
+MINUTES = "minutes"
+"""The bar of the mean wall time of a training with its evaluation."""
+
+
+class Model(Config):
+    """A model of a family."""
+
+    recipe: str | None = None
+    """The recipe, if it is not that of the family."""
+    settings: tuple[str, ...] = ()
+    """Overrides of the recipe."""
+    start_from: str | None = None
+    """A recipe that is trained first, once, and whose run the model starts from."""
+
+
+class Bar(Config):
+    """A limit of the mean of a score."""
+
+    score: str
+    at_least: float | None = None
+    at_most: float | None = None
+    model: str | None = None
+    """The model that is held to the limit: the first one by default."""
+    over: str | None = None
+    """The limit is of the gain over this model."""
+    goal: bool = False
+
+    @model_validator(mode="after")
+    def _has_one_limit(self) -> Self:
+        if (self.at_least is None) == (self.at_most is None):
+            raise ValueError("a bar has one limit: at_least or at_most")
+        return self
+
+    def judged(self, models: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the bar as results hold it. `models` are measured."""
+        first = self.model or next(iter(models))
+        value = models[first]["mean"][self.score]
+        name = f"{self.score} of {first}"
+        if self.over:
+            value, name = round(value - models[self.over]["mean"][self.score], 4), f"{name} over {self.over}"
+        limit = self.at_most if self.at_least is None else self.at_least
+        assert limit is not None
+        return bar(name, value, limit, at_least=self.at_least is not None, goal=self.goal)
+
+
+class Family(Config):
+    """A recipe and what its model is compared with."""
+
+    scores: tuple[str, ...] = Field(min_length=1)
+    """Names in `evaluate --json`, those of nested objects with a point; models are compared by the first."""
+    test: str
+    """What is tested on."""
+    models: dict[str, Model] = Field(min_length=1)
+    """By name; the first is the recipe's own."""
+    bars: tuple[Bar, ...]
+    seeds: int = 3
+    """The seeds 1 to this one are trained."""
+    baselines: str | None = None
+    """A module of benchmarks.baselines."""
+    attention: str | None = None
+    """A module of benchmarks whose measure(run) gives scores of the first model's attention."""
+    published: str | None = None
+    """What papers report."""
+
+
+def families() -> dict[str, Family]:
+    """Return all families by the name of their recipe."""
+    listed = yaml.safe_load((Path(__file__).parent / "families.yaml").read_text(encoding="utf-8"))
+    return {name: Family.model_validate(fields) for name, fields in listed.items()}
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    known = families()
+    parser = arguments(__doc__)
+    parser.add_argument("recipes", nargs="*", choices=[*known, []], help="recipes of families.yaml; all by default")
+    asked = parser.parse_args(given)
+    measurement = Measurement(scratch=asked.scratch)
+    bars = []
+    for name in asked.recipes or known:
+        result = measure(name, known[name])
+        print(*families_page.section(result), sep="\n")
+        print(*lines(result["bars"]), sep="\n")
+        measurement.keep(f"families/{name}", result)
+        if not measurement.scratch:
+            headers.write(result | {"machine": machine(), "commit": measurement.commit})
+            families_page.write()
+        bars += result["bars"]
+    conclude(bars)
+
+
+def measure(recipe: str, family: Family) -> dict[str, Any]:
+    """Train all models of a family from all seeds, and return their scores beside those of the baselines."""
+    baselines = import_module(f".baselines.{family.baselines}", __package__).measure() if family.baselines else {}
+    folder = RUNS / recipe
+    shutil.rmtree(folder, ignore_errors=True)
+    models = {}
+    for number, (name, model) in enumerate(family.models.items()):
+        command = [model.recipe or recipe, *(word for setting in model.settings for word in ("--set", setting))]
+        if model.start_from:
+            trained([model.start_from], folder / "first")
+            command += ["--set", f"training.from={folder / 'first'}"]
+        runs = []
+        for seed in range(1, family.seeds + 1):
+            run = folder / f"{number}-{seed}"
+            runs.append(trained([*command, "--set", f"seed={seed}"], run))
+            if family.attention and number == 0:
+                runs[-1]["scores"] |= import_module(f".{family.attention}", __package__).measure(load(run))
+        models[name] = {**summary(runs, family.scores), "runs": runs}
+    judged = [one.judged(models) for one in family.bars]
+    return {
+        "recipe": recipe,
+        "scores": family.scores,
+        "test": family.test,
+        "published": family.published,
+        "models": models,
+        "baselines": baselines,
+        "bars": judged,
+    }
+
+
+def trained(command: list[str], run: Path, options: Sequence[str] = ()) -> dict[str, Any]:
+    """Train into a folder and evaluate, with options of `evaluate`; return the numbers that results hold."""
+    train = ["train", *command, "--out", str(run)]
+    seconds = timed(train)
+    evaluate = [REGARDANT, "evaluate", str(run), "--json", *options]
+    evaluated = subprocess.run(evaluate, check=True, capture_output=True, text=True)
+    record = load(run).record
+    numbers = training_numbers(run)
+    return {
+        "train": shown(train),
+        "wall_seconds": round(seconds, 1),
+        **{name: numbers[name] for name in ("training_seconds", "updates")},
+        "announced_seconds": round(record.plan["seconds"], 1),
+        "parameters": record.plan["parameters"],
+        "decided": record.decided.as_dict(),
+        "scores": dict(flat(json.loads(evaluated.stdout))),
+    }
+
+
+def flat(scores: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
+    """Yield the numbers of nested objects, with the names of the objects and points before theirs."""
+    for name, value in scores.items():
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{prefix}{name}.")
+        elif isinstance(value, int | float):
+            yield f"{prefix}{name}", value
+
+
+def summary(runs: Sequence[Mapping[str, Any]], scores: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Return mean and standard deviation, over all seeds, of the scores and of the minutes."""
+    values = {name: [run["scores"][name] for run in runs] for name in runs[0]["scores"]}
+    if missing := set(scores) - set(values):
+        raise KeyError(f"`evaluate --json` has no {sorted(missing)[0]}: {', '.join(values)}")
+    values[MINUTES] = [run["wall_seconds"] / 60 for run in runs]
+    return {
+        "mean": {name: round(statistics.mean(several), 4) for name, several in values.items()},
+        "deviation": {
+            name: round(statistics.stdev(several), 4) for name, several in values.items() if len(several) > 1
+        },
+    }
+
+
+if __name__ == "__main__":
+    main()

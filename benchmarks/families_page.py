@@ -1,0 +1,61 @@
+"""The page docs/results.md: a table for each measured family, written from results alone."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from . import bars
+from .headers import mean_and_deviation, words
+from .records import RESULTS, ROOT
+
+PAGE = ROOT / "docs" / "results.md"
+FOLDER = RESULTS / "families"
+
+TOP = """# Results by recipe
+
+`make bench-families` writes this page: the model of each recipe beside the simple models that one would try first, on
+the same data. Numbers are means over seeds, ± standard deviation, with the weights that were best on validation data;
+minutes are the wall time of a training. The results in `benchmarks/results/families` have every run, its command, the
+machine and the commit.
+"""
+
+
+def write() -> None:
+    """Write the page from all kept results."""
+    PAGE.write_text(page(kept()), encoding="utf-8")
+
+
+def kept() -> dict[str, dict[str, Any]]:
+    """Return the kept results by recipe, in the order of their names."""
+    return {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in sorted(FOLDER.glob("*.json"))}
+
+
+def page(results: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the page."""
+    parts = [TOP]
+    for result in results.values():
+        cpu = result["machine"]
+        measured = f"Measured on {cpu['cores']} cores of {cpu['cpu']} at commit {result['commit']}."
+        parts.append("\n".join([*section(result), "", *bars.markdown(result["bars"]), "", measured, ""]))
+    return "\n".join(parts)
+
+
+def section(result: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the heading and the table of a family."""
+    scores = result["scores"]
+    yield f"## {result['recipe']}"
+    yield ""
+    yield f"Tested on {result['test']}."
+    if result["published"]:
+        yield f"Published: {result['published']}."
+    yield ""
+    yield f"| model | {' | '.join(map(words, scores))} | parameters | minutes | seeds |"
+    yield "|---" * (len(scores) + 4) + "|"
+    for name, model in result["models"].items():
+        cells = [mean_and_deviation(model, score) for score in scores]
+        runs = model["runs"]
+        cells += [f"{runs[0]['parameters']:,}", f"{model['mean']['minutes']:.1f}", str(len(runs))]
+        yield f"| {' | '.join([name, *cells])} |"
+    for name, found in result["baselines"].items():
+        cells = [f"{found[score]:.4f}" if score in found else "-" for score in scores]
+        yield f"| {' | '.join([name, *cells, '-', '-', '-'])} |"

@@ -1,0 +1,172 @@
+"""Files of a user's own, and nothing else: how near `regardant train TASK --set data.source=FILE` comes to the recipes.
+
+    make bench-own-files                         all six tasks: half an hour
+    make bench-own-files BENCH="classification"
+
+Files of the recipes' data are written into runs/bench/own-files as a user would have them. The model trains with all
+settings at their defaults and is tested on the recipe's test items; the recipe's mean is that of
+benchmarks/results/families. The training has to end within 30 % of the time that it announced. The result is
+benchmarks/results/own-files/TASK.json.
+"""
+
+import csv
+import gzip
+import json
+import os
+import shutil
+import sys
+import zipfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from regardant.data.text_files import read_lines
+
+from .bars import bar, conclude, lines
+from .families import trained
+from .records import RESULTS, ROOT, Measurement, arguments
+
+FILES = ROOT / "runs" / "bench" / "own-files"
+
+LEAST_SHARE = 0.97
+"""Least share of the tuned recipe's score."""
+
+TIME_ERROR = 0.3
+"""Largest difference of the time that training took from the one announced, as a share of the latter."""
+
+Made = tuple[list[str], list[str]]
+"""Overrides of the training, and options of `evaluate`."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task, and the recipe that it is compared with."""
+
+    recipe: str
+    score: str
+    make: Callable[[Path, Path], Made]
+    """Write the files into the second folder from the data in the first."""
+    lower_is_better: bool = False
+
+
+def texts(data: Path, folder: Path) -> Made:
+    """Tables of film reviews with names of columns."""
+    for name in ("train", "dev"):
+        rows = (line.rsplit("\t", 1) for line in read_lines(data / "sst2" / f"{name}.tsv"))
+        write_table(folder / f"{name}.csv", [("review", "sentiment"), *rows])
+    return [f"data.source={folder / 'train.csv'}"], ["--data", str(folder / "dev.csv")]
+
+
+def words(data: Path, folder: Path) -> Made:
+    """Treebanks."""
+    for name in ("train", "dev"):
+        unpack(data / "ud_english_ewt" / f"{name}.conllu.gz", folder / f"{name}.conllu")
+    return [f"data.source={folder / 'train.conllu'}"], ["--data", str(folder / "dev.conllu")]
+
+
+def series(data: Path, folder: Path) -> Made:
+    """The table of the recipe. Its splits are set, since values are scaled by those of the training rows."""
+    unpack(data / "etth1" / "ETTh1.csv.gz", folder / "series.csv")
+    splits = ["data.train=8640", "data.validation=2880", "data.test=2880"]
+    return [f"data.source={folder / 'series.csv'}", *splits], []
+
+
+def images(_: Path, folder: Path) -> Made:
+    """Folders of PNG files of digits."""
+    import numpy as np
+    from PIL import Image
+
+    from regardant.data.digits import DigitsConfig
+
+    sets = DigitsConfig().read(1)
+    for name, items in (("train", [*sets["train"], *sets["validation"]]), ("test", sets["test"])):
+        for number, (pixels, label) in enumerate(items):
+            file = folder / name / label / f"{number}.png"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray((255 * pixels).round().astype(np.uint8)).save(file)
+    return [f"data.source={folder / 'train'}"], ["--data", str(folder / "test")]
+
+
+def recordings(data: Path, folder: Path) -> Made:
+    """Folders of WAV files of digits; those with the indices 5 to 9 are tested on, as in the recipe."""
+    with zipfile.ZipFile(data / "free_spoken_digits" / "train.zip") as archive:
+        for name in archive.namelist():
+            if name.endswith(".wav"):
+                label, _, index = Path(name).stem.split("_")
+                file = folder / ("test" if 5 <= int(index) < 10 else "train") / label / Path(name).name
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(archive.read(name))
+    return [f"data.source={folder / 'train'}"], ["--data", str(folder / "test")]
+
+
+def graph(data: Path, folder: Path) -> Made:
+    """Two tables."""
+    for name, file in (("nodes", "nodes.tsv.gz"), ("edges", "edges.tsv")):
+        write_table(folder / f"{name}.csv", (row.split("\t") for row in read_lines(data / "cora" / file)))
+    return [f"data.nodes={folder / 'nodes.csv'}", f"data.edges={folder / 'edges.csv'}"], []
+
+
+TASKS = {
+    "classification": Task("sst2", "accuracy", texts),
+    "tagging": Task("ud-tagging", "accuracy", words),
+    "forecasting": Task("etth1-forecast", "mse", series, lower_is_better=True),
+    "image_classification": Task("digits-vit", "accuracy", images),
+    "sound_classification": Task("spoken-digits", "accuracy", recordings),
+    "node_classification": Task("cora-graph", "accuracy", graph),
+}
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("tasks", nargs="*", choices=[*TASKS, []], help="all by default")
+    asked = parser.parse_args(given)
+    if "REGARDANT_DATA" not in os.environ:
+        sys.exit("this benchmark makes files of the recipes' data: set REGARDANT_DATA to the folder that holds them")
+    measurement = Measurement(scratch=asked.scratch)
+    bars = []
+    for name in asked.tasks or TASKS:
+        result = measure(name, Path(os.environ["REGARDANT_DATA"]))
+        print(*lines(result["bars"]), sep="\n")
+        measurement.keep(f"own-files/{name}", result)
+        bars += result["bars"]
+    conclude(bars)
+
+
+def measure(name: str, data: Path) -> dict[str, Any]:
+    """Train on files alone, and hold the score to the recipe's and the time to the announced one."""
+    task, folder = TASKS[name], FILES / name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    settings, options = task.make(data, folder)
+    found = trained([name, *(word for setting in settings for word in ("--set", setting))], folder / "run", options)
+    kept = json.loads((RESULTS / "families" / f"{task.recipe}.json").read_text(encoding="utf-8"))
+    tuned = next(iter(kept["models"].values()))["mean"][task.score]
+    return {"recipe": task.recipe, "tuned": tuned, **found, "bars": bars_of(task, tuned, found)}
+
+
+def bars_of(task: Task, tuned: float, found: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the bars of score and time."""
+    score = found["scores"][task.score]
+    share = tuned / score if task.lower_is_better else score / tuned
+    error = abs(found["training_seconds"] / found["announced_seconds"] - 1)
+    return [
+        bar(f"{task.score} {score:.4f} as a share of {task.recipe}'s {tuned:.4f}", share, LEAST_SHARE, at_least=True),
+        bar(f"error of the {found['announced_seconds']:.0f} seconds announced", error, TIME_ERROR),
+    ]
+
+
+def write_table(path: Path, rows: Iterable[Sequence[str]]) -> None:
+    """Write a table with commas."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(rows)
+
+
+def unpack(source: Path, target: Path) -> None:
+    """Write the content of a .gz file."""
+    with gzip.open(source, "rb") as packed, target.open("wb") as file:
+        shutil.copyfileobj(packed, file)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+"""Labelled items in files that are cells of a table: images in .parquet files and saved Hugging Face datasets."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from regardant.data.folders import SPLITS
+from regardant.data.item_files import StoredFile
+from regardant.data.labelled import Labelled, LabelledConfig, Sets
+from regardant.data.tables import ROWS_AT_ONCE
+from regardant.data.text_files import first_line, place, require_file
+from regardant.errors import DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FEATURES = b"huggingface"
+"""Key of a schema's metadata under which a dataset keeps the names of labels."""
+
+SAVED = ("state.json", "dataset_dict.json")
+"""Files of a folder that `save_to_disk` wrote."""
+
+
+class FileTableConfig(LabelledConfig):
+    """A table with a file in each row, such as an image: a .parquet file, or a folder written by `save_to_disk`."""
+
+    kind: Literal["file_table"] = "file_table"
+
+    source: str
+    """The .parquet file or dataset folder to train on. Splits of a dataset are found by their names."""
+
+    root: str = ""
+    """The folder that relative paths start from; the current one if empty."""
+
+    item: str = "image"
+    """The column of files: bytes, or structs with `bytes` and `path`, as Hugging Face datasets have them."""
+
+    label: str = "label"
+    """The column of labels: texts or numbers. Numbers that the file has names for become these."""
+
+    validation: str | None = None
+    """The .parquet file or dataset to validate on. Empty: that split of the dataset, or a share of the training
+    items."""
+
+    test: str | None = None
+    """The .parquet file or dataset to test on. Empty: that split of the dataset, or the validation items."""
+
+    def read(self, seed: int) -> Sets:
+        source = place(self.root, self.source)
+        sets = {SPLITS[name]: items for name, items in self._splits(source).items() if name in SPLITS}
+        for name, table in (("validation", self.validation), ("test", self.test)):
+            if table is not None:
+                sets[name] = self.given(place(self.root, table))
+        if not sets.get("train"):
+            raise DataError(f"{source} has no rows to train on: give a table with rows, or a split named train")
+        if "validation" not in sets:
+            sets |= self.split_off(sets["train"], seed, {"validation": self.validation_share})
+        return sets
+
+    def given(self, data: Path) -> list[Labelled]:
+        """Return the items of a file; of a dataset with several splits those to test on."""
+        splits = self._splits(data)
+        if len(splits) > 1 and "test" not in splits:
+            raise DataError(f"{data} has the splits {', '.join(splits)} and no test: give a dataset of one split")
+        return splits["test"] if len(splits) > 1 else next(iter(splits.values()))
+
+    def _splits(self, source: Path) -> dict[str, list[Labelled]]:
+        tables = _dataset(source) if source.is_dir() else {"train": _parquet(source)}
+        return {
+            name: list(_labelled(f"{source} {name}" if len(tables) > 1 else str(source), read(), self.item, self.label))
+            for name, read in tables.items()
+        }
+
+
+Tables = Callable[[], Iterator["pa.Table"]]
+
+
+def _parquet(path: Path) -> Tables:
+    require_file(path)
+
+    def read() -> Iterator["pa.Table"]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            with pq.ParquetFile(path) as file:
+                for batch in file.iter_batches(ROWS_AT_ONCE):
+                    yield pa.table(batch).replace_schema_metadata(file.schema_arrow.metadata)
+        except (OSError, pa.ArrowException) as error:
+            raise DataError(f"{path} cannot be read as parquet: {first_line(error)}") from error
+
+    return read
+
+
+def _dataset(folder: Path) -> Mapping[str, Tables]:
+    if not any((folder / name).is_file() for name in SAVED):
+        raise DataError(
+            f"{folder} is no dataset that save_to_disk wrote: give such a folder or a .parquet file, or set "
+            "data.kind=folders for a folder of images"
+        )
+    import datasets
+
+    try:
+        opened = datasets.load_from_disk(str(folder))
+    except Exception as error:  # its builders share no class of error
+        raise DataError(f"{folder} cannot be opened as a dataset ({first_line(error)})") from error
+    splits = opened if isinstance(opened, dict) else {"train": opened}
+
+    def reading(split: Any) -> Tables:
+        return lambda: split.with_format("arrow").iter(ROWS_AT_ONCE)
+
+    return {name: reading(split) for name, split in splits.items()}
+
+
+def _labelled(place: str, tables: Iterator["pa.Table"], item: str, label: str) -> Iterator[Labelled]:
+    row = 0
+    for table in tables:
+        for name, setting in ((item, "item"), (label, "label")):
+            if name not in table.column_names:
+                have = ", ".join(table.column_names)
+                raise DataError(f"{place} has no column {name}; it has {have}: name one by data.{setting}")
+        names = _names_of(table, label)
+        for cell, target in zip(table[item].to_pylist(), table[label].to_pylist(), strict=True):
+            row += 1
+            yield _stored(f"{place} row {row}", item, cell), _label(f"{place} row {row}", label, target, names)
+
+
+def _stored(place: str, column: str, cell: Any) -> StoredFile:
+    content, name = (cell.get("bytes"), cell.get("path")) if isinstance(cell, dict) else (cell, None)
+    if not isinstance(content, bytes):
+        raise DataError(f"{place}: column {column} holds no bytes of a file: leave the row out, or correct data.item")
+    return StoredFile(place if name is None else f"{place} ({name})", Path(name or "").suffix, content)
+
+
+def _label(place: str, column: str, target: Any, names: list[str] | None) -> str:
+    if isinstance(target, int) and names is not None and 0 <= target < len(names):
+        return names[target]
+    if not isinstance(target, int | str) or not str(target).strip():
+        raise DataError(f"{place}: column {column} holds {target!r:.40}, no label: leave the row out")
+    return str(target).strip()
+
+
+def _names_of(table: "pa.Table", column: str) -> list[str] | None:
+    """Return the names that a dataset gives the numbers of a column. None: it gives none."""
+    try:
+        features = json.loads((table.schema.metadata or {})[FEATURES])["info"]["features"]
+        names: list[str] = features[column]["names"]
+    except (KeyError, TypeError, ValueError):
+        return None
+    return names

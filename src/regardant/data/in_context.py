@@ -1,0 +1,47 @@
+"""A text to learn from examples by: prompts whose examples say what the model cannot know otherwise.
+
+A line of the text is a function from letters to digits, `a3 c7 a3 b0`: each letter is followed by its digit. Functions
+are drawn anew for each line, so a digit is known if its letter stands earlier in the line, and else a guess. A model
+that reads a line has to learn the function from the examples so far (Brown et al. 2020, "Language models are few-shot
+learners", https://arxiv.org/abs/2005.14165; as recall by induction heads: Olsson et al. 2022,
+https://arxiv.org/abs/2209.11895).
+"""
+
+from collections.abc import Iterator
+from random import Random
+from typing import Literal
+
+from pydantic import Field
+
+from regardant.data.text import CutTextConfig
+from regardant.data.toys import DIGITS, LETTERS
+
+LINES = 1000
+"""Lines of a piece of the text."""
+
+
+class InContextConfig(CutTextConfig):
+    """Lines of letters and their digits, by a function of letters that is drawn anew for each line."""
+
+    kind: Literal["in_context"] = "in_context"
+
+    letters: int = Field(5, ge=1, le=len(LETTERS))
+    """Number of different letters: the first ones."""
+
+    examples: int = Field(16, gt=1)
+    """Letters of a line, with their digits."""
+
+    lines: int = Field(40_000, gt=0)
+    """Number of lines."""
+
+    def pieces(self) -> Iterator[str]:
+        random = Random(0)  # one text, as a file is, whatever the seed of the training
+        for start in range(0, self.lines, LINES):
+            lines = (" ".join(self.draw(random, self.examples)) for _ in range(min(LINES, self.lines - start)))
+            yield "".join(f"{line}\n" for line in lines)
+
+    def draw(self, random: Random, examples: int) -> list[str]:
+        """Return examples of a function: a letter and its digit each."""
+        digits = random.choices(DIGITS, k=self.letters)
+        drawn = random.choices(range(self.letters), k=examples)
+        return [LETTERS[letter] + digits[letter] for letter in drawn]

@@ -1,0 +1,86 @@
+"""Items of several parts with a label each, from tables: a part is a text, or the path of a file beside the table."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import model_validator
+
+from regardant.data.labelled import Labelled, LabelledConfig, Sets
+from regardant.data.splits import read_sets
+from regardant.data.tables import read_columns
+from regardant.data.text_files import Fault, place
+from regardant.errors import DataError
+
+
+class PartTableConfig(LabelledConfig):
+    """Items of several parts with labels, from .tsv, .csv, .jsonl or .parquet tables: a column for each part."""
+
+    kind: Literal["part_table"] = "part_table"
+
+    source: str
+    """The table to train on."""
+
+    validation: str | None = None
+    """The table to validate on. Empty: a share of the training items; items of one file stay together."""
+
+    test: str | None = None
+    """The table to test on. Empty: tests are on the validation items."""
+
+    root: str = ""
+    """The folder that relative paths start from; the current one if empty."""
+
+    texts: Sequence[str] = ()
+    """The columns of parts that are texts. A part has the name of its column."""
+
+    files: Sequence[str] = ()
+    """The columns of parts that are paths of files, from the folder of the table on, such as images."""
+
+    label: str = "label"
+    """The column of labels."""
+
+    @model_validator(mode="after")
+    def columns_differ(self) -> Self:
+        """Refuse a table without parts, and a column that is asked for twice."""
+        columns = [*self.files, *self.texts]
+        if not columns:
+            raise ValueError("a table without parts: name their columns in texts and files, as files=[image]")
+        if len({*columns, self.label}) <= len(columns):
+            raise ValueError(f"a column is named twice ({', '.join([*columns, self.label])}): name each once")
+        return self
+
+    def read(self, seed: int) -> Sets:
+        sets = read_sets(
+            lambda table: _by_first_part(self.items(table)),
+            [self.source],
+            validation=self.validation,
+            test=self.test,
+            share=self.validation_share,
+            seed=seed,
+        )
+        return {name: [item for group in groups for item in group] for name, groups in sets.items()}
+
+    def given(self, data: Path) -> list[Labelled]:
+        return list(self.model_copy(update={"root": ""}).items(str(data.resolve())))
+
+    def items(self, table: str) -> Iterator[tuple[Mapping[str, Any], str]]:
+        """Return the labelled items of a table. Raises DataError for a blank cell."""
+        path = place(self.root, table)
+        columns = [*self.files, *self.texts, self.label]
+        for row in read_columns(path, columns):
+            cells = []
+            for name, cell in zip(columns, row.cells, strict=True):
+                if isinstance(cell, Fault) or not cell.strip():
+                    raise DataError(f"{path} line {row.line}: {name} is blank or cannot be read: give one")
+                cells.append(cell.strip())
+            item: dict[str, Any] = dict(zip(columns, cells, strict=True))
+            label = item.pop(self.label)
+            yield item | {name: path.parent / item[name] for name in self.files}, label
+
+
+def _by_first_part(items: Iterable[Labelled]) -> Iterable[Sequence[Labelled]]:
+    """Return the items in groups that have one first part."""
+    groups: dict[Any, list[Labelled]] = {}
+    for item, label in items:
+        groups.setdefault(next(iter(item.values())), []).append((item, label))
+    return groups.values()

@@ -1,0 +1,199 @@
+"""Small graphs: an item is a whole graph, an element a node.
+
+Shape legend: N graphs, T nodes, L most nodes of a graph, F features of a node, S structural numbers, D features of an
+edge.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from regardant.data.graph_structure import distances
+from regardant.data.graphs import Graph
+from regardant.data.labelled_graphs import parse_graph
+from regardant.errors import DataError, RunError
+from regardant.modalities.base import Codec
+from regardant.modalities.graph import StructureConfig, graph_layout
+from regardant.models.representations import GraphShape, RepresentationBuilder, small_graphs
+from regardant.pictures import Layout
+from regardant.training.checkpoints import write_atomically
+
+STATISTICS = "graphs.json"
+
+LEAST_DEVIATION = 1e-6
+"""Deviation under which a feature counts as constant and is not divided."""
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """The mean and the deviation of each feature over all nodes of the training graphs."""
+
+    mean: Sequence[float]
+    deviation: Sequence[float]
+    edge_features: int
+    """Number of features of an edge."""
+
+
+class GraphsModalityConfig(StructureConfig):
+    """Graphs of a few dozen nodes, each with features, and edges with features or without."""
+
+    kind: Literal["graphs"] = "graphs"
+
+    files = (STATISTICS,)
+
+    max_nodes: int = Field(64, gt=0, le=1024)
+    """Most nodes of a graph. A node is kept with a number for each of so many, times 1 + the features of an edge."""
+
+    reach: int | None = Field(1, gt=0)
+    """A node attends to itself and to nodes within so many edges. Empty: to all nodes."""
+
+    distance_bias: int = Field(0, ge=0)
+    """Learn a bias on attention scores for each number of edges between two nodes, up to this one; nodes that are
+    further apart share one, and so do those without a path. 0: none."""
+
+    def fit(self, items: Iterable[Any]) -> "GraphsCodec":
+        graphs = [_graph(item) for item in items]
+        if not graphs:
+            raise DataError("there are no training graphs: give some")
+        _require_alike(graphs, graphs[0].features.shape[1], _edge_features(graphs[0]))
+        nodes = np.concatenate([graph.features for graph in graphs], dtype=np.float64)
+        deviation = nodes.std(0)
+        deviation[deviation < LEAST_DEVIATION] = 1.0
+        return GraphsCodec(self, Statistics(nodes.mean(0).tolist(), deviation.tolist(), _edge_features(graphs[0])))
+
+    def load(self, run: Path) -> "GraphsCodec":
+        try:
+            statistics = Statistics(**json.loads((run / STATISTICS).read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError) as error:
+            raise RunError(f"{run / STATISTICS} is damaged ({error}): restore it or train again") from error
+        return GraphsCodec(self, statistics)
+
+
+class GraphsCodec(Codec):
+    """Graphs to the numbers of their nodes, as `GraphShape` has them."""
+
+    unit = "node"
+
+    def __init__(self, config: GraphsModalityConfig, statistics: Statistics) -> None:
+        self.config, self.statistics = config, statistics
+        self.shape = GraphShape(
+            features=len(statistics.mean),
+            structure=config.num_structural,
+            num_eigenvectors=config.eigenvectors,
+            edge_features=statistics.edge_features,
+            most_nodes=config.max_nodes,
+            reach=config.reach,
+            distance_bias=config.distance_bias,
+        )
+
+    def encode(self, items: Sequence[Any]) -> list[NDArray[Any]]:
+        """Return numbers of nodes [T, N]. Raises DataError for an item that is no graph, or one of other features."""
+        graphs = [_graph(item) for item in items]
+        _require_alike(graphs, self.shape.features, self.shape.edge_features)
+        return [self._encoded(graph) for graph in graphs]
+
+    def parse(self, argument: str) -> Graph:
+        """Return the graph of a JSON object with nodes and edges. Raises DataError."""
+        return parse_graph(argument)
+
+    def argument(self, encoded: NDArray[Any], folder: Path, name: str) -> str:
+        """Return the graph as a JSON object."""
+        graph = self.decoded(encoded)
+        given = {"nodes": np.round(graph.features.astype(float), 6).tolist(), "edges": graph.edges.tolist()}
+        if graph.edge_features is not None:
+            given["edge_features"] = np.round(graph.edge_features.astype(float), 6).tolist()
+        return json.dumps(given)
+
+    def decoded(self, encoded: NDArray[Any]) -> Graph:
+        """Return the graph that `encode` was given."""
+        count = len(encoded)
+        _, features, _, steps, of_edges = np.split(encoded, np.cumsum(self.shape.parts)[:-1], 1)
+        mean, deviation = (np.array(of, np.float32) for of in (self.statistics.mean, self.statistics.deviation))
+        edges = np.argwhere(np.triu(steps[:, :count] == 1)).astype(np.int64)
+        if size := self.shape.edge_features:
+            of_edges = of_edges.reshape(count, self.shape.most_nodes, size)[edges[:, 0], edges[:, 1]]
+        ids = [str(number) for number in range(count)]
+        return Graph(ids, features * deviation + mean, edges, of_edges if size else None)
+
+    def cut(self, encoded: NDArray[Any], length: int) -> NDArray[Any]:
+        """Return the graph whole. Raises DataError if it has more than `length` nodes."""
+        if len(encoded) > length:
+            raise DataError(
+                f"a graph has {len(encoded):,} nodes, of which at most {length:,} are read: raise model.max_length and "
+                "training.batch_tokens"
+            )
+        return encoded
+
+    def collate(self, encoded: Sequence[NDArray[Any]]) -> Tensor:
+        """Return numbers of nodes [N, T, ...], zeros behind smaller graphs."""
+        return pad_sequence([torch.from_numpy(np.array(one)) for one in encoded], batch_first=True)
+
+    def representation(self) -> RepresentationBuilder:
+        return small_graphs(self.shape)
+
+    def labels(self, encoded: NDArray[Any]) -> list[str]:
+        """Return the numbers of the nodes, from 0."""
+        return [str(number) for number in range(len(encoded))]
+
+    def layout(self, encoded: NDArray[Any]) -> Layout:
+        """Return a drawing of the graph."""
+        return graph_layout(self.labels(encoded), self.decoded(encoded).edges.tolist())
+
+    def describe(self) -> str:
+        shape = self.shape
+        return (
+            f"graphs of at most {shape.most_nodes} nodes of {shape.features} features, {shape.edge_features} of an edge"
+        )
+
+    def save(self, run: Path) -> None:
+        write_atomically(run / STATISTICS, json.dumps(asdict(self.statistics)) + "\n")
+
+    def _encoded(self, graph: Graph) -> NDArray[np.float32]:
+        count, most = len(graph.ids), self.shape.most_nodes
+        if count > most:
+            raise DataError(f"a graph has {count:,} nodes, and at most {most:,} are read: raise input.max_nodes")
+        mean, deviation = (np.array(of, np.float32) for of in (self.statistics.mean, self.statistics.deviation))
+        steps = np.full((count, most), -1, np.float32)
+        steps[:, :count] = distances(graph)
+        of_edges = np.zeros((count, most, self.shape.edge_features), np.float32)
+        if graph.edge_features is not None:
+            first, second = graph.edges.T
+            of_edges[first, second] = of_edges[second, first] = graph.edge_features
+        real, structure = np.ones((count, 1), np.float32), self.config.structure(graph)
+        parts = [real, (graph.features - mean) / deviation, structure, steps, of_edges.reshape(count, -1)]
+        return np.concatenate(parts, 1, dtype=np.float32)
+
+
+def _graph(item: Any) -> Graph:
+    if not isinstance(item, Graph):
+        raise DataError(
+            f"an item of type {type(item).__name__} is no graph: set data.kind=graphs, or another input.kind"
+        )
+    return item
+
+
+def _edge_features(graph: Graph) -> int:
+    return 0 if graph.edge_features is None else graph.edge_features.shape[1]
+
+
+def _require_alike(graphs: Sequence[Graph], features: int, edge_features: int) -> None:
+    for number, graph in enumerate(graphs, 1):
+        if graph.features.shape[1] != features:
+            raise DataError(
+                f"graph {number:,} has nodes of {graph.features.shape[1]} features, the first training graph of "
+                f"{features}: give all nodes equally many"
+            )
+        if (given := _edge_features(graph)) != edge_features and len(graph.edges):
+            raise DataError(
+                f"graph {number:,} has edges of {given} features, the first training graph of {edge_features}: give "
+                "all edges equally many"
+            )

@@ -133,9 +133,10 @@ def split_rows(series: Series, sizes: Mapping[str, int], history: int, horizon: 
     for name, size in sizes.items():
         before = min(start, history)
         if size + before < history + horizon or size < horizon:
+            lower = "head.horizon" if size < horizon else "input.history or head.horizon"
             raise DataError(
                 f"data.{name}: {size:,} of {len(series):,} rows are too few to forecast {horizon} rows from "
-                f"{history}: give more rows, or lower input.history or head.horizon"
+                f"{history}: give more rows, raise data.{name}, or lower {lower}"
             )
         sets[name] = series.rows(start - before, start + size)
         start += size

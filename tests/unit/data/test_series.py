@@ -166,9 +166,14 @@ def test_rows_after_the_splits_are_left_out(table):
         ({"train": 8, "validation": 2, "test": 2}, "has 10 rows, and the splits take 12: lower data.train"),
         (
             {"train": 2},
-            "data.train: 2 of 10 rows are too few to forecast 1 rows from 2: give more rows, or",
+            "data.train: 2 of 10 rows are too few to forecast 1 rows from 2: give more rows, raise data.train, or lower "
+            "input.history or head.horizon",
         ),
-        ({"train": 5, "validation": 0.01}, "data.validation: 0 of 10 rows are too few"),
+        (
+            {"train": 5, "validation": 0.01},
+            "data.validation: 0 of 10 rows are too few to forecast 1 rows from 2: give more rows, raise "
+            "data.validation, or lower head.horizon",
+        ),
     ],
 )
 def test_too_few_rows_are_one_line(table, sizes, told):

@@ -166,8 +166,8 @@ def test_rows_after_the_splits_are_left_out(table):
         ({"train": 8, "validation": 2, "test": 2}, "has 10 rows, and the splits take 12: lower data.train"),
         (
             {"train": 2},
-            "data.train: 2 of 10 rows are too few to forecast 1 rows from 2: give more rows, raise data.train, or lower "
-            "input.history or head.horizon",
+            "data.train: 2 of 10 rows are too few to forecast 1 rows from 2: give more rows, raise data.train, or "
+            "lower input.history or head.horizon",
         ),
         (
             {"train": 5, "validation": 0.01},

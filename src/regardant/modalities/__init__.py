@@ -6,6 +6,7 @@ from regardant.modalities.image import ImageModalityConfig
 from regardant.modalities.series import SeriesModalityConfig
 from regardant.modalities.sound import SoundModalityConfig
 from regardant.modalities.text import TextModalityConfig
+from regardant.modalities.video import VideoModalityConfig
 from regardant.pictures import Layout
 
 __all__ = [
@@ -17,4 +18,5 @@ __all__ = [
     "SeriesModalityConfig",
     "SoundModalityConfig",
     "TextModalityConfig",
+    "VideoModalityConfig",
 ]

@@ -6,6 +6,7 @@ from regardant.models.representations.patches import Patches, patches
 from regardant.models.representations.series import SeriesPatches, SeriesShape, series_patches
 from regardant.models.representations.sound import SoundFrames, Subsampling, sound_frames
 from regardant.models.representations.tokens import TokenEmbedding, tokens
+from regardant.models.representations.tubelets import Tubelets, TubeletShape, tubelets
 
 __all__ = [
     "GraphNodes",
@@ -19,9 +20,12 @@ __all__ = [
     "SoundFrames",
     "Subsampling",
     "TokenEmbedding",
+    "TubeletShape",
+    "Tubelets",
     "graph_nodes",
     "patches",
     "series_patches",
     "sound_frames",
     "tokens",
+    "tubelets",
 ]

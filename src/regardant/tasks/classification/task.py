@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regardant.data import digits, file_tables, folders  # noqa: F401  # a kind is known by being imported
+from regardant.data import digits, file_tables, folders, moving_digits  # noqa: F401  # a kind is known by being imported
 from regardant.data.labelled import LabelledConfig
 from regardant.errors import DataError
 from regardant.evaluation.classification import score_classes

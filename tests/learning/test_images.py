@@ -1,4 +1,5 @@
-"""The recipe digits-vit, shortened: handwritten digits by a Transformer, an LSTM and a bag over patches."""
+"""The recipe digits-vit, shortened: handwritten digits by a Transformer, an LSTM and a bag over patches, and by
+convolutions."""
 
 import pytest
 
@@ -19,6 +20,7 @@ def accuracy(folder, *overrides):
     [
         pytest.param((), 0.9, 1.0, id="transformer"),
         pytest.param(("model.kind=recurrent",), 0.9, 1.0, id="lstm"),
+        pytest.param(("model.kind=convolutional", "model.channels=16", "training.max_epochs=8"), 0.9, 1.0, id="cnn"),
         # A bag knows the mean of each pixel over the patches, and not where the patches stand.
         pytest.param(("model.kind=bag",), 0.5, 0.9, id="bag"),
     ],

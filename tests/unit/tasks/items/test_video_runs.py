@@ -96,3 +96,14 @@ def test_settings_that_do_not_fit_the_videos_are_one_line(tmp_path, override, er
     with pytest.raises(error, match=told):
         prepared = task_named("classification").prepare(load(override), tmp_path / "run", lambda line: None)
         prepared.job.batches.require_cut()
+
+
+def test_videos_in_folders_are_items(tmp_path):
+    sets = MovingDigitsConfig(train_size=24, validation_size=1, test_size=1, frames=4, side=8).read(2)
+    for number, (frames, label) in enumerate(sets["train"]):
+        (tmp_path / "videos" / label).mkdir(parents=True, exist_ok=True)
+        np.save(tmp_path / "videos" / label / f"{number}.npy", frames)
+    document = configuration.recipe("moving-digits") | {"data": {"kind": "folders", "source": str(tmp_path / "videos")}}
+    lines = []
+    task_named("classification").prepare(load_recipe(document), tmp_path / "run", lines.append)
+    assert lines[-1] == "22 to train on, 2 to validate on; videos of 4 frames of 8 x 8 in 8 tubelets of 2 x 4 x 4"

@@ -1,5 +1,5 @@
-"""The recipes digits-vit and digits-cnn, shortened: handwritten digits by a Transformer, an LSTM and a bag over patches, and by
-convolutions."""
+"""The recipes digits-vit and digits-cnn, shortened: digits by a Transformer, an LSTM and a bag over patches,
+and by convolutions."""
 
 import pytest
 
@@ -30,5 +30,5 @@ def test_digits_are_learned_from_patches(tmp_path, overrides, least, most):
 
 
 def test_digits_are_learned_by_convolutions(tmp_path):
-    given = ["training.max_epochs=8", "training.batch_tokens=256", "model.channels=16"]
-    assert accuracy(tmp_path / "run", *given, name="digits-cnn") > 0.9
+    given = ["training.max_epochs=6", "training.batch_tokens=128", "model.channels=8"]
+    assert accuracy(tmp_path / "run", *given, name="digits-cnn") > 0.8

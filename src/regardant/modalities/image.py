@@ -84,6 +84,7 @@ class ImageModalityConfig(ModalityConfig):
     kind: Literal["image"] = "image"
 
     files = (STATISTICS,)
+    first_epochs = 50
     suffixes = (".png", ".jpg", ".jpeg", ".npy")
 
     patch_size: Annotated[int, Field(gt=0)] | Literal["auto"] = 16

@@ -8,6 +8,7 @@ from regardant.modalities.joined import JoinedModalityConfig
 from regardant.modalities.series import SeriesModalityConfig
 from regardant.modalities.sound import SoundModalityConfig
 from regardant.modalities.text import TextModalityConfig
+from regardant.modalities.video import VideoModalityConfig
 from regardant.modalities.waveform import WaveformModalityConfig
 from regardant.pictures import Layout
 
@@ -23,5 +24,6 @@ __all__ = [
     "SeriesModalityConfig",
     "SoundModalityConfig",
     "TextModalityConfig",
+    "VideoModalityConfig",
     "WaveformModalityConfig",
 ]

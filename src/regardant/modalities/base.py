@@ -116,6 +116,9 @@ class ModalityConfig(Variants):
     files: ClassVar[Sequence[str]] = ()
     """Files that the codec keeps in a run folder."""
 
+    first_epochs: ClassVar[int] = 10
+    """Passes over the items of a training whose budget is chosen, within bounds in minutes."""
+
     suffixes: ClassVar[Sequence[str]] = ()
     """Suffixes of files that hold one item each. Empty: an item is a text."""
 

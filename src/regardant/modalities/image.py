@@ -69,11 +69,8 @@ class Statistics:
             total, squares = total + wide.mean((0, 1)), squares + (wide**2).mean((0, 1))
         if not count:
             raise DataError("there are no training images: give some")
-        mean = total / count
-        deviation = np.sqrt(np.maximum(squares / count - mean**2, 0))
-        deviation[deviation < 1e-6] = 1.0  # of a channel that is the same everywhere
         height, width, channels = shape
-        return cls(height, width, channels, mean.tolist(), deviation.tolist())
+        return cls(height, width, channels, *moments(count, total, squares))
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -87,6 +84,7 @@ class ImageModalityConfig(PartModalityConfig):
     kind: Literal["image"] = "image"
 
     files = (STATISTICS,)
+    first_epochs = 50
     suffixes = (".png", ".jpg", ".jpeg", ".npy")
 
     patch_size: Annotated[int, Field(gt=0)] | Literal["auto"] = 16
@@ -189,8 +187,7 @@ class ImageCodec(Codec):
 
     def collate(self, encoded: Sequence[NDArray[Any]]) -> Tensor:
         """Return pixels [N, H, W, C] less the mean, divided by the deviation."""
-        mean, deviation = (np.array(of, np.float32) for of in (self.statistics.mean, self.statistics.deviation))
-        return torch.from_numpy((np.stack(encoded) - mean) / deviation)
+        return normalised(encoded, self.statistics.mean, self.statistics.deviation)
 
     def representation(self) -> RepresentationBuilder:
         return patches(self.patch_size, self.statistics.channels, (self.rows, self.columns))
@@ -259,6 +256,21 @@ def as_pixels(item: Any, name: str, channels: int | None = None) -> Pixels:
     return image.astype(np.float32)
 
 
+def moments(
+    count: int, total: NDArray[np.float64], squares: NDArray[np.float64]
+) -> tuple[Sequence[float], Sequence[float]]:
+    """Return mean and deviation of each channel from the sums of so many items' means and mean squares."""
+    mean = total / count
+    deviation = np.sqrt(np.maximum(squares / count - mean**2, 0))
+    deviation[deviation < 1e-6] = 1.0  # of a channel that is the same everywhere
+    return mean.tolist(), deviation.tolist()
+
+
+def normalised(encoded: Sequence[NDArray[Any]], mean: Sequence[float], deviation: Sequence[float]) -> Tensor:
+    """Return a batch of pixels [N, ..., C] less the mean of each channel, divided by its deviation."""
+    return torch.from_numpy((np.stack(encoded) - np.array(mean, np.float32)) / np.array(deviation, np.float32))
+
+
 def size_of(item: Any, name: str) -> Size:
     """Return the height and width of an image, reading no more of a PNG or JPEG file than its head. Raises DataError as
     `as_pixels` does."""
@@ -313,12 +325,15 @@ def _name_of(item: Any, number: int) -> str:
 
 def _read_image(file: ItemFile, channels: int | None) -> NDArray[Any]:
     """Return the array in a .npy file, or the 8-bit pixels of a PNG or JPEG file."""
-    if file.suffix.lower() != ".npy":
-        return _read_picture(file, channels)
+    return read_array(file, FILES) if file.suffix.lower() == ".npy" else _read_picture(file, channels)
+
+
+def read_array(file: ItemFile, allowed: str) -> NDArray[Any]:
+    """Return the array in a .npy file. Raises DataError, which says what is allowed."""
     try:
-        array: NDArray[Any] = np.load(io.BytesIO(read_item_file(file, FILES)), allow_pickle=False)
+        array: NDArray[Any] = np.load(io.BytesIO(read_item_file(file, allowed)), allow_pickle=False)
     except (OSError, EOFError, ValueError) as error:
-        raise unreadable(file, error, FILES) from error
+        raise unreadable(file, error, allowed) from error
     return array
 
 

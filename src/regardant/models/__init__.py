@@ -1,6 +1,6 @@
 """Models: representations, sequence models and heads put together. A model is known by being imported."""
 
-from regardant.models import cross, decoder_only, dlinear, encoder_only, one_to_one, recurrent
+from regardant.models import convolutional, cross, decoder_only, dlinear, encoder_only, one_to_one, recurrent
 from regardant.models.base import (
     AttentionKind,
     CausalConfig,
@@ -32,6 +32,7 @@ __all__ = [
     "SequenceToSequenceConfig",
     "SequenceToSequenceModel",
     "Vectors",
+    "convolutional",
     "cross",
     "decoder_only",
     "dlinear",

@@ -11,6 +11,7 @@ from regardant.positions import (
     shaw,
     sinusoidal,
     t5,
+    three_dimensional,
     two_dimensional,
 )
 from regardant.positions.base import BlockBias, Place, Positions, PositionsConfig
@@ -32,5 +33,6 @@ __all__ = [
     "shaw",
     "sinusoidal",
     "t5",
+    "three_dimensional",
     "two_dimensional",
 ]

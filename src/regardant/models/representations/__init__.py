@@ -8,6 +8,7 @@ from regardant.models.representations.patches import Patches, patches
 from regardant.models.representations.series import SeriesPatches, SeriesShape, series_patches
 from regardant.models.representations.sound import SoundFrames, Subsampling, sound_frames
 from regardant.models.representations.tokens import TokenEmbedding, tokens
+from regardant.models.representations.tubelets import Tubelets, TubeletShape, tubelets
 from regardant.models.representations.waveform import WaveformBlocks, WaveformShape, waveform_blocks
 
 __all__ = [
@@ -27,6 +28,8 @@ __all__ = [
     "SoundFrames",
     "Subsampling",
     "TokenEmbedding",
+    "TubeletShape",
+    "Tubelets",
     "WaveformBlocks",
     "WaveformShape",
     "graph_nodes",
@@ -35,5 +38,6 @@ __all__ = [
     "small_graphs",
     "sound_frames",
     "tokens",
+    "tubelets",
     "waveform_blocks",
 ]

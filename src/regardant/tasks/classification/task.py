@@ -17,6 +17,7 @@ from regardant.data import (  # noqa: F401  # a kind is known by being imported
     folders,
     graph_families,
     labelled_graphs,
+    moving_digits,
     part_tables,
 )
 from regardant.data.labelled import LabelledConfig

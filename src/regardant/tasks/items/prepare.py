@@ -35,7 +35,8 @@ class PreparedItems:
 
     def with_speed(self, tokens_per_second: float, log: Log) -> Any:
         """Resolve the budget from the measured training speed."""
-        training = self.config.training.with_minutes(FIRST_RUN, self.job.targets_per_epoch, tokens_per_second)
+        first = FIRST_RUN._replace(epochs=self.config.modality.first_epochs)
+        training = self.config.training.with_minutes(first, self.job.targets_per_epoch, tokens_per_second)
         training = training.replaced(validate_every=self.job.validate_every)
         log(f"validation every {self.job.validate_every:,} updates")
         self.config = self.config.model_copy(update={"training": training})

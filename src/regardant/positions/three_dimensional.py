@@ -1,0 +1,64 @@
+"""Positions in a video: sinusoids of the time in a third of the numbers, of the row and of the column in the others.
+
+As `two_dimensional`, with a third axis, for videos cut into tubelets (Arnab et al. 2021, "ViViT",
+https://arxiv.org/abs/2103.15691).
+"""
+
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from pydantic import Field
+from torch import Tensor
+
+from regardant.positions.base import InputConfig, TabulatedPositions
+from regardant.positions.sinusoidal import sinusoids
+
+
+class ThreeDimensionalConfig(InputConfig):
+    """Time, row and column of elements that are read time by time, row by row."""
+
+    kind: Literal["three_dimensional"] = "three_dimensional"
+
+    rows: int = Field(16, gt=0)
+    """Rows at a time."""
+
+    columns: int = Field(16, gt=0)
+    """Elements in a row."""
+
+    def build(
+        self, *, d_model: int, num_heads: int, head_size: int, max_length: int, causal: bool
+    ) -> "ThreeDimensional":
+        return ThreeDimensional(self, d_model, max_length)
+
+
+class ThreeDimensional(TabulatedPositions):
+    """Sinusoids of the time, then of the row, then of the column. Numbers that no third takes are those of the time."""
+
+    acts_on = "input"
+    dimensions = 3
+
+    def __init__(self, config: ThreeDimensionalConfig, d_model: int, max_length: int) -> None:
+        super().__init__()
+        self.concatenated = config.width(d_model, max_length)
+        self.size = self.concatenated or d_model
+        self.rows, self.columns = config.rows, config.columns
+        if self.size < 6:
+            at_fault = "positions.size" if self.concatenated else "d_model"
+            raise ValueError(f"positions in a video need at least 6 numbers, not {self.size}: raise {at_fault}")
+        self.reach(max_length)
+
+    def codes(self, positions: Int[Tensor, " T"]) -> Float[Tensor, "T P"]:
+        rows = positions // self.columns
+        return self._codes_of(rows // self.rows, rows % self.rows, positions % self.columns)
+
+    def embed(self, positions: Int[Tensor, " T"] | Int[Tensor, "T 3"]) -> Float[Tensor, "T P"]:
+        """Look up places in reading order; compute times, rows and columns that are given."""
+        if positions.dim() == 2:
+            return self._codes_of(*positions.T).to(self.table.dtype)
+        return self.table[positions]
+
+    def _codes_of(self, times: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+        third = self.size // 6 * 2
+        parts = ((times, self.size - 2 * third), (rows, third), (columns, third))
+        return torch.cat([sinusoids(at, size) for at, size in parts], 1)

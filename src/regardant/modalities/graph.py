@@ -181,10 +181,11 @@ class GraphCodec(Codec):
 
     def describe(self) -> str:
         nodes, features = self.graph.features.shape
+        blank = int((self.graph.features == 0).all(1).sum())
         alone = int((self.graph.degrees == 0).sum())
         return (
             f"a graph of {nodes:,} nodes and {len(self.graph.edges):,} edges, {features:,} features; {alone:,} nodes "
-            "have no edge"
+            f"have no edge, {blank:,} no feature"
         )
 
     def save(self, run: Path) -> None:

@@ -105,7 +105,7 @@ def test_lists_of_nodes_are_padded_and_named():
     assert found.collate([np.array([3, 1]), np.array([2])]).tolist() == [[3, 1], [2, -1]]
     assert found.labels(np.array([5, 0])) == ["alone", "a"]
     assert found.encode([graph(), 3])[0].tolist() == [0, 1, 2, 3, 4, 5] and found.encode([3])[0].tolist() == [3]
-    assert found.describe() == "a graph of 6 nodes and 4 edges, 3 features; 1 nodes have no edge"
+    assert found.describe() == "a graph of 6 nodes and 4 edges, 3 features; 1 nodes have no edge, 1 no feature"
 
 
 def test_a_run_keeps_the_graph(tmp_path):

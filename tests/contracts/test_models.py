@@ -16,7 +16,7 @@ from regardant.generation.length_penalty import Hypothesis
 from regardant.generation.search import generate
 from regardant.generation.teacher_forcing import score_pairs
 from regardant.layers import convolution, dense
-from regardant.layers.feed_forward import ConvolutionalFeedForwardConfig, GatedFeedForwardConfig
+from regardant.layers.feed_forward import ActivationAloneConfig, ConvolutionalFeedForwardConfig, GatedFeedForwardConfig
 from regardant.models.base import CausalModel, SequenceToSequenceModel
 from regardant.models.decoder_only import DecoderOnlyConfig
 from regardant.models.encoder_decoder import EncoderDecoder, EncoderDecoderConfig, widen
@@ -168,6 +168,8 @@ MODELS = {
     "gated feed-forward": lambda: transformer(feed_forward=GatedFeedForwardConfig()),
     "post-norm": lambda: transformer(norm="post"),
     "root mean square norm": lambda: transformer(normalisation="rms_norm"),
+    "no norm": lambda: transformer(normalisation="none"),
+    "activations alone": lambda: transformer(feed_forward=ActivationAloneConfig()),
     "deviation norm": lambda: transformer(normalisation="layer_norm_sigma"),
     "no residuals": lambda: transformer(residual="none"),
     "reversible": lambda: transformer(residual="reversible"),

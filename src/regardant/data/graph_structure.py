@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 
 from regardant.data.graphs import Graph
 
+SHARE = 0.05
+"""Share of a node's own features in smoothed ones."""
+
 
 def log_degrees(graph: Graph) -> NDArray[np.float32]:
     """Return log(1 + degree) of each node [V, 1]."""
@@ -41,6 +44,24 @@ def distances(graph: Graph) -> NDArray[np.int64]:
 
     found = shortest_path(graph.adjacency, directed=False, unweighted=True)
     return np.where(np.isfinite(found), found, -1).astype(np.int64)
+
+
+def smoothed(features: NDArray[np.float32], graph: Graph, steps: int) -> NDArray[np.float32]:
+    """Return features [V, F] averaged over neighbourhoods of 1, 2, ... steps, with SHARE of a node's own.
+
+    Zhu and Koniusz 2021, "Simple spectral graph convolution", https://openreview.net/forum?id=CYO5T-YjWZV, equation 9:
+    the mean of S^k X over the steps k, where S is D^-1/2 (A + I) D^-1/2.
+    """
+    from scipy.sparse import csr_array
+
+    adjacency = csr_array(graph.adjacency | np.eye(len(graph.ids), dtype=bool))
+    scale = (1 / np.sqrt(graph.degrees + 1)).astype(np.float32)
+    step, total = features, np.zeros_like(features)
+    for _ in range(steps):
+        step = scale[:, None] * (adjacency @ (scale[:, None] * step))
+        total += step
+    found: NDArray[np.float32] = SHARE * features + (1 - SHARE) / steps * total
+    return found
 
 
 def drawing_places(nodes: int, edges: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:

@@ -23,12 +23,13 @@ from regardant.layers.convolution import padded, reach_of
 from regardant.layers.dropout import Dropout
 from regardant.layers.linear import Linear
 
-Activation = Literal["relu", "gelu", "silu", "sigmoid"]
+Activation = Literal["relu", "gelu", "silu", "sigmoid", "elu"]
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "gelu": F.gelu,
     "silu": F.silu,
     "sigmoid": torch.sigmoid,
+    "elu": F.elu,
 }
 
 
@@ -94,6 +95,30 @@ class GatedFeedForwardConfig(FeedForwardConfig):
 
     def build(self, d_model: int, d_ff: int, dropout: float, *, causal: bool) -> "GatedFeedForward":
         return GatedFeedForward(d_model, d_ff, dropout, self.activation)
+
+
+class ActivationAloneConfig(FeedForwardConfig):
+    """An activation function without matrices, as between the layers of a graph attention network."""
+
+    kind: Literal["activation"] = "activation"
+
+    activation: Activation = "elu"
+    """Activation function of each number."""
+
+    def build(self, d_model: int, d_ff: int, dropout: float, *, causal: bool) -> "ActivationAlone":
+        return ActivationAlone(dropout, self.activation)
+
+
+class ActivationAlone(FeedForward):
+    """Activation function of each number, with dropout after it."""
+
+    def __init__(self, dropout: float, activation: Activation) -> None:
+        super().__init__()
+        self.dropout = Dropout(dropout)
+        self.activation = ACTIVATIONS[activation]
+
+    def forward(self, x: Float[Tensor, "*B M"], view: View = EVERYTHING, cache: None = None) -> Float[Tensor, "*B M"]:
+        return self.dropout(self.activation(x))
 
 
 class LinearFeedForward(FeedForward):

@@ -58,6 +58,15 @@ class RMSNormConfig(NormConfig):
         return nn.RMSNorm(size, eps=1e-6)
 
 
+class NoNormConfig(NormConfig):
+    """No norm: vectors keep their length, as in graph attention networks."""
+
+    kind: Literal["none"] = "none"
+
+    def build(self, size: int) -> nn.Identity:
+        return nn.Identity()
+
+
 class SigmaLayerNorm(Norm):
     """gain * (x - mean) / (deviation + eps) + bias: layer norm as lectures write it, eps beside the deviation.
 

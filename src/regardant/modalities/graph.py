@@ -17,7 +17,13 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from regardant.config.did_you_mean import did_you_mean
-from regardant.data.graph_structure import drawing_places, laplacian_eigenvectors, log_degrees, return_probabilities
+from regardant.data.graph_structure import (
+    drawing_places,
+    laplacian_eigenvectors,
+    log_degrees,
+    return_probabilities,
+    smoothed,
+)
 from regardant.data.graphs import Graph
 from regardant.errors import ConfigError, DataError, RunError
 from regardant.modalities.base import Codec, ModalityConfig
@@ -67,6 +73,10 @@ class GraphModalityConfig(StructureConfig):
 
     normalise: bool = True
     """Divide the features of each node by the sum of their sizes."""
+
+    smoothing: int = Field(0, ge=0)
+    """Average the features of each node over neighbourhoods of 1, 2, ... so many steps (simple spectral graph
+    convolution). 0: its own features alone."""
 
     feature_dropout: float = Field(0.0, ge=0, lt=1)
     """Chance that a feature of a node is zeroed in training."""
@@ -158,6 +168,8 @@ class GraphCodec(Codec):
         features = self.graph.features
         if self.config.normalise:
             features = features / np.maximum(np.abs(features).sum(1, keepdims=True), np.finfo(np.float32).tiny)
+        if self.config.smoothing:
+            features = smoothed(features, self.graph, self.config.smoothing)
         adjacency = self.graph.adjacency | np.eye(len(features), dtype=bool)
         graph = GraphTensors(
             torch.from_numpy(features),
@@ -181,10 +193,11 @@ class GraphCodec(Codec):
 
     def describe(self) -> str:
         nodes, features = self.graph.features.shape
+        blank = int((self.graph.features == 0).all(1).sum())
         alone = int((self.graph.degrees == 0).sum())
         return (
             f"a graph of {nodes:,} nodes and {len(self.graph.edges):,} edges, {features:,} features; {alone:,} nodes "
-            "have no edge"
+            f"have no edge, {blank:,} no feature"
         )
 
     def save(self, run: Path) -> None:

@@ -1,4 +1,4 @@
-"""AdamW with weight decay on the matrices alone, and Muon.
+"""AdamW with weight decay on the matrices alone, Adam with an L2 penalty on them, and Muon.
 
 Loshchilov and Hutter 2019, "Decoupled Weight Decay Regularization", https://arxiv.org/abs/1711.05101, alg. 2.
 Jordan et al. 2024, "Muon", https://kellerjordan.github.io/posts/muon. Its steps are scaled to the length of AdamW's
@@ -82,7 +82,18 @@ class AdamWConfig(OptimizerConfig):
 
     def build(self, model: nn.Module) -> list[torch.optim.Optimizer]:
         """Return one optimizer: groups of parameters that decay, then of those that do not."""
-        return [_adamw(*_decayed_and_kept(model), self.factors(model), self)]
+        return [_adam(torch.optim.AdamW, *_decayed_and_kept(model), self.factors(model), self)]
+
+
+class AdamConfig(OptimizerConfig):
+    """Adam whose weight decay is an L2 penalty: `weight_decay` times a matrix is added to its gradient and divided with
+    it by the root of the mean square."""
+
+    kind: Literal["adam"] = "adam"
+
+    def build(self, model: nn.Module) -> list[torch.optim.Optimizer]:
+        """Return one optimizer: groups of parameters that decay, then of those that do not."""
+        return [_adam(torch.optim.Adam, *_decayed_and_kept(model), self.factors(model), self)]
 
 
 class MuonConfig(OptimizerConfig):
@@ -100,7 +111,7 @@ class MuonConfig(OptimizerConfig):
         matrices = [parameter for parameter in decayed if parameter in linear]
         others = [parameter for parameter in decayed if parameter not in linear]
         factors = self.factors(model)
-        adamw = _adamw(others, kept, factors, self)
+        adamw = _adam(torch.optim.AdamW, others, kept, factors, self)
         return [adamw, Muon(_groups(matrices, factors), self.momentum, self.weight_decay)] if matrices else [adamw]
 
 
@@ -176,10 +187,14 @@ def _groups(parameters: Iterable[nn.Parameter], factors: Factors, **fields: Any)
     return [{"params": members, "factor": factor, **fields} for factor, members in groups.items()]
 
 
-def _adamw(
-    decayed: list[nn.Parameter], kept: list[nn.Parameter], factors: Factors, config: OptimizerConfig
-) -> torch.optim.AdamW:
-    return torch.optim.AdamW(
+def _adam(
+    kind: type[torch.optim.Adam],  # AdamW derives from Adam
+    decayed: list[nn.Parameter],
+    kept: list[nn.Parameter],
+    factors: Factors,
+    config: OptimizerConfig,
+) -> torch.optim.Optimizer:
+    return kind(
         [*_groups(decayed, factors, weight_decay=config.weight_decay), *_groups(kept, factors, weight_decay=0.0)],
         lr=0.0,
         betas=config.betas,

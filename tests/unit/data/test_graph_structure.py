@@ -2,7 +2,13 @@
 
 import numpy as np
 
-from regardant.data.graph_structure import distances, laplacian_eigenvectors, log_degrees, return_probabilities
+from regardant.data.graph_structure import (
+    distances,
+    laplacian_eigenvectors,
+    log_degrees,
+    return_probabilities,
+    smoothed,
+)
 from regardant.data.graphs import Graph
 
 TRIANGLE_WITH_A_TAIL = [(0, 1), (0, 2), (1, 2), (2, 3)]
@@ -58,3 +64,15 @@ def test_distances_are_those_of_the_shortest_paths():
     assert found[0].tolist() == [0, 1, 1, 2, -1, -1]
     assert found[3].tolist() == [2, 2, 1, 0, -1, -1]
     assert (found == found.T).all() and found[4, 5] == 1
+
+
+def test_smoothed_features_are_means_over_steps():
+    """Against the definition, with dense matrices."""
+    given = graph(TRIANGLE_WITH_A_TAIL, 5)
+    features = np.random.default_rng(0).random((5, 3), dtype=np.float32)
+    pairs = given.adjacency + np.eye(5)
+    scale = pairs.sum(1) ** -0.5
+    step = scale[:, None] * pairs * scale
+    expected = 0.05 * features + 0.95 / 3 * (step + step @ step + step @ step @ step) @ features
+    np.testing.assert_allclose(smoothed(features, given, 3), expected, rtol=1e-5)
+    np.testing.assert_allclose(smoothed(features, given, 3)[4], features[4], rtol=1e-5)

@@ -5,6 +5,7 @@ from torch.testing import assert_close
 from regardant.attention import View
 from regardant.layers.dropout import Dropout
 from regardant.layers.feed_forward import (
+    ActivationAloneConfig,
     ConvolutionalFeedForward,
     ConvolutionalFeedForwardConfig,
     GatedFeedForward,
@@ -122,3 +123,13 @@ def test_a_cache_reordered_continues_other_rows():
     layer(x[:, :5], cache=cache)
     cache.reorder(rows)
     assert_close(layer(x[rows, 5:], cache=cache), layer(x[rows])[:, 5:])
+
+
+def test_an_activation_alone_has_no_matrices():
+    layer = ActivationAloneConfig().build(4, 9, 0.5, causal=False)
+    x = torch.linspace(-2, 2, 8).view(2, 4)
+    assert not list(layer.parameters())
+    assert_close(layer.eval()(x), torch.nn.functional.elu(x))
+    assert (layer.train()(torch.ones(1000)) == 0).float().mean() == pytest.approx(0.5, abs=0.1)
+    rectified = ActivationAloneConfig(activation="relu").build(4, 9, 0.0, causal=False)
+    assert_close(rectified(x), x.clamp_min(0))

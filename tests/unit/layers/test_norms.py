@@ -3,7 +3,14 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from regardant.layers.norms import LayerNormConfig, NormConfig, RMSNormConfig, SigmaLayerNorm, SigmaLayerNormConfig
+from regardant.layers.norms import (
+    LayerNormConfig,
+    NoNormConfig,
+    NormConfig,
+    RMSNormConfig,
+    SigmaLayerNorm,
+    SigmaLayerNormConfig,
+)
 
 NUMBERS = torch.tensor([1.0, 2.0, 3.0, 4.0])
 
@@ -37,3 +44,8 @@ def test_root_mean_square_keeps_the_mean():
 def test_each_token_is_by_itself(kind):
     norm, x = NormConfig.kinds()[kind]().build(4), torch.randn(2, 3, 4)
     assert_close(norm(x)[:, 1], norm(x[:, 1]))
+
+
+def test_without_a_norm_numbers_stay_as_they_are():
+    norm = NoNormConfig().build(4)
+    assert torch.equal(norm(NUMBERS), NUMBERS) and not list(norm.parameters())

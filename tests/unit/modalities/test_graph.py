@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from regardant.data.graph_structure import smoothed
 from regardant.data.graphs import Graph
 from regardant.errors import DataError, RunError
 from regardant.layers.dropout import share_key
@@ -38,6 +39,12 @@ def test_features_are_divided_by_the_sum_of_their_sizes():
     assert_close(found.abs().sum(1), torch.tensor([1.0, 1, 1, 1, 1, 0]))
     assert_close(found[0], torch.from_numpy(given[0] / np.abs(given[0]).sum()))
     assert_close(representation(normalise=False).features, torch.from_numpy(given))
+
+
+def test_features_are_smoothed_after_they_are_divided():
+    found = representation(smoothing=2).features
+    assert_close(found, torch.from_numpy(smoothed(representation().features.numpy(), graph(), 2)))
+    assert not torch.equal(found, representation().features)
 
 
 def test_nodes_attend_to_themselves_and_their_neighbours():
@@ -105,7 +112,7 @@ def test_lists_of_nodes_are_padded_and_named():
     assert found.collate([np.array([3, 1]), np.array([2])]).tolist() == [[3, 1], [2, -1]]
     assert found.labels(np.array([5, 0])) == ["alone", "a"]
     assert found.encode([graph(), 3])[0].tolist() == [0, 1, 2, 3, 4, 5] and found.encode([3])[0].tolist() == [3]
-    assert found.describe() == "a graph of 6 nodes and 4 edges, 3 features; 1 nodes have no edge"
+    assert found.describe() == "a graph of 6 nodes and 4 edges, 3 features; 1 nodes have no edge, 1 no feature"
 
 
 def test_a_run_keeps_the_graph(tmp_path):

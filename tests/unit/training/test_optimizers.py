@@ -4,7 +4,7 @@ from pydantic import ValidationError
 from torch import nn
 
 from regardant.errors import ConfigError
-from regardant.training.optimizers import AdamWConfig, Muon, MuonConfig, orthogonalise
+from regardant.training.optimizers import AdamConfig, AdamWConfig, Muon, MuonConfig, orthogonalise
 
 
 class Tied(nn.Module):
@@ -38,6 +38,24 @@ def test_only_matrices_that_are_no_embedding_decay():
     assert kept["weight_decay"] == 0.0
     # Their order is the model's; the tied matrix comes once, and what is frozen not at all.
     assert names_in(model, kept) == ["embedding.weight", "norm.weight", "norm.bias", "hidden.bias", "output.bias"]
+
+
+def test_the_weight_decay_of_adam_is_an_l2_penalty_on_the_matrices():
+    torch.manual_seed(0)
+    ours, theirs = Tied(), Tied()
+    theirs.load_state_dict(ours.state_dict())
+    optimizer = adamw(ours, AdamConfig(weight_decay=0.1, betas=(0.9, 0.999), eps=1e-8))
+    trainable = [one for one in theirs.parameters() if one.requires_grad]
+    other = torch.optim.Adam(trainable, lr=0.01, betas=(0.9, 0.999), eps=1e-8)
+    for _ in range(3):
+        for group in optimizer.param_groups:
+            group["lr"] = 0.01
+        for model, chosen, penalty in ((ours, optimizer, 0.0), (theirs, other, 0.05)):
+            loss = model(torch.arange(7)).square().sum() + penalty * theirs.hidden.weight.square().sum()
+            loss.backward()
+            chosen.step()
+            chosen.zero_grad()
+    torch.testing.assert_close(ours.state_dict(), theirs.state_dict())
 
 
 def test_the_config_reaches_the_optimizer_and_nothing_moves_before_a_rate_is_set():

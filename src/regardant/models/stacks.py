@@ -246,7 +246,9 @@ class Decoder(SequenceDecoder):
 
         Padding of the target stands at the end, where no real token attends if the stack is causal: it is not masked.
         """
-        stream, view = self._open(x.values), self._view(None if self.causal else x.real)
+        stream, view = self._open(x.values), self._view()
+        if not self.causal:
+            view = replace(view, keys=x.real)
         memories: Sequence[Tensor | None] = self._nothing
         memory_view = PassView()
         if memory is not None:
@@ -293,5 +295,5 @@ class Decoder(SequenceDecoder):
     def _open(self, x: Tensor) -> Stream:
         return self.open_stream(x, training=self.training)
 
-    def _view(self, keys: Tensor | None = None) -> PassView:
-        return PassView(causal=self.causal, keys=keys, bias=self.position_bias, recomputed=self.recomputed)
+    def _view(self) -> PassView:
+        return PassView(causal=self.causal, bias=self.position_bias, recomputed=self.recomputed)

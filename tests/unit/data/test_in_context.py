@@ -16,7 +16,7 @@ def test_a_letter_has_one_digit_in_a_line_and_another_in_others():
     digits = defaultdict(Counter)
     for line in found:
         examples = line.split(" ")
-        assert len(examples) == 16 and all(len(one) == 2 for one in examples)
+        assert len(examples) == 15 and all(len(one) == 2 for one in examples)
         own = dict(tuple(one) for one in examples)
         assert all(own[letter] == digit for letter, digit in examples)
         for letter, digit in own.items():
@@ -40,6 +40,11 @@ def test_settings_are_the_size_of_the_text():
     config = InContextConfig(lines=100, examples=3, validation_share=0.25)
     assert config.sizes() == {"train": 675, "validation": 225}
     assert list(config.pieces()) == list(config.pieces())
+
+
+def test_windows_of_a_power_of_two_begin_at_every_place_of_a_line():
+    size = len(lines(lines=1)[0]) + 1
+    assert {start % size for start in range(0, 64 * size, 64)} == set(range(size))
 
 
 def test_examples_of_a_prompt_are_those_of_one_function():

@@ -10,10 +10,6 @@ BRIEF = [
     "data.train_size=2000",
     "data.validation_size=100",
     "data.test_size=100",
-    "model.d_model=64",
-    "model.d_ff=128",
-    "model.dropout=0",
-    "model.encoder.num_layers=1",
     "training.max_updates=250",
     "training.validate_every=250",
     "training.batch_tokens=1200",
@@ -26,10 +22,27 @@ BRIEF = [
     "evaluation.bootstrap_samples=10",
 ]
 
+MODELS = {
+    "Transformer": [
+        "model.d_model=64",
+        "model.d_ff=128",
+        "model.dropout=0",
+        "model.encoder.num_layers=1",
+    ],
+    "Show, Attend and Tell": [
+        "model={kind: recurrent, cell: lstm, encoder: none, tie_embeddings: target, max_length: 20}",
+        "model.positions={kind: two_dimensional, columns: 10}",
+        "model.embedding_size=64",
+        "model.hidden_size=128",
+        "model.dropout=0",
+    ],
+}
+
 
 @pytest.mark.slow
-def test_digits_are_read_in_their_order_where_attention_looks(tmp_path):
-    recipe = load_recipe(config.recipe("digits-captions"), BRIEF)
+@pytest.mark.parametrize("model", MODELS)
+def test_digits_are_read_in_their_order_where_attention_looks(tmp_path, model):
+    recipe = load_recipe(config.recipe("digits-captions"), [*BRIEF, *MODELS[model]])
     assert run.train(recipe, tmp_path / "run", lambda line: None).finished
     loaded = run.load(tmp_path / "run")
     assert loaded.evaluate()["test"]["word_error_rate"] < 0.6

@@ -28,8 +28,9 @@ class InContextConfig(CutTextConfig):
     letters: int = Field(5, ge=1, le=len(LETTERS))
     """Number of different letters: the first ones."""
 
-    examples: int = Field(16, gt=1)
-    """Letters of a line, with their digits."""
+    examples: int = Field(15, gt=1)
+    """Letters of a line, with their digits. An odd number: a line then has no divisor in common with windows of a power
+    of two, which would all begin at the same few places of a line."""
 
     lines: int = Field(40_000, gt=0)
     """Number of lines."""

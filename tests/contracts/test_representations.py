@@ -18,6 +18,7 @@ from regardant.modalities import (
     SeriesModalityConfig,
     SoundModalityConfig,
     TextModalityConfig,
+    VideoModalityConfig,
     WaveformModalityConfig,
 )
 from regardant.modalities.questions import QuestionsModalityConfig
@@ -28,6 +29,7 @@ from regardant.models.heads import SequenceClassConfig
 GENERATOR = np.random.default_rng(0)
 TEXTS = ["the old cat sees the dog", "a dog", "the cat sees a bird"]
 IMAGES = [GENERATOR.random((8, 8)).astype(np.float32) for _ in TEXTS]
+VIDEOS = [GENERATOR.random((4, 8, 8)).astype(np.float32) for _ in TEXTS]
 SOUNDS = [Recording(GENERATOR.integers(-99, 99, size).astype(np.int16), 8000) for size in (4000, 900, 2100)]
 GRAPH = Graph([*"abcdef"], np.eye(6, dtype=np.float32), np.array([[0, 1], [1, 2], [3, 4]]))
 TIMES = np.arange(20.0)
@@ -40,6 +42,7 @@ GRAPHS = [
 CASES = {
     "text": (TextModalityConfig(), TEXTS, TEXTS),
     "image": (ImageModalityConfig(patch_size=4), IMAGES, IMAGES),
+    "video": (VideoModalityConfig(patch_size=4, tubelet_frames=2), VIDEOS, VIDEOS),
     "sound": (SoundModalityConfig(sample_rate=8000), SOUNDS, SOUNDS),
     "waveform": (WaveformModalityConfig(sample_rate=8000), SOUNDS, SOUNDS),
     "graph": (GraphModalityConfig(), [GRAPH], [0, 3]),

@@ -139,7 +139,7 @@ def generate(
 
     Raises DataError for a prefix that cannot be written, RunError where the model's scores are NaN.
     """
-    prefixes = [[] for _ in source] if prefixes is None else prefixes
+    prefixes = [[] for _ in range(len(source))] if prefixes is None else prefixes
     lengths = (source != PAD).sum(1).tolist() if lengths is None else lengths
     limits = length_limits(lengths, config, prefixes, max_length)
     with torch.inference_mode():

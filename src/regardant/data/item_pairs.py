@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from pydantic import Field
 
 from regardant.config import Variants
-from regardant.data.splits import read_sets
+from regardant.data.splits import FilesConfig
 from regardant.data.tables import read_table
 from regardant.data.text_files import Fault, place
 from regardant.errors import DataError
@@ -40,22 +40,10 @@ class ItemPairsConfig(Variants):
         raise NotImplementedError
 
 
-class PairTableConfig(ItemPairsConfig):
+class PairTableConfig(FilesConfig, ItemPairsConfig):
     """Pairs from .tsv, .csv, .jsonl or .parquet tables. A cell is a text, or the path of a file beside the table."""
 
     kind: Literal["table"] = "table"
-
-    source: str
-    """The table to train on."""
-
-    validation: str | None = None
-    """The table to validate on. Empty: a share of the training pairs; pairs of one first item stay together."""
-
-    test: str | None = None
-    """The table to test on. Empty: tests are on the validation pairs."""
-
-    root: str = ""
-    """The folder that relative paths start from; the current one if empty."""
 
     first: str = "first"
     """The column of first items; its number, from 1, in a table without names."""
@@ -67,14 +55,7 @@ class PairTableConfig(ItemPairsConfig):
     """The column of classes, likewise. Empty: the pairs have no classes."""
 
     def read(self, seed: int, *, files: tuple[bool, bool]) -> dict[str, list[ItemPair]]:
-        sets = read_sets(
-            lambda table: _by_first(self.items(table, files)),
-            [self.source],
-            validation=self.validation,
-            test=self.test,
-            share=self.validation_share,
-            seed=seed,
-        )
+        sets = self.sets(lambda table: _by_first(self.items(table, files)), self.validation_share, seed)
         return {name: [pair for group in groups for pair in group] for name, groups in sets.items()}
 
     def items(self, table: str, files: tuple[bool, bool]) -> Iterator[ItemPair]:

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from regardant.config import Variants
 from regardant.data.columns import find_columns
+from regardant.data.splits import FilesConfig
 from regardant.data.tables import read_table
 from regardant.data.text_files import Fault, Record, place
 from regardant.errors import DataError
@@ -56,22 +57,10 @@ class LabelledConfig(Variants):
         return {"train": shuffled, **sets}
 
 
-class TableConfig(LabelledConfig):
+class TableConfig(FilesConfig, LabelledConfig):
     """Texts with labels from .tsv, .csv, .jsonl or .parquet tables."""
 
     kind: Literal["table"] = "table"
-
-    source: str
-    """The table to train on."""
-
-    validation: str | None = None
-    """The table to validate on. Empty: a share of the training items."""
-
-    test: str | None = None
-    """The table to test on. Empty: tests are on the validation items."""
-
-    root: str = ""
-    """The folder that relative paths start from; the current one if empty."""
 
     text: str | None = None
     """The column of texts; its number, from 1, in a table without names. Empty: found by its name or its cells."""
@@ -101,7 +90,7 @@ class TableConfig(LabelledConfig):
         return sets
 
     def given(self, data: Path) -> list[Labelled]:
-        return list(self.model_copy(update={"root": ""}).items(str(data.resolve())))
+        return list(self.items(str(data.resolve())))
 
     def items(self, table: str) -> Iterator[Labelled]:
         """Return the labelled texts of a table; blank ones are left out. Raises DataError."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from regardant.data.graphs import Graph, LeftOut, merge_edges
 from regardant.data.labelled import Labelled, LabelledConfig, Sets
-from regardant.data.splits import read_sets
+from regardant.data.splits import FilesConfig
 from regardant.data.text_files import place, read_lines
 from regardant.errors import DataError
 
@@ -28,22 +28,10 @@ SHOWN = 40
 """Characters of a line in a message."""
 
 
-class GraphLinesConfig(LabelledConfig):
+class GraphLinesConfig(FilesConfig, LabelledConfig):
     """Graphs from .jsonl files, plain, .gz or .zst: a line has `nodes`, `edges` and a `label`."""
 
     kind: Literal["graphs"] = "graphs"
-
-    source: str
-    """The file to train on."""
-
-    validation: str | None = None
-    """The file to validate on. Empty: a share of the training items."""
-
-    test: str | None = None
-    """The file to test on. Empty: tests are on the validation items."""
-
-    root: str = ""
-    """The folder that relative paths start from; the current one if empty."""
 
     def chosen(self, log: Callable[[str], None]) -> Self:
         files = [name for name in (self.source, self.validation, self.test) if name is not None]
@@ -52,17 +40,10 @@ class GraphLinesConfig(LabelledConfig):
         return self
 
     def read(self, seed: int) -> Sets:
-        return read_sets(
-            self.items,
-            [self.source],
-            validation=self.validation,
-            test=self.test,
-            share=self.validation_share,
-            seed=seed,
-        )
+        return self.sets(self.items, self.validation_share, seed)
 
     def given(self, data: Path) -> list[Labelled]:
-        return list(self.model_copy(update={"root": ""}).items(str(data.resolve())))
+        return list(self.items(str(data.resolve())))
 
     def items(self, file: str) -> Iterator[Labelled]:
         """Yield the labelled graphs of a file. Raises DataError."""

@@ -7,28 +7,16 @@ from typing import Any, Literal, Self
 from pydantic import model_validator
 
 from regardant.data.labelled import Labelled, LabelledConfig, Sets
-from regardant.data.splits import read_sets
+from regardant.data.splits import FilesConfig
 from regardant.data.tables import read_columns
 from regardant.data.text_files import Fault, place
 from regardant.errors import DataError
 
 
-class PartTableConfig(LabelledConfig):
+class PartTableConfig(FilesConfig, LabelledConfig):
     """Items of several parts with labels, from .tsv, .csv, .jsonl or .parquet tables: a column for each part."""
 
     kind: Literal["part_table"] = "part_table"
-
-    source: str
-    """The table to train on."""
-
-    validation: str | None = None
-    """The table to validate on. Empty: a share of the training items; items of one file stay together."""
-
-    test: str | None = None
-    """The table to test on. Empty: tests are on the validation items."""
-
-    root: str = ""
-    """The folder that relative paths start from; the current one if empty."""
 
     texts: Sequence[str] = ()
     """The columns of parts that are texts. A part has the name of its column."""
@@ -50,18 +38,11 @@ class PartTableConfig(LabelledConfig):
         return self
 
     def read(self, seed: int) -> Sets:
-        sets = read_sets(
-            lambda table: _by_first_part(self.items(table)),
-            [self.source],
-            validation=self.validation,
-            test=self.test,
-            share=self.validation_share,
-            seed=seed,
-        )
+        sets = self.sets(lambda table: _by_first_part(self.items(table)), self.validation_share, seed)
         return {name: [item for group in groups for item in group] for name, groups in sets.items()}
 
     def given(self, data: Path) -> list[Labelled]:
-        return list(self.model_copy(update={"root": ""}).items(str(data.resolve())))
+        return list(self.items(str(data.resolve())))
 
     def items(self, table: str) -> Iterator[tuple[Mapping[str, Any], str]]:
         """Return the labelled items of a table. Raises DataError for a blank cell."""

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from regardant.config import Variants
-from regardant.data.splits import read_sets
+from regardant.data.splits import FilesConfig
 from regardant.data.tables import read_columns
 from regardant.data.text_files import Fault, place, require_file, text_lines
 from regardant.errors import DataError
@@ -54,23 +54,11 @@ class QuestionsConfig(Variants):
         raise NotImplementedError
 
 
-class QuestionFilesConfig(QuestionsConfig):
+class QuestionFilesConfig(FilesConfig, QuestionsConfig):
     """Questions from tables (.jsonl, .csv, .tsv, .parquet), or from .json files in the format of SQuAD 1.1 and 2.0.
     Text files may end in .gz or .zst. A blank answer means that the context has none."""
 
     kind: Literal["files"] = "files"
-
-    source: str
-    """The file to train on."""
-
-    validation: str | None = None
-    """The file to validate on. Empty: the questions of a share of the training contexts."""
-
-    test: str | None = None
-    """The file to test on. Empty: tests are on the validation questions."""
-
-    root: str = ""
-    """The folder that relative paths start from; the current one if empty."""
 
     question: str = "question"
     """The column of questions in tables; its number, from 1, in a table without names."""
@@ -89,14 +77,7 @@ class QuestionFilesConfig(QuestionsConfig):
     """Share of the training contexts whose questions are validated on, where no validation file is given."""
 
     def read(self, seed: int) -> dict[str, list[ContextQuestion]]:
-        sets = read_sets(
-            lambda file: _by_context(self.items(file)),
-            [self.source],
-            validation=self.validation,
-            test=self.test,
-            share=self.validation_share,
-            seed=seed,
-        )
+        sets = self.sets(lambda file: _by_context(self.items(file)), self.validation_share, seed)
         return {name: [one for questions in groups for one in questions] for name, groups in sets.items()}
 
     def items(self, file: str) -> Iterator[ContextQuestion]:

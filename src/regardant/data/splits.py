@@ -4,12 +4,37 @@ from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import TypeVar
 
+from regardant.config import Config
 from regardant.errors import DataError
 
 Item = TypeVar("Item")
 
 PURPOSES = {"train": "train on", "validation": "validate on", "test": "test on"}
 """The use of a split, for messages."""
+
+
+class FilesConfig(Config):
+    """Base of sources that read files: one to train on and, if they are given, one to validate and one to test on."""
+
+    source: str
+    """The file to train on."""
+
+    validation: str | None = None
+    """The file to validate on. Empty: a share of the training items."""
+
+    test: str | None = None
+    """The file to test on. Empty: tests are on the validation items."""
+
+    root: str = ""
+    """The folder that relative paths start from; the current one if empty."""
+
+    def sets(self, items: Callable[[str], Iterable[Item]], share: float, seed: int) -> dict[str, list[Item]]:
+        """Return the items of all splits, given those of a file.
+
+        Without a validation file, a random share of the training items is validated on. Raises DataError if a split is
+        empty.
+        """
+        return read_sets(items, [self.source], validation=self.validation, test=self.test, share=share, seed=seed)
 
 
 def read_sets(

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from pydantic import Field, field_validator
 
-from regardant.config import Config
-from regardant.data.splits import read_sets
+from regardant.data.splits import FilesConfig
 from regardant.data.text_files import place, read_lines
 from regardant.data.treebank import FORM, RELATION, UPOS, XPOS, read_rows
 from regardant.errors import DataError
@@ -44,21 +43,9 @@ class TaggedText:
         self.lines.append(line)
 
 
-class TaggedConfig(Config):
+class TaggedConfig(FilesConfig):
     """Texts with a label for each word, from a treebank (.conllu) or a file with a word a line and a blank line after
     each text. In the latter, lines with # before a text are comments. Files may end in .gz or .zst."""
-
-    source: str
-    """The file to train on."""
-
-    validation: str | None = None
-    """The file to validate on. Empty: a share of the training texts."""
-
-    test: str | None = None
-    """The file to test on. Empty: tests are on the validation texts."""
-
-    root: str = ""
-    """The folder that relative paths start from; the current one if empty."""
 
     label: str | None = None
     """The column of labels: upos, xpos or deprel of a treebank (upos if empty), or the number of the column, from 1, in
@@ -80,14 +67,7 @@ class TaggedConfig(Config):
 
     def read(self, seed: int) -> dict[str, list[TaggedText]]:
         """Return the texts of all splits. Raises DataError."""
-        return read_sets(
-            self.items,
-            [self.source],
-            validation=self.validation,
-            test=self.test,
-            share=self.validation_share,
-            seed=seed,
-        )
+        return self.sets(self.items, self.validation_share, seed)
 
     def items(self, file: str) -> Iterator[TaggedText]:
         """Yield the texts of a file. Raises DataError."""

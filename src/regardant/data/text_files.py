@@ -55,8 +55,10 @@ class Record(NamedTuple):
 def place(root: str, name: str) -> Path:
     """Return the path of a file that a recipe names, relative to `root`, where ~ and ${VARIABLE} are expanded.
 
-    Raises DataError for a variable that is not set.
+    A whole path needs no root. Raises DataError for a variable that is not set.
     """
+    if Path(name).is_absolute():
+        return Path(name)
     expanded = os.path.expandvars(root)
     if missing := re.search(r"\$\{?(\w+)", expanded):
         name = missing[1]

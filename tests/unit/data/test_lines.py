@@ -1,8 +1,10 @@
 import gzip
+from pathlib import Path
 
 import pytest
 
 from regardant.data.lines import LinesConfig
+from regardant.data.text_files import place
 from regardant.errors import DataError
 
 TREEBANK = """# text = I don't know.
@@ -59,3 +61,10 @@ def test_texts_that_cannot_be_had_are_one_line(folder, fields, told):
     with pytest.raises(DataError, match=told) as refusal:
         LinesConfig(root=str(folder), **fields).read(seed=1)
     assert "\n" not in str(refusal.value)
+
+
+def test_a_whole_path_needs_no_root(monkeypatch):
+    monkeypatch.delenv("NOWHERE", raising=False)
+    assert place("${NOWHERE}", "/a/b.txt") == Path("/a/b.txt")
+    with pytest.raises(DataError, match="data.root names NOWHERE, which is not set"):
+        place("${NOWHERE}", "b.txt")

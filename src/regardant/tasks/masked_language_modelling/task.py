@@ -133,7 +133,7 @@ class MaskedLanguageModel(TrainedItems):
         )
 
     def read(self, data: Path) -> EncodedItems:
-        texts = list(self.config.data.model_copy(update={"root": ""}).items(str(data.resolve())))
+        texts = list(self.config.data.items(str(data.resolve())))
         return EncodedItems.of(self.codec.encode(texts), [0] * len(texts))
 
     def summary(self, name: str, scores: dict[str, Any]) -> Sequence[str]:

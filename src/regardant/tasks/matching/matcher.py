@@ -118,7 +118,7 @@ class Matcher(TrainedItems):
         table = self.config.data
         if not isinstance(table, PairTableConfig):
             raise DataError(f"--data {data}: this run's pairs come from {table.kind}: leave --data out")
-        table, modalities = table.model_copy(update={"root": ""}), self.config.modalities
+        modalities = self.config.modalities
         pairs = [with_paths(pair, modalities) for pair in table.items(str(data.resolve()), self.config.files)]
         if not pairs:
             raise DataError(f"{data} holds no pair: give one at least")

@@ -128,7 +128,7 @@ class QuestionAnswerer(TrainedItems):
     def read(self, data: Path) -> EncodedQuestions:
         source = self.config.data
         source = source if isinstance(source, QuestionFilesConfig) else QuestionFilesConfig(source="")
-        questions = list(source.model_copy(update={"root": ""}).items(str(data.resolve())))
+        questions = list(source.items(str(data.resolve())))
         if not questions:
             raise DataError(f"{data} holds no question: give one with its context and its answer")
         return self.encoded_questions(questions)

@@ -71,8 +71,7 @@ class Tagger(TrainedItems):
         return self._scored(split, answers)
 
     def read(self, data: Path) -> EncodedItems:
-        source = self.config.data.model_copy(update={"root": ""})
-        texts = [numbered(text, self.labels) for text in source.items(str(data.resolve()))]
+        texts = [numbered(text, self.labels) for text in self.config.data.items(str(data.resolve()))]
         if not texts:
             raise DataError(f"{data} holds no text: give one with a label for each word")
         return EncodedItems.of(self.codec.encode(texts), [0] * len(texts))

@@ -66,5 +66,5 @@ def test_texts_that_cannot_be_had_are_one_line(folder, fields, told):
 def test_a_whole_path_needs_no_root(monkeypatch):
     monkeypatch.delenv("NOWHERE", raising=False)
     assert place("${NOWHERE}", "/a/b.txt") == Path("/a/b.txt")
-    with pytest.raises(DataError, match="data.root names NOWHERE, which is not set"):
+    with pytest.raises(DataError, match=r"data\.root names NOWHERE, which is not set"):
         place("${NOWHERE}", "b.txt")

@@ -55,11 +55,11 @@ class GrammarConfig(Config):
 
 
 class GrammarTreesConfig(LabelledConfig):
-    """English sentences written by the same grammar; the label of each is its tree in brackets, XX for each word.
+    """English sentences written by the same grammar; the label of each is its tree in brackets.
 
     Vinyals et al. 2015, "Grammar as a foreign language", https://arxiv.org/abs/1412.7449, section 3: trees are written
-    depth first and without words, one symbol for all parts of speech. Here closing brackets have no label. The test
-    sets are those of `grammar`.
+    depth first, with labels at closing brackets too. Here words are written as well. The test sets are those of
+    `grammar`.
     """
 
     kind: Literal["grammar_trees"] = "grammar_trees"

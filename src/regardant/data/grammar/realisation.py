@@ -33,6 +33,7 @@ from regardant.data.grammar.syntax import (
     Statement,
     Subject,
 )
+from regardant.data.words import words
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class Pair:
     links: tuple[tuple[int, int], ...]
     """Indices into `words(source)` and `words(target)`, in order."""
     tree: str
-    """The brackets of the source, XX in the place of each word and of the final mark: (S (NP XX XX) (VP XX) XX)."""
+    """The brackets of the source, with its words and its final mark: (S (NP The cat )NP (VP slept )VP . )S."""
 
 
 NO_WORD = 0
@@ -68,7 +69,7 @@ class Both(NamedTuple):
 
 def bracketed(label: str, english: list[Marked]) -> list[Marked]:
     """Return words in a bracket."""
-    return [Marked(f"({label}", NO_WORD), *english, Marked(")", NO_WORD)]
+    return [Marked(f"({label}", NO_WORD), *english, Marked(f"){label}", NO_WORD)]
 
 
 class Agreement(NamedTuple):
@@ -115,7 +116,7 @@ def realise(sentence: Sentence) -> Pair:
         for j, target_meaning in enumerate(target_meanings)
         if source_meaning & target_meaning
     )
-    return Pair(source, target, links, tree_text(bracketed("S" if end == "." else "SQ", english)))
+    return Pair(source, target, links, tree_text(bracketed("S" if end == "." else "SQ", english), source))
 
 
 def without_brackets(english: list[Marked]) -> list[Marked]:
@@ -123,12 +124,11 @@ def without_brackets(english: list[Marked]) -> list[Marked]:
     return [word for word in english if word.meaning != NO_WORD]
 
 
-def tree_text(english: list[Marked]) -> str:
-    """Return the brackets, and XX for each word."""
-    text = "".join(
-        " XX" if word.meaning != NO_WORD else ")" if word.text == ")" else f" {word.text}" for word in english
-    )
-    return text.removeprefix(" ")
+def tree_text(english: list[Marked], text: str) -> str:
+    """Return the brackets with the words of the text between them."""
+    written = iter(words(text))
+    pieces = (word.text if word.meaning == NO_WORD else next(written).text for word in english)
+    return " ".join(pieces)
 
 
 def fixed(phrase: Phrase, meanings: Meanings) -> Both:

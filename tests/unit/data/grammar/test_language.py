@@ -47,6 +47,8 @@ def test_a_tree_has_a_leaf_for_every_word_of_its_source(sample: Sample):
     for _, pair in sample[:5000]:
         found = brackets(pair.tree)
         assert found is not None
+        leaves = [piece for piece in pair.tree.split() if piece[0] not in "()"]
+        assert leaves == [word.text for word in words(pair.source)]
         (whole,) = (
             (label, end)
             for label, start, end in found

@@ -212,12 +212,12 @@ def test_statements(clause: Clause, english: str, french: str):
         (
             Statement(says("sit", the("old", "cat"), polarity=NOT, place=where("seat", "on", the("mat")))),
             "The old cat did not sit on the mat.",
-            "(S (NP XX XX XX) (VP XX XX XX (PP XX (NP XX XX))) XX)",
+            "(S (NP The old cat )NP (VP did not sit (PP on (NP the mat )NP )PP )VP . )S",
         ),
         (
             Statement(says("see", pronoun("we"), object=pronoun("her", OBJECT_PRONOUNS))),
             "We saw her.",
-            "(S (NP XX) (VP XX (NP XX)) XX)",
+            "(S (NP We )NP (VP saw (NP her )NP )VP . )S",
         ),
         (
             Statement(
@@ -228,14 +228,15 @@ def test_statements(clause: Clause, english: str, french: str):
                 )
             ),
             "The apples that the woman bought were very ripe.",
-            "(S (NP XX XX (SBAR XX (NP XX XX) (VP XX))) (VP XX (ADJP XX XX)) XX)",
+            "(S (NP The apples (SBAR that (NP the woman )NP (VP bought )VP )SBAR )NP "
+            "(VP were (ADJP very ripe )ADJP )VP . )S",
         ),
         (
             Question(says("sleep", the("cat"), FUTURE), phrases("about")["where"]),
             "Where will the cat sleep?",
-            "(SQ (WH XX) XX (NP XX XX) (VP XX) XX)",
+            "(SQ (WH Where )WH will (NP the cat )NP (VP sleep )VP ? )SQ",
         ),
-        (Question(says("arrive", WHO)), "Who arrived?", "(SQ (NP XX) (VP XX) XX)"),
+        (Question(says("arrive", WHO)), "Who arrived?", "(SQ (NP Who )NP (VP arrived )VP ? )SQ"),
         (
             Compound(
                 says("sleep", Coordination(the("king"), the("queen"))),
@@ -243,7 +244,8 @@ def test_statements(clause: Clause, english: str, french: str):
                 says("sleep", pronoun("he")),
             ),
             "The king and the queen slept because he slept.",
-            "(S (S (NP (NP XX XX) XX (NP XX XX)) (VP XX)) XX (S (NP XX) (VP XX)) XX)",
+            "(S (S (NP (NP The king )NP and (NP the queen )NP )NP (VP slept )VP )S because "
+            "(S (NP he )NP (VP slept )VP )S . )S",
         ),
     ],
 )

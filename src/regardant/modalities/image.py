@@ -104,7 +104,8 @@ class ImageModalityConfig(ModalityConfig):
         """Return a codec with the statistics of training images. Raises DataError, and ConfigError for patches that do
         not fit."""
         given = list(items)
-        statistics = Statistics.measured(_alike(given, self._size_of(given)))
+        size, channels = self._form_of(given)
+        statistics = Statistics.measured(_alike(given, size, channels))
         if self.patch_size == "auto":
             statistics = replace(statistics, patch_size=_chosen_patch(statistics.shape))
         elif statistics.height % self.patch_size or statistics.width % self.patch_size:
@@ -124,10 +125,15 @@ class ImageModalityConfig(ModalityConfig):
             raise RunError(f"{run / STATISTICS} is damaged ({error}): restore it or train again") from error
         return self._codec(statistics)
 
-    def _size_of(self, items: Sequence[Any]) -> Size | None:
+    def _form_of(self, items: Sequence[Any]) -> tuple[Size | None, int | None]:
+        """Return the size that images are given, and the channels that files are read with. None: those of the first
+        image."""
         if self.resize != "auto":
-            return self.resize
-        return common_size([size_of(item, f"item {number}") for number, item in enumerate(items, 1)]) if items else None
+            return self.resize, None
+        shapes = [shape_of(item, _name_of(item, number)) for number, item in enumerate(items, 1)]
+        if not shapes:
+            return None, None
+        return common_size([(height, width) for height, width, _ in shapes]), max(shape[2] for shape in shapes)
 
     def _codec(self, statistics: Statistics) -> "ImageCodec":
         chosen = statistics.patch_size if self.patch_size == "auto" else self.patch_size
@@ -271,16 +277,17 @@ def normalised(encoded: Sequence[NDArray[Any]], mean: Sequence[float], deviation
     return torch.from_numpy((np.stack(encoded) - np.array(mean, np.float32)) / np.array(deviation, np.float32))
 
 
-def size_of(item: Any, name: str) -> Size:
-    """Return the height and width of an image, reading no more of a PNG or JPEG file than its head. Raises DataError as
-    `as_pixels` does."""
+def shape_of(item: Any, name: str) -> tuple[int, int, int]:
+    """Return height, width and channels of an image, reading no more of a PNG or JPEG file than its head. Raises
+    DataError as `as_pixels` does."""
     if not isinstance(item, ItemFile) or item.suffix.lower() == ".npy":
-        height, width, _ = as_pixels(item, name).shape
-        return height, width
+        height, width, channels = as_pixels(item, name).shape
+        return height, width, channels
     with _opened(item) as picture:
         width, height = picture.size
+        channels = next((number for number, mode in MODES.items() if mode == picture.mode), 3)
         turned = picture.getexif().get(ORIENTATION, 1) >= LYING
-        return (width, height) if turned else (height, width)
+        return (width, height, channels) if turned else (height, width, channels)
 
 
 def _chosen_patch(shape: Sequence[int]) -> int:
@@ -308,10 +315,9 @@ def _size(shape: Sequence[int]) -> str:
     return " x ".join(map(str, shape[:2] if len(shape) == 3 and shape[2] == 1 else shape))
 
 
-def _alike(items: Iterable[Any], size: Size | None) -> Iterator[tuple[str, Pixels]]:
-    """Yield training images with their names: files with as many channels as the first image, of the size if one is
-    given."""
-    channels: int | None = None
+def _alike(items: Iterable[Any], size: Size | None, channels: int | None) -> Iterator[tuple[str, Pixels]]:
+    """Yield training images with their names, of the size if one is given: files with so many channels, by default with
+    those of the first image."""
     for number, item in enumerate(items, 1):
         name = _name_of(item, number)
         pixels = as_pixels(item, name, channels)

@@ -21,8 +21,8 @@ from regardant.data.item_files import ItemFile
 from regardant.data.recordings import LARGEST, Recording, read_recording, write_recording
 from regardant.errors import DataError, RunError
 from regardant.modalities.base import Codec, ModalityConfig
-from regardant.modalities.image import data_url
 from regardant.modalities.log_mel import LogMel
+from regardant.modalities.pixels import data_url
 from regardant.models.representations import RepresentationBuilder, Subsampling, sound_frames
 from regardant.pictures import Layout
 from regardant.training.checkpoints import write_atomically

@@ -9,8 +9,8 @@ from PIL import Image
 
 from regardant.errors import ConfigError, RunError
 from regardant.modalities import ImageModalityConfig
-from regardant.modalities.image import shape_of
 from regardant.modalities.image_size import common_size, fitting_patch, resized
+from regardant.modalities.pixels import shape_of
 
 OPEN = ImageModalityConfig(patch_size="auto", resize="auto")
 

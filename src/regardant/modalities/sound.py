@@ -20,8 +20,8 @@ from torch import Tensor
 
 from regardant.data.recordings import LARGEST
 from regardant.errors import ConfigError, RunError
-from regardant.modalities.image import data_url
 from regardant.modalities.log_mel import LogMel
+from regardant.modalities.pixels import data_url
 from regardant.modalities.recordings import RecordingCodec, RecordingModalityConfig
 from regardant.models.representations import RepresentationBuilder, Subsampling, sound_frames
 from regardant.pictures import Layout

@@ -18,7 +18,7 @@ from torch import Tensor
 from regardant.data.item_files import ItemFile
 from regardant.errors import ConfigError, DataError, RunError
 from regardant.modalities.base import Codec, ModalityConfig
-from regardant.modalities.image import MODES, Pixels, as_pixels, data_url, moments, normalised, read_array
+from regardant.modalities.pixels import MODES, Pixels, as_pixels, data_url, moments, name_of, normalised, read_array
 from regardant.models.representations import RepresentationBuilder, TubeletShape, tubelets
 from regardant.pictures import Layout
 from regardant.training.checkpoints import write_atomically
@@ -65,9 +65,9 @@ class VideoModalityConfig(ModalityConfig):
         shape: tuple[int, ...] = ()
         count, total, squares = 0, np.zeros(1), np.zeros(1)
         for number, item in enumerate(items, 1):
-            frames = as_frames(item, _name_of(item, number))
+            frames = as_frames(item, name_of(item, number))
             shape, count = shape or frames.shape, count + 1
-            _require_size(frames, shape, _name_of(item, number), "the first item")
+            _require_size(frames, shape, name_of(item, number), "the first item")
             wide = frames.astype(np.float64)
             total, squares = total + wide.mean((0, 1, 2)), squares + (wide**2).mean((0, 1, 2))
         if not count:
@@ -106,7 +106,7 @@ class VideoCodec(Codec):
 
     def encode(self, items: Sequence[Any]) -> list[NDArray[Any]]:
         """Return pixels [F, H, W, C] from 0 to 1. Raises DataError for an item that is no video of the run's size."""
-        return [self._checked(item, _name_of(item, number)) for number, item in enumerate(items, 1)]
+        return [self._checked(item, name_of(item, number)) for number, item in enumerate(items, 1)]
 
     def parse(self, argument: str) -> Pixels:
         """Return the video in a .npy file. Raises DataError."""
@@ -192,10 +192,6 @@ def as_frames(item: Any, name: str) -> Pixels:
         )
     length, height, width, channels = frames.shape
     return as_pixels(frames.reshape(length * height, width, channels), name).reshape(frames.shape)
-
-
-def _name_of(item: Any, number: int) -> str:
-    return str(item) if isinstance(item, ItemFile) else f"item {number}"
 
 
 def _require_size(frames: Pixels, expected: tuple[int, ...], name: str, other: str) -> None:

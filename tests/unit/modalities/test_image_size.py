@@ -9,8 +9,8 @@ from PIL import Image
 
 from regardant.errors import ConfigError, RunError
 from regardant.modalities import ImageModalityConfig
-from regardant.modalities.image import size_of
 from regardant.modalities.image_size import common_size, fitting_patch, resized
+from regardant.modalities.pixels import shape_of
 
 OPEN = ImageModalityConfig(patch_size="auto", resize="auto")
 
@@ -92,8 +92,19 @@ def test_the_head_of_a_file_tells_the_size_of_the_image_as_it_is_shown(tmp_path)
     Image.fromarray(drawn(6, 4)).save(tmp_path / "lying.jpg", exif=exif)
     Image.fromarray(drawn(6, 4)).save(tmp_path / "upright.png")
     np.save(tmp_path / "a.npy", drawn(6, 4))
-    sizes = [size_of(tmp_path / name, name) for name in ("lying.jpg", "upright.png", "a.npy")]
-    assert [*sizes, size_of(drawn(6, 4), "a")] == [(4, 6), (6, 4), (6, 4), (6, 4)]
+    Image.fromarray(drawn(6, 4, 3)).convert("P").save(tmp_path / "colours.png")
+    shapes = [shape_of(tmp_path / name, name) for name in ("lying.jpg", "upright.png", "colours.png", "a.npy")]
+    assert [*shapes, shape_of(drawn(6, 4), "a")] == [(4, 6, 1), (6, 4, 1), (6, 4, 3), (6, 4, 1), (6, 4, 1)]
+
+
+def test_a_grey_image_among_others_takes_no_colours_away(tmp_path):
+    paths = [tmp_path / "grey.png", tmp_path / "red.png"]
+    Image.fromarray(drawn(16, 16)).save(paths[0])
+    Image.fromarray(drawn(16, 16, 3)).save(paths[1])
+    codec = OPEN.fit(paths)
+    grey, red = codec.encode(paths)
+    assert_allclose(red, drawn(16, 16, 3) / np.float32(255), atol=1e-6)
+    assert_allclose(grey, np.repeat(drawn(16, 16)[..., None], 3, 2) / np.float32(255), atol=1e-6)
 
 
 def test_images_that_fit_no_patches_are_refused_where_none_is_resized():

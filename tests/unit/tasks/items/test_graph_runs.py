@@ -137,6 +137,19 @@ def test_a_graph_that_cannot_be_read_is_one_line(loaded, regardant, item, told):
         assert (said.code, said.out, said.err.count("\n")) == (2, "", 1) and told in said.err
 
 
+def test_a_wrong_file_ends_training_in_one_line_and_loops_are_counted(regardant, files, tmp_path):
+    lines = (files / "train.jsonl").read_text("utf-8").splitlines()
+    loop = {**json.loads(lines[0]), "edges": [[0, 0]], "edge_features": [[1]]}
+    for name, line in (("right", loop), ("wrong", {**json.loads(lines[0]), "edges": [[0, 99]]})):
+        (tmp_path / f"{name}.jsonl").write_text("\n".join([*lines[:40], json.dumps(line)]) + "\n", encoding="utf-8")
+        recipe = {**RECIPE, "data": {"kind": "graphs", "source": str(tmp_path / f"{name}.jsonl")}}
+        (tmp_path / f"{name}.yaml").write_text(json.dumps(recipe), encoding="utf-8")
+    said = regardant("plan", tmp_path / "right.yaml")
+    assert said.code == 0 and "edges that are left out: 1 from a node to itself, 0 given before" in said.out + said.err
+    said = regardant("train", tmp_path / "wrong.yaml", "--out", tmp_path / "run")
+    assert (said.code, said.err.count("\n")) == (2, 1) and "wrong.jsonl line 41: edge [0, 99] is to node 99" in said.err
+
+
 def test_a_label_that_no_training_graph_has_is_one_line(loaded, files, tmp_path):
     line = {**star(Random(3), "weak"), "label": "odd"}
     (tmp_path / "odd.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")

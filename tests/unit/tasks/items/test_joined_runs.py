@@ -211,6 +211,25 @@ def test_a_model_of_other_parts_is_refused(tmp_path):
         run.train(load(*JOINED, "input.parts={picture: {kind: image}}"), tmp_path / "other", lambda line: None)
 
 
+@pytest.mark.parametrize(
+    ("override", "told"),
+    [
+        ("input.parts.image.kind=graph", r"input\.parts\.image\.kind: given 'graph'; allowed: .*image, "),
+        ("input.parts.image.patchsize=2", r"input\.parts\.image\.patchsize: unknown key; did you mean patch_size"),
+        ("input.parts={}", r"input\.parts: given \{\}; "),
+    ],
+)
+def test_parts_of_a_recipe_that_cannot_be_right_are_one_line(override, told):
+    with pytest.raises(ConfigError, match=told) as refusal:
+        load(override)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_setting_that_does_not_fit_is_told_with_its_part(tmp_path):
+    with pytest.raises(ConfigError, match=r"part image: input\.patch_size: given 3; images of 8 x 8 allow 1, 2, 4, 8"):
+        run.train(load(*BRIEF, "input.parts.image.patch_size=3"), tmp_path / "run", lambda line: None)
+
+
 def test_the_codecs_of_an_earlier_run_are_taken_over(answerer, tmp_path):
     earlier = answerer(*JOINED).folder
     run.train(load(*BRIEF, f"training.from={earlier}"), tmp_path / "run", lambda line: None)

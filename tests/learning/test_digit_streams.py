@@ -1,4 +1,4 @@
-"""The recipe digit-streams, shortened: images written for captions, and captions written for images."""
+"""The recipe digit-streams, shortened: images that are written for captions show their digits."""
 
 import pytest
 
@@ -15,8 +15,8 @@ BRIEF = [
     "model.num_layers=2",
     "model.d_ff=128",
     "model.dropout=0",
-    "training.max_updates=300",
-    "training.validate_every=300",
+    "training.max_updates=500",
+    "training.validate_every=250",
     "training.batch_tokens=1024",
     "training.schedule.learning_rate=1e-2",
     "training.precision=float32",
@@ -26,10 +26,10 @@ BRIEF = [
 
 
 @pytest.mark.slow
-def test_images_are_written_for_captions_and_captions_for_images(tmp_path):
+def test_images_written_for_captions_are_recognised(tmp_path):
     recipe = load_recipe(config.recipe("digit-streams"), BRIEF)
     assert run.train(recipe, tmp_path / "run", lambda line: None).finished
-    loaded = run.load(tmp_path / "run")
-    found = measure(loaded, samples=1, images=60)
-    assert found["images_recognised"] > 0.3 and found["images_broken"] < 0.1
-    assert found["captions_right"] > 0.3
+    found = measure(run.load(tmp_path / "run"), samples=3, images=10)
+    assert found["images"] == 210 and found["images_broken"] < 0.2
+    assert found["images_recognised"] > 0.2  # chance is 0.1
+    assert found["test_images_in_codes_recognised"] > 0.9

@@ -1,7 +1,7 @@
 """The keys, types and variants that a schema allows. The reference of recipes is made from them."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeGuard, Union, get_args, get_origin
@@ -45,7 +45,7 @@ def inside(holder: Any, key: Any) -> list[Any]:
     """Return the types that the value under `key` of a `holder` may have; none for an unknown key."""
     if is_config(holder):
         return alternatives(holder.model_fields[key].annotation) if key in holder.model_fields else []
-    items = {list: 0, tuple: 0, dict: 1}.get(get_origin(holder))
+    items = {list: 0, tuple: 0, dict: 1, Mapping: 1}.get(get_origin(holder))
     return [] if items is None else alternatives(get_args(holder)[items])
 
 

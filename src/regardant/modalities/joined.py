@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
-from regardant.errors import DataError, RunError
+from regardant.errors import ConfigError, DataError, RunError
 from regardant.modalities.base import Codec, ModalityConfig, PartModalityConfig
 from regardant.models.representations import Blocks, JoinedBuilder
 from regardant.pictures import Layout
@@ -224,8 +224,8 @@ def part_of(item: Any, name: str, number: int) -> Any:
 
 @contextmanager
 def named(part: str) -> Iterator[None]:
-    """Add the name of a part to a DataError."""
+    """Add the name of a part to an error for the user."""
     try:
         yield
-    except DataError as error:
-        raise DataError(f"part {part}: {error}") from error
+    except (ConfigError, DataError) as error:
+        raise type(error)(f"part {part}: {error}") from error

@@ -86,7 +86,7 @@ def test_questions_are_answered_from_both_parts_together(answerer, overrides):
     "part", ["question: {kind: text, tokenizer: {kind: word}}", "image: {kind: image, patch_size: 4}"]
 )
 def test_one_part_alone_answers_no_better_than_chance(answerer, part):
-    trained = answerer(*JOINED, f"input.parts={{{part}}}", "training.max_updates=200").trained
+    trained = answerer(*JOINED, f"input.parts={{{part}}}", "training.max_updates=100").trained
     assert list(trained.codec.codecs) == [part.partition(":")[0]]
     assert 0.4 < trained.scored(trained._splits()["test"])["accuracy"] < 0.6
 
@@ -209,6 +209,25 @@ def test_a_model_of_other_parts_is_refused(tmp_path):
         run.train(load(*CROSS, "input.parts={question: {kind: text}}"), tmp_path / "run", lambda line: None)
     with pytest.raises(DataError, match="item 1 has no part 'picture'"):
         run.train(load(*JOINED, "input.parts={picture: {kind: image}}"), tmp_path / "other", lambda line: None)
+
+
+@pytest.mark.parametrize(
+    ("override", "told"),
+    [
+        ("input.parts.image.kind=graph", r"input\.parts\.image\.kind: given 'graph'; allowed: .*image, "),
+        ("input.parts.image.patchsize=2", r"input\.parts\.image\.patchsize: unknown key; did you mean patch_size"),
+        ("input.parts={}", r"input\.parts: given \{\}; "),
+    ],
+)
+def test_parts_of_a_recipe_that_cannot_be_right_are_one_line(override, told):
+    with pytest.raises(ConfigError, match=told) as refusal:
+        load(override)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_setting_that_does_not_fit_is_told_with_its_part(tmp_path):
+    with pytest.raises(ConfigError, match=r"part image: input\.patch_size: given 3; images of 8 x 8 allow 1, 2, 4, 8"):
+        run.train(load(*BRIEF, "input.parts.image.patch_size=3"), tmp_path / "run", lambda line: None)
 
 
 def test_the_codecs_of_an_earlier_run_are_taken_over(answerer, tmp_path):

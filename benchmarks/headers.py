@@ -6,7 +6,7 @@ from typing import Any
 import regardant
 
 RECIPES = Path(regardant.__file__).parent / "recipes"
-TOYS = ("copy", "reverse", "sort", "recall", "addition", "variable-distance")
+TOYS = ("copy", "reverse", "sort", "recall", "recall-attention", "addition", "variable-distance")
 """Recipes that are judged by the share of exact answers."""
 
 MEASURED = ("hardware", "time", "score", "commit")

@@ -32,9 +32,13 @@ MODELS = {
     "Show, Attend and Tell": [
         "model={kind: recurrent, cell: lstm, encoder: none, tie_embeddings: target, max_length: 20}",
         "model.positions={kind: two_dimensional, columns: 10}",
-        "model.embedding_size=64",
-        "model.hidden_size=128",
+        "model.embedding_size=32",
+        "model.hidden_size=64",
         "model.dropout=0",
+        "training.max_updates=360",
+        "training.validate_every=360",
+        "training.batch_tokens=800",
+        "training.schedule.learning_rate=2e-2",
     ],
 }
 

@@ -23,7 +23,7 @@ SHOWN = 30
 """Letters of a sequence that a message shows."""
 
 
-class KmerTokenizer(Tokenizer):
+class KmerTokenizer(Tokenizer, kind="kmer"):
     """Sequences of DNA to ids of k-mers and back.
 
     A k-mer begins at each `stride` letters while there are letters that none before it holds. So the last one may be
@@ -38,8 +38,8 @@ class KmerTokenizer(Tokenizer):
         self.ids = {piece: token for token, piece in enumerate(self.pieces)}
 
     @classmethod
-    def of(cls, config: TokenizerConfig) -> Self:
-        """Return the tokenizer of all k-mers."""
+    def train(cls, config: TokenizerConfig, texts: Iterable[str], vocab_size: int) -> Self:
+        """Return the tokenizer of all k-mers, whatever the texts are."""
         k, _ = config.kmer
         kmers = ("".join(letters) for length in range(1, k + 1) for letters in product(LETTERS, repeat=length))
         vocabulary = {piece: token for token, piece in enumerate([*SPECIAL_TOKENS, *kmers])}

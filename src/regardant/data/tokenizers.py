@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import tokenizers as hf
@@ -35,9 +35,6 @@ from tokenizers import models, normalizers, pre_tokenizers, trainers
 from regardant.config import Config
 from regardant.data.vocabulary import SPECIAL_TOKENS, UNK
 from regardant.errors import ConfigError, DataError
-
-if TYPE_CHECKING:
-    from regardant.data.kmers import KmerTokenizer
 
 WORDS = r" ?\w+| ?[^\w\s]"
 CHARACTERS = r"[\s\S]"
@@ -110,6 +107,12 @@ class Tokenizer:
     has_words: ClassVar[bool] = True
     """Whether tokens are parts of words."""
 
+    own: ClassVar[dict[str, type["Tokenizer"]]] = {}
+    """Classes of kinds that have one of their own. A kind is known by being imported."""
+
+    def __init_subclass__(cls, *, kind: str) -> None:
+        Tokenizer.own[kind] = cls
+
     def __init__(self, config: TokenizerConfig, backend: hf.Tokenizer) -> None:
         self.config = config
         self.backend = backend
@@ -131,8 +134,8 @@ class Tokenizer:
         `config.vocab_size` is exact, see there; without it `vocab_size` is aimed at and what the texts
         support is taken. Raises ConfigError if they do not support `config.vocab_size`.
         """
-        if config.kind == "kmer":
-            return _kmers().of(config)
+        if kind := cls.own.get(config.kind):
+            return kind.train(config, texts, vocab_size)
         backend = _untrained(config)
         if config.kind != "byte":
             _learn(backend, config, texts, config.vocab_size or vocab_size)
@@ -281,7 +284,7 @@ class Tokenizers:
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             config = TokenizerConfig(**content["config"])
-            kind = _kmers() if config.kind == "kmer" else Tokenizer
+            kind = Tokenizer.own.get(config.kind, Tokenizer)
             source = kind(config, hf.Tokenizer.from_str(json.dumps(content["source"])))
             if config.joint:
                 return cls(source, source)
@@ -290,12 +293,6 @@ class Tokenizers:
             raise DataError(f"{path} cannot be read: {error.strerror}; give the tokenizer.json of a run") from None
         except Exception as error:  # all that the library raises for a damaged file
             raise DataError(f"{path} holds no tokenizer: give the tokenizer.json of a run, unchanged") from error
-
-
-def _kmers() -> type["KmerTokenizer"]:
-    from regardant.data.kmers import KmerTokenizer  # which derives from Tokenizer
-
-    return KmerTokenizer
 
 
 def _untrained(config: TokenizerConfig) -> hf.Tokenizer:

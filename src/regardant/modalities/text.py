@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from regardant.data import kmers  # noqa: F401  # a kind is known by being imported
 from regardant.data.batching import id_dtype
 from regardant.data.tokenizers import Tokenizer, TokenizerConfig, Tokenizers
 from regardant.data.vocabulary import EOS, MASK, PAD, UNK

@@ -1,3 +1,5 @@
+import json
+from pathlib import Path
 from random import Random
 from types import SimpleNamespace
 
@@ -5,6 +7,7 @@ import pytest
 import torch
 
 from benchmarks.in_context import PROMPTS, Prompt, accuracy, measure, of_a_rule, of_training, table
+from benchmarks.records import RESULTS
 from regardant.data.in_context import InContextConfig
 from regardant.data.tokenizers import Tokenizer, TokenizerConfig
 
@@ -61,3 +64,9 @@ def test_a_reader_who_copies_is_as_good_as_can_be_and_knows_no_rule():
         assert row.get("rule", 0.1) == pytest.approx(0.1, abs=0.04)
     assert "rule" in rows[3] and "rule" not in rows[4] and PROMPTS == 1000
     assert table(rows).splitlines()[-1].startswith("| 8 | 0.8") and table(rows).endswith("| - |")
+
+
+def test_the_page_on_prompting_has_the_table_that_was_measured():
+    page = (Path(__file__).parents[3] / "docs" / "prompting.md").read_text(encoding="utf-8")
+    kept = json.loads((RESULTS / "in-context-shots.json").read_text(encoding="utf-8"))
+    assert table(kept["shots"]) in page and f"{kept['prompts']:,} prompts" in page

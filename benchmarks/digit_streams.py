@@ -19,7 +19,7 @@ from regardant.data.digit_streams import CODES_OF_AN_IMAGE, SEPARATOR, SIDE
 from regardant.errors import DataError
 from regardant.run import Run, load
 
-from .digits_baseline import images as pixels_of
+from .baselines.digits import images as pixels_of
 
 SAMPLES = 20
 """Images of each caption."""

@@ -76,7 +76,7 @@ class ImageModalityConfig(PartModalityConfig):
     kind: Literal["image"] = "image"
 
     files = (STATISTICS,)
-    first_epochs = 50
+    first_epochs = 150
     suffixes = (".png", ".jpg", ".jpeg", ".npy")
 
     patch_size: Annotated[int, Field(gt=0)] | Literal["auto"] = 16

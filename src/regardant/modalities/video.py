@@ -52,7 +52,7 @@ class VideoModalityConfig(ModalityConfig):
     kind: Literal["video"] = "video"
 
     files = (STATISTICS,)
-    first_epochs = 50
+    first_epochs = 150
     suffixes = (".npy",)
 
     patch_size: int = Field(16, gt=0)

@@ -33,7 +33,9 @@ def test_examples_of_images_are_files_that_can_be_looked_at(client, digits, trai
         assert example["picture"].startswith("data:image/png;base64,")
     seen = client.post("/api/look", json={"run": digits, "text": examples[0]["item"]}).json()
     assert seen["pictures"]["title"] == "example-1.png"
-    assert seen["pictures"]["layouts"] == [{"rows": 2, "columns": 2, "picture": examples[0]["picture"], "aspect": 1.0}]
+    assert seen["pictures"]["layouts"] == [
+        {"rows": 2, "columns": 2, "picture": examples[0]["picture"], "aspect": 1.0, "places": [], "edges": []}
+    ]
     assert seen["answer"] == run.predict([examples[0]["item"]])[0].answer
 
 

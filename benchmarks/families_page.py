@@ -36,6 +36,8 @@ def page(results: Mapping[str, Mapping[str, Any]]) -> str:
     for result in results.values():
         cpu = result["machine"]
         measured = f"Measured on {cpu['cores']} cores of {cpu['cpu']} at commit {result['commit']}."
+        if result.get("disturbed"):
+            measured += " Minutes were taken beside other programs: they are upper limits."
         parts.append("\n".join([*section(result), "", *bars.markdown(result["bars"]), "", measured, ""]))
     return "\n".join(parts)
 

@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -121,6 +123,13 @@ def test_what_works_by_configuration_trains_and_answers(task, column, tmp_path):
     (example, *_) = trained.trained.examples(1, tmp_path)
     (answer,) = trained.predict([example.item])
     assert answer.item == example.item and answer.details
+
+
+@pytest.mark.parametrize(("task", "column"), BY_CONFIGURATION)
+def test_a_task_knows_its_sources_without_other_tasks(task, column, tmp_path):
+    document = recipe(task, column, tmp_path)
+    code = f"from regardant.tasks import load_recipe; load_recipe({document!r})"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize(("task", "column"), REFUSED)

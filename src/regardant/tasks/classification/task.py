@@ -10,16 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regardant.data import (  # noqa: F401  # a kind is known by being imported
-    digit_questions,
-    digits,
-    file_tables,
-    folders,
-    graph_families,
-    labelled_graphs,
-    moving_digits,
-    part_tables,
-)
+from regardant.data import labelled_sources  # noqa: F401  # a kind is known by being imported
 from regardant.data.labelled import LabelledConfig
 from regardant.errors import DataError
 from regardant.evaluation.classification import score_classes

@@ -3,15 +3,8 @@
 from collections.abc import Sequence
 from typing import ClassVar, Literal
 
-from regardant.data import (  # noqa: F401  # a kind is known by being imported
-    captions,
-    digit_questions,
-    digit_sequences,
-    digits,
-    file_tables,
-    folders,
-    part_tables,
-)
+# A kind is known by being imported.
+from regardant.data import captions, digit_sequences, labelled_sources  # noqa: F401
 from regardant.data.grammar import config as grammar  # noqa: F401
 from regardant.data.labelled import LabelledConfig
 from regardant.data.tokenizers import TokenizerConfig

@@ -269,7 +269,7 @@ def _by_length(widths: Lengths, differences: Lengths, generator: np.random.Gener
 
 
 def _cut(widths: Lengths, batch_tokens: int) -> Iterator[tuple[int, int]]:
-    """Where each batch starts and ends: as many sentences as fit, one batch after the other."""
+    """Yield where each batch starts and ends: as many sentences as fit, one batch after the other."""
     start = 0
     while start < len(widths):
         window = widths[start : start + batch_tokens // int(widths[start])]

@@ -74,9 +74,9 @@ class LeftOut(NamedTuple):
     """Numbers of the edges that were given and are not those of a graph."""
 
     loops: int = 0
-    """From a node to itself."""
+    """Edges from a node to itself."""
     repeated: int = 0
-    """Given before, in the same or in the other direction."""
+    """Edges given before, in the same or in the other direction."""
 
     def tell(self, log: Callable[[str], None]) -> None:
         """Log the numbers, if any edge was left out."""
@@ -101,7 +101,7 @@ class LabelledGraph(NamedTuple):
 
     graph: Graph
     labels: Mapping[str, Mapping[int, str]]
-    """By split (train, validation, test), then by the number of a node."""
+    """The labels by split (train, validation, test), then by the number of a node."""
     left_out: LeftOut = LeftOut()
 
 

@@ -62,12 +62,12 @@ class Case:
     """A run, finished or not, that is checked."""
 
     config: TaskConfig
-    """With everything chosen."""
+    """The recipe with everything chosen."""
     decided: Decisions
     plan: Mapping[str, Any]
-    """As `Plan.as_dict` gives it."""
+    """The plan as `Plan.as_dict` gives it."""
     events: Sequence[Mapping[str, Any]]
-    """Of metrics.jsonl."""
+    """The events of metrics.jsonl."""
     open: Callable[[], Trained]
     """Raises RunError where there is no model yet."""
 

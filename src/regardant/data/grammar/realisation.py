@@ -1,4 +1,4 @@
-"""From a tree to a sentence in both languages at once, so that the links cannot be wrong.
+"""Sentences of trees, written in both languages at once, so that the links cannot be wrong.
 
 Every constituent writes its English and its French from one set of meanings, each a bit; two words are linked where
 they share a bit. The package's docstring lists the rules this comes to.
@@ -321,7 +321,7 @@ def french_verb(
 
 
 def complements(clause: Clause, subject: Agreement, him: list[Marked], verb: int, meanings: Meanings) -> Both:
-    """What follows the verb. `him` is an object pronoun, which French has before it."""
+    """Return what follows the verb. `him` is an object pronoun, which French has before it."""
     written = Both([], [])
     if clause.description is not None:
         degree = clause.description.degree

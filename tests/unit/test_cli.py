@@ -261,10 +261,28 @@ def test_lines_are_translated_in_their_order_through_all_batches(regardant, tiny
     lines = [*SENTENCES * 3, "", "a cat " * 40]
     by_one = [regardant("translate", tiny_run, line).out.removesuffix("\n") for line in lines]
     assert len(set(by_one)) >= len(SENTENCES)
-    monkeypatch.setattr(cli.using, "LINES_AT_ONCE", 3)
+    monkeypatch.setattr(cli.answering, "LINES_AT_ONCE", 3)
     said = regardant("translate", tiny_run, stdin=lines)
     assert said.lines == by_one
     assert said.err.startswith(f"line {len(lines)}: longer than the model's 32 tokens")
+
+
+def test_a_file_is_translated_into_a_file(regardant, tiny_run, tmp_path):
+    source, output = tmp_path / "a.en", tmp_path / "a.fr"
+    source.write_text("".join(f"{one}\n" for one in SENTENCES))
+    said = regardant("translate", tiny_run, "--input", source, "--output", output, "--with-scores")
+    assert said.out == "" and f"wrote {output}" in said.err
+    assert output.read_text() == regardant("translate", tiny_run, "--with-scores", *SENTENCES).out
+    assert regardant("translate", tiny_run, "--input", source, "a").code == 2
+    missing = regardant("translate", tiny_run, "--input", tmp_path / "none")
+    assert missing.code == 2 and "cannot be read (No such file or directory)" in missing.err
+
+
+def test_the_name_of_a_file_is_translated_with_a_note(regardant, tiny_run, tmp_path):
+    (tmp_path / "a.en").write_text("the cat\n")
+    said = regardant("translate", tiny_run, tmp_path / "a.en")
+    assert said.lines and f"give --input {tmp_path / 'a.en'}" in said.err
+    assert "--input" not in regardant("translate", tiny_run, "the cat").err
 
 
 def test_sentences_on_the_command_line_are_translated_as_those_on_stdin(regardant, tiny_run):

@@ -69,7 +69,7 @@ def test_items_come_from_stdin_or_a_file_a_line_each_and_blank_ones_stay_blank(r
 
 
 def test_answers_keep_their_order_through_all_batches(regardant, texts_run, monkeypatch):
-    monkeypatch.setattr(cli.using, "LINES_AT_ONCE", 2)
+    monkeypatch.setattr(cli.answering, "LINES_AT_ONCE", 2)
     assert regardant("predict", texts_run, stdin=[*FILMS, "", *FILMS]).lines == [*ANSWERS, "", *ANSWERS]
 
 
@@ -94,7 +94,7 @@ def test_output_writes_a_file_in_place_of_stdout(regardant, texts_run, tmp_path,
 
 
 def test_notes_name_the_item_on_stderr(regardant, texts_run, monkeypatch):
-    monkeypatch.setattr(cli.using, "LINES_AT_ONCE", 1)
+    monkeypatch.setattr(cli.answering, "LINES_AT_ONCE", 1)
     said = regardant("predict", texts_run, FILMS[0], "a fine film " * 9)
     assert len(said.lines) == 2
     assert said.err == "item 2: longer than the model's 16 tokens: the rest was not read\n"

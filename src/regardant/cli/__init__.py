@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from regardant import __version__
-from regardant.cli import checking, measuring, training, using  # noqa: F401  # each adds its verbs
+from regardant.cli import answering, checking, measuring, training, using  # noqa: F401  # each adds its verbs
 from regardant.cli.lines import give_up_stdout, say
 from regardant.cli.options import app
 from regardant.errors import RegardantError
@@ -57,7 +57,7 @@ def program(
 
 
 def main() -> None:
-    """The program. What the user or the machine can mend is one line on stderr and exit code 2."""
+    """Run the program. What the user or the machine can mend is one line on stderr and exit code 2."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")
     try:

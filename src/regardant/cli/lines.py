@@ -50,8 +50,12 @@ def read_lines(raw: Iterable[bytes], place: str = "") -> Iterator[str]:
             yield text.decode(errors="replace")
 
 
+def as_json_line(content: Any) -> str:
+    return json.dumps(content, ensure_ascii=False)
+
+
 def print_json(content: Any) -> None:
-    print(json.dumps(content, ensure_ascii=False))
+    print(as_json_line(content))
 
 
 def say(text: str) -> None:

@@ -1,0 +1,269 @@
+"""Verbs that answer items with a run."""
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+
+import typer
+
+from regardant.cli.lines import Progress, as_json_line, print_json, read_lines, say
+from regardant.cli.options import AsJson, BeamSize, Engine, Penalty, RunFolder, app
+from regardant.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from regardant.run import Run
+    from regardant.tasks.base import Prediction
+    from regardant.tasks.sequence_to_sequence.generator import GeneratedText
+
+LINES_AT_ONCE = 512
+
+
+@app.command()
+def predict(
+    run: RunFolder,
+    items: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="ITEM",
+            help="Texts; paths of files (image, sound, series) or of folders of such files; or JSON objects with a "
+            "question and its context. Without any: --input or stdin.",
+        ),
+    ] = None,
+    source: Annotated[
+        Path | None, typer.Option("--input", metavar="FILE", help="Read the items from FILE, one a line.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the answers to FILE instead of stdout, all at the end.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Predict the answer to each item: its class, its translation, its continuation. Prints one answer a line, an empty
+    one for a blank item; with a folder, each after the path of its file and a tab. Examples: regardant predict
+    runs/sst2 "A moving film." and, for a run of question_answering, regardant predict runs/qa-demo
+    '{"question": "Who sees the cat?", "context": "The judge sees the cat."}'"""
+    from regardant.run import load
+
+    items = items or []
+    _require_one_source(items, source)
+    loaded = load(run)
+    given = loaded.items_of(items)
+    by_path = given != items
+    on_terminal = _on_terminal(items, source)
+    with ExitStack() as opened:
+        lines = opened.enter_context(_lines(given, source))
+        answers = opened.enter_context(Progress(hidden=output is None and not as_json)).counted(
+            _predictions(loaded, lines, 1 if on_terminal else LINES_AT_ONCE)
+        )
+        if output is None and not as_json:
+            for answer in answers:
+                print(_as_line(answer, by_path), flush=on_terminal)
+            return
+        found = list(answers)
+    predictions = {"predictions": [one.as_dict() for one in found]}
+    if output is None:
+        print_json(predictions)
+        return
+    as_text = "".join(_as_line(one, by_path) + "\n" for one in found)
+    _write(output, json.dumps(predictions, ensure_ascii=False) + "\n" if as_json else as_text)
+
+
+@app.command()
+def translate(
+    run: RunFolder,
+    text: Annotated[
+        list[str] | None, typer.Argument(metavar="TEXT", help="Sentences. Without any: --input or stdin.")
+    ] = None,
+    source: Annotated[
+        Path | None, typer.Option("--input", metavar="FILE", help="Read the sentences from FILE, one a line.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write to FILE instead of stdout, all at the end.")
+    ] = None,
+    beam_size: BeamSize = None,
+    length_penalty: Penalty = None,
+    nbest: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Translations a line, best first, between tabs.")
+    ] = None,
+    no_repeat_ngram_size: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="No N tokens in a row twice; 0 allows every repetition.")
+    ] = None,
+    prefix: Annotated[str | None, typer.Option(metavar="TEXT", help="How every translation must begin.")] = None,
+    engine: Engine = "torch",
+    score: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="Translate nothing: print the log-probability, in nats, of each line of FILE "
+            "as the translation of the same line.",
+        ),
+    ] = None,
+    with_scores: Annotated[bool, typer.Option("--with-scores", help="Score and tab before each translation.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
+) -> None:
+    """Translate sentences. A line for a line, an empty line for a blank one. Options that are not given are as the
+    recipe says. Example: regardant translate runs/demo --input a.en --output a.fr"""
+    from regardant.run import load
+
+    text = text or []
+    _require_one_source(text, source)
+    options = {
+        "beam_size": beam_size,
+        "length_penalty": length_penalty,
+        "nbest": nbest,
+        "no_repeat_ngram_size": no_repeat_ngram_size,
+    }
+    given = with_scores or prefix is not None or engine != "torch" or any(one is not None for one in options.values())
+    if score is not None and given:
+        raise ConfigError("--score writes no translations: leave out all other options but --json")
+    loaded = load(run)
+    _note_files(text)
+    with _lines(text, source) as lines:
+        if score is not None:
+            _put(_log_probabilities(loaded, list(lines), score, as_json), output)
+            return
+        at_once = 1 if _on_terminal(text, source) else LINES_AT_ONCE
+        translations = _translations(loaded, lines, at_once, prefix, engine=engine, **options)
+        _put((_translation_line(one, with_scores, as_json) for one in translations), output)
+
+
+@app.command()
+def generate(
+    run: RunFolder,
+    prompt: Annotated[str | None, typer.Argument(metavar="PROMPT", help="How it begins; else by a line end.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(min=1, metavar="N", help="Tokens to write.")] = None,
+    temperature: Annotated[
+        float | None, typer.Option(min=0, metavar="T", help="1: as the model has learned; 0: the likeliest token.")
+    ] = None,
+    top_k: Annotated[int | None, typer.Option(min=1, metavar="K", help="Draw from the K likeliest tokens.")] = None,
+    top_p: Annotated[
+        float | None, typer.Option(metavar="P", help="Draw from the fewest tokens that have the share P together.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Decides what is drawn.")] = 0,
+    samples: Annotated[int, typer.Option(min=1, metavar="N", help="Texts to write, between lines of dashes.")] = 1,
+) -> None:
+    """Go on with a text, as a language model has learned to. Written as it is drawn. Options that are not given are
+    as the recipe says."""
+    from regardant.run import load
+
+    options = {"max_tokens": max_tokens, "temperature": temperature, "top_k": top_k, "top_p": top_p}
+    begun = "\n" if prompt is None else prompt.encode(errors="surrogateescape").decode(errors="replace")
+    loaded = load(run)
+    for sample in range(samples):
+        for piece in loaded.stream(begun, sample=sample, seed=seed, **options):
+            print(piece, end="", flush=sys.stdout.isatty())
+        print(end="\n" if sample == samples - 1 else f"\n{'-' * 15}\n")
+
+
+def _predictions(run: "Run", lines: Iterator[str], at_once: int) -> "Iterator[Prediction]":
+    """Return the answer to each line, and write its notes to stderr. A blank line has an empty answer."""
+    from regardant.tasks.base import Prediction
+
+    done = 0
+    while batch := list(islice(lines, at_once)):
+        asked = [line for line in batch if line.strip()]
+        answers = iter(run.predict(asked) if asked else ())
+        for number, line in enumerate(batch, done + 1):
+            found = next(answers) if line.strip() else Prediction(line, "", {})
+            for note in found.notes:
+                say(f"item {number}: {note}")
+            yield found
+        done += len(batch)
+
+
+def _as_line(found: "Prediction", by_path: bool) -> str:
+    return _one_line(f"{found.item}\t{found.answer}" if by_path else found.answer)
+
+
+def _translations(
+    run: "Run", lines: Iterator[str], at_once: int, prefix: str | None, **options: Any
+) -> "Iterator[GeneratedText]":
+    """Return the translation of each line, and write its notes to stderr."""
+    done = 0
+    while batch := list(islice(lines, at_once)):
+        prefixes = None if prefix is None else [prefix] * len(batch)
+        for number, translation in enumerate(run.translate(batch, prefixes=prefixes, **options), done + 1):
+            for note in translation.notes:
+                say(f"line {number}: {note}")
+            yield translation
+        sys.stdout.flush()
+        done += len(batch)
+
+
+def _require_one_source(items: Sequence[str], source: Path | None) -> None:
+    if items and source is not None:
+        raise ConfigError(f"items were given as arguments and by --input {source}: leave one of them out")
+
+
+def _on_terminal(items: Sequence[str], source: Path | None) -> bool:
+    """Return whether items are typed, so that each is answered at once."""
+    return not items and source is None and sys.stdin.isatty()
+
+
+@contextmanager
+def _lines(items: Sequence[str], source: Path | None) -> Iterator[Iterator[str]]:
+    """Open the items of a command line, of a file or of stdin, as lines."""
+    if items:
+        yield read_lines(one.encode(errors="surrogateescape") for one in items)
+    elif source is None:
+        yield read_lines(sys.stdin.buffer)
+    else:
+        with _opened(source) as raw:
+            yield read_lines(raw)
+
+
+def _note_files(texts: Sequence[str]) -> None:
+    """Tell that the name of a file is translated like any other text."""
+    for text in texts:
+        if len(text) < 256 and "\0" not in text and Path(text).is_file():
+            say(f"{text!r} is translated as a text; to translate the lines of the file, give --input {text}")
+
+
+def _put(lines: Iterable[str], output: Path | None) -> None:
+    """Print lines as they come, or write them to a file, all at the end."""
+    if output is None:
+        for line in lines:
+            print(line)
+        return
+    with Progress(hidden=False) as progress:
+        _write(output, "".join(line + "\n" for line in progress.counted(lines)))
+
+
+def _write(output: Path, text: str) -> None:
+    from regardant.training.checkpoints import write_atomically
+
+    write_atomically(output, text)
+    say(f"wrote {output}")
+
+
+def _opened(file: Path) -> BinaryIO:
+    try:
+        return file.open("rb")
+    except OSError as error:
+        raise DataError(
+            f"--input {file} cannot be read ({error.strerror}): give a file with one item a line"
+        ) from error
+
+
+def _one_line(text: str) -> str:
+    return re.sub(r"[\r\n]+", " ", text)
+
+
+def _log_probabilities(run: "Run", sources: list[str], file: Path, as_json: bool) -> Iterator[str]:
+    with file.open("rb") as lines:
+        targets = list(read_lines(lines, f"{file} "))
+    for source, target, score in zip(sources, targets, run.score(sources, targets), strict=True):
+        yield as_json_line({"source": source, "target": target, "score": score}) if as_json else f"{score:.4f}"
+
+
+def _translation_line(translation: "GeneratedText", with_scores: bool, as_json: bool) -> str:
+    if as_json:
+        candidates = [{"text": c.text, "score": c.score, "tokens": c.tokens} for c in translation.candidates]
+        return as_json_line({"source": translation.source, "translations": candidates, "notes": translation.notes})
+    return "\t".join(f"{c.score:.4f}\t{c.text}" if with_scores else c.text for c in translation.candidates)

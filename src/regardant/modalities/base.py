@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regardant.config import Variants
+from regardant.errors import DataError
 from regardant.models.representations import RepresentationBuilder
 from regardant.pictures import Layout
 
@@ -136,3 +137,14 @@ class ModalityConfig(Variants):
 
 class PartModalityConfig(ModalityConfig):
     """Base of kinds of items that can be a part of an item of several parts."""
+
+
+def whole(encoded: NDArray[Any], elements: int, length: int, has: str, others: str = "") -> NDArray[Any]:
+    """Return an item that cannot be cut. Raises DataError if its elements are more than `length`.
+
+    `has` says whose elements they are ("an image has 64 patches"), `others` names settings that also help.
+    """
+    if elements > length:
+        cures = f"raise model.max_length and training.batch_tokens{others}"
+        raise DataError(f"{has}, of which at most {length:,} are read: {cures}")
+    return encoded

@@ -26,7 +26,7 @@ from regardant.data.graph_structure import (
 )
 from regardant.data.graphs import Graph
 from regardant.errors import ConfigError, DataError, RunError
-from regardant.modalities.base import Codec, ModalityConfig
+from regardant.modalities.base import Codec, ModalityConfig, whole
 from regardant.models.representations import GraphTensors, RepresentationBuilder, graph_nodes
 from regardant.models.representations.graph import PADDING
 from regardant.pictures import Layout
@@ -152,12 +152,7 @@ class GraphCodec(Codec):
 
     def cut(self, encoded: NDArray[Any], length: int) -> NDArray[Any]:
         """Return the list whole. Raises DataError if it has more than `length` nodes."""
-        if len(encoded) > length:
-            raise DataError(
-                f"the graph has {len(encoded):,} nodes, of which at most {length:,} are read: raise model.max_length "
-                "and training.batch_tokens"
-            )
-        return encoded
+        return whole(encoded, len(encoded), length, f"the graph has {len(encoded):,} nodes")
 
     def collate(self, encoded: Sequence[NDArray[Any]]) -> Tensor:
         """Return numbers of nodes [N, T], -1 behind shorter lists."""

@@ -21,7 +21,7 @@ from regardant.data.graph_structure import distances
 from regardant.data.graphs import Graph
 from regardant.data.labelled_graphs import parse_graph
 from regardant.errors import DataError, RunError
-from regardant.modalities.base import Codec
+from regardant.modalities.base import Codec, whole
 from regardant.modalities.graph import StructureConfig, graph_layout
 from regardant.models.representations import GraphShape, RepresentationBuilder, small_graphs
 from regardant.pictures import Layout
@@ -126,12 +126,7 @@ class GraphsCodec(Codec):
 
     def cut(self, encoded: NDArray[Any], length: int) -> NDArray[Any]:
         """Return the graph whole. Raises DataError if it has more than `length` nodes."""
-        if len(encoded) > length:
-            raise DataError(
-                f"a graph has {len(encoded):,} nodes, of which at most {length:,} are read: raise model.max_length and "
-                "training.batch_tokens"
-            )
-        return encoded
+        return whole(encoded, len(encoded), length, f"a graph has {len(encoded):,} nodes")
 
     def collate(self, encoded: Sequence[NDArray[Any]]) -> Tensor:
         """Return numbers of nodes [N, T, ...], zeros behind smaller graphs."""

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from regardant.errors import ConfigError, DataError, RunError
 from regardant.modalities.augmentation import Change, augmented
-from regardant.modalities.base import Codec, PartModalityConfig
+from regardant.modalities.base import Codec, PartModalityConfig, whole
 from regardant.modalities.image_size import LEAST_PATCHES, MOST_PATCHES, Size, common_size, fitting_patch, resized
 from regardant.modalities.pixels import (
     Pixels,
@@ -169,12 +169,8 @@ class ImageCodec(Codec):
 
     def cut(self, encoded: NDArray[Any], length: int) -> NDArray[Any]:
         """Return the image whole. Raises DataError if it has more than `length` patches."""
-        if (count := math.prod(self._grid(encoded))) > length:
-            raise DataError(
-                f"an image has {count} patches, of which at most {length} are read: raise model.max_length and "
-                "training.batch_tokens, or input.patch_size"
-            )
-        return encoded
+        count = math.prod(self._grid(encoded))
+        return whole(encoded, count, length, f"an image has {count:,} patches", ", or input.patch_size")
 
     def augmented(self, encoded: NDArray[Any], seed: Sequence[int]) -> NDArray[Any]:
         return augmented(encoded, self.changes, seed) if self.changes else encoded

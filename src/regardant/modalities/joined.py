@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from regardant.errors import ConfigError, DataError, RunError
-from regardant.modalities.base import Codec, ModalityConfig, PartModalityConfig
+from regardant.modalities.base import Codec, ModalityConfig, PartModalityConfig, whole
 from regardant.models.representations import Blocks, JoinedBuilder
 from regardant.pictures import Layout
 from regardant.training.checkpoints import write_atomically
@@ -125,12 +125,8 @@ class JoinedCodec(Codec):
 
     def cut(self, encoded: NDArray[Any], length: int) -> NDArray[Any]:
         """Return the item whole. Raises DataError if it has more than `length` elements: a part would be lost."""
-        if len(encoded) > length:
-            raise DataError(
-                f"an item has {len(encoded)} elements in its parts ({', '.join(self.codecs)}), of which at most "
-                f"{length} are read: raise model.max_length and training.batch_tokens, or give shorter items"
-            )
-        return encoded
+        has = f"an item has {len(encoded):,} elements in its parts ({', '.join(self.codecs)})"
+        return whole(encoded, len(encoded), length, has, ", or give shorter items")
 
     def collate(self, encoded: Sequence[NDArray[Any]]) -> Blocks:
         """Return the block of each part of a batch."""

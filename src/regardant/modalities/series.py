@@ -21,7 +21,7 @@ from torch import Tensor
 from regardant.data.series import Series, read_series, require_column
 from regardant.data.tables import first_row
 from regardant.errors import DataError, RunError
-from regardant.modalities.base import Codec, ModalityConfig
+from regardant.modalities.base import Codec, ModalityConfig, whole
 from regardant.models.representations import RepresentationBuilder, SeriesShape, series_patches
 from regardant.training.checkpoints import write_atomically
 
@@ -175,12 +175,8 @@ class SeriesCodec(Codec):
 
     def cut(self, encoded: NDArray[Any], length: int) -> NDArray[Any]:
         """Return the history whole. Raises DataError if it has more than `length` patches."""
-        if self.shape.patches > length:
-            raise DataError(
-                f"a history has {self.shape.patches} patches, of which at most {length} are read: raise "
-                "model.max_length and training.batch_tokens, or input.stride"
-            )
-        return encoded
+        count = self.shape.patches
+        return whole(encoded, count, length, f"a history has {count:,} patches", ", or input.stride")
 
     def lengths(self, rows: NDArray[np.integer]) -> NDArray[np.int64]:
         """Return the patches of histories: all have as many."""

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from regardant.data.item_files import ItemFile
 from regardant.errors import ConfigError, DataError, RunError
-from regardant.modalities.base import Codec, ModalityConfig
+from regardant.modalities.base import Codec, ModalityConfig, whole
 from regardant.modalities.pixels import MODES, Pixels, as_pixels, data_url, moments, name_of, normalised, read_array
 from regardant.models.representations import RepresentationBuilder, TubeletShape, tubelets
 from regardant.pictures import Layout
@@ -120,12 +120,9 @@ class VideoCodec(Codec):
 
     def cut(self, encoded: NDArray[Any], length: int) -> NDArray[Any]:
         """Return the video whole. Raises DataError if it has more than `length` tubelets."""
-        if (count := self.times * self.rows * self.columns) > length:
-            raise DataError(
-                f"a video has {count} tubelets, of which at most {length} are read: raise model.max_length and "
-                "training.batch_tokens, or input.patch_size or input.tubelet_frames"
-            )
-        return encoded
+        count = self.times * self.rows * self.columns
+        others = ", or input.patch_size or input.tubelet_frames"
+        return whole(encoded, count, length, f"a video has {count:,} tubelets", others)
 
     def lengths(self, rows: NDArray[np.integer]) -> NDArray[np.int64]:
         """Return the tubelets of videos of so many frames."""

@@ -21,7 +21,8 @@ from scipy.signal import resample_poly
 from torch import Tensor
 
 from regardant.data.recordings import LARGEST
-from regardant.errors import DataError, RunError
+from regardant.errors import RunError
+from regardant.modalities.base import whole
 from regardant.modalities.recordings import RecordingCodec, RecordingModalityConfig
 from regardant.models.representations import RepresentationBuilder, WaveformShape, waveform_blocks
 from regardant.training.checkpoints import write_atomically
@@ -101,12 +102,9 @@ class WaveformCodec(RecordingCodec):
     def cut(self, encoded: NDArray[Any], length: int) -> NDArray[Any]:
         """Return the first whole periods of a recording. Raises DataError if a period has more than `length` blocks."""
         blocks = len(self.shape.order)
-        if length < blocks:
-            raise DataError(
-                f"a recording has {blocks} blocks in {self.shape.period / self.sample_rate:g} s, of which at most "
-                f"{length} are read: raise model.max_length and training.batch_tokens, or take fewer input.scales"
-            )
-        return encoded[: length // blocks * self.shape.period]
+        has = f"a recording has {blocks:,} blocks in {self.shape.period / self.sample_rate:g} s"
+        kept = whole(encoded, blocks, length, has, ", or take fewer input.scales")
+        return kept[: length // blocks * self.shape.period]
 
     def lengths(self, rows: NDArray[np.integer]) -> NDArray[np.int64]:
         """Return the blocks of recordings of so many samples. The last period may end in silence."""

@@ -224,7 +224,7 @@ def test_a_model_reads_larger_images_patch_by_patch(regardant, trained_on_pictur
     ("size", "told"),
     [
         ((25, 20), "is 25 x 20, which patches of 2 x 2 do not fill: give an image whose sides are multiples of it, or"),
-        ((64, 64), "an image has 1024 patches, of which at most 256 are read: raise model.max_length"),
+        ((64, 64), "an image has 1,024 patches, of which at most 256 are read: raise model.max_length"),
     ],
 )
 def test_an_image_that_the_model_cannot_read_is_one_line(regardant, trained_on_pictures, tmp_path, size, told):

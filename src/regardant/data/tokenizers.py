@@ -1,7 +1,8 @@
-"""Text to ids and back without loss: seven kinds of vocabulary over the Hugging Face `tokenizers` library.
+"""Text to ids and back without loss: eight kinds of vocabulary over the Hugging Face `tokenizers` library.
 
     character   every character is a token
     word        every word and every mark of punctuation
+    whitespace  what stands between white space: in a tree, a bracket with its label
     byte        the 256 bytes of UTF-8; nothing to train
     bpe         the most frequent pairs merged again and again: Sennrich et al. 2016, https://arxiv.org/abs/1508.07909
     unigram     the likeliest pieces under a unigram model: Kudo 2018, https://arxiv.org/abs/1804.10959
@@ -37,24 +38,26 @@ from regardant.data.vocabulary import SPECIAL_TOKENS, UNK
 from regardant.errors import ConfigError, DataError
 
 WORDS = r" ?\w+| ?[^\w\s]"
+WHITESPACE = r" ?\S+"
 CHARACTERS = r"[\s\S]"
 CODE = r"\n[ \t]*| ?\w+| ?[^\w\s]+|[^\S\n]+(?!\S)|[^\S\n]+"  # a line end carries the indentation after it
+PATTERNS = {"code": CODE, "whitespace": WHITESPACE, **dict.fromkeys(("word", "bpe", "unigram"), WORDS)}
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]  # the names by which the library falls back to bytes
 EXACT = ("byte", "code")  # kinds that give back every character
 PIECES = ("bpe", "unigram", "code")  # kinds that learn pieces, and spell in bytes what has none
-UNKNOWN = {"word": " <unk>", "character": "\N{REPLACEMENT CHARACTER}"}
+UNKNOWN = {"word": " <unk>", "whitespace": " <unk>", "character": "\N{REPLACEMENT CHARACTER}"}
 
 
 class TokenizerConfig(Config):
     """How text becomes tokens."""
 
-    kind: Literal["character", "word", "byte", "bpe", "unigram", "code", "kmer"] = "bpe"
+    kind: Literal["character", "word", "whitespace", "byte", "bpe", "unigram", "code", "kmer"] = "bpe"
     """What a token is. bpe and unigram find pieces between a character and a word; code does, and keeps white space;
     kmer reads DNA."""
 
     vocab_size: int | None = Field(None, gt=len(SPECIAL_TOKENS))
     """Tokens in a vocabulary, special ones included; chosen from the corpus when left out. An exact demand on bpe,
-    unigram and code, the most for character and word, no matter for byte and kmer."""
+    unigram and code, the most for character, word and whitespace, no matter for byte and kmer."""
 
     lowercase: bool = False
     """Make all text lower case. The case of the output is then lost too."""
@@ -89,13 +92,13 @@ class TokenizerConfig(Config):
 
     @property
     def kmer(self) -> tuple[int, int]:
-        """k and stride."""
+        """Letters of a k-mer, and its stride."""
         return self.k or 6, self.stride or 1
 
     @property
     def splits_words(self) -> bool:
         """Whether text is words between single spaces, and not just any characters."""
-        return self.kind in ("word", "bpe", "unigram")
+        return self.kind in ("word", "whitespace", "bpe", "unigram")
 
 
 class Tokenizer:
@@ -144,7 +147,7 @@ class Tokenizer:
         return tokenizer
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text, without SOS and EOS."""
+        """Return the ids of a text, without SOS and EOS."""
         return self.backend.encode(text).ids
 
     def locate(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
@@ -167,7 +170,7 @@ class Tokenizer:
         return self._id_of_code[np.minimum(codes, len(self._id_of_code) - 1)]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of any ids. Special tokens are skipped, bytes that are no UTF-8 become �.
+        """Return the text of any ids. Special tokens are skipped, bytes that are no UTF-8 become �.
 
         `decode(encode(text)) == normalise(text)`, for every text.
         """
@@ -175,7 +178,7 @@ class Tokenizer:
         return text.removeprefix(" ") if self.config.splits_words else text
 
     def decode_as_it_comes(self, ids: Iterable[int]) -> Iterator[str]:
-        """The text of ids, a piece as soon as its ids are there. Joined, the pieces are what `decode` gives."""
+        """Yield the text of ids, a piece as soon as its ids are there. Joined, the pieces are what `decode` gives."""
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         hides_space = self.config.splits_words
         for raw in chain((self._bytes[token] for token in ids), [None]):
@@ -205,7 +208,7 @@ class Tokenizer:
         return list(pairwise(max(end - hidden, 0) for end in ends))
 
     def normalise(self, text: str) -> str:
-        """The text as it comes back from its ids; `normalisation` says in words what that changes."""
+        """Return the text as it comes back from its ids; `normalisation` says in words what that changes."""
         text = self.backend.normalizer.normalize_str(text)
         if self.config.kind in UNKNOWN:
             pieces = [piece for piece, _ in self.backend.pre_tokenizer.pre_tokenize_str(text)]
@@ -222,7 +225,8 @@ class Tokenizer:
         if self.config.splits_words:
             steps += ["white space squeezed"]
         if self.config.kind in UNKNOWN:
-            steps += [f"unknown {self.config.kind}s become {UNKNOWN[self.config.kind].strip()}"]
+            units = "characters" if self.config.kind == "character" else "words"
+            steps += [f"unknown {units} become {UNKNOWN[self.config.kind].strip()}"]
         return ", ".join(steps) or "none"
 
     @cached_property
@@ -299,7 +303,7 @@ def _untrained(config: TokenizerConfig) -> hf.Tokenizer:
     unknown = SPECIAL_TOKENS[UNK]
     model: models.Model
     match config.kind:
-        case "word" | "character":
+        case "word" | "whitespace" | "character":
             model = models.WordLevel(unk_token=unknown)
         case "byte":
             vocabulary = {piece: token for token, piece in enumerate([*SPECIAL_TOKENS, *BYTES])}
@@ -312,7 +316,7 @@ def _untrained(config: TokenizerConfig) -> hf.Tokenizer:
     # Composed last: the lower case of a sequence may compose where its upper case does not (H̱, ẖ).
     steps: list[normalizers.Normalizer] = [normalizers.Lowercase()] if config.lowercase else []
     if config.kind != "byte":
-        pattern = CODE if config.kind == "code" else WORDS if config.splits_words else CHARACTERS
+        pattern = PATTERNS.get(config.kind, CHARACTERS)
         backend.pre_tokenizer = pre_tokenizers.Split(hf.Regex(pattern), "isolated")
     if config.kind not in EXACT:
         steps += [normalizers.NFC()]
@@ -356,7 +360,7 @@ def _learn(backend: hf.Tokenizer, config: TokenizerConfig, texts: Iterable[str],
 
 
 def _frequent_characters(texts: Iterable[str], vocab_size: int) -> models.WordLevel:
-    """What the library's own trainer learns, which takes texts apart by a regular expression, and its time."""
+    """Return what the library's own trainer learns, which takes texts apart by a regular expression, and its time."""
     counts: Counter[str] = Counter()
     for text in texts:
         counts.update(text)
@@ -373,7 +377,7 @@ def _normalised(text: str, config: TokenizerConfig, backend: hf.Tokenizer) -> st
 
 
 def _canonical(backend: hf.Tokenizer) -> dict[str, Any]:
-    """The library's JSON without added tokens, and the same for the same texts."""
+    """Return the library's JSON without added tokens, and the same for the same texts."""
     content: dict[str, Any] = json.loads(backend.to_str())
     content["added_tokens"] = []
     model = content["model"]

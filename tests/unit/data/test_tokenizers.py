@@ -20,7 +20,7 @@ from regardant.data.tokenizers import Tokenizer, TokenizerConfig, Tokenizers
 from regardant.data.vocabulary import EOS, MASK, PAD, SOS, SPECIAL_TOKENS, UNK
 from regardant.errors import ConfigError, DataError
 
-KINDS = ["character", "word", "byte", "bpe", "unigram", "code"]
+KINDS = ["character", "word", "whitespace", "byte", "bpe", "unigram", "code"]
 OPEN = ["byte", "bpe", "unigram", "code"]  # kinds that know no unknown
 WHITE_SPACE = re.compile("[\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
 CORPUS = [
@@ -64,7 +64,12 @@ def squeezed(text: str) -> str:
     return WHITE_SPACE.sub(" ", composed(text)).strip(" ")
 
 
-MEANING = {"character": composed, "word": squeezed, "byte": str, "bpe": squeezed, "unigram": squeezed, "code": str}
+MEANING = {
+    "character": composed,
+    "byte": str,
+    "code": str,
+    **dict.fromkeys(("word", "whitespace", "bpe", "unigram"), squeezed),
+}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -95,7 +100,7 @@ def test_normalising_twice_is_normalising_once(lowered: dict[str, Tokenizer], ki
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_lines_of_multi30k_come_back(kind: str, multi30k: list[str]) -> None:
-    seen = {"character": ["".join({*"".join(multi30k)})], "word": multi30k}.get(kind, multi30k[:4000])
+    seen = ["".join({*"".join(multi30k)})] if kind == "character" else multi30k[:4000] if kind in OPEN else multi30k
     tokenizer = Tokenizer.train(TokenizerConfig(kind=kind), seen, 1000 if kind in OPEN else 1_000_000)
     meant = [MEANING[kind](line) for line in multi30k]
     assert [tokenizer.decode(ids) for ids in tokenizer.encode_batch(multi30k)] == meant
@@ -106,6 +111,7 @@ def test_normalisations_have_a_name(trained: dict[str, Tokenizer], lowered: dict
     assert {kind: trained[kind].normalisation for kind in KINDS} == {
         "character": "NFC, unknown characters become �",
         "word": "NFC, white space squeezed, unknown words become <unk>",
+        "whitespace": "NFC, white space squeezed, unknown words become <unk>",
         "byte": "none",
         "bpe": "NFC, white space squeezed",
         "unigram": "NFC, white space squeezed",
@@ -116,7 +122,13 @@ def test_normalisations_have_a_name(trained: dict[str, Tokenizer], lowered: dict
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_lower_case_is_composed(lowered: dict[str, Tokenizer], kind: str) -> None:
-    others = {"character": "the �", "word": "the <unk>", "byte": "the h\u0331", "code": "the h\u0331"}
+    others = {
+        "character": "the �",
+        "word": "the <unk>",
+        "whitespace": "the <unk>",
+        "byte": "the h\u0331",
+        "code": "the h\u0331",
+    }
     assert lowered[kind].normalise("THE H\u0331") == others.get(kind, "the \u1e96")
 
 
@@ -206,7 +218,7 @@ def test_more_characters_than_unigram_can_hold_are_refused_in_one_line() -> None
     assert "\n" not in str(refusal.value)
 
 
-@pytest.mark.parametrize("kind", ["character", "word", "bpe", "unigram"])
+@pytest.mark.parametrize("kind", ["character", "word", "whitespace", "bpe", "unigram"])
 def test_an_error_in_the_texts_is_not_hidden(kind: str) -> None:
     def broken() -> Iterator[str]:
         yield "a line"
@@ -220,6 +232,13 @@ def test_words_and_characters_spend_nothing_on_bytes() -> None:
     symbols = ["a b c d e", "f g h i j"]
     assert Tokenizer.train(TokenizerConfig(kind="word"), symbols, 1000).vocab_size == 15
     assert Tokenizer.train(TokenizerConfig(kind="character"), symbols, 1000).vocab_size == 16  # and the space
+
+
+def test_brackets_with_their_labels_are_tokens_between_white_space() -> None:
+    tree = "(NP (D the) (N cat) NP)"
+    tokenizer = Tokenizer.train(TokenizerConfig(kind="whitespace"), [tree], 1000)
+    assert tokenizer.tokens(tokenizer.encode(tree)) == ["▁(NP", "▁(D", "▁the)", "▁(N", "▁cat)", "▁NP)"]
+    assert tokenizer.normalise("(NP  dogs NP)") == "(NP <unk> NP)"
 
 
 def test_a_cap_keeps_the_most_frequent_words() -> None:

@@ -66,7 +66,7 @@ def words(data: Path, folder: Path) -> Made:
 
 
 def series(data: Path, folder: Path) -> Made:
-    """The table of the recipe. Its splits are set, since values are scaled by those of the training rows."""
+    """Return the table of the recipe. Its splits are set, since values are scaled by those of the training rows."""
     unpack(data / "etth1" / "ETTh1.csv.gz", folder / "series.csv")
     splits = ["data.train=8640", "data.validation=2880", "data.test=2880"]
     return [f"data.source={folder / 'series.csv'}", *splits], []

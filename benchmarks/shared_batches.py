@@ -44,7 +44,7 @@ def spread(batches: Sequence[Any], count: int) -> list[Any]:
 
 
 def training_flops(shape: dict[str, Any], lengths: Iterable[tuple[int, int]]) -> int:
-    """What the matrix products of a training step need for sentence pairs of these lengths, without padding.
+    """Return what the matrix products of a training step need for sentence pairs of these lengths, without padding.
 
     A multiplication and an addition are two; the backward pass takes twice the forward one.
     """
@@ -59,6 +59,6 @@ def training_flops(shape: dict[str, Any], lengths: Iterable[tuple[int, int]]) ->
 
 
 def write(path: Path, shape: dict[str, Any], batches: Iterable[tuple[list[list[int]], list[list[int]]]]) -> None:
-    """What every peer reads: source and target blocks of ids, padded with 0."""
+    """Return what every peer reads: source and target blocks of ids, padded with 0."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"shape": shape, "batches": list(batches)}), encoding="utf-8")

@@ -198,5 +198,5 @@ def residual_peak(kind: str, num_layers: int) -> int:
 
 
 def progress(text: str) -> None:
-    """What is done, for whoever waits."""
+    """Show what is done."""
     print(text, file=sys.stderr, flush=True)

@@ -26,7 +26,7 @@ def errors_on_random() -> dict[str, float]:
 
 
 def errors_on_trained(folder: Path) -> dict[str, float]:
-    """The mean over the layers of a run's encoder, of its test sentences one after the other; values are random."""
+    """Return the mean over the layers of a run's encoder, on its test sentences in a row. Values are random."""
     found = [errors(q, k, torch.randn(q.shape)) for q, k in _queries_and_keys(folder)]
     return {name: sum(one[name] for one in found) / len(found) for name in found[0]}
 
@@ -71,7 +71,7 @@ def _queries_and_keys(folder: Path) -> list[tuple[Tensor, Tensor]]:
 
 
 def _sentences(run: regardant.Run) -> list[list[int]]:
-    """Sources of the run's own test set, of LENGTH tokens together if there are as many."""
+    """Return sources of the run's own test set, of LENGTH tokens together if there are as many."""
     text, translator = run.folder / "data" / "text", run.translator
     chosen: list[list[int]] = []
     for ids in translator.tokenizers.source.encode_batch(test_sets(text, Splits.load(text))[0].sources):

@@ -34,7 +34,7 @@ os.environ |= GIVE_BACK
 
 
 def in_a_fresh_process(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What `function`, of the top level of a module, gives there."""
+    """Return what `function`, of the top level of a module, returns in a fresh process."""
     here, there = SERVER.Pipe(duplex=False)
     process = SERVER.Process(target=_answer, args=(there, function, arguments))
     process.start()

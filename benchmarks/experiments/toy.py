@@ -18,7 +18,7 @@ EVERY = 20
 
 
 def build(seed: int, *, num_layers: int, **settings: object) -> EncoderDecoder:
-    """A small Transformer without dropout, from the seed."""
+    """Return a small Transformer without dropout, from the seed."""
     torch.manual_seed(seed)
     sizes: dict[str, object] = {"preset": None, "d_model": 64, "num_heads": 4, "d_ff": 128, "dropout": 0.0}
     stacks = {"encoder": {"num_layers": num_layers}, "decoder": {"num_layers": num_layers}}
@@ -27,7 +27,7 @@ def build(seed: int, *, num_layers: int, **settings: object) -> EncoderDecoder:
 
 
 def draw(generator: torch.Generator, size: int = BATCH_SIZE) -> tuple[Tensor, Tensor]:
-    """Sources [size, LENGTH] and targets [size, 1 + LENGTH]."""
+    """Return sources [size, LENGTH] and targets [size, 1 + LENGTH]."""
     source = torch.randint(FIRST_SYMBOL, VOCAB_SIZE, (size, LENGTH), generator=generator)
     return source, torch.cat([torch.full((size, 1), SOS), source.flip(1)], 1)
 

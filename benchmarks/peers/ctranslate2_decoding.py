@@ -29,7 +29,7 @@ NETWORK = ("feed_forward.widen", "feed_forward.narrow")
 
 
 def specification(shape: dict[str, Any], weights: dict[str, np.ndarray]) -> TransformerSpec:
-    """A post-norm model of ours."""
+    """Return a post-norm model of ours."""
     layers = shape["num_layers"]
     spec = TransformerSpec.from_config(
         (layers, layers), shape["num_heads"], pre_norm=False, activation=common_spec.Activation.RELU
@@ -71,7 +71,7 @@ def sinusoids(length: int, d_model: int) -> np.ndarray:
 
 @contextmanager
 def converted() -> Iterator[str]:
-    """The model in CTranslate2's format."""
+    """Yield the model in CTranslate2's format."""
     spec = specification(shape(), load_file(folder() / "model.safetensors"))
     spec.validate()
     spec.optimize()

@@ -16,7 +16,7 @@ MOST_TOKENS = 60
 
 
 def answer_requests(driver: Driver, translate: Translate) -> None:
-    """A request is {"batches": indices, "beam_size": N} and whatever else the peer understands."""
+    """Answer requests {"batches": indices, "beam_size": N}, with whatever else the peer understands."""
     sources = sentences()
     for request in driver.requests():
         clock = Clock()
@@ -33,12 +33,12 @@ def answer_requests(driver: Driver, translate: Translate) -> None:
 
 
 def folder() -> Path:
-    """The run folder of the model."""
+    """Return the run folder of the model."""
     return Path(sys.argv[1])
 
 
 def sentences() -> list[list[int]]:
-    """The sources that are translated."""
+    """Return the sources that are translated."""
     found: list[list[int]] = json.loads(Path(sys.argv[2]).read_text(encoding="utf-8"))["sources"]
     return found
 

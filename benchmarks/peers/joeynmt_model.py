@@ -14,7 +14,7 @@ OF_OURS = {0: PAD, 1: BOS, 2: EOS, 3: UNK}
 
 
 def words(vocab_size: int) -> list[str]:
-    """The vocabulary but for the special words: a token is written as its number."""
+    """Return the vocabulary but for the special words: a token is written as its number."""
     return [str(token) for token in range(len(OF_OURS), vocab_size)]
 
 
@@ -35,7 +35,7 @@ def special_symbols() -> SimpleNamespace:
 
 
 def model_section(shape: dict[str, Any]) -> dict[str, Any]:
-    """The `model` part of a configuration file."""
+    """Return the `model` part of a configuration file."""
 
     def stack() -> dict[str, Any]:
         return {

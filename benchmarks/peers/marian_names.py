@@ -35,7 +35,7 @@ ALONE = {"query": "q_proj", "output": "out_proj"}
 
 
 def in_marians_names(ours: dict[str, Tensor], num_layers: int) -> dict[str, Tensor]:
-    """The weights of a post-norm model of ours."""
+    """Return the weights of a post-norm model of ours."""
     named = dict.fromkeys(EMBEDDINGS, ours[EMBEDDING])
     for stack, sublayers in SUBLAYERS.items():
         for layer in range(num_layers):
@@ -48,7 +48,7 @@ def in_marians_names(ours: dict[str, Tensor], num_layers: int) -> dict[str, Tens
 
 
 def split(parts: dict[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
-    """The matrices of one sublayer; those of an attention that we keep as one are taken apart."""
+    """Yield the matrices of one sublayer; those of an attention that we keep as one are taken apart."""
     for name, value in parts.items():
         projection, _, kind = name.rpartition(".")
         if projection in FUSED:

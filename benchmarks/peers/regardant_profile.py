@@ -38,7 +38,7 @@ LEFT = "residuals, activations and the rest"
 
 
 def part_of(names: list[str]) -> str:
-    """The part of an event, from its own name and those of the events around it, the innermost first."""
+    """Return the part of an event, from its own name and those of the events around it, the innermost first."""
     for name in names:
         for part, parts_of_names in FUNCTIONS.items():
             if any(one in name for one in parts_of_names):
@@ -71,7 +71,7 @@ class Watch:
         register_optimizer_step_post_hook(self.after_update)
 
     def trained_on(self, tokens: int) -> None:
-        """The profile counts no tokens."""
+        """Do nothing: the profile counts no tokens."""
 
     def after_update(self, *optimizer_and_arguments: Any) -> None:
         self.updates += 1

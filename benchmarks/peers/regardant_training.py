@@ -52,7 +52,7 @@ class BatchesInTurn:
 
 
 def trainer_of(path: Path, precision: str, run: Path, passes: Counts) -> tuple[Trainer, Decisions]:
-    """The trainer of the batches in a file, its kernel and if need be its precision chosen as the product does."""
+    """Return the trainer of the batches in a file. Kernel and, if need be, precision are the product's choice."""
     shape, batches = read(path)
     torch.manual_seed(1)
     keep_freed_memory()

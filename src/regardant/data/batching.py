@@ -47,7 +47,7 @@ def plan_batches(
     seed: int,
     epoch: int,
 ) -> Batches:
-    """The indices of the sentences in each batch, in training order. Every sentence is in exactly one.
+    """Return the indices of the sentences in each batch, in training order. Every sentence is in exactly one.
 
     A batch of n sentences, padded to its longest source or target, has at most `batch_tokens` tokens on each side.
     Raises DataError for a sentence longer than that.
@@ -65,7 +65,7 @@ def plan_batches(
 
 
 def padding_share(batches: Batches, source_lengths: Lengths, target_lengths: Lengths) -> tuple[float, float]:
-    """The share of all places in the batches that hold padding: (source, target), each from 0 to 1."""
+    """Return the share of all places in the batches that hold padding: (source, target), each from 0 to 1."""
     sizes = np.array([len(batch) for batch in batches], dtype=np.int64)
     starts = np.cumsum(sizes) - sizes
     order = np.concatenate(batches)
@@ -125,7 +125,7 @@ class PairBatch:
 
 
 def sent(block: Any, device: torch.device) -> Any:
-    """The block there. An accelerator fetches it from pinned memory, while the CPU goes on."""
+    """Return a block on a device. An accelerator fetches it from pinned memory, while the CPU goes on."""
     return block.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else block.to(device)
 
 

@@ -74,7 +74,7 @@ class CleaningReport:
     dropped: dict[Reason, Dropped] = field(default_factory=dict)
 
     def drop(self, reason: Reason, line: int) -> None:
-        """Counts a pair that is left out. Called in the order of the lines."""
+        """Count a pair that is left out. Called in the order of the lines."""
         self.dropped.setdefault(reason, Dropped(0, line)).count += 1
 
     def summary(self) -> str:
@@ -94,7 +94,7 @@ class CleaningReport:
 
     @classmethod
     def from_dict(cls, written: dict[str, Any]) -> Self:
-        """The report that `as_dict` wrote."""
+        """Return the report that `as_dict` wrote."""
         dropped = {Reason(name): Dropped(**d) for name, d in written["dropped"].items() if d["count"]}
         return cls(written["read"], written["kept"], dropped)
 
@@ -103,7 +103,7 @@ class CleaningReport:
 
 
 def clean(records: Iterable[Record], config: CleaningConfig, report: CleaningReport) -> Iterator[Pair]:
-    """The pairs worth training on, unchanged and in order. `report` is brought up to date on the way."""
+    """Yield the pairs worth training on, unchanged and in order. `report` is brought up to date on the way."""
     seen: set[bytes] = set()
     for line, source, target in records:
         report.read += 1

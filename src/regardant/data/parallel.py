@@ -54,7 +54,7 @@ class Splits:
 
     @classmethod
     def write(cls, folder: Path, sets: Mapping[str, Iterable[Pair]], report: CleaningReport) -> Self:
-        """Writes `train`, `validation` and the test sets, in the order given, and opens them.
+        """Write `train`, `validation` and the test sets, in the order given, and open them.
 
         `folder` appears at the end and whole, in place of splits that were there before. `report` is stored
         as it stands when all pairs have been taken. One process at a time.
@@ -74,7 +74,7 @@ class Splits:
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """Opens what `write` wrote. Needs none of the files the text came from. Raises DataError."""
+        """Open what `write` wrote. Needs none of the files the text came from. Raises DataError."""
         from datasets import Dataset
 
         marker = folder / MARKER
@@ -122,7 +122,7 @@ class Pairs(Config):
         return self
 
     def records(self, root: Path) -> Iterator[Record]:
-        """The pairs as they are found, relative paths being under `root`. What is not there is noticed at once."""
+        """Yield the pairs as they are found. Relative paths are under `root`. A missing file is noticed at once."""
         if self.table is None:
             return read_text_files(root / self.source, root / self.target)
         path = root / self.table
@@ -179,7 +179,7 @@ class PairsConfig(Pairs):
         return self
 
     def read(self, folder: Path, seed: int) -> Splits:
-        """Reads, cleans and splits the corpus into `folder`. Raises DataError for text that cannot be used."""
+        """Read, clean and split the corpus into `folder`. Raises DataError for text that cannot be used."""
         root = place(self.root, "")
         # Found before the long pass over the training text, so that a missing file is told at once.
         sets: dict[str, Iterable[Pair]] = {
@@ -198,7 +198,7 @@ class PairsConfig(Pairs):
             return Splits.write(folder, {**sets, **self._split_off(cleaned, ranks, report)}, report)
 
     def training_links(self, pairs: Iterable[Pair]) -> Iterator[str]:
-        """The line of `links` for each of these pairs, which are some of the training text's in its order.
+        """Yield the line of `links` for each of these pairs, which are some of the training text's in its order.
 
         Raises DataError where the file has not a line a pair.
         """
@@ -309,7 +309,7 @@ def _folder_beside(folder: Path) -> Iterator[Path]:
 
 
 def _write_arrow(path: Path, pairs: Iterable[Pair]) -> str:
-    """Writes the pairs and returns the SHA-256 of their texts, each after its length in bytes."""
+    """Write the pairs and return the SHA-256 of their texts, each after its length in bytes."""
     import pyarrow as pa
 
     schema = pa.schema([("source", pa.string()), ("target", pa.string())])

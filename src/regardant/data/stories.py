@@ -203,12 +203,12 @@ def definite(noun: Noun, *row: Adjective) -> NounPhrase:
 
 @cache
 def things_of(verb: Verb) -> tuple[Noun, ...]:
-    """The objects of a verb that stories are about."""
+    """Return the objects of a verb that stories are about."""
     return tuple(noun for noun in fitting(verb.object) if noun.fits(ABOUT))
 
 
 def can_ask(verb: Verb) -> set[Part]:
-    """The parts that a question about a verb may ask for."""
+    """Return the parts that a question about a verb may ask for."""
     able: dict[Part, bool] = {"subject": True, "object": True, "place": bool(verb.places), "time": not verb.stative}
     return {part for part, can in able.items() if can}
 

@@ -189,7 +189,7 @@ def parallel_streams(tokens: Tokens, num_streams: int, context: int) -> Iterator
 
 
 def consecutive_windows(tokens: Tokens, context: int, batch_tokens: int) -> Iterator[WindowBatch]:
-    """The whole text in windows without overlap, so that every token but the first is predicted once.
+    """Yield the whole text in windows without overlap, so that every token but the first is predicted once.
 
     The last window may be shorter, and comes alone.
     """

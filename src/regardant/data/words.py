@@ -25,5 +25,5 @@ class Word:
 
 
 def words(text: str) -> list[Word]:
-    """The words of a text, in order; joined by what lies between them they are the text again."""
+    """Return the words of a text, in order; joined by what lies between them they are the text again."""
     return [Word(match.group(), *match.span()) for match in TOKEN.finditer(text)]

@@ -56,7 +56,7 @@ def alignment_error_rate(
 
 
 def extract_links(weights: Weights, threshold: float = 1.0) -> set[Link]:
-    """The links of a [V, W] matrix: each target word's heaviest source word, the first of equals.
+    """Return the links of a [V, W] matrix: each target word's heaviest source word, the first of equals.
 
     A threshold below 1 also looks the other way, for gold links that give a target word several source words (`du` to
     `of the`): each source word's heaviest target word, where that takes more than `threshold` of its weight from it.
@@ -73,7 +73,7 @@ def extract_links(weights: Weights, threshold: float = 1.0) -> set[Link]:
 
 
 def choose_threshold(weights: Sequence[Weights], sure: Sequence[Set[Link]]) -> float:
-    """The threshold for `extract_links` with the lowest AER, of equals the highest.
+    """Return the threshold for `extract_links` with the lowest AER, of equals the highest.
 
     `weights` holds a [V, W] matrix a sentence. Choose on validation data, then score other data.
     """
@@ -126,7 +126,7 @@ def format_links(links: Set[Link]) -> str:
 
 
 def parse_links(text: str) -> set[Link]:
-    """The links of a line in Pharaoh format. Raises DataError for anything else."""
+    """Return the links of a line in Pharaoh format. Raises DataError for anything else."""
     links = set()
     for item in text.split():
         match = re.fullmatch("([0-9]+)-([0-9]+)", item)

@@ -84,7 +84,7 @@ def compare_translations(
 
 
 def length_quarters(sources: Sequence[str]) -> list[list[int]]:
-    """The rows of four classes of sources, the shortest first, cut at the quartiles of their numbers of words.
+    """Return the rows of four classes of sources, the shortest first, cut at the quartiles of their numbers of words.
 
     Sources of one length are in one class, so that there may be fewer than four.
     """

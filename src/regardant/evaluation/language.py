@@ -43,7 +43,7 @@ class TextScore:
 
     @property
     def perplexity(self) -> float:
-        """exp of the loss."""
+        """The exponential of the loss."""
         return math.exp(min(self.loss, 50.0))
 
     @property

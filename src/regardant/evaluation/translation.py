@@ -90,12 +90,12 @@ def bleu_metric(config: TranslationMetrics) -> BLEU:
 
 
 def chrf_metric(config: TranslationMetrics) -> CHRF:
-    """chrF as it is configured."""
+    """Return the metric chrF as it is configured."""
     return CHRF(lowercase=config.lowercase)
 
 
 def check_counts(hypotheses: Sequence[str], references: Sequence[str]) -> None:
-    """Raises DataError for unequal counts, or none at all."""
+    """Raise DataError for unequal counts, or none at all."""
     if len(hypotheses) != len(references) or not references:
         raise DataError(
             f"{len(hypotheses)} translations for {len(references)} references; "

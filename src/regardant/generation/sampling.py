@@ -47,8 +47,8 @@ class SamplingConfig(Config):
         return configuration.load(type(self), {**self.model_dump(), **changed}, origin="generation")
 
     def distribution(self, logits: Float[Tensor, "*B V"]) -> Float[Tensor, "*B V"]:
-        """What is drawn from: probabilities in float64, 0 for what is left out. Of equally likely tokens the first goes
-        before."""
+        """Return what is drawn from: probabilities in float64, 0 for what is left out. Of equally likely tokens
+        the first goes before."""
         ranked, order = logits.double().sort(dim=-1, descending=True, stable=True)
         if self.temperature == 0:
             kept = torch.zeros_like(ranked)
@@ -65,8 +65,8 @@ class SamplingConfig(Config):
 def sample(
     model: CausalModel, prompt: Int[Tensor, " T"], config: SamplingConfig, *, samples: Sequence[int], seed: int
 ) -> Iterator[Int[Tensor, " N"]]:
-    """The next token of every sample, `max_tokens` times; `samples` are their numbers. The model must be in evaluation
-    mode.
+    """Yield the next token of every sample, `max_tokens` times; `samples` are their numbers. The model must be in
+    evaluation mode.
 
     When its context is full, sampling continues from the newer half of it; a model that carries a state needs none.
     Raises DataError for an empty prompt.

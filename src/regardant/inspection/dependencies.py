@@ -58,7 +58,7 @@ class _Tally:
 
 
 def relation_scores(sentences: Iterable[tuple[ParsedSentence, Tensor]]) -> list[RelationScore]:
-    """The best head of each relation, given sentences with attention between their words [L, H, V, V].
+    """Return the best head of each relation, given sentences with attention between their words [L, H, V, V].
 
     Relations that do not occur in both halves are left out; the most frequent come first.
     """

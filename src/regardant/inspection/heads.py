@@ -106,7 +106,7 @@ def measure_heads(sentences: Iterable[Attended], *, causal: bool = False) -> Hea
 
 
 def jensen_shannon(p: Tensor) -> Tensor:
-    """The distance of every two heads' distributions [N, Q, K], row by row: [N, N, Q], from 0 to 1."""
+    """Return the distance of every two heads' distributions [N, Q, K], row by row: [N, N, Q], from 0 to 1."""
     own = torch.special.entr(p).sum(-1)
     divergences = [torch.special.entr((one + p) / 2).sum(-1) - (own[n] + own) / 2 for n, one in enumerate(p)]
     return (torch.stack(divergences) / math.log(2)).clamp(0, 1).sqrt()

@@ -31,7 +31,7 @@ class Patch:
     value: Tensor | Change
 
     def change(self) -> Change:
-        """A fresh one for each site."""
+        """Return a fresh change for each site."""
         value = self.value
         return (lambda x: value.to(x)) if isinstance(value, Tensor) else value
 

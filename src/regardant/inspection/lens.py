@@ -70,7 +70,7 @@ def _reading(logits: Tensor, final: Tensor, answers: Tensor) -> tuple[Tensor, Te
 
 
 def _stack(model: Model) -> Any:
-    """The last sequence model, whose vectors the head reads: layers on one residual stream, then `final_norm`."""
+    """Return the last sequence model, whose vectors the head reads: layers of one residual stream, then a norm."""
     stacks = [module for module in model.modules() if isinstance(module, SequenceEncoder | SequenceDecoder)]
     if stacks and isinstance(getattr(stacks[-1], "final_norm", None), nn.Module):
         return stacks[-1]
@@ -94,7 +94,7 @@ def _output(stack: nn.Module) -> Iterator[list[Vectors]]:
 
 @contextmanager
 def _streams(layers: Sequence[nn.Module]) -> Iterator[list[Tensor]]:
-    """The values of the stream [B, T, M] before the first layer and after each."""
+    """Yield the values of the stream [B, T, M] before the first layer and after each."""
     values: list[Tensor] = []
 
     def before(layer: nn.Module, inputs: tuple[Any, ...]) -> None:

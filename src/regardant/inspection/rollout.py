@@ -21,7 +21,7 @@ UNIT = 10**8
 
 
 def with_residual(weights: Tensor) -> Tensor:
-    """A of every layer [L, N, N], from attention among the tokens of one sequence [L, H, N, N]."""
+    """Return A of every layer [L, N, N], from attention among the tokens of one sequence [L, H, N, N]."""
     mean = weights.double().clamp(min=0).mean(1)
     passed = mean / mean.sum(-1, keepdim=True).clamp(min=torch.finfo(mean.dtype).tiny)
     joined = passed + torch.eye(mean.shape[-1], dtype=mean.dtype)

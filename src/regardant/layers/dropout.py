@@ -77,7 +77,7 @@ def draw(x: Tensor, rate: float, key: DropoutKey, place: int, call: int) -> Tens
 
 
 def share_key(model: nn.Module) -> DropoutKey:
-    """Number the places of a model and set one key for all of them. Return it, for the trainer to advance."""
+    """Set one key for all places of a model, which are numbered, and return it for the trainer to advance."""
     key = DropoutKey()
     for place, module in enumerate(m for m in model.modules() if isinstance(m, Dropout)):
         module.place, module.key = place, key

@@ -107,7 +107,7 @@ def of_context(encoded: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _columns(text: str, ids: Sequence[int], places: Sequence[tuple[int, int]]) -> NDArray[np.int32]:
-    """The tokens of a context [T, 4]. Their characters are those without the white space around them."""
+    """Return the tokens of a context [T, 4]. Their characters are those without the white space around them."""
     rows = []
     for token, (start, end) in zip(ids, places, strict=True):
         piece = text[start:end]
@@ -117,7 +117,7 @@ def _columns(text: str, ids: Sequence[int], places: Sequence[tuple[int, int]]) -
 
 
 def _marked(context: NDArray[np.int32], one: ContextQuestion) -> NDArray[np.int32]:
-    """The tokens of a context with the marks of the first answer."""
+    """Return the tokens of a context with the marks of the first answer."""
     if not one.answers:
         return context
     marked = context.copy()

@@ -111,7 +111,7 @@ class TransformerConfig(Config):
 
     @model_validator(mode="after")
     def shared_projections_are_of_one_size(self) -> Self:
-        """What is the same matrix has the same heads."""
+        """Refuse shared matrices of heads of unequal sizes."""
         shape = self.heads
         if self.projections in ("query_key", "all", "none") and shape.num_heads != shape.num_key_heads:
             raise ValueError(
@@ -145,7 +145,7 @@ class TransformerConfig(Config):
         return self
 
     def require_room_beside_positions(self, max_length: int, *, tied: bool) -> None:
-        """Raises ValueError: positions beside a token's vector take numbers from it, and the output has none."""
+        """Raise ValueError if positions beside a token's vector leave it no numbers, or fewer than a tied output."""
         width = self.positions.width(self.d_model, max_length)
         if width >= self.d_model:
             raise ValueError(

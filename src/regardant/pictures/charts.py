@@ -90,14 +90,14 @@ def bar_chart(groups: Sequence[Bars], *, title: str) -> str:
 
 
 def alone(chart: str) -> str:
-    """A drawing as a file of its own, which brings its rules along."""
+    """Return a drawing as a file of its own, which brings its rules along."""
     style = f"<style>{asset('colours.css')}{asset('chart.css')}</style>"
     head, rest = chart.split(">", 1)
     return f'{head} xmlns="http://www.w3.org/2000/svg">{style}{rest}\n'
 
 
 def round_ticks(low: float, high: float) -> list[float]:
-    """Some five to ten round numbers, evenly spaced, from `low` or just below it to `high` or just above."""
+    """Return some five to ten round numbers, evenly spaced, from `low` or just below it to `high` or just above."""
     rough = ((high - low) or abs(high) or 1.0) / 6
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)

@@ -114,7 +114,7 @@ def _thumbnail(weights: NDArray[np.floating[Any]], x: float, y: float) -> list[s
 
 
 def pooled(weights: NDArray[np.floating[Any]], most: int) -> NDArray[np.floating[Any]]:
-    """The largest of every block, so that there are at most so many rows and columns."""
+    """Return the largest of every block, so that there are at most so many rows and columns."""
     down, across = (-(-length // most) for length in weights.shape)
     padded = np.pad(weights, ((0, -weights.shape[0] % down), (0, -weights.shape[1] % across)))
     blocks = padded.reshape(padded.shape[0] // down, down, padded.shape[1] // across, across)

@@ -24,7 +24,7 @@ MOST_CELLS = 4096
 
 
 def heat_map_svg(picture: AttentionPicture, layer: int, head: int | None) -> str:
-    """A whole SVG document of one head, or with None of the mean of the layer's heads. Indices count from 0."""
+    """Return a whole SVG document of one head, or with None of the mean of the layer's heads. Indices count from 0."""
     weights = picture.matrix(layer, head)
     rows, columns = weights.shape
     source = [shorten(word) for word in picture.source]

@@ -8,12 +8,12 @@ from importlib.resources import files
 
 
 def asset(name: str) -> str:
-    """A file of `assets/`."""
+    """Return a file of `assets/`."""
     return (files("regardant.pictures") / "assets" / name).read_text(encoding="utf-8")
 
 
 def digest(text: str) -> str:
-    """What a content security policy names a script or a style by."""
+    """Return what a content security policy names a script or a style by."""
     return b64encode(sha256(text.encode()).digest()).decode("ascii")
 
 

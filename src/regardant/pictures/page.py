@@ -29,8 +29,8 @@ FRAME_HEIGHT = 820
 def attention_page(
     sentences: Sequence[Sequence[AttentionPicture]], *, title: str, summary: Sequence[tuple[str, str]] = ()
 ) -> str:
-    """The whole page. Each sentence has a picture for each kind of attention; the last kind is shown first, or the one
-    that says what to choose. summary: (label, value) numbers under the title, such as ("BLEU", "41.3")."""
+    """Return the whole page. Each sentence has a picture for each kind of attention; the last kind is shown first, or
+    the one that says what to choose. summary: (label, value) numbers under the title, such as ("BLEU", "41.3")."""
     if not sentences or not all(sentences):
         raise ValueError("a page without a picture; give each sentence at least one AttentionPicture")
     script = "".join(_without_imports(asset(name)) for name in SCRIPTS)
@@ -54,7 +54,7 @@ def attention_page(
 
 
 def in_notebook(page: str) -> str:
-    """A page as an element of a notebook's output, in a frame of its own."""
+    """Return a page as an element of a notebook's output, in a frame of its own."""
     return f'<iframe srcdoc="{escaped(page)}" style="width: 100%; height: {FRAME_HEIGHT}px; border: 0"></iframe>'
 
 

@@ -4,7 +4,7 @@ DENSITY = 2  # pixels of a drawing's pixel, for today's screens
 
 
 def png(drawing: str) -> bytes:
-    """An SVG document as a PNG file."""
+    """Return an SVG document as a PNG file."""
     import resvg_py  # nothing but this needs it
 
     return bytes(resvg_py.svg_to_bytes(svg_string=drawing, zoom=DENSITY))

@@ -31,7 +31,7 @@ class Chapter:
 
 
 def report_page(chapters: Sequence[Chapter], *, title: str, summary: Sequence[tuple[str, str]] = ()) -> str:
-    """The whole page. summary: (label, value) under the title."""
+    """Return the whole page. summary: (label, value) under the title."""
     style = "".join(map(asset, ("colours.css", "look.css", "report.css", "chart.css")))
     return Template(asset("report.html")).substitute(
         title=escaped(title),

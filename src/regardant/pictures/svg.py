@@ -61,7 +61,7 @@ def text_width(text: str) -> float:
 
 
 def document(parts: Sequence[str], width: float, height: float, *, title: str) -> str:
-    """A whole file. What would be wider than WIDEST is scaled down."""
+    """Return a whole file. What would be wider than WIDEST is scaled down."""
     scale = min(1.0, WIDEST / width)
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-labelledby="title" width="{width * scale:.0f}" '
@@ -72,7 +72,7 @@ def document(parts: Sequence[str], width: float, height: float, *, title: str) -
 
 
 def shaded(weights: NDArray[np.floating[Any]], left: float, top: float, cell: float) -> list[str]:
-    """A matrix of weights as few lines: neighbours of one shade in a row are one, and all of one shade a path."""
+    """Return a matrix of weights as few lines: neighbours of a shade in a row are one, and all of a shade a path."""
     runs: dict[int, list[str]] = defaultdict(list)
     for row, shades in enumerate(np.rint(weights.clip(0, 1) * SHADES).astype(int)):
         starts = np.flatnonzero(np.diff(shades, prepend=-1))

@@ -27,7 +27,7 @@ class Table:
                 raise ValueError(f"row {row[:1]} has {len(row)} cells under {len(self.heads)} heads; give as many")
 
     def lines(self) -> list[str]:
-        """The caption, the heads and the rows: the first column flush left, the others flush right."""
+        """Return the caption, the heads and the rows: the first column flush left, the others flush right."""
         stacked = [head.split("\n") for head in self.heads]
         depth = max(map(len, stacked))
         heads = list(zip(*([""] * (depth - len(head)) + head for head in stacked), strict=True))
@@ -36,7 +36,7 @@ class Table:
         return [self.caption, *(_aligned(row, widths) for row in every)]
 
     def html(self) -> str:
-        """A table that a screen reader can walk through; it scrolls by itself where a page is narrow."""
+        """Return a table that a screen reader can walk through; it scrolls by itself where a page is narrow."""
         caption = escaped(self.caption)
         heads = "".join(f'<th scope="col">{escaped(head)}</th>' for head in self.heads)
         kind = ' class="prose"' if self.prose else ""

@@ -216,7 +216,7 @@ def _shared(scores: Mapping[Path, Mapping[str, Any]]) -> list[str]:
 
 
 def _right(folder: Path, name: str) -> tuple[list[str], list[float]] | None:
-    """The targets of a test set, and 1 for every item that was answered right. None where no answers are kept."""
+    """Return the targets of a test set, and 1 for every item answered right. None where no answers are kept."""
     path = folder / "evaluation" / f"{name}{PREDICTIONS}"
     if not path.is_file():
         return None

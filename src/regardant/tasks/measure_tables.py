@@ -97,7 +97,7 @@ def followed_table(kind: str, rolled: HeadMeasures, flow: HeadMeasures | None) -
 
 
 def lens_table(lens: "Sequence[LensLayer]") -> Table:
-    """What every layer would say."""
+    """Return what every layer would say."""
     rows = [
         [f"{one.layers}", f"{one.first:.1%}", f"{one.rank:g}", f"{one.probability:.3f}", f"{one.divergence:.3f}"]
         for one in lens

@@ -107,14 +107,14 @@ class Measures:
         yield from self.followed()
 
     def followed(self) -> Iterator[Table]:
-        """What layers do together."""
+        """Yield what layers do together."""
         for kind, rolled in self.rollout.items():
             yield followed_table(kind, rolled, self.flow.get(kind))
         if self.lens:
             yield lens_table(self.lens)
 
     def lines(self) -> list[str]:
-        """A table after the other, blank lines between."""
+        """Return a table after the other, blank lines between."""
         lines = [self.title()]
         for table in self.tables():
             lines += ["", *table.lines()]

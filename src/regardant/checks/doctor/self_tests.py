@@ -212,7 +212,7 @@ def _require_written(case: Case) -> str:
 
 
 def _padded(case: Case) -> Iterator[tuple[str, int]]:
-    """The inputs that have a row shorter than the longest, with the length of the longest."""
+    """Yield the inputs that have a row shorter than the longest, with the length of the longest."""
     for name in case.probe.inputs:
         lengths = case.lengths(name)
         if case.in_rows(name) and min(lengths) < max(lengths):

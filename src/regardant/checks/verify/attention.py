@@ -27,7 +27,7 @@ TABLE = exactly(
 
 
 def largest(difference: Tensor) -> Tensor:
-    """The largest size in it."""
+    """Return the largest absolute value."""
     return difference.abs().max()
 
 
@@ -152,7 +152,7 @@ def masked_table(attend: Attend) -> dict[str, Any]:
 ).attended
 def symmetric_scores(attend: Attend) -> dict[str, Any]:
     def asymmetry(weights: Tensor) -> Tensor:
-        """log a_ij + log a_jk + log a_ki less the same the other way round, for all i, j, k."""
+        """Return log a_ij + log a_jk + log a_ki less the same the other way round, for all i, j, k."""
         a = weights.log() - weights.log().T
         return a[:, :, None] + a[None] + a.T[:, None]
 
@@ -174,7 +174,7 @@ def symmetric_scores(attend: Attend) -> dict[str, Any]:
 
 
 def four_words(seed: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Queries, keys and values [4, 2] of the lecture's program, had it set that seed."""
+    """Return queries, keys and values [4, 2] of the lecture's program, had it set that seed."""
     words = exactly([1, 0, 0], [0, 1, 0], [1, 1, 0], [0, 0, 1])
     random = np.random.RandomState(seed)
     q, k, v = (words @ torch.from_numpy(random.randn(3, 2)) for _ in range(3))

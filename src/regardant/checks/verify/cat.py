@@ -45,7 +45,7 @@ def at_temperature(attend: Attend, query: Tensor, temperature: float, values: Te
 
 
 def by_size(output: Tensor) -> str:
-    """The features, largest first."""
+    """Return the features, largest first."""
     return " ".join(FEATURES[index] for index in output.argsort(descending=True))
 
 

@@ -40,7 +40,7 @@ class Attend(Protocol):
     """Scaled dot-product attention of one head."""
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
-        """q [n, d], k [m, d], v [m, e] to mixed values [n, e]. mask [n, m] is True where a query may see a key."""
+        """Mix values [n, e] of q [n, d], k [m, d] and v [m, e]. mask [n, m] is True where a query may see a key."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +59,11 @@ class Claim:
     """Why the verdict, for people."""
 
     def measured(self, measure: Callable[[], Any]) -> "Check":
-        """Decorates the function that measures the figures."""
+        """Decorate the function that measures the figures."""
         return Check(self, lambda _: measure(), attends=False)
 
     def attended(self, measure: Callable[[Attend], Any]) -> "Check":
-        """Decorates a function that measures the figures with scaled dot-product attention, ours or a learner's."""
+        """Decorate a function that measures the figures with scaled dot-product attention, ours or a learner's."""
         return Check(self, measure, attends=True)
 
 
@@ -111,7 +111,7 @@ class Figure:
         return max((_difference(*pair) for pair in self._pairs()), default=0.0) if self.fits else math.inf
 
     def shown(self) -> str:
-        """What was measured, in as many digits as are true."""
+        """Return what was measured, in as many digits as are true."""
         if not self.fits:
             return "; ".join(" ".join(_shown("", value) for value in row) for row in self.measured)
         rows = zip(self.true, self.measured, strict=True)
@@ -173,7 +173,7 @@ def _rows(text: str) -> list[list[str]]:
 
 
 def _table(value: Any) -> Table:
-    """A number, a tensor, words or a list of them as rows of plain numbers and words."""
+    """Return a number, a tensor, words or a list of them as rows of plain numbers and words."""
     value = _listed(value)
     if not isinstance(value, list):
         return [[_plain(value)]]
@@ -234,7 +234,7 @@ def _shown(true: str, measured: Scalar) -> str:
 
 
 def _said(text: str) -> Any:
-    """What a lecture says: numbers where it is nothing else."""
+    """Return what a lecture says: numbers where it is nothing else."""
     rows = _rows(text)
     return _value(_numbers(rows)) if all(NUMBER.fullmatch(item) for row in rows for item in row) else text
 

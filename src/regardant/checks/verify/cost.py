@@ -237,7 +237,7 @@ def depth() -> dict[str, float]:
 
 
 def _gradient_through(residual: Literal["add", "none"]) -> float:
-    """The norm of d(u · output) / d(input) over that of u, a random direction."""
+    """Return the norm of d(u · output) / d(input) over that of u, a random direction."""
     config = EncoderDecoderConfig(preset=None, d_model=32, num_heads=4, d_ff=64, dropout=0.0, residual=residual)
     encoder = Encoder(config, EncoderStackConfig(num_layers=100), NoPositions(), max_length=8)
     x, direction = torch.randn(1, 8, 32, requires_grad=True), torch.randn(1, 8, 32)

@@ -20,7 +20,7 @@ from regardant.positions.none import NoPositions
 
 
 def transformer(preset: str, vocab_size: int, tied: str = "all") -> EncoderDecoder:
-    """An encoder-decoder of the project."""
+    """Return an encoder-decoder of the project."""
     config = EncoderDecoderConfig.model_validate({"preset": preset, "tie_embeddings": tied})
     with torch.device("meta"):
         return config.build(tokens(vocab_size), tokens(vocab_size), next_token(vocab_size))

@@ -44,7 +44,7 @@ def _cut(text: str, width: int) -> str:
 
 
 def _cells(one: Checked) -> list[str]:
-    """The first figure of each stands for all of them."""
+    """Return the cells of a check. The first figure of each stands for all of them."""
     claim, (first, *more) = one.claim, one.figures
     true = named(claim.true)[first.name]
     values = [true, first.shown()]
@@ -88,5 +88,5 @@ def _rows(one: Checked) -> Iterator[Sequence[str]]:
 
 
 def _as_lines(text: str) -> str:
-    """A row of a table a line."""
+    """Return each row of a table as a line."""
     return text.replace("; ", "\n")

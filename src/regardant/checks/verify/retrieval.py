@@ -87,7 +87,7 @@ def _matching(query: str, key: str) -> float:
 
 
 def _pairs_cosine(query: str, key: str) -> float:
-    """The cosine between counts of neighbouring letters, the ends of a word being letters too."""
+    """Return the cosine between counts of neighbouring letters, the ends of a word being letters too."""
     counts = [Counter(zip(f"^{word}", f"{word}$", strict=True)) for word in (query, key)]
     lengths = [sqrt(sum(number * number for number in count.values())) for count in counts]
     return sum(counts[0][pair] * counts[1][pair] for pair in counts[0]) / (lengths[0] * lengths[1])

@@ -47,7 +47,7 @@ def change_ending(word: str, endings: tuple[tuple[str, str], ...], otherwise: st
 
 
 def agreeing(masculine: str, feminine: str) -> tuple[str, ...]:
-    """The four forms of an adjective or participle; `beau|bel` has its second form in the singular alone."""
+    """Return the four forms of an adjective or participle; `beau|bel` has its second form in the singular alone."""
     return masculine, feminine, plural(masculine.split("|")[0]), plural(feminine)
 
 

@@ -177,7 +177,7 @@ def passives(verb: Verb, polarities: tuple[Polarity, ...]) -> Space[Clause]:
 
 @cache
 def descriptions(tenses: tuple[Tense, ...], polarities: tuple[Polarity, ...], *, brief: bool) -> Space[Clause]:
-    """The house was very old. Nouns here have no adjectives, which could only repeat or contradict."""
+    """Return clauses such as "the house was very old". An adjective at the noun could only repeat or contradict."""
     spaces, weights = [], []
     of_people = [adjective for adjective in adjectives().values() if "person" in adjective.nouns]
     for polarity in polarities:
@@ -241,7 +241,7 @@ def can_ask(verb: Verb, word: str) -> bool:
 
 
 def asked(verb: Verb, word: str | None) -> Space[Clause]:
-    """What a question about this word says; None asks for yes or no."""
+    """Return what a question about this word says; None asks for yes or no."""
     timed = word is None and not verb.stative
     return Union(
         [

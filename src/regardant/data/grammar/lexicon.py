@@ -261,7 +261,7 @@ def read_verb(row: dict[str, str]) -> Verb:
 
 @cache
 def phrases(kind: str) -> dict[str, Phrase]:
-    """The fixed phrases of one kind, by their English words."""
+    """Return the fixed phrases of one kind, by their English words."""
     return {
         row["english"]: phrase(row["english"], row["french"], row["links"])
         for row in rows("phrases")

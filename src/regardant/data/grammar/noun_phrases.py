@@ -43,7 +43,7 @@ def articles(kind: str, role: str) -> tuple[Determiner, ...]:
 
 @cache
 def noun_phrases(classes: Classes, role: str, most_adjectives: int) -> Space[NounPhrase]:
-    """The nouns of these classes without complement or relative clause."""
+    """Return the nouns of these classes without complement or relative clause."""
     able = [noun for noun in fitting(classes) if articles(noun.kinds[0], role)]
     return Union([plain(noun, role, most_adjectives) for noun in able])
 
@@ -131,7 +131,7 @@ def coordinations() -> Space[Coordination]:
 
 @cache
 def singular(noun: Noun) -> Space[NounPhrase]:
-    """the king; Anna"""
+    """Return phrases such as "the king" or "Anna"."""
     the = Choice(articles(noun.kinds[0], "head"))
     return Product(NounPhrase, noun=only(noun), plural=only(False), determiner=the)
 
@@ -149,7 +149,7 @@ def objects(verb: Verb, role: str, most_adjectives: int) -> Space[Any]:
 
 @cache
 def extended(classes: Classes) -> Space[NounPhrase] | None:
-    """The nouns of these classes with a complement or a relative clause, where there are any."""
+    """Return the nouns of these classes with a complement or a relative clause, where there are any."""
     spaces = [space for noun in fitting(classes) if (space := extended_noun(noun, 1)) is not None]
     return Union(spaces) if spaces else None
 
@@ -191,7 +191,7 @@ def after(preposition: Phrase, classes: Classes, most_adjectives: int = 1) -> Sp
 
 @cache
 def countries(feminine: Phrase, masculine: Phrase) -> Space[PrepositionalPhrase]:
-    """en France, d'Espagne without article; au Japon, des Pays-Bas with one."""
+    """Return "en France", "d'Espagne" without an article; "au Japon", "des Pays-Bas" with one."""
     no_article = Choice(articles("name", "head"))
     named = fitting(frozenset({"country"}))
     bare = [noun for noun in named if noun.feminine and "countries" not in noun.tags]
@@ -212,7 +212,7 @@ def countries(feminine: Phrase, masculine: Phrase) -> Space[PrepositionalPhrase]
 
 
 def places(kind: str) -> list[Space[PrepositionalPhrase]]:
-    """in the garden; in Paris; to Japan"""
+    """Return phrases such as "in the garden", "in Paris" or "to Japan"."""
     if kind == "country":
         return [countries(feminine=phrases("country")["in"], masculine=phrases("city")["in"])]
     if kind == "country_goal":
@@ -221,7 +221,7 @@ def places(kind: str) -> list[Space[PrepositionalPhrase]]:
 
 
 def relatives(noun: Noun) -> list[Space[Clause]]:
-    """who helped the king; that the king bought"""
+    """Return clauses such as "who helped the king" or "that the king bought"."""
     as_subject = [relative_to_subject(verb) for verb in verbs().values() if noun.fits(verb.subject)]
     as_object = [
         relative_to_object(verb)

@@ -86,7 +86,7 @@ class Meanings:
         self.next = 1
 
     def take(self, count: int = 1) -> int:
-        """The lowest of `count` neighbouring bits."""
+        """Return the lowest of `count` neighbouring bits."""
         first = self.next
         self.next <<= count
         return first
@@ -244,7 +244,7 @@ def question(sentence: Question, meanings: Meanings) -> Both:
 def predicate(
     clause: Clause, subject: Agreement, antecedent: Agreement | None, meanings: Meanings, *, asked: bool = False
 ) -> tuple[list[Marked], Both]:
-    """The English auxiliary, if there is one, and all the rest in order.
+    """Return the English auxiliary, if there is one, and all the rest in order.
 
     `antecedent` is the noun that a relative clause takes for its object.
     """
@@ -281,7 +281,7 @@ def predicate(
 def english_verb(
     clause: Clause, person: int, asked: bool, tense: int, be: int, verb: int
 ) -> tuple[list[Marked], list[Marked]]:
-    """The auxiliary, if there is one, and the rest of the verb."""
+    """Return the auxiliary, if there is one, and the rest of the verb."""
     when = clause.tense
     if clause.passive or clause.verb is BE:
         participle = [Marked(clause.verb.participle, verb)] if clause.passive else []
@@ -303,7 +303,7 @@ def english_verb(
 def french_verb(
     clause: Clause, subject: Agreement, preceding: Agreement | None, tense: int, be: int, verb: int
 ) -> tuple[Marked, list[Marked]]:
-    """The word that ne and pas stand around, and the participles. `preceding` is an object before the verb."""
+    """Return the word that ne and pas stand around, and the participles. `preceding` is an object before the verb."""
     when = clause.tense
     if clause.passive:
         participle = Marked(clause.verb.french_participle[subject.form], verb)

@@ -67,7 +67,7 @@ def corpus(*, seed: int, train: int, validation: int, test: int, heldout: int) -
 
 @cache
 def held_out_combinations(seed: int) -> frozenset[Combination]:
-    """A tenth of all, chosen by hash, but none that a lecture sentence needs."""
+    """Return a tenth of all, chosen by hash, but none that a lecture sentence needs."""
     familiar = {combination for sentence in LECTURE_TREES for combination in combinations(sentence)}
     held_out: set[Combination] = set()
     for adjective in adjectives().values():
@@ -89,7 +89,8 @@ def held_out_nouns(seed: int, adjective: Adjective) -> set[Combination]:
 
 
 def held_out_forms(seed: int, verb: Verb) -> set[Combination]:
-    """The affirmative only if never is met: nothing else has the English forms sleeps and slept."""
+    """Return the forms of a verb that are held out. The affirmative may be one only if "never" is met: nothing else has
+    the English forms "sleeps" and "slept"."""
     held_out = {
         (tense, polarity)
         for tense in Tense
@@ -105,6 +106,6 @@ def held_out_forms(seed: int, verb: Verb) -> set[Combination]:
 
 
 def fraction(name: str) -> float:
-    """A number from 0 to 1 that is the same on every machine, as Python's own hash is not."""
+    """Return a number from 0 to 1 that is the same on every machine, as Python's own hash is not."""
     digest = blake2b(name.encode(), digest_size=DIGEST_BYTES).digest()
     return int.from_bytes(digest, "big") / (1 << 8 * DIGEST_BYTES)

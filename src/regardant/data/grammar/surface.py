@@ -24,12 +24,12 @@ class Marked(NamedTuple):
 
 
 def english_text(sentence: list[Marked]) -> tuple[str, list[int]]:
-    """The text, and the meaning of each of its words."""
+    """Return the text, and the meaning of each of its words."""
     return write(settle(sentence, ENGLISH_VOWELS))
 
 
 def french_text(sentence: list[Marked]) -> tuple[str, list[int]]:
-    """The text, and the meaning of each of its words: a contraction means what both its parts do."""
+    """Return the text, and the meaning of each of its words: a contraction means what both its parts do."""
     return write(contract(settle(sentence, FRENCH_VOWELS), CONTRACTIONS))
 
 
@@ -47,7 +47,7 @@ def settle(sentence: list[Marked], vowels: str) -> list[Marked]:
 
 @cache
 def unmark(text: str, vowels: str) -> tuple[str, str, bool]:
-    """The form before a consonant, the form before a vowel sound, and whether it begins with a vowel sound."""
+    """Return the form before a consonant, the form before a vowel sound, and whether it begins with a vowel sound."""
     unlike_spelling = text.startswith("*")
     plain, _, before_vowel = text.lstrip("*").partition("|")
     begins_with_vowel = (plain[0].lower() in vowels) != unlike_spelling

@@ -67,7 +67,7 @@ def _origin(model: SequenceToSequenceModel) -> str:
 
 @contextmanager
 def _replacing(folder: Path) -> Iterator[Path]:
-    """A new folder that takes the place of `folder` when the block ends well."""
+    """Yield a new folder that takes the place of `folder` when the block ends well."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as scratch:
         part = Path(scratch) / "new"

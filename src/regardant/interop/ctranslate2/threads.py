@@ -54,7 +54,7 @@ class Speeds(NamedTuple):
 
 
 def choose_threads(folder: Path, cores: int, vocabulary: Sequence[str]) -> Choice:
-    """The faster ways to use that many cores for the export in `folder`, measured there once."""
+    """Return the faster ways to use that many cores for the export in `folder`, measured there once."""
     if cores == 1:
         return Choice(Threads(1, 1), Threads(1, 1))
     kept = folder / "threads.json"

@@ -39,25 +39,25 @@ class Query(BaseModel):
 
 @router.get("/claims")
 def claims() -> list[dict[str, Any]]:
-    """What the lectures print and what is true, as `regardant verify` has it; the page measures for itself."""
+    """Return what the lectures print and what is true, as `regardant verify` has it; the page measures for itself."""
     return [_told(check.claim) for check in CHECKS]
 
 
 @router.post("/search")
 def search(asked: Search) -> dict[str, list[float]]:
-    """The similarity of the query with each line, from 0 to 1."""
+    """Return the similarity of the query with each line, from 0 to 1."""
     return {"similarities": similarities(asked.query, asked.lines, asked.by)}
 
 
 @router.get("/students")
 def students() -> dict[str, Any]:
-    """The whole database, which is the lecture's."""
+    """Return the whole database, which is the lecture's."""
     return {"schema": SCHEMA, "students": [student._asdict() for student in STUDENTS]}
 
 
 @router.post("/sql")
 def sql(asked: Query) -> dict[str, Any]:
-    """What the SELECT finds: columns and rows."""
+    """Return what the SELECT finds: columns and rows."""
     return select(asked.sql)
 
 

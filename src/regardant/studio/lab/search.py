@@ -22,7 +22,7 @@ BUCKETS = 1 << 16
 
 
 def similarities(query: str, lines: Sequence[str], by: Literal["words", "letters"]) -> list[float]:
-    """The cosine of the query with each line, 0 where they share nothing."""
+    """Return the cosine of the query with each line, 0 where they share nothing."""
     count = COUNTS[by]
     counted = [count(line) for line in lines]
     found_in = Counter(feature for one in counted for feature in one)
@@ -35,12 +35,12 @@ def similarities(query: str, lines: Sequence[str], by: Literal["words", "letters
 
 
 def words(text: str) -> Counter[str]:
-    """Counts of its words, in small letters."""
+    """Return counts of its words, in small letters."""
     return Counter(WORD.findall(text.lower()))
 
 
 def letters(text: str) -> Counter[int]:
-    """Counts of the hashed stretches of letters of its words, whose ends are letters too."""
+    """Return counts of the hashed stretches of letters of its words, whose ends are letters too."""
     stretches = (
         f"^{word}$"[start : start + length]
         for word in WORD.findall(text.lower())

@@ -80,7 +80,7 @@ class LanguageModel(Trained):
         )
 
     def stream(self, prompt: str, *, sample: int = 0, seed: int = 0, **generation: Any) -> Iterator[str]:
-        """The prompt and what `generate` goes on with as that sample, piece by piece as it is drawn."""
+        """Yield the prompt and what `generate` goes on with as that sample, piece by piece as it is drawn."""
         tokens = self._tokens(prompt, [sample], seed, generation)
         yield prompt
         yield from self.tokenizer.decode_as_it_comes(int(token) for token in tokens)
@@ -161,7 +161,7 @@ class LanguageModel(Trained):
         return EncodedText.load(self.folder / "data").tokens["validation"]
 
     def _read(self, file: Path) -> tuple[Tokens, int]:
-        """The tokens of a file, and how many characters they are."""
+        """Return the tokens of a file, and how many characters they are."""
         pieces = list(read_text(file))
         tokens = np.concatenate([self.tokenizer.encode_long(piece) for piece in pieces] or [np.empty(0, np.int64)])
         if len(tokens) < 2:

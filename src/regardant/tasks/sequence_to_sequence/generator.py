@@ -131,7 +131,7 @@ class TextGenerator:
         return ids
 
     def _answer(self, item: str, parts: list[list[Hypothesis]], notes: Sequence[str]) -> GeneratedText:
-        """The text of an item from the hypotheses of each part that it was read in."""
+        """Return the text of an item from the hypotheses of each part that it was read in."""
         if not parts:
             return GeneratedText(item, [Candidate("", 0.0, [])], pieces=0)
         finished = all(hypotheses[0].finished for hypotheses in parts)

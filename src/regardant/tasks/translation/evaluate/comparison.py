@@ -99,7 +99,7 @@ def compare_runs(plans: Mapping[Path, Mapping[str, Any]], metrics: TranslationMe
 
 
 def shared_sets(evaluated: Mapping[Path, Sets]) -> list[str]:
-    """The names of the test sets that all runs were evaluated on.
+    """Return the names of the test sets that all runs were evaluated on.
 
     Raises RunError where there is none, and where sets of one name differ, with the runs and what differs.
     """
@@ -118,7 +118,7 @@ def shared_sets(evaluated: Mapping[Path, Sets]) -> list[str]:
 
 
 def _differing(evaluated: Mapping[Path, Sets], name: str) -> dict[Path, str]:
-    """The runs whose set of that name is not the first run's, with the file that differs."""
+    """Return the runs whose set of that name is not the first run's, with the file that differs."""
     first, *others = evaluated
     expected, found = evaluated[first][name], {}
     for other in others:

@@ -38,7 +38,7 @@ def told(comparison: Comparison) -> list[str]:
 
 
 def page(comparison: Comparison) -> str:
-    """The tables, BLEU by length as bars, validation on the way as curves."""
+    """Return the tables, BLEU by length as bars, validation on the way as curves."""
     chapters = [
         Chapter(
             title=f"Test set: {one.name}",

@@ -149,7 +149,7 @@ class Evaluated:
 
 
 def read_evaluated(run: Path) -> dict[str, Evaluated]:
-    """What is kept in RUN/evaluation, by name of the test set, `test` first. Empty where nothing is.
+    """Return what is kept in RUN/evaluation, by name of the test set, `test` first. Empty where nothing is.
 
     Raises RunError where files of a set are missing or do not fit each other.
     """

@@ -65,7 +65,7 @@ class Guidance:
         self.mechanism = site.module
 
     def batch(self, pairs: PairBatch, indices: Sequence[int]) -> GuidedBatch:
-        """The batch of these training pairs with their alignments."""
+        """Return the batch of these training pairs with their alignments."""
         links, tokenizers = self.corpus.links, self.corpus.tokenizers
         assert links is not None
         texts = self.corpus.splits.train[[int(index) for index in indices]]
@@ -78,7 +78,7 @@ class Guidance:
         return GuidedBatch(pairs.source, pairs.target, alignment)
 
     def loss(self, batch: PairBatch, run: Callable[[], Loss]) -> Loss:
-        """The loss that `run` gives, with the alignments' added to what is minimised.
+        """Return the loss that `run` gives, with the alignments' added to what is minimised.
 
         Raises ConfigError for a head that the layer does not have.
         """
@@ -136,5 +136,5 @@ def token_alignment(links: Set[Link], source_words: Sequence[int], target_words:
 
 
 def _ends(links: Set[Link]) -> tuple[list[int], list[int]]:
-    """The target words and the source words of links."""
+    """Return the target words and the source words of links."""
     return [target for _, target in links], [source for source, _ in links]

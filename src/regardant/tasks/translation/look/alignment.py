@@ -73,7 +73,7 @@ def word_attention(translator: Translator, sources: Sequence[str], targets: Sequ
 
 
 def choose_alignment(attention: Sequence[NDArray[Any]], gold: Sequence[Set[Link]]) -> AlignmentChoice:
-    """The place with the lowest error rate on these pairs."""
+    """Return the place with the lowest error rate on these pairs."""
     _, num_layers, num_heads = attention[0].shape[:3]
     best: AlignmentChoice | None = None
     for shift in (False, True):
@@ -90,8 +90,8 @@ def choose_alignment(attention: Sequence[NDArray[Any]], gold: Sequence[Set[Link]
 
 
 def error_rates(attention: Sequence[NDArray[Any]], gold: Sequence[Set[Link]]) -> NDArray[np.float64]:
-    """The error rate of each target word's heaviest source word, by shift, layer and head, the last the mean of the
-    others: [2, L, H + 1]."""
+    """Return the error rate of each target word's heaviest source word, by shift, layer and head [2, L, H + 1]. The
+    last head is the mean of the others."""
     rates = np.empty(attention[0].shape[:3])
     for place in np.ndindex(rates.shape):
         rates[place] = alignment_error_rate([extract_links(pair[place]) for pair in attention], gold)
@@ -117,7 +117,7 @@ def links_of_run(translator: Translator, folder: Path, source: str, target: str,
 
 
 def links_by(choice: AlignmentChoice, attention: Sequence[NDArray[Any]]) -> list[set[Link]]:
-    """The links of pairs as `word_attention` gives them."""
+    """Return the links of pairs as `word_attention` gives them."""
     return [extract_links(pair[int(choice.shift), choice.layer, choice.head], choice.threshold) for pair in attention]
 
 
@@ -133,7 +133,7 @@ def _between_words(weights: NDArray[Any], translator: Translator, source: str, t
 
 
 def words_of_tokens(tokenizer: Tokenizer, text: str, spans: Sequence[Span] | None = None) -> list[int]:
-    """The word of every token, EOS last; `spans` are where the words stand, if others than `data.words` finds."""
+    """Return the word of every token, EOS last. `spans` are the places of words, if not those of `data.words`."""
     # Of the text as it was given, as gold links count: normalised, an unknown word is the three words < unk >.
     spans = spans_of_words(text) if spans is None else spans
     return [*word_of_token(tokenizer.locate(text)[1], spans), NO_WORD]

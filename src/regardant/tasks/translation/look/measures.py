@@ -73,7 +73,7 @@ def measure(
 
 
 def _fitting(translator: Translator, pairs: Measured) -> Measured:
-    """The first pairs that are not blank and that the model has room for."""
+    """Return the first pairs that are not blank and that the model has room for."""
     first, tokenizers = slice(None, 2 * SENTENCES), translator.tokenizers
     read = tokenizers.source.encode_batch(list(pairs.sources[first]))
     written = tokenizers.target.encode_batch(list(pairs.targets[first]))
@@ -136,8 +136,8 @@ def probes(translator: Translator, sources: Sequence[str], targets: Sequence[str
 def between_words(
     translator: Translator, sentences: Iterable[ParsedSentence]
 ) -> Iterator[tuple[ParsedSentence, Tensor]]:
-    """The encoder's self-attention [L, H, V, V] between the words of parsed sentences; what is longer than the model
-    is left out."""
+    """Yield the encoder's self-attention [L, H, V, V] between the words of parsed sentences. Those longer than the
+    model are left out."""
     tokenizer, model = translator.tokenizers.source, translator.model
     places = [f"{name}.weights" for name in attention_places(model)["encoder.self_attention"]]
     encoded = ((sentence, tokenizer.encode(sentence.text)) for sentence in sentences)

@@ -38,7 +38,7 @@ def lecture_pictures(
 
 
 def lecture_page(pictures: Sequence[AttentionPicture], scores: dict[str, Any]) -> str:
-    """The page, with the run's scores above."""
+    """Return the page, with the run's scores above."""
     summary = [
         ("BLEU", f"{scores['bleu']:.1f}"),
         ("chrF", f"{scores['chrf']:.1f}"),

@@ -128,6 +128,13 @@ class JoinedCodec(Codec):
         has = f"an item has {len(encoded):,} elements in its parts ({', '.join(self.codecs)})"
         return whole(encoded, len(encoded), length, has, ", or give shorter items")
 
+    def augmented(self, encoded: NDArray[Any], seed: Sequence[int]) -> NDArray[Any]:
+        parts = self.unpacked(encoded)
+        numbered = enumerate(zip(self.codecs.values(), parts, strict=True))
+        changed = [codec.augmented(own, (*seed, number)) for number, (codec, own) in numbered]
+        same = all(new is own for new, own in zip(changed, parts, strict=True))
+        return encoded if same else self._packed([changed])[0]
+
     def collate(self, encoded: Sequence[NDArray[Any]]) -> Blocks:
         """Return the block of each part of a batch."""
         columns = zip(*(self.unpacked(one) for one in encoded), strict=True)

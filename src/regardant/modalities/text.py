@@ -9,11 +9,13 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import Field
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from regardant.data import kmers  # noqa: F401  # a kind is known by being imported
 from regardant.data.batching import id_dtype
+from regardant.data.bpe_dropout import BpeDropout
 from regardant.data.tokenizers import Tokenizer, TokenizerConfig, Tokenizers
 from regardant.data.vocabulary import EOS, MASK, PAD, UNK
 from regardant.data.words import words
@@ -39,16 +41,20 @@ class TextModalityConfig(PartModalityConfig):
     tokenizer: TokenizerConfig = TokenizerConfig()
     """Tokenizer, which turns text into tokens."""
 
+    bpe_dropout: float = Field(0.0, ge=0, lt=1)
+    """Chance that training takes a piece of bpe apart, anew in each epoch, so that words are met in other pieces."""
+
     def fit(self, items: Iterable[str]) -> "TextCodec":
         texts = list(items)
         if (other := next((text for text in texts if not isinstance(text, str)), None)) is not None:
             raise DataError(f"the items are of type {type(other).__name__}, not texts: set another input.kind")
         words = sum(len(text.split()) for text in texts)
         size = int(min(16_000, max(400, 24 * math.sqrt(words))) // 100 * 100)
-        return TextCodec(Tokenizer.train(self.tokenizer, texts, self.tokenizer.vocab_size or size))
+        tokenizer = Tokenizer.train(self.tokenizer, texts, self.tokenizer.vocab_size or size)
+        return TextCodec(tokenizer, self.bpe_dropout)
 
     def load(self, run: Path) -> "TextCodec":
-        return TextCodec(Tokenizers.load(run / TOKENIZER).source)
+        return TextCodec(Tokenizers.load(run / TOKENIZER).source, self.bpe_dropout)
 
 
 class TextCodec(Codec):
@@ -56,8 +62,9 @@ class TextCodec(Codec):
 
     unit = "token"
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
+    def __init__(self, tokenizer: Tokenizer, bpe_dropout: float = 0.0) -> None:
         self.tokenizer = tokenizer
+        self.drop = BpeDropout(tokenizer, bpe_dropout) if bpe_dropout else None
         self.dtype = id_dtype(tokenizer.vocab_size)
 
     def encode(self, items: Sequence[str]) -> list[NDArray[Any]]:
@@ -85,6 +92,9 @@ class TextCodec(Codec):
 
     def cut(self, encoded: NDArray[Any], length: int) -> NDArray[Any]:
         return encoded[:length]
+
+    def augmented(self, encoded: NDArray[Any], seed: Sequence[int]) -> NDArray[Any]:
+        return self.drop(encoded, seed)[0] if self.drop else encoded
 
     def collate(self, encoded: Sequence[NDArray[Any]]) -> Tensor:
         """Return token ids [N, T], padded with PAD."""

@@ -36,10 +36,10 @@ class WordsModalityConfig(TextModalityConfig):
     """Text as tokens, its words marked."""
 
     def fit(self, items: Iterable[Any]) -> "WordsCodec":
-        return WordsCodec(super().fit(" ".join(one.words) for one in items).tokenizer)
+        return WordsCodec(super().fit(" ".join(one.words) for one in items).tokenizer, self.bpe_dropout)
 
     def load(self, run: Path) -> "WordsCodec":
-        return WordsCodec(super().load(run).tokenizer)
+        return WordsCodec(super().load(run).tokenizer, self.bpe_dropout)
 
 
 class WordsCodec(TextCodec):
@@ -48,8 +48,8 @@ class WordsCodec(TextCodec):
     A later token of a word has the label IGNORED, and so has the space between words where it is a token.
     """
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        super().__init__(tokenizer)
+    def __init__(self, tokenizer: Tokenizer, bpe_dropout: float = 0.0) -> None:
+        super().__init__(tokenizer, bpe_dropout)
         self.space = [] if tokenizer.config.splits_words else tokenizer.encode(" ")
         """The tokens between two words."""
 
@@ -69,6 +69,14 @@ class WordsCodec(TextCodec):
                 raise DataError(f"item {number} is blank: give a text")
             encoded.append(np.array(rows, np.int32))
         return encoded
+
+    def augmented(self, encoded: NDArray[Any], seed: Sequence[int]) -> NDArray[Any]:
+        """Return the text in smaller pieces. The label of a word stays on its first one."""
+        if not self.drop:
+            return encoded
+        ids, tokens = self.drop(encoded[:, TOKENS], seed)
+        first = np.diff(tokens, prepend=-1) > 0
+        return np.stack([ids, np.where(first, encoded[tokens, LABELS], IGNORED)], 1, dtype=np.int32)
 
     def parse(self, argument: str) -> Any:
         """Return the words of a text between white space, with the label 0 each."""

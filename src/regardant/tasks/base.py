@@ -250,7 +250,7 @@ class TaskConfig(Config):
     """Names of `Trained.views`."""
 
     augments: ClassVar[bool] = False
-    """Whether training changes items at random, as `augment` of their kind says."""
+    """Whether training changes items at random, as `augment` or `bpe_dropout` of their kind says."""
 
     task: str
     """The name of the task."""
@@ -280,8 +280,11 @@ class TaskConfig(Config):
     def items_can_be_augmented(self) -> Self:
         """Refuse random changes of items where training makes none."""
         for name, section in self:
-            if getattr(section, "augment", None) and not self.augments:
-                raise ValueError(f"{name}.augment changes items of classification alone: leave it out")
+            for field in ("augment", "bpe_dropout"):
+                if getattr(section, field, None) and not self.augments:
+                    raise ValueError(
+                        f"{name}.{field} changes training items of classification and tagging alone: leave it out"
+                    )
         return self
 
     @property

@@ -102,10 +102,18 @@ def test_changes_that_cannot_be_made_are_one_line(given, told):
         load_recipe(recipe("digits-vit"), [given])
 
 
-@pytest.mark.parametrize(("name", "section"), [("digits-captions", "input"), ("digits-clip", "first")])
-def test_tasks_that_change_no_items_refuse_to(name, section):
-    with pytest.raises(ConfigError, match=rf"{section}\.augment changes items of classification alone: leave it out"):
-        load_recipe(recipe(name), [f"{section}.augment=[flip]"])
+@pytest.mark.parametrize(
+    ("name", "section", "change"),
+    [
+        ("digits-captions", "input", "augment=[flip]"),
+        ("digits-clip", "first", "augment=[flip]"),
+        ("sst2-masked", "input", "bpe_dropout=0.1"),
+    ],
+)
+def test_tasks_that_change_no_items_refuse_to(name, section, change):
+    told = rf"{section}\.{change.split('=')[0]} changes training items of classification and tagging alone"
+    with pytest.raises(ConfigError, match=told):
+        load_recipe(recipe(name), [f"{section}.{change}"])
 
 
 def test_without_the_library_the_command_that_installs_it_is_named(monkeypatch):

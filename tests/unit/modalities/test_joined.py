@@ -121,6 +121,15 @@ def test_a_model_of_two_inputs_reads_its_parts(codec):
     assert np.array_equal(read["question"][1], codec.unpacked(one)[0])
 
 
+def test_each_part_is_changed_as_its_kind_says():
+    parts = {"first": {"kind": "text", "bpe_dropout": 0.9}, "second": {"kind": "text"}}
+    texts = ["the lowest newest widest boat"] * 9
+    codec = JoinedModalityConfig(parts=parts).fit([{"first": one, "second": one} for one in texts])
+    (encoded,) = codec.encode([{"first": texts[0], "second": texts[0]}])
+    before, after = codec.unpacked(encoded), codec.unpacked(codec.augmented(encoded, [1]))
+    assert len(after[0]) > len(before[0]) and after[1].tolist() == before[1].tolist()
+
+
 def test_an_item_of_parts_is_never_cut(codec):
     (one,) = codec.encode(ITEMS[:1])
     assert codec.cut(one, 7) is one

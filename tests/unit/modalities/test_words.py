@@ -53,6 +53,18 @@ def test_labels_stand_on_the_first_tokens_of_the_words(codecs, kind, drawn):
     ]
 
 
+def test_a_text_in_smaller_pieces_has_the_labels_of_its_words():
+    codec = WordsModalityConfig(tokenizer={"kind": "bpe"}, bpe_dropout=0.5).fit([labelled(CORPUS[0].split())] * 9)
+    (encoded,) = codec.encode([labelled(CORPUS[0].split())])
+    smaller = codec.augmented(encoded, [1])
+    assert len(smaller) > len(encoded) and smaller.dtype == encoded.dtype
+    assert codec.tokenizer.decode(smaller[:, 0]) == CORPUS[0]
+    assert codec.named_units(CORPUS[0].split(), smaller)[-1][0] == "."
+    pieces = np.split(smaller[:, 0], np.flatnonzero(first_tokens(smaller))[1:])
+    assert [codec.tokenizer.decode(one) for one in pieces] == CORPUS[0].split()
+    assert smaller[first_tokens(smaller), 1].tolist() == [*range(len(CORPUS[0].split()))]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_batches_are_padded_with_targets_that_count_nothing(codecs, kind):
     codec = codecs[kind]

@@ -166,11 +166,11 @@ class ItemBatches:
     def arrays(self, planned: Planned) -> list[NDArray[Any]]:
         """Return the items of a batch, cut to the model's length."""
         numbers = planned.indices.tolist()
-        items = [self.codec.cut(self.split.items[number], self.max_length) for number in numbers]
-        if not self.augments:
-            return items
-        seeds = ((self.seed, planned.epoch, number) for number in numbers)
-        return [self.codec.augmented(one, seed) for one, seed in zip(items, seeds, strict=True)]
+        items = [self.split.items[number] for number in numbers]
+        if self.augments:
+            seeds = ((self.seed, planned.epoch, number) for number in numbers)
+            items = [self.codec.augmented(one, seed) for one, seed in zip(items, seeds, strict=True)]
+        return [self.codec.cut(one, self.max_length) for one in items]
 
     def inputs(self, planned: Planned) -> dict[str, Any]:
         """Return the inputs of the model by name for a batch."""

@@ -34,6 +34,8 @@ class TaggingConfig(TaskConfig):
         Metric("span_f1", higher_is_better=True),
     )
 
+    augments: ClassVar[bool] = True
+
     task: Literal["tagging"] = "tagging"
     """The name of the task."""
 

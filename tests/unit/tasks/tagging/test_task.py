@@ -16,6 +16,7 @@ from regardant.errors import ConfigError, DataError
 from regardant.models.heads import IGNORED
 from regardant.studio.app import make_app
 from regardant.tasks import load_recipe, task_named
+from regardant.tasks.items.data import Planned
 from regardant.training.reporting import read_events
 
 pytestmark = pytest.mark.xdist_group("tagging")  # one process makes what all tests share
@@ -105,6 +106,19 @@ def test_targets_are_the_labels_of_words_at_their_first_bytes(job, files):
     assert batch.count == int(first.sum()) and 0 < batch.count < int((bytes_ != 0).sum())
     assert sum(job.load(one).count for one in job.plan(0)) == job.targets_per_epoch
     assert batch.part(0, 2).count + batch.part(1, 2).count == batch.count
+
+
+def test_training_texts_alone_are_spelled_anew_in_each_epoch(load, tmp_path):
+    given = ("input.bpe_dropout=0.5", "model.max_length=10")
+    job = task_named("tagging").prepare(load(*given), tmp_path / "run", lambda line: None).job
+
+    def texts(batches, epoch):
+        return [tuple(one[:, 0]) for one in batches.arrays(Planned(epoch, 0, np.arange(8)))]
+
+    assert texts(job.batches, 0) == texts(job.batches, 0) != texts(job.batches, 1)
+    assert sum(map(len, texts(job.batches, 0))) > sum(len(job.batches.split.items[number]) for number in range(8)) / 2
+    assert max(map(len, texts(job.batches, 0))) <= 10
+    assert texts(job.validation, 0) == texts(job.validation, 1)
 
 
 def test_the_validation_loss_is_the_mean_over_words(job):

@@ -1,0 +1,60 @@
+"""BPE-dropout: in training a text is spelled in other pieces each time.
+
+Provilkov et al. 2020, https://arxiv.org/abs/1910.13267, leave out merges at random while a word is put together. Here a
+finished piece is taken apart again, into the two that it was merged of, and so are these: what follows from a seed, and
+costs little. Words that training never met are spelled in pieces that it did meet.
+
+Shape legend: T tokens of a text, T2 of the same text in smaller pieces, V size of the vocabulary.
+"""
+
+import json
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Int
+from numpy.typing import NDArray
+
+from regardant.data.tokenizers import Tokenizer
+from regardant.errors import ConfigError
+
+NOT_MERGED = -1
+
+
+class BpeDropout:
+    """Takes each piece apart with a chance."""
+
+    def __init__(self, tokenizer: Tokenizer, chance: float) -> None:
+        self.chance = chance
+        self.merged_of = _merged_of(tokenizer)
+        """[V, 2] ids of the two pieces that each piece was merged of; NOT_MERGED for the others."""
+
+    def __call__(
+        self, ids: Int[NDArray[np.integer], " T"], seed: Sequence[int]
+    ) -> tuple[Int[NDArray[np.integer], " T2"], Int[NDArray[np.int64], " T2"]]:
+        """Return the smaller pieces of a text, and the number of the token that each one is a part of."""
+        chance = np.random.default_rng(seed).random
+        tokens, fresh = np.arange(len(ids)), np.ones(len(ids), dtype=bool)
+        while True:
+            chosen = fresh & (self.merged_of[ids, 0] != NOT_MERGED) & (chance(len(ids)) < self.chance)
+            if not chosen.any():
+                return ids, tokens
+            pairs = self.merged_of[ids[chosen]]
+            counts = 1 + chosen
+            first = (np.cumsum(counts) - counts)[chosen]
+            ids, tokens, fresh = (np.repeat(one, counts) for one in (ids, tokens, chosen))
+            ids[first], ids[first + 1] = pairs[:, 0], pairs[:, 1]
+
+
+def _merged_of(tokenizer: Tokenizer) -> Int[NDArray[np.int64], "V 2"]:
+    """Return the ids of the two pieces that each piece was merged of. Raises ConfigError for a kind without merges."""
+    model = json.loads(tokenizer.backend.to_str())["model"]
+    if not model.get("merges"):
+        raise ConfigError(
+            f"bpe_dropout takes merged pieces apart, and a vocabulary of kind {tokenizer.config.kind} has none: set "
+            "tokenizer.kind=bpe, or bpe_dropout=0"
+        )
+    merged_of = np.full((tokenizer.vocab_size, 2), NOT_MERGED)
+    number = model["vocab"]
+    for first, second in reversed(model["merges"]):  # the merge that is made first stays
+        merged_of[number[first + second]] = number[first], number[second]
+    return merged_of

@@ -1,4 +1,4 @@
-"""Wall time of `regardant translate` for one sentence, of `import torch` alone and of `--help`.
+"""Wall time of `regardant translate` for one sentence and for a missing run, of `import torch` alone and of `--help`.
 
     make bench-startup
 
@@ -21,19 +21,23 @@ REPEATS = 7
 SMALL = ["data.train_size=2000", "data.test_size=100", "data.heldout_size=10", "training.max_updates=20"]
 """Overrides of a demo that trains in seconds, since its translations do not matter here."""
 
-TIMES_TORCH, MORE_SECONDS, HELP_SECONDS = 1.8, 0.5, 0.3
+TIMES_TORCH, MORE_SECONDS, HELP_SECONDS, REFUSAL_SECONDS = 1.8, 0.5, 0.3, 0.4
 
+REFUSED = "a missing run"
 COMMANDS: dict[str, list[str | Path]] = {
     "import torch": [sys.executable, "-c", "import torch"],
     "translate": [REGARDANT, "translate", RUN, "The cat sat on the mat."],
     "--help": [REGARDANT, "--help"],
+    REFUSED: [REGARDANT, "translate", "runs/none", "The cat sat on the mat."],
 }
 
 
-def seconds_of(command: list[str | Path]) -> float:
-    """Return the wall time of a command."""
+def seconds_of(command: list[str | Path], status: int) -> float:
+    """Return the wall time of a command. Raises RuntimeError if it ends with another status."""
     start = time.perf_counter()
-    subprocess.run(command, check=True, capture_output=True)
+    ended = subprocess.run(command, capture_output=True).returncode
+    if ended != status:
+        raise RuntimeError(f"{command} ended with status {ended}, not {status}")
     return time.perf_counter() - start
 
 
@@ -45,7 +49,7 @@ def main() -> None:
     readings: dict[str, list[float]] = {name: [] for name in COMMANDS}
     for number in range(1 + REPEATS):  # the first run reads the files from disk
         for name, command in COMMANDS.items():
-            taken = seconds_of(command)
+            taken = seconds_of(command, 2 if name == REFUSED else 0)
             if number:
                 readings[name].append(taken)
     seconds = {name: median(taken) for name, taken in readings.items()}
@@ -53,6 +57,7 @@ def main() -> None:
     bars = [
         bar("seconds of `regardant translate` for one sentence", seconds["translate"], rounded(allowed)),
         bar("seconds of `regardant --help`", seconds["--help"], HELP_SECONDS),
+        bar("seconds until a missing run is refused", seconds[REFUSED], REFUSAL_SECONDS),
     ]
     result = {
         "command": "make bench-startup",

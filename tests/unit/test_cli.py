@@ -267,6 +267,17 @@ def test_lines_are_translated_in_their_order_through_all_batches(regardant, tiny
     assert said.err.startswith(f"line {len(lines)}: longer than the model's 32 tokens")
 
 
+def test_a_missing_run_is_told_before_torch_is_imported(tmp_path):
+    code = (
+        "import atexit, sys; atexit.register(lambda: print('torch' in sys.modules)); "
+        "from regardant import cli; cli.main()"
+    )
+    for verb in (["translate", "runs/none", "a"], ["evaluate", "runs/none"], ["inspect", "runs/none", "a"]):
+        said = subprocess.run([sys.executable, "-c", code, *verb], cwd=tmp_path, capture_output=True, text=True)
+        assert (said.returncode, said.stdout) == (2, "False\n"), said.stderr
+        assert said.stderr.startswith("regardant: there is no run runs/none")
+
+
 def test_a_file_is_translated_into_a_file(regardant, tiny_run, tmp_path):
     source, output = tmp_path / "a.en", tmp_path / "a.fr"
     source.write_text("".join(f"{one}\n" for one in SENTENCES))

@@ -10,6 +10,14 @@ ENGINE_HELP = """What searches: torch; torch-bfloat16, whose products are rounde
 ctranslate2, which the model is exported to once. Its weights are int8 unless ctranslate2-float32 or the like is
 given."""
 
+
+def _existing_run(run: Path) -> Path:
+    """Return the folder. Raises RunError, before anything slow is imported, if it is no run."""
+    from regardant.config.run_files import run_file
+
+    return run_file(run).parent
+
+
 app = typer.Typer(
     help="Train, look inside and ship attention models on your own data.",
     no_args_is_help=True,
@@ -24,7 +32,7 @@ Recipe = Annotated[
 Overrides = Annotated[
     list[str] | None, typer.Option("--set", metavar="A.B=C", help="Set a field of the recipe; may be repeated.")
 ]
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.", callback=_existing_run)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 BeamSize = Annotated[int | None, typer.Option(min=1, metavar="N", help="Hypotheses followed at once; 1 is greedy.")]
 Penalty = Annotated[float | None, typer.Option(min=0, metavar="ALPHA", help=PENALTY_HELP)]

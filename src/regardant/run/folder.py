@@ -23,8 +23,8 @@ import yaml
 
 from regardant import __version__
 from regardant import config as configuration
-from regardant.config.did_you_mean import did_you_mean
 from regardant.config.documents import Dumper
+from regardant.config.run_files import names_in, run_file
 from regardant.errors import ConfigError, RunError
 from regardant.planning.probes import Decisions
 from regardant.run.fingerprints import fingerprint_of_settings
@@ -77,13 +77,9 @@ class Record:
     @classmethod
     def read(cls, run: Path) -> "Record":
         """Return the record of a run folder. Raises RunError if it is not a complete run."""
-        if not run.is_dir():
-            near = did_you_mean(run.name, names_in(run.parent))
-            raise RunError(f"there is no run {run}{near or ': give a folder that `regardant train` has made'}")
-        if not (run / "run.yaml").is_file():
-            raise RunError(f"{run} is no run, or half written (no run.yaml): train into it first")
+        file = run_file(run)
         try:
-            content, origin = configuration.read_yaml(run / "run.yaml"), str(run / "run.yaml")
+            content, origin = configuration.read_yaml(file), str(file)
             written = content.get("config_fingerprint")  # earlier versions wrote none
             if written is not None and written != fingerprint_of_settings(content["config"]):
                 raise RunError(
@@ -137,11 +133,6 @@ def clear_start(folder: Path) -> None:
     (folder / UNFINISHED).touch()
     shutil.rmtree(folder / "data", ignore_errors=True)
     (folder / "tokenizer.json").unlink(missing_ok=True)
-
-
-def names_in(folder: Path) -> list[str]:
-    """Return the names in a folder, or none if there is no such folder."""
-    return [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
 
 
 def _lock(folder: Path) -> int:

@@ -53,13 +53,23 @@ def test_recipes_lists_every_recipe_with_its_purpose(regardant):
     lines = regardant("recipes").out.splitlines()
     for name in config.recipes():
         (line,) = [line for line in lines if line.startswith(f"  {name} ")]
-        assert config.purpose(name).startswith(line.removeprefix(f"  {name} ").strip())
-    assert lines.index("classification:") < lines.index("ladder:") < lines.index("translation:")
+        assert config.purpose(name).startswith(line.removeprefix(f"  {name} ").removesuffix("...").strip())
+    assert lines.index("classification:") < lines.index("translation:") < lines.index("ladder:")
+    assert max(map(len, lines)) <= 120
+    listed = json.loads(regardant("recipes", "--json").out)
+    assert listed["translation"]["demo"] == config.purpose("demo") and list(listed) == list(config.groups())
 
 
 def test_recipes_prints_the_header_of_one(regardant):
     assert regardant("recipes", "demo").out == f"{config.header('demo')}\n"
+    assert json.loads(regardant("recipes", "demo", "--json").out)["header"] == config.header("demo")
     assert regardant("recipes", "dmeo").code == 2
+
+
+def test_a_shell_completes_the_names_of_recipes():
+    words = {"_REGARDANT_COMPLETE": "complete_bash", "COMP_WORDS": "regardant train digits-v", "COMP_CWORD": "2"}
+    command = Path(sys.executable).with_name("regardant")
+    assert subprocess.run([command], env=os.environ | words, capture_output=True).stdout.split() == [b"digits-vit"]
 
 
 # train

@@ -21,13 +21,25 @@ def _existing_run(run: Path) -> Path:
 app = typer.Typer(
     help="Train, look inside and ship attention models on your own data.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 
+
+def recipe_names(begun: str) -> list[str]:
+    """Return the names of recipes that begin so, for a shell's completion."""
+    from regardant import config
+
+    return [name for name in config.recipes() if name.startswith(begun)]
+
+
 Recipe = Annotated[
-    str, typer.Argument(metavar="RECIPE", help="A recipe's name (see `regardant recipes`), a .yaml file or a run.yaml.")
+    str,
+    typer.Argument(
+        metavar="RECIPE",
+        help="A recipe's name (see `regardant recipes`), a .yaml file or a run.yaml.",
+        autocompletion=recipe_names,
+    ),
 ]
 Overrides = Annotated[
     list[str] | None, typer.Option("--set", metavar="A.B=C", help="Set a field of the recipe; may be repeated.")

@@ -1,17 +1,20 @@
 """Verbs that make runs."""
 
 from pathlib import Path
-from textwrap import fill
+from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from regardant.cli.lines import print_json, say
-from regardant.cli.options import AsJson, Overrides, Recipe, app
+from regardant.cli.options import AsJson, Overrides, Recipe, app, recipe_names
 from regardant.cli.using import evaluate
 
 if TYPE_CHECKING:
     from regardant.tasks.base import TaskConfig
+
+LINE = 120
+"""Characters of a line of the list of recipes."""
 
 
 @app.command()
@@ -49,22 +52,27 @@ def plan(recipe: Recipe, overrides: Overrides = None, as_json: AsJson = False) -
 
 @app.command()
 def recipes(
-    name: Annotated[str | None, typer.Argument(metavar="[RECIPE]", help="Print all that its header says.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[RECIPE]", help="Print all that its header says.", autocompletion=recipe_names),
+    ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """List the recipes that come with the package, by task."""
     from regardant import config
 
     if name is not None:
-        print(config.header(name))
+        print_json({"recipe": name, "header": config.header(name)}) if as_json else print(config.header(name))
         return
     groups = config.groups()
+    if as_json:
+        print_json({group: {name: config.purpose(name) for name in names} for group, names in groups.items()})
+        return
     width = 2 + max(len(name) for names in groups.values() for name in names)
     for group, names in groups.items():
         print(f"{group}:")
         for name in names:
-            print(
-                fill(config.purpose(name), 120, initial_indent=f"  {name:{width}}", subsequent_indent=" " * (width + 2))
-            )
+            print(f"  {name:{width}}{shorten(config.purpose(name), LINE - width - 2, placeholder=' ...')}")
     print("\nregardant recipes RECIPE    prints its command, cost and scores")
 
 

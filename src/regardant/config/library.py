@@ -36,12 +36,15 @@ def purpose(name: str) -> str:
 
 
 def groups() -> dict[str, list[str]]:
-    """Return the names of all recipes by task. Those of a folder are a group by the folder's name."""
-    found: dict[str, list[str]] = {}
+    """Return the names of all recipes by task, first the one of the task's name, which is for data of your own.
+
+    Those of a folder are a group by the folder's name, after the tasks.
+    """
+    found: dict[tuple[bool, str], list[str]] = {}
     for name in recipes():
         folder, _, _ = name.rpartition("/")
-        found.setdefault(folder or str(recipe(name).get("task", "")), []).append(name)
-    return dict(sorted(found.items()))
+        found.setdefault((bool(folder), folder or str(recipe(name).get("task", ""))), []).append(name)
+    return {group: sorted(names, key=lambda name: name != group) for (_, group), names in sorted(found.items())}
 
 
 def _named(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:

@@ -42,7 +42,11 @@ def test_the_purpose_ends_where_the_command_begins(folder: Path):
 def test_recipes_are_grouped_by_task_and_by_folder(folder: Path):
     (folder / "copy.yaml").write_text("task: translation\n")
     (folder / "demo.yaml").write_text("task: translation\n")
-    assert list(groups().items()) == [("ladder/recurrent", ["ladder/recurrent/gru"]), ("translation", ["copy", "demo"])]
+    (folder / "translation.yaml").write_text("task: translation\n")
+    assert list(groups().items()) == [
+        ("translation", ["translation", "copy", "demo"]),
+        ("ladder/recurrent", ["ladder/recurrent/gru"]),
+    ]
 
 
 @pytest.mark.parametrize("read", [recipe, header])

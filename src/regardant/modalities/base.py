@@ -40,6 +40,10 @@ class Codec:
         """Return the items that a command line gives, encoded. Raises DataError."""
         return self.encode([self.parse(argument) for argument in arguments])
 
+    def title(self, argument: str) -> str:
+        """Return what a page calls an item that a command line gives. By default just that."""
+        return argument
+
     def argument(self, encoded: NDArray[Any], folder: Path, name: str) -> str | None:
         """Return an item as a command line gives it: its text, or the path of a file written to `folder`.
 

@@ -105,6 +105,10 @@ class GraphsCodec(Codec):
         """Return the graph of a JSON object with nodes and edges. Raises DataError."""
         return parse_graph(argument)
 
+    def title(self, argument: str) -> str:
+        graph = self.parse(argument)
+        return f"A graph of {len(graph.ids):,} nodes and {len(graph.edges):,} edges"
+
     def argument(self, encoded: NDArray[Any], folder: Path, name: str) -> str:
         """Return the graph as a JSON object."""
         graph = self.decoded(encoded)

@@ -116,6 +116,9 @@ class JoinedCodec(Codec):
                 item[name] = self.codecs[name].parse(given)
         return item
 
+    def title(self, argument: str) -> str:
+        return "; ".join(f"{name}: {self.codecs[name].title(one)}" for name, one in self._given(argument).items())
+
     def argument(self, encoded: NDArray[Any], folder: Path, name: str) -> str | None:
         given = {
             part: codec.argument(own, folder, f"{name}-{part}")

@@ -74,6 +74,11 @@ class QuestionsCodec(TextCodec):
             pass
         raise DataError(f"{argument[:SHOWN]!r} is no question with a context: give a JSON object, as {EXAMPLE}")
 
+    def title(self, argument: str) -> str:
+        """Return the question."""
+        question: str = self.parse(argument).question
+        return question
+
     def argument(self, encoded: NDArray[Any], folder: Path, name: str) -> str | None:
         parts = np.split(encoded, [question_length(encoded)])
         texts = [super(QuestionsCodec, self).argument(part[:, TOKENS], folder, name) for part in parts]

@@ -24,7 +24,7 @@ def routes(runs: OpenRuns, files: ItemFiles) -> APIRouter:
     @router.post("/look")
     def look(asked: Asked) -> dict[str, Any]:
         with runs.trained(asked.run, asked.off) as trained:
-            return look_at(trained, asked, files.title(asked.text))
+            return look_at(trained, asked, files.shown_name(asked.text))
 
     @router.post("/view")
     def view(asked: AskedView) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def routes(runs: OpenRuns, files: ItemFiles) -> APIRouter:
     return router
 
 
-def look_at(trained: Trained, asked: Asked, title: str) -> dict[str, Any]:
+def look_at(trained: Trained, asked: Asked, title: str | None = None) -> dict[str, Any]:
     """Return the answer with its details, all weights under a title, and the names of the run's views."""
     found = trained.look(asked.text, **asked.options)
     return {
@@ -42,7 +42,7 @@ def look_at(trained: Trained, asked: Asked, title: str) -> dict[str, Any]:
         "answer": found.answer,
         "note": found.note,
         "shares": found.shares,
-        "pictures": _pictures(found, title),
+        "pictures": _pictures(found, title or found.title or found.item),
         "views": list(trained.views),
     }
 

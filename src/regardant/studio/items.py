@@ -51,9 +51,9 @@ class ItemFiles:
             self.sent.popleft().unlink(missing_ok=True)
         return path
 
-    def title(self, item: str) -> str:
-        """Return the heading of an item: the name of a file that is kept here, or the item itself."""
-        return Path(item).name if item.startswith(self.folder) else item
+    def shown_name(self, item: str) -> str | None:
+        """Return the name of a file that is kept here, whose folder says nothing. None for any other item."""
+        return Path(item).name if item.startswith(self.folder) else None
 
 
 def routes(runs: OpenRuns, files: ItemFiles) -> APIRouter:

@@ -94,8 +94,8 @@ class Inspection:
     """Numbers of the answer, for JSON."""
     written: Mapping[str, Elements] = field(default_factory=dict)
     """The tokens that are written, by the input that reads them afterwards."""
-    title: str | None = None
-    """Heading of the item on a page. None: the item itself."""
+    title: str = ""
+    """Heading of the item on a page. Empty: the item itself."""
 
     @cached_property
     def pictures(self) -> list[AttentionPicture]:

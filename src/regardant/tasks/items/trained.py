@@ -115,6 +115,7 @@ class TrainedItems(Trained):
             records=records,
             shares=shares,
             details=found.details,
+            title=self.codec.title(item),
         )
 
     def examples(self, count: int, folder: Path) -> list[Example]:

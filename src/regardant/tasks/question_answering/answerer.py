@@ -86,7 +86,6 @@ class QuestionAnswerer(TrainedItems):
         tokens = [{"token": label, "start": start, "end": end} for label, (start, end) in rows]
         return replace(
             found,
-            title=self.codec.parse(item).question,
             note=" ".join([found.note, *sides]),
             details={**found.details, "tokens": tokens},
         )

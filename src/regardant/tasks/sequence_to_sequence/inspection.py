@@ -87,6 +87,7 @@ def inspect_pair(
             "notes": list(notes),
         },
         written={"target": written},
+        title=codec.title(item),
     )
 
 

@@ -165,6 +165,7 @@ def test_a_graph_is_inspected_node_by_node(loaded, tmp_path, regardant):
     nodes = len(json.loads(GRAPH)["nodes"])
     (picture,) = found.pictures
     assert picture.weights.shape == (1, 2, nodes, nodes)
+    assert picture.title == f"A graph of {nodes} nodes and {len(json.loads(GRAPH)['edges'])} edges"
     edges = {(one, one) for one in range(nodes)} | {tuple(edge) for edge in json.loads(GRAPH)["edges"]}
     edges |= {(other, one) for one, other in edges}
     assert {tuple(place) for place in np.argwhere(picture.weights[0, 0]).tolist()} == edges

@@ -145,7 +145,7 @@ def test_a_page_draws_the_image_and_the_words_beside_it(answerer, item):
     assert picture.kind == "Encoder self-attention" and picture.source == picture.target
     assert [label.strip("▁") for label in picture.source[:3]] == ["is", "it", "even"]
     assert list(picture.source_layout.labels) == picture.source[3:] and picture.source_layout.picture is not None
-    assert picture.class_token is None
+    assert picture.class_token is None and picture.title.startswith("question: is it even; image: /")
     assert "data:image/png" in found.page() and found.svg() and found.as_dict()["inputs"]["input"]["labels"]
 
 
@@ -166,7 +166,7 @@ def test_the_studio_shows_both_parts(answerer, item, overrides):
     assert examples and json.loads(examples[0]["item"]).keys() == {"question", "image"}
     body = {"run": name, "text": examples[0]["item"]}
     seen = client.post("/api/look", json=body).json()
-    assert seen["answer"] in ("yes", "no")
+    assert seen["answer"] in ("yes", "no") and seen["pictures"]["title"].startswith("question: ")
     place = seen["pictures"]["places"][0][0]
     steps = client.post("/api/steps", json={**body, "attention": place, "query": 1}).json()
     found = loaded.inspect(examples[0]["item"])

@@ -34,6 +34,11 @@ def timed_protocol(read_seconds: float) -> type[H11Protocol]:
             elif self.reading is None:  # another request on this connection has begun
                 self.reading = self._timer()
 
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            if self.conn.their_state is h11.SEND_BODY and self.reading is None:  # of a request sent before the answer
+                self.reading = self._timer()
+
         def pause_writing(self) -> None:
             super().pause_writing()
             self.writing = self._timer()

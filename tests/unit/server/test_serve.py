@@ -101,6 +101,16 @@ def test_a_slow_second_request_is_cut_off_too(serving, at_port):
         assert 0.2 < closed_after(opened) < 3
 
 
+def test_a_request_that_is_begun_before_the_last_answer_is_cut_off_too(serving, at_port):
+    port, server = at_port(serving("demo", limits=Limits(read_seconds=0.4)))
+    with socket.create_connection(("127.0.0.1", port)) as opened:
+        opened.sendall(
+            f"GET /health HTTP/1.1\r\nhost: localhost:{port}\r\n\r\n".encode() + head(port, "/v1/translate", 9)
+        )
+        assert b"200 OK" in opened.recv(65536)
+        until(lambda: not server.server_state.connections, 2)
+
+
 def test_a_client_that_takes_no_answer_is_cut_off(serving, at_port):
     port, server = at_port(serving("demo", limits=Limits(read_seconds=0.4)))
     with socket.socket() as opened:

@@ -7,7 +7,7 @@ from fastapi.responses import Response
 from fastapi.security import HTTPBearer
 
 from regardant import __version__
-from regardant.server import routes, streaming
+from regardant.server import inspecting, routes, streaming
 from regardant.server.admission import Access, Admission
 from regardant.server.answers import STATUSES, add_problems, problem
 from regardant.server.bodies import Problem
@@ -35,7 +35,7 @@ def make_app(service: Service, access: Access) -> FastAPI:
     problems: dict[int | str, dict[str, Any]] = {
         status: {"model": Problem, "description": line} for status, line in STATUSES.items()
     }
-    for router in (routes.routes(service), streaming.routes(service)):
+    for router in (routes.routes(service), inspecting.routes(service), streaming.routes(service)):
         app.include_router(router, dependencies=bearer, responses=problems)
     app.include_router(_operations(service))
     return app

@@ -1,6 +1,6 @@
 """Bodies of requests and of answers, with examples. Their limits are checked by `limits`, as a server is told them."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -22,7 +22,7 @@ BeamSize = Annotated[int | None, Field(ge=1, description="Hypotheses followed at
 class Body(BaseModel):
     """Base of bodies of requests, which refuse unknown fields."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config: ClassVar[ConfigDict] = {"extra": "forbid"}
 
     run: RunName = None
 

@@ -2,11 +2,15 @@
 
 import base64
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from regardant.errors import RegardantError
 from regardant.server.limits import Limits, Refusal
+from regardant.server.worker import Worker
 from regardant.tasks.base import TaskConfig
 
 COMPRESSED = frozenset({".gz"})
@@ -19,6 +23,21 @@ LONGEST_NAME = 100
 def suffixes_of(suffixes: Sequence[str]) -> list[str]:
     """Return the suffixes of files that a request may hold."""
     return [suffix for suffix in suffixes if suffix not in COMPRESSED]
+
+
+@contextmanager
+def given(worker: Worker, items: Sequence[Any], limits: Limits) -> Iterator[tuple[list[str], str]]:
+    """Return items as the run reads them, and the folder of those that are files, which exists while the block runs.
+
+    Messages of errors name files as the request does.
+    """
+    with TemporaryDirectory(prefix="regardant-") as folder:
+        try:
+            yield read_items(worker.run.config, items, Path(folder), limits, "items"), f"{folder}/"
+        except RegardantError as error:
+            if isinstance(error, Refusal) or folder not in str(error):
+                raise
+            raise Refusal(str(error).replace(f"{folder}/", "")) from error
 
 
 def read_items(config: TaskConfig, items: Sequence[Any], folder: Path, limits: Limits, name: str) -> list[str]:

@@ -14,7 +14,7 @@ from regardant.errors import ConfigError, RegardantError
 from regardant.run import Run, load
 from regardant.server.limits import Limits, Refusal
 from regardant.server.metrics import Metrics
-from regardant.server.worker import ModelCall, Worker
+from regardant.server.worker import Compute, ModelCall, Worker
 
 
 class ClientLeft(Exception):
@@ -116,6 +116,15 @@ class Asking:
             "again later",
             status=504,
         )
+
+    async def answer_rows(self, kind: str, compute: Compute, rows: list[str]) -> list[Any]:
+        """Return the results of all rows. A language model takes them one by one, so that others come between them."""
+        if "generate" not in self.worker.run.config.verbs:
+            return await self.answer(ModelCall(compute, rows, max(map(len, rows)), kind))
+        found: list[Any] = []
+        for row in rows:
+            found += await self.answer(ModelCall(compute, [row]), is_begun=bool(found))
+        return found
 
     async def _leave(self) -> None:
         while (await self.request.receive())["type"] != "http.disconnect":

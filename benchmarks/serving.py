@@ -44,7 +44,7 @@ class Seen:
     """What the clients of one server saw."""
 
     seconds: list[float] = field(default_factory=list)
-    """Of answers with status 200."""
+    """Of answers with status 200 that came in time."""
     statuses: Counter[int] = field(default_factory=Counter)
     memory: list[float] = field(default_factory=list)
     """Resident GiB of the server, each second."""
@@ -144,7 +144,7 @@ async def ask(port: int, texts: Sequence[str], seconds: float, clients: int, pro
             began = time.monotonic()
             status = await _translate(reader, writer, port, texts[next(number) % len(texts)])
             seen.statuses[status] += 1
-            if status == 200:
+            if status == 200 and time.monotonic() < end:
                 seen.seconds.append(time.monotonic() - began)
         writer.close()
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from regardant.cli.lines import say
-from regardant.cli.options import app
+from regardant.cli.options import Engine, app
 
 
 @app.command()
@@ -31,6 +31,7 @@ def serve(
         float, typer.Option(min=0.1, max=3600, metavar="SECONDS", help="Time of a request; then its status is 504.")
     ] = 30.0,
     max_characters: Annotated[int, typer.Option(min=1, metavar="N", help="Characters of a text.")] = 4000,
+    engine: Engine = "torch",
     api_key_file: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="File with the API key. [default: the environment's REGARDANT_API_KEY]"),
@@ -52,4 +53,4 @@ def serve(
         timeout=timeout,
         max_characters=max_characters,
     )
-    serve_runs(runs, Address(host, port, api_key_file, tls_cert, tls_key), limits, say)
+    serve_runs(runs, Address(host, port, api_key_file, tls_cert, tls_key), limits, say, engine)

@@ -73,6 +73,7 @@ def problem(line: str, status: int, retry_after: int | None = None) -> JSONRespo
     headers = {} if retry_after is None else {"retry-after": str(retry_after)}
     if status == 401:
         headers["www-authenticate"] = "Bearer"
+    line = line.encode(errors="replace").decode()  # it may quote half of a character
     return JSONResponse({"error": line}, status, headers)
 
 

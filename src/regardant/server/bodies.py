@@ -33,7 +33,9 @@ class TranslateBody(Body):
     texts: list[str] = Field(min_length=1, examples=[[SENTENCE]])
     beam_size: BeamSize = None
     nbest: int | None = Field(None, ge=1, description="Translations of each text, best first.")
-    length_penalty: float | None = Field(None, ge=0, le=10, description="Exponent of the length, which divides scores.")
+    length_penalty: float | None = Field(
+        None, ge=0, le=10, allow_inf_nan=False, description="Exponent of the length, which divides scores."
+    )
 
 
 class Candidate(BaseModel):
@@ -105,9 +107,13 @@ class GenerateBody(Body):
 
     prompt: str = Field(min_length=1, examples=["Once "])
     max_tokens: int | None = Field(None, ge=1, description="Tokens to write.", examples=[40])
-    temperature: float | None = Field(None, ge=0, le=10, description="1: as learned; 0: the likeliest token.")
+    temperature: float | None = Field(
+        None, ge=0, le=10, allow_inf_nan=False, description="1: as learned; 0: the likeliest token."
+    )
     top_k: int | None = Field(None, ge=1, description="Draw from so many of the likeliest tokens.")
-    top_p: float | None = Field(None, gt=0, le=1, description="Draw from the fewest tokens with this share.")
+    top_p: float | None = Field(
+        None, gt=0, le=1, allow_inf_nan=False, description="Draw from the fewest tokens with this share."
+    )
     seed: int = Field(0, ge=0, lt=2**63, description="Decides what is drawn.")
 
 

@@ -9,12 +9,19 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from regardant.errors import RegardantError
+from regardant.modalities.pixels import shape_of
 from regardant.server.limits import Limits, Refusal
 from regardant.server.worker import Worker
 from regardant.tasks.base import TaskConfig
 
-COMPRESSED = frozenset({".gz"})
-"""Files that may hold much more than their bytes."""
+COMPRESSED = frozenset({".gz", ".flac"})
+"""Suffixes of files that may hold much more than their bytes, and are refused."""
+
+PICTURES = frozenset({".png", ".jpg", ".jpeg"})
+"""Suffixes of files that may hold much more, which their first bytes tell."""
+
+WAV, RIFF = ".wav", b"RIFF"
+"""The suffix of uncompressed sound, and the bytes that it begins with: readers go by these, and take FLAC as well."""
 
 LONGEST_NAME = 100
 """Characters of the name of a file."""
@@ -65,7 +72,10 @@ def read_items(config: TaskConfig, items: Sequence[Any], folder: Path, limits: L
 
 def _argument(item: Any, suffixes: Sequence[str], folder: Path, limits: Limits, place: str) -> str:
     if suffixes:
-        return str(_written(item, suffixes_of(suffixes), folder, place))
+        path = _written(item, suffixes_of(suffixes), folder, place)
+        if path.suffix.lower() in PICTURES:
+            limits.require_picture(place, shape_of(path, path.name))
+        return str(path)
     argument = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
     limits.require_text(place, argument)
     if not argument.strip():
@@ -79,7 +89,9 @@ def _written(item: Any, suffixes: Sequence[str], folder: Path, place: str) -> Pa
         name, content = Path(item["name"]).name, base64.b64decode("".join(item["content"].split()), validate=True)
     except (TypeError, KeyError, AttributeError, ValueError):
         name, content = "", b""
-    if Path(name).suffix.lower() not in suffixes or "\0" in name or len(name) > LONGEST_NAME:
+    suffix = Path(name).suffix.lower()
+    is_sound = suffix != WAV or content.startswith(RIFF)
+    if suffix not in suffixes or not is_sound or "\0" in name or len(name) > LONGEST_NAME:
         raise Refusal(
             f"{place} is no file: give an object with a `name` that ends in {', '.join(suffixes)}, and as `content` "
             "the bytes of the file in base64"

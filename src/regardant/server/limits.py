@@ -37,6 +37,8 @@ class Limits:
     """Tokens that a language model writes in one request."""
     body_bytes: int = 4 * 2**20
     """Bytes of the body of a request."""
+    max_pixels: int = 4_000_000
+    """Pixels of a picture in a file."""
     inspected_numbers: int = 1_000_000
     """Attention weights of an inspection."""
     connections: int = 1000
@@ -50,10 +52,20 @@ class Limits:
             raise Refusal(f"{name} has {len(rows)} entries, allowed are {self.max_batch}: send several requests")
 
     def require_text(self, name: str, text: str) -> None:
-        """Raise Refusal for a text that is too long."""
+        """Raise Refusal for a text that is too long, or that has half of a character."""
         if len(text) > self.max_characters:
             raise Refusal(
                 f"{name} has {len(text):,} characters, allowed are {self.max_characters:,}: shorten or split it"
+            )
+        if any("\ud800" <= sign <= "\udfff" for sign in text):
+            raise Refusal(f"{name} has a half of a character (a lone surrogate), which is no text: send UTF-8")
+
+    def require_picture(self, name: str, shape: tuple[int, int, int]) -> None:
+        """Raise Refusal for a picture with too many pixels."""
+        if shape[0] * shape[1] > self.max_pixels:
+            raise Refusal(
+                f"{name} is a picture of {shape[0]:,} x {shape[1]:,} pixels, allowed are {self.max_pixels:,}: make it "
+                "smaller"
             )
 
     def require_texts(self, name: str, texts: Sequence[str]) -> None:

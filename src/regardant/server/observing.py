@@ -11,6 +11,9 @@ from regardant.server.service import Service
 QUIET = frozenset({"/health", "/ready", "/metrics"})
 """Addresses that are asked every few seconds and are not logged."""
 
+METHODS = frozenset({"GET", "HEAD", "POST"})
+"""Methods that are logged by name: any other may be a client's own word."""
+
 FAULT = 500
 
 
@@ -50,4 +53,5 @@ class Observing:
             self.service.metrics.requests.labels(path, str(status)).inc()
             self.service.metrics.seconds.labels(path).observe(seconds)
             if path not in QUIET:
-                self.service.log(f"{scope['method']} {path} {status} {seconds * 1000:.0f} ms")
+                method = scope["method"] if scope["method"] in METHODS else "OTHER"
+                self.service.log(f"{method} {path} {status} {seconds * 1000:.0f} ms")

@@ -33,7 +33,7 @@ def routes(service: Service) -> APIRouter:
         options: dict[str, Any] = body.model_dump(include={"beam_size", "nbest", "length_penalty"})
 
         def compute(run: Run, rows: list[str]) -> Sequence[Any]:
-            return run.translate(rows, **options)
+            return run.translate(rows, engine=service.engine, **options)
 
         call = ModelCall(compute, body.texts, max(map(len, body.texts)), ("translate", *options.values()))
         found = await Asking(service, worker, request).answer(call)

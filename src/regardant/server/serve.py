@@ -43,8 +43,10 @@ class Address:
     """Its private key in PEM."""
 
 
-def serve(folders: Sequence[Path], address: Address, limits: Limits, log: Callable[[str], None]) -> None:
-    """Serve runs until a signal.
+def serve(
+    folders: Sequence[Path], address: Address, limits: Limits, log: Callable[[str], None], engine: str = "torch"
+) -> None:
+    """Serve runs until a signal; `engine` translates.
 
     Raises ConfigError for settings that cannot be used, RunError for a run or a port that cannot.
     """
@@ -54,7 +56,7 @@ def serve(folders: Sequence[Path], address: Address, limits: Limits, log: Callab
         host, port = opened.getsockname()[:2]
         is_loopback = ipaddress.ip_address(host).is_loopback
         access = Access(read_key(address.api_key_file, is_loopback=is_loopback), is_loopback)
-        service = Service(folders, limits, log)
+        service = Service(folders, limits, log, engine)
         config = configured(service, access, address)
         scheme = "http" if address.tls_cert is None else "https"
         at = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"

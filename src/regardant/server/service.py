@@ -24,21 +24,24 @@ class ClientLeft(Exception):
 class Service:
     """The runs that are served, by name: the last part of their paths."""
 
-    def __init__(self, folders: Sequence[Path], limits: Limits, log: Callable[[str], None]) -> None:
-        """Open all runs. Raises RunError for one that cannot be used, ConfigError for two of one name."""
+    def __init__(
+        self, folders: Sequence[Path], limits: Limits, log: Callable[[str], None], engine: str = "torch"
+    ) -> None:
+        """Open all runs; `engine` translates. Raises RunError for a run that cannot be used, ConfigError for two of one
+        name."""
         named: dict[str, Path] = {}
         for folder in folders:
             name = Path(os.path.abspath(folder)).name  # of a link, its own name
             if name in named:
                 raise ConfigError(f"{named[name]} and {folder} are both named {name}: rename one of the folders")
             named[name] = folder
-        self.limits, self.log, self.metrics = limits, log, Metrics()
+        self.limits, self.log, self.engine, self.metrics = limits, log, engine, Metrics()
         self.active = 0
         """Requests that are being answered."""
         self.is_draining = False
         """Whether new work is refused, as the server is about to end."""
         self._reloading = Lock()
-        opened = {name: _opened(folder) for name, folder in named.items()}
+        opened = {name: _opened(folder, engine) for name, folder in named.items()}
         self.workers = {name: Worker(name, run, limits, self.metrics) for name, run in opened.items()}
         for name, worker in self.workers.items():
             self.metrics.watch_queue(name, lambda worker=worker: worker.rows_waiting)  # type: ignore[misc]
@@ -73,7 +76,7 @@ class Service:
         with self._reloading:
             for name, worker in self.workers.items():
                 try:
-                    worker.run = _opened(worker.run.folder)
+                    worker.run = _opened(worker.run.folder, self.engine)
                 except (RegardantError, OSError, RuntimeError, MemoryError) as error:
                     outcome, line = "failed", f"{name} stays as it was: {' '.join(str(error).split())}"
                 else:
@@ -131,7 +134,10 @@ class Asking:
             pass
 
 
-def _opened(folder: Path) -> Run:
+def _opened(folder: Path, engine: str) -> Run:
+    """Return a run that is ready: what is opened when it is first needed is opened now."""
     run = load(folder)
-    _ = run.trained  # opened now, not by the first request
+    _ = run.trained
+    if "translate" in run.config.verbs:
+        run.translation.engines.on(engine)
     return run

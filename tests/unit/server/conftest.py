@@ -30,9 +30,9 @@ def serving(named_runs):
     """A function that makes a service over runs, which ends with the test."""
     made = []
 
-    def serve(*names, limits=LIMITS):
+    def serve(*names, limits=LIMITS, engine="torch"):
         lines = []
-        made.append(Service([named_runs / name for name in names], limits, lines.append))
+        made.append(Service([named_runs / name for name in names], limits, lines.append, engine))
         made[-1].lines = lines
         return made[-1]
 

@@ -1,12 +1,18 @@
 """What each address answers is what the run answers, and every mistake is one line with its status."""
 
 import base64
+import io
 import json
+from types import SimpleNamespace
 
 import pytest
+from PIL import Image
 
+from regardant.errors import ConfigError
 from regardant.server.bodies import SENTENCE
-from regardant.server.limits import Limits
+from regardant.server.items import read_items
+from regardant.server.limits import Limits, Refusal
+from regardant.tasks.translation.use.engines import Engines
 
 OTHER = "A small cat sees the judge."
 FORCED = "Le vieux juge voit le petit chat ."
@@ -15,6 +21,13 @@ FORCED = "Le vieux juge voit le petit chat ."
 @pytest.fixture
 def png(digit):
     return {"name": digit.name, "content": base64.b64encode(digit.read_bytes()).decode()}
+
+
+def png_of(image):
+    """A picture as a PNG file in base64."""
+    written = io.BytesIO()
+    image.save(written, "PNG")
+    return base64.b64encode(written.getvalue()).decode()
 
 
 def events(text):
@@ -95,6 +108,7 @@ def test_runs_are_listed(client):
 
 
 LONG = "a" * 81
+LARGE = png_of(Image.new("1", (3000, 3000)))
 TEXTS = {"run": "demo", "texts": [SENTENCE]}
 MISTAKES = {
     "no run": ("translate", {"texts": ["a"]}, 422, "no run was given: name one of demo, text, digits as `run`"),
@@ -153,6 +167,20 @@ MISTAKES = {
         422,
         "items[0] is no file",
     ),
+    "half of a character": ("translate", {**TEXTS, "texts": ["\ud800"]}, 422, "texts[0] has a half of a character"),
+    "a field that is no text": (
+        "translate",
+        {**TEXTS, "\ud800": 1},
+        422,
+        "unable to parse raw data as a unicode string",
+    ),
+    "an unknown run that is no text": ("translate", {**TEXTS, "run": "\ud800"}, 404, "there is no run"),
+    "a picture that fills the memory": (
+        "predict",
+        {"run": "digits", "items": [{"name": "large.png", "content": LARGE}]},
+        422,
+        "items[0] is a picture of 3,000 x 3,000 pixels, allowed are 4,000,000: make it smaller",
+    ),
     "a mark beyond the vocabulary": (
         "generate",
         {"run": "text", "prompt": "the \N{SNOWMAN}"},
@@ -199,10 +227,10 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize(("path", "body", "status", "line"), MISTAKES.values(), ids=MISTAKES)
-def test_a_mistake_is_told_in_one_line(ask, path, body, status, line):
-    answer = ask(f"/v1/{path}", status, **body)
-    assert list(answer) == ["error"]
-    assert line in answer["error"] and "\n" not in answer["error"]
+def test_a_mistake_is_told_in_one_line(client, path, body, status, line):
+    answer = client.post(f"/v1/{path}", content=json.dumps(body), headers={"content-type": "application/json"})
+    assert answer.status_code == status and list(answer.json()) == ["error"]
+    assert line in answer.json()["error"] and "\n" not in answer.json()["error"]
 
 
 def test_what_is_no_json_is_told_in_one_line(client):
@@ -287,3 +315,50 @@ def test_metrics_count_requests_and_batches(serving, client_of):
     assert 'regardant_batch_rows_sum{run="demo"} 2.0' in lines
     assert 'regardant_queue_rows{run="demo"} 0.0' in lines
     assert any(line.startswith("process_resident_memory_bytes ") for line in lines)
+
+
+def test_a_file_that_is_compressed_under_another_name_is_refused(tmp_path):
+    config = SimpleNamespace(modality=None, suffixes=(".wav", ".flac"))
+
+    def read(name, content):
+        item = {"name": name, "content": base64.b64encode(content).decode()}
+        return read_items(config, [item], tmp_path / str(len(content)), Limits(), "items")
+
+    assert read("a.wav", b"RIFF....")[0].endswith("/0/a.wav")
+    for name, content in (("a.wav", b"fLaC"), ("a.flac", b"fLaC2"), ("../a.flac.wav", b"fLaC34")):
+        with pytest.raises(
+            Refusal, match=r"items\[0\] is no file: give an object with a `name` that ends in \.wav, and"
+        ):
+            read(name, content)
+
+
+def test_a_file_keeps_to_its_folder(tmp_path):
+    config = SimpleNamespace(modality=None, suffixes=(".wav",))
+    item = {"name": "../../a.wav", "content": base64.b64encode(b"RIFF").decode()}
+    assert read_items(config, [item], tmp_path, Limits(), "items") == [str(tmp_path / "0" / "a.wav")]
+
+
+def test_items_of_several_parts_hold_their_files(tmp_path, png):
+    parts = {"question": SimpleNamespace(suffixes=()), "image": SimpleNamespace(suffixes=(".png",))}
+    config = SimpleNamespace(modality=SimpleNamespace(parts=parts), suffixes=())
+    (found,) = read_items(config, [{"question": "Which?", "image": png}], tmp_path, Limits(), "items")
+    assert json.loads(found) == {"question": "Which?", "image": str(tmp_path / "0" / "image" / "digit.png")}
+    for wrong in ({"question": "Which?", "image": "/etc/passwd"}, {"question": "Which?"}, "Which?"):
+        with pytest.raises(
+            Refusal, match=r"items\[0\](\.image is no file| is no item of the parts question, image): give"
+        ):
+            read_items(config, [wrong], tmp_path, Limits(), "items")
+
+
+def test_the_engine_translates(serving, client_of, monkeypatch):
+    asked, on = [], Engines.on
+    monkeypatch.setattr(Engines, "on", lambda self, name: asked.append(name) or on(self, "torch"))
+    client = client_of(serving("demo", engine="torch-bfloat16"))
+    assert asked == ["torch-bfloat16"], "it is made before the first request"
+    assert client.post("/v1/translate", json={"texts": [SENTENCE]}).status_code == 200
+    assert asked == ["torch-bfloat16"] * 2
+
+
+def test_an_unknown_engine_ends_the_start(serving):
+    with pytest.raises(ConfigError, match="there is no engine torchh; did you mean torch"):
+        serving("demo", engine="torchh")

@@ -52,7 +52,8 @@ def test_the_page_s_limits_are_those_of_the_server():
     numbers = f"""of at most `--max-batch` rows ({own.max_batch}) | waited for `--max-wait-ms` ({own.max_wait_ms:g}) |
         more than `--max-characters` ({own.max_characters:,}) | above {own.max_beam_size}, | above {own.max_tokens:,}, |
         `--max-queue` rows ({own.max_queue}) | `--timeout` seconds ({own.timeout:g}) | {own.body_bytes // 2**20} MiB |
-        within {own.read_seconds:g} seconds | more than {own.connections:,} connections"""
+        within {own.read_seconds:g} seconds | more than {own.connections:,} connections |
+        more than {own.max_pixels:,} pixels"""
     page = " ".join(PAGE.split())
     assert [one for one in " ".join(numbers.split()).split(" | ") if one not in page] == []
     assert own.inspected_numbers == 1_000_000 and "more than a million weights" in page

@@ -1,6 +1,8 @@
 """Problems as answers: a JSON object with one line, `error`, that says what was given, what is allowed, what to do."""
 
 import traceback
+from collections.abc import Mapping
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -14,6 +16,11 @@ from regardant.training.devices import ran_out_of_memory
 
 CLIENT_LEFT = 499
 """Status of a request whose client left, as nginx writes it. Nobody receives it."""
+
+NO_JSON = "the body is no JSON object: send one, as /openapi.json shows, with the header Content-Type: application/json"
+
+LONGEST_SHOWN = 50
+"""Characters of what was given in a message."""
 
 STATUSES = {
     401: "API key missing or wrong",
@@ -34,12 +41,13 @@ def add_problems(app: FastAPI) -> None:
         line = str(error.detail)
         if error.status_code in (404, 405):
             line = f"there is no {request.method} {request.url.path[:100]} here: /openapi.json lists what there is"
+        elif error.status_code == 400:
+            line = NO_JSON
         return problem(line, error.status_code)
 
     def misunderstood(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)
-        lines = [f"{'.'.join(map(str, one['loc'][1:])) or 'the body'}: {one['msg']}" for one in error.errors()]
-        return problem("; ".join(lines), 422)
+        return problem("; ".join(map(_described, error.errors())), 422)
 
     def mistake(request: Request, error: Exception) -> JSONResponse:
         return refused(as_refusal(error))
@@ -61,6 +69,16 @@ def as_refusal(error: Exception) -> Refusal:
     if isinstance(error, RegardantError):
         return Refusal(" ".join(str(error).split()))
     raise error
+
+
+def _described(error: Mapping[str, Any]) -> str:
+    """Return a mistake in a body in one line."""
+    place = ".".join(map(str, error["loc"][1:]))
+    if error["type"] == "json_invalid" or not place:
+        return NO_JSON
+    shown = repr(error["input"])
+    given = f"given {shown}, " if isinstance(error["input"], str | int | float) and len(shown) <= LONGEST_SHOWN else ""
+    return f"{place}: {given}{error['msg'][:1].lower()}{error['msg'][1:]}"
 
 
 def refused(refusal: Refusal) -> JSONResponse:

@@ -124,8 +124,8 @@ MISTAKES = {
         422,
         "which has no translate: it has generate, predict",
     ),
-    "no texts": ("translate", {"run": "demo"}, 422, "texts: Field required"),
-    "an empty list": ("translate", {**TEXTS, "texts": []}, 422, "texts: List should have at least 1 item"),
+    "no texts": ("translate", {"run": "demo"}, 422, "texts: field required"),
+    "an empty list": ("translate", {**TEXTS, "texts": []}, 422, "texts: list should have at least 1 item"),
     "too many texts": (
         "translate",
         {**TEXTS, "texts": ["a"] * 5},
@@ -146,7 +146,7 @@ MISTAKES = {
         422,
         "nbest (3) must be at most beam_size (2)",
     ),
-    "an unknown field": ("translate", {**TEXTS, "beams": 2}, 422, "beams: Extra inputs are not permitted"),
+    "an unknown field": ("translate", {**TEXTS, "beams": 2}, 422, "beams: given 2, extra inputs are not permitted"),
     "a blank item": ("predict", {"run": "demo", "items": [" "]}, 422, "items[0] is blank: give a text"),
     "a long item": ("predict", {"run": "demo", "items": [LONG]}, 422, "items[0] has 81 characters"),
     "a path": (
@@ -172,7 +172,7 @@ MISTAKES = {
         "translate",
         {**TEXTS, "\ud800": 1},
         422,
-        "unable to parse raw data as a unicode string",
+        "the body is no JSON object: send one",
     ),
     "an unknown run that is no text": ("translate", {**TEXTS, "run": "\ud800"}, 404, "there is no run"),
     "a picture that fills the memory": (
@@ -187,7 +187,12 @@ MISTAKES = {
         422,
         "the prompt holds '\N{SNOWMAN}'",
     ),
-    "no prompt": ("generate", {"run": "text", "prompt": ""}, 422, "prompt: String should have at least 1 character"),
+    "no prompt": (
+        "generate",
+        {"run": "text", "prompt": ""},
+        422,
+        "prompt: given '', string should have at least 1 character",
+    ),
     "a long prompt": ("generate", {"run": "text", "prompt": LONG}, 422, "prompt has 81 characters"),
     "many tokens": (
         "generate",
@@ -199,7 +204,7 @@ MISTAKES = {
         "generate",
         {"run": "text", "prompt": "a", "temperature": 11},
         422,
-        "temperature: Input should be less than",
+        "temperature: given 11, input should be less than",
     ),
     "no targets": (
         "score",
@@ -233,9 +238,18 @@ def test_a_mistake_is_told_in_one_line(client, path, body, status, line):
     assert line in answer.json()["error"] and "\n" not in answer.json()["error"]
 
 
-def test_what_is_no_json_is_told_in_one_line(client):
-    answer = client.post("/v1/translate", content="{", headers={"content-type": "application/json"})
-    assert answer.status_code == 422 and "JSON decode error" in answer.json()["error"]
+@pytest.mark.parametrize("body", ["{", "[]", "", "[" * 100_000, "nul"])
+@pytest.mark.parametrize("kind", ["application/json", "application/x-www-form-urlencoded"])
+def test_what_is_no_json_object_is_told_in_one_line(serving, client_of, body, kind):
+    client = client_of(serving("demo", limits=Limits()))
+    answer = client.post("/v1/translate", content=body, headers={"content-type": kind})
+    assert answer.status_code in (400, 422) and answer.json()["error"].startswith(
+        "the body is no JSON object: send one"
+    )
+    assert answer.json()["error"].endswith("with the header Content-Type: application/json")
+
+
+def test_an_address_with_another_method_is_told(client):
     assert client.get("/v1/translate").json()["error"].startswith("there is no GET /v1/translate here")
 
 

@@ -1,4 +1,4 @@
-"""A listening socket, and a server that says when it answers."""
+"""A socket with an address, and a server that says when it answers."""
 
 import socket
 from collections.abc import Callable, Iterator
@@ -10,8 +10,8 @@ from regardant.errors import RunError
 
 
 @contextmanager
-def listening(host: str, port: int) -> Iterator[socket.socket]:
-    """Listen on an address while the block runs. Port 0 takes a free one.
+def bound(host: str, port: int) -> Iterator[socket.socket]:
+    """Hold an address while the block runs: connections are refused until a server listens. Port 0 takes a free one.
 
     Raises RunError for an address that cannot be used.
     """
@@ -23,7 +23,6 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             opened.bind(address)
-            opened.listen()
         except OSError as error:
             raise RunError(f"port {port} cannot be used ({error.strerror}): give another --port") from error
         yield opened

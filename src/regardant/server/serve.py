@@ -19,7 +19,7 @@ from regardant.server.admission import Access, read_key
 from regardant.server.app import make_app
 from regardant.server.connections import timed_protocol
 from regardant.server.limits import Limits
-from regardant.server.listening import AnnouncingServer, listening
+from regardant.server.listening import AnnouncingServer, bound
 from regardant.server.service import Service
 
 KEEP_ALIVE_SECONDS = 5
@@ -52,7 +52,7 @@ def serve(
     """
     if (address.tls_cert is None) != (address.tls_key is None):
         raise ConfigError("--tls-cert and --tls-key need each other: give both, or none of them")
-    with listening(address.host, address.port) as opened:
+    with bound(address.host, address.port) as opened:
         host, port = opened.getsockname()[:2]
         is_loopback = ipaddress.ip_address(host).is_loopback
         access = Access(read_key(address.api_key_file, is_loopback=is_loopback), is_loopback)

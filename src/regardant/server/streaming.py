@@ -19,12 +19,14 @@ from regardant.server.limits import Limits
 from regardant.server.service import Asking, ClientLeft, Service
 from regardant.server.worker import ModelCall
 
+EVENTS = "text/event-stream"
+
 
 def routes(service: Service) -> APIRouter:
     """`/v1/generate`."""
     router, limits = APIRouter(prefix="/v1"), service.limits
 
-    @router.post("/generate", response_class=StreamingResponse)
+    @router.post("/generate", response_class=StreamingResponse, responses={200: {"content": {EVENTS: {}}}})
     async def generate(body: GenerateBody, request: Request) -> StreamingResponse:
         """Continue a text. Every event has `{"text": PIECE}`; the last one is named `end`, after a mistake `error`."""
         worker = service.worker(body.run, "generate")
@@ -33,7 +35,7 @@ def routes(service: Service) -> APIRouter:
         asking = Asking(service, worker, request)
         begin = ModelCall(lambda run, rows: [_begin(run, body, limits)], [body.prompt])
         ((pieces, first),) = await asking.answer(begin)  # a mistake is answered before the stream begins
-        return StreamingResponse(_events(asking, pieces, first), media_type="text/event-stream")
+        return StreamingResponse(_events(asking, pieces, first), media_type=EVENTS)
 
     return router
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import uvicorn
 
-from regardant.server.listening import AnnouncingServer, listening
+from regardant.server.listening import AnnouncingServer, bound
 from regardant.studio.app import make_app
 
 LOOPBACK = "127.0.0.1"
@@ -13,7 +13,7 @@ LOOPBACK = "127.0.0.1"
 
 def serve(folders: Sequence[Path], port: int, log: Callable[[str], None]) -> None:
     """Serve the studio until Ctrl-C. Port 0 takes a free one. Raises RunError for a port that cannot be used."""
-    with listening(LOOPBACK, port) as opened:
+    with bound(LOOPBACK, port) as opened:
         app = make_app(folders)
         config = uvicorn.Config(app, log_level="error", lifespan="off", timeout_graceful_shutdown=1)
         line = f"the studio is at http://{LOOPBACK}:{opened.getsockname()[1]}/  (Ctrl-C ends it)"

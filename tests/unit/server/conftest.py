@@ -7,7 +7,7 @@ from fastapi.testclient import TestClient
 from regardant.server.admission import Access
 from regardant.server.app import make_app
 from regardant.server.limits import Limits
-from regardant.server.listening import AnnouncingServer, listening
+from regardant.server.listening import AnnouncingServer, bound
 from regardant.server.serve import Address, configured
 from regardant.server.service import Service
 
@@ -80,7 +80,7 @@ def at_port():
     with ExitStack() as stack:
 
         def serve(service, access=None, **address):
-            opened = stack.enter_context(listening("127.0.0.1", 0))
+            opened = stack.enter_context(bound("127.0.0.1", 0))
             port, started = opened.getsockname()[1], Event()
             config = configured(service, access or Access(None, True), Address(**address))
             server = AnnouncingServer(config, started.set)

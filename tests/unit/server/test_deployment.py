@@ -47,7 +47,7 @@ def test_the_image_has_the_cpu_build_of_torch_and_pinned_versions():
     parsed = dockerfile()
     (install,) = [step["value"] for step in parsed.structure if "pip install" in step["value"]]
     first, second = install.split("&&")[1:]
-    assert "--index-url https://download.pytorch.org/whl/cpu torch" in first and "'.[serve]'" in second
+    assert "--no-deps --index-url https://download.pytorch.org/whl/cpu torch" in first and "'.[serve]'" in second
     assert all("--constraint constraints.txt" in one for one in (first, second))
     copied = {word for step in parsed.structure if step["instruction"] == "COPY" for word in step["value"].split()}
     ignored = (DEPLOY.parent / ".dockerignore").read_text(encoding="utf-8").splitlines()

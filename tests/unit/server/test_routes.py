@@ -315,6 +315,8 @@ def test_the_interface_is_described_with_examples(client):
     }
     translate = described["paths"]["/v1/translate"]["post"]
     assert set(translate["responses"]) == {"200", "401", "413", "422", "429", "503", "504"}
+    answered = described["paths"]["/v1/generate"]["post"]["responses"]["200"]["content"]
+    assert list(answered) == ["text/event-stream"]
     assert described["components"]["schemas"]["TranslateBody"]["properties"]["texts"]["examples"] == [[SENTENCE]]
 
 

@@ -378,3 +378,8 @@ def test_the_engine_translates(serving, client_of, monkeypatch):
 def test_an_unknown_engine_ends_the_start(serving):
     with pytest.raises(ConfigError, match="there is no engine torchh; did you mean torch"):
         serving("demo", engine="torchh")
+
+
+def test_an_object_is_the_item_that_a_command_line_gives_as_json(tmp_path):
+    config, question = SimpleNamespace(modality=None, suffixes=()), {"question": "Who?", "context": "The cat."}
+    assert read_items(config, [question], tmp_path, Limits(), "items") == [json.dumps(question)]

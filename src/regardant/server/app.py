@@ -48,7 +48,11 @@ def _operations(service: Service) -> APIRouter:
     @router.get("/health", responses={503: {"model": Problem}})
     async def health() -> Response:
         """Tell whether the process works. If not, it has to be started again."""
-        return Response() if service.is_alive else problem("a worker has ended: start the server again", 503)
+        return (
+            Response()
+            if len(service.alive) == len(service.workers)
+            else problem("a worker has ended: start the server again", 503)
+        )
 
     @router.get("/ready", responses={503: {"model": Problem}})
     async def ready() -> Response:

@@ -57,8 +57,10 @@ class Limits:
             raise Refusal(
                 f"{name} has {len(text):,} characters, allowed are {self.max_characters:,}: shorten or split it"
             )
-        if any("\ud800" <= sign <= "\udfff" for sign in text):
-            raise Refusal(f"{name} has a half of a character (a lone surrogate), which is no text: send UTF-8")
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise Refusal(f"{name} has half of a character (a lone surrogate), which is no text: send UTF-8") from error
 
     def require_picture(self, name: str, shape: tuple[int, int, int]) -> None:
         """Raise Refusal for a picture with too many pixels."""

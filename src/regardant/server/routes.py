@@ -45,8 +45,9 @@ def routes(service: Service) -> APIRouter:
         worker = service.worker(body.run)
         with given(worker, body.items, limits) as (items, folder):
             found = await Asking(service, worker, request).answer_rows("predict", _predict, items)
-            answers = [json.loads(json.dumps(one.as_dict()).replace(folder, "")) for one in found]
-        return JSONResponse({"run": worker.name, "predictions": answers})
+            answers = json.dumps([one.as_dict() for one in found]).replace(folder, "")
+        finite = json.loads(answers, parse_constant=lambda name: None)  # JSON has no NaN and no infinity
+        return JSONResponse({"run": worker.name, "predictions": finite})
 
     return router
 

@@ -6,6 +6,7 @@ again.
 
 import asyncio
 import ipaddress
+import os
 import signal
 import socket
 from collections.abc import Callable, Sequence
@@ -67,6 +68,9 @@ def serve(
             server.run(sockets=[opened])
         finally:
             service.close()
+        if service.alive:
+            log(f"a batch of {', '.join(service.alive)} is given up: its clients have left")
+            os._exit(0)  # nothing can stop its thread, and Python would wait for it
 
 
 class DrainingServer(AnnouncingServer):

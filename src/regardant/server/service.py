@@ -48,9 +48,9 @@ class Service:
         self.metrics.watch_active(lambda: self.active)
 
     @property
-    def is_alive(self) -> bool:
-        """Whether every worker answers."""
-        return all(worker.is_alive for worker in self.workers.values())
+    def alive(self) -> list[str]:
+        """Names of the runs whose worker has not ended."""
+        return [name for name, worker in self.workers.items() if worker.is_alive]
 
     def worker(self, name: str | None, verb: str | None = None) -> Worker:
         """Return the worker of a run, of the only one if none is named.

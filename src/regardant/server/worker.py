@@ -21,7 +21,7 @@ Compute = Callable[[Run, list[Any]], Sequence[Any]]
 """Returns a result for each row."""
 
 JOIN_SECONDS = 5.0
-"""Seconds that a batch may still take when the server ends."""
+"""Seconds that the last batch may take when the server ends. Its clients have left: all others are answered before."""
 
 
 @dataclass(eq=False)
@@ -81,7 +81,7 @@ class Worker:
         return call.answer
 
     def close(self) -> None:
-        """Answer the calls in the queue, and end the thread."""
+        """Answer the calls in the queue, and end the thread. A batch may take JOIN_SECONDS; then it is left alone."""
         with self.changed:
             self.closed = True
             self.changed.notify()

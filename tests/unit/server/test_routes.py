@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+import math
 from types import SimpleNamespace
 
 import pytest
@@ -12,6 +13,7 @@ from regardant.errors import ConfigError
 from regardant.server.bodies import SENTENCE
 from regardant.server.items import read_items
 from regardant.server.limits import Limits, Refusal
+from regardant.tasks.base import Prediction
 from regardant.tasks.translation.use.engines import Engines
 
 OTHER = "A small cat sees the judge."
@@ -167,7 +169,7 @@ MISTAKES = {
         422,
         "items[0] is no file",
     ),
-    "half of a character": ("translate", {**TEXTS, "texts": ["\ud800"]}, 422, "texts[0] has a half of a character"),
+    "half of a character": ("translate", {**TEXTS, "texts": ["\ud800"]}, 422, "texts[0] has half of a character"),
     "a field that is no text": (
         "translate",
         {**TEXTS, "\ud800": 1},
@@ -383,3 +385,11 @@ def test_an_unknown_engine_ends_the_start(serving):
 def test_an_object_is_the_item_that_a_command_line_gives_as_json(tmp_path):
     config, question = SimpleNamespace(modality=None, suffixes=()), {"question": "Who?", "context": "The cat."}
     assert read_items(config, [question], tmp_path, Limits(), "items") == [json.dumps(question)]
+
+
+def test_numbers_that_json_lacks_are_null(serving, client_of):
+    service = serving("demo")
+    details = {"low": -math.inf, "none": math.nan, "scores": [1.5]}
+    service.workers["demo"].run.predict = lambda rows: [Prediction("a", "b", details)]
+    (found,) = client_of(service).post("/v1/predict", json={"items": ["a"]}).json()["predictions"]
+    assert found == {"item": "a", "answer": "b", "low": None, "none": None, "scores": [1.5], "notes": []}

@@ -12,13 +12,16 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
+from threading import Event
 
 import pytest
 
 from regardant.errors import ConfigError, RunError
+from regardant.server import worker
 from regardant.server.bodies import SENTENCE
 from regardant.server.limits import Limits
-from regardant.server.serve import Address, serve
+from regardant.server.serve import Address, DrainingServer, serve
+from regardant.server.worker import ModelCall
 
 BODY = json.dumps({"texts": [SENTENCE]})
 JSON = {"content-type": "application/json"}
@@ -285,6 +288,27 @@ def test_settings_that_cannot_be_used_are_one_line(named_runs, certificate, tmp_
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         assert "give another --port" in told(demo, RunError, port=taken.getsockname()[1])
+
+
+def test_a_batch_without_clients_does_not_keep_the_process(named_runs, monkeypatch):
+    """As after a request that took too long: nothing can stop its thread."""
+    ended, free, lines = [], Event(), []
+
+    def compute(run, rows):
+        free.wait(10)
+        return rows
+
+    def run(server, sockets):
+        server.service.workers["demo"].submit(ModelCall(compute, ["a"]))
+
+    monkeypatch.setattr(worker, "JOIN_SECONDS", 0.1)
+    monkeypatch.setattr(DrainingServer, "run", run)
+    monkeypatch.setattr(os, "_exit", ended.append)
+    before = signal.getsignal(signal.SIGTERM)
+    serve([named_runs / "demo"], Address(port=0), Limits(), lines.append)
+    signal.signal(signal.SIGTERM, before)
+    free.set()
+    assert ended == [0] and lines == ["a batch of demo is given up: its clients have left"]
 
 
 @contextmanager

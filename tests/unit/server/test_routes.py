@@ -393,3 +393,14 @@ def test_numbers_that_json_lacks_are_null(serving, client_of):
     service.workers["demo"].run.predict = lambda rows: [Prediction("a", "b", details)]
     (found,) = client_of(service).post("/v1/predict", json={"items": ["a"]}).json()["predictions"]
     assert found == {"item": "a", "answer": "b", "low": None, "none": None, "scores": [1.5], "notes": []}
+
+
+def test_a_link_is_followed_anew_by_a_reload(named_runs, tmp_path, serving):
+    (tmp_path / "mine").symlink_to(named_runs / "text")
+    service = serving(tmp_path / "mine")
+    (tmp_path / "mine").unlink()
+    (tmp_path / "mine").symlink_to(named_runs / "demo")
+    service.reload()
+    assert service.lines == ["mine was opened again"]
+    assert service.worker("mine", "translate").run.config.task == "translation"
+    assert service.metrics.registry.get_sample_value("regardant_reloads_total", {"run": "mine", "outcome": "done"}) == 1

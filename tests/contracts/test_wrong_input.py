@@ -329,6 +329,7 @@ def test_a_sentence_to_score_that_is_longer_than_the_model_is_named(told, folder
         (["run", "--tls-cert", "a.en"], ["--tls-cert and --tls-key need each other"]),
         (["run", "--tls-cert", "a.en", "--tls-key", "a.fr"], ["--tls-cert a.en and --tls-key a.fr cannot be used"]),
         (["run", "--engine", "torchh"], ["there is no engine torchh", "did you mean torch?"]),
+        (["run", "--max-queue", "8"], ["--max-queue 8 is less than --max-batch 32", "raise it, or lower --max-batch"]),
         (["run", "--max-batch", "0"], ["--max-batch", "greater than or equal to 1"]),
         (["run", "run"], ["run and run are both named run", "rename one of the folders"]),
     ],

@@ -53,6 +53,11 @@ def serve(
     """
     if (address.tls_cert is None) != (address.tls_key is None):
         raise ConfigError("--tls-cert and --tls-key need each other: give both, or none of them")
+    if limits.max_queue < limits.max_batch:
+        raise ConfigError(
+            f"--max-queue {limits.max_queue} is less than --max-batch {limits.max_batch}, so that a request of as many "
+            "texts would never be taken on: raise it, or lower --max-batch"
+        )
     with bound(address.host, address.port) as opened:
         host, port = opened.getsockname()[:2]
         is_loopback = ipaddress.ip_address(host).is_loopback

@@ -11,13 +11,13 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from threading import Event
 
 import pytest
 
 from regardant.errors import ConfigError, RunError
-from regardant.server import worker
+from regardant.server import connections, worker
 from regardant.server.bodies import SENTENCE
 from regardant.server.limits import Limits
 from regardant.server.serve import Address, DrainingServer, serve
@@ -141,6 +141,15 @@ def test_connections_beyond_the_limit_are_refused(serving, at_port):
     for one in idle:
         one.close()
     until(lambda: get(port, "/health")[0] == 200)
+
+
+def test_connections_far_beyond_the_limit_are_closed(serving, at_port, monkeypatch):
+    monkeypatch.setattr(connections, "SPARE", 1)
+    port, server = at_port(serving("demo", limits=Limits(connections=1)))
+    with ExitStack() as stack:
+        opened = [stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(3)]
+        assert closed_after(opened[-1]) < 3
+        assert len(server.server_state.connections) == 2
 
 
 def test_work_of_a_client_that_left_is_not_computed(serving, at_port):

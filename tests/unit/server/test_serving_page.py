@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from regardant.server.connections import SPARE
 from regardant.server.limits import Limits
 from regardant.server.metrics import Metrics
 
@@ -56,6 +57,7 @@ def test_the_page_s_limits_are_those_of_the_server():
         more than {own.max_pixels:,} pixels"""
     page = " ".join(PAGE.split())
     assert [one for one in " ".join(numbers.split()).split(" | ") if one not in page] == []
+    assert f"{own.connections + SPARE:,} closed" in page
     assert own.inspected_numbers == 1_000_000 and "more than a million weights" in page
 
 

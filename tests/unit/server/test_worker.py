@@ -1,10 +1,14 @@
 """What the queue of a run puts into a batch, when it is computed, and what is not."""
 
+import runpy
+import sys
 import time
 from threading import Event, get_ident
 
 import pytest
 
+from regardant.errors import ConfigError
+from regardant.server import metrics
 from regardant.server.limits import Limits, Refusal
 from regardant.server.metrics import Metrics
 from regardant.server.worker import ModelCall, Worker
@@ -174,6 +178,12 @@ def test_places_in_the_queue_of_clients_that_left_are_free_again(make, computing
     (taken,) = submit(worker, computing, "c")
     computing.free.set()
     assert taken.result(10) == ["C"]
+
+
+def test_without_the_extra_a_line_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    with pytest.raises(ConfigError, match=r"^the server needs prometheus_client: pip install 'regardant\[serve\]'$"):
+        runpy.run_path(metrics.__file__)
 
 
 def test_a_worker_that_is_closed_answers_what_waits(make, computing):

@@ -1,3 +1,4 @@
+import base64
 from contextlib import ExitStack
 from threading import Event, Thread
 
@@ -92,3 +93,8 @@ def at_port():
             return port, server
 
         yield serve
+
+
+@pytest.fixture
+def png(digit):
+    return {"name": digit.name, "content": base64.b64encode(digit.read_bytes()).decode()}

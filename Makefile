@@ -8,7 +8,7 @@ PEERS := benchmarks/.peers
 
 .PHONY: setup demo test test-slow test-browser mutants check experiments ladder clean
 .PHONY: bench bench-attention bench-training bench-decoding bench-memory bench-processes bench-profile
-.PHONY: bench-accelerator bench-startup bench-smoke bench-families bench-own-files
+.PHONY: bench-accelerator bench-startup bench-serving bench-smoke bench-families bench-own-files
 
 # Tests start a hundred processes: they keep compiled code, whatever the machine's default is.
 test test-slow test-browser mutants: export PYTHONDONTWRITEBYTECODE =
@@ -72,6 +72,9 @@ bench-profile: setup
 
 bench-startup: setup
 	$(BIN)/python -m benchmarks.startup $(BENCH)
+
+bench-serving: setup
+	$(BIN)/python -m benchmarks.serving $(BENCH)
 
 bench-smoke: setup
 	$(BIN)/python -m benchmarks.smoke

@@ -27,6 +27,7 @@ VERBS = [
     "plan",
     "predict",
     "recipes",
+    "serve",
     "studio",
     "train",
     "translate",

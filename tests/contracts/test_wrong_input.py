@@ -318,6 +318,28 @@ def test_a_sentence_to_score_that_is_longer_than_the_model_is_named(told, folder
     assert "line 2 has 81 tokens, the model takes 48" in line
 
 
+@pytest.mark.parametrize(
+    ("options", "phrases"),
+    [
+        (["nowhere"], ["there is no run nowhere"]),
+        (["run", "--host", "0.0.0.0"], ["an API key is needed", "set REGARDANT_API_KEY, give --api-key-file"]),
+        (["run", "--host", "no host"], ["'no host' is no address of this machine", "give another"]),
+        (["run", "--api-key-file", "none"], ["--api-key-file none cannot be read", "give a file with the key"]),
+        (["run", "--api-key-file", "a.en"], ["the API key in a.en has", "give at least 16 letters and digits"]),
+        (["run", "--tls-cert", "a.en"], ["--tls-cert and --tls-key need each other"]),
+        (["run", "--tls-cert", "a.en", "--tls-key", "a.fr"], ["--tls-cert a.en and --tls-key a.fr cannot be used"]),
+        (["run", "--engine", "torchh"], ["there is no engine torchh", "did you mean torch?"]),
+        (["run", "--max-queue", "8"], ["--max-queue 8 is less than --max-batch 32", "raise it, or lower --max-batch"]),
+        (["run", "--max-batch", "0"], ["--max-batch", "greater than or equal to 1"]),
+        (["run", "run"], ["run and run are both named run", "rename one of the folders"]),
+    ],
+)
+def test_a_server_that_cannot_start_says_why(told, workshop, folder, monkeypatch, options, phrases):
+    monkeypatch.delenv("REGARDANT_API_KEY", raising=False)
+    text = " ".join(told("serve", *options, "--port", "0"))
+    assert all(phrase in text for phrase in phrases), text
+
+
 def test_an_unknown_verb_is_named(told):
     assert "No such command 'trian'" in told("trian")[0]
 

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from regardant import __version__
-from regardant.cli import answering, checking, measuring, training, using  # noqa: F401  # each adds its verbs
+from regardant.cli import answering, checking, measuring, serving, training, using  # noqa: F401  # each adds its verbs
 from regardant.cli.lines import give_up_stdout, say
 from regardant.cli.options import app
 from regardant.errors import RegardantError
@@ -28,6 +28,7 @@ VERBS = (
     "inspect",
     "measure",
     "studio",
+    "serve",
     "export",
     "doctor",
     "recipes",

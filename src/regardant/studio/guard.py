@@ -1,16 +1,11 @@
-"""Who may ask: a browser on this machine that knows the studio by a name of this machine.
-
-A page elsewhere can make a browser ask 127.0.0.1, and by rebinding its own name even read the answer: but then the
-Host header has that name. There is no CORS header, so nobody else's script reads an answer either.
-"""
-
-from urllib.parse import urlsplit
+"""Who may ask: a browser on this machine that knows the studio by a name of this machine (`server.hosts`)."""
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-NAMES = {"localhost", "127.0.0.1", "::1"}
+from regardant.server.hosts import is_of_another_site, is_ours
+
 POLICY = "; ".join(
     (
         "default-src 'self'",
@@ -37,12 +32,11 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
-        if not is_ours(headers.get("host", ""), scope):
+        if not is_ours(Headers(scope=scope).get("host", ""), scope):
             refusal = PlainTextResponse("the studio answers to localhost and 127.0.0.1 alone", status_code=400)
             await refusal(scope, receive, send)
             return
-        if scope["method"] not in ("GET", "HEAD") and headers.get("sec-fetch-site", "same-origin") != "same-origin":
+        if is_of_another_site(scope):
             await PlainTextResponse("this page is none of the studio's", status_code=403)(scope, receive, send)
             return
 
@@ -57,14 +51,3 @@ class Guard:
             await send(message)
 
         await self.app(scope, receive, send_guarded)
-
-
-def is_ours(host: str, scope: Scope) -> bool:
-    """Whether a Host header names this machine and the port that was asked."""
-    try:
-        asked = urlsplit(f"//{host}")
-        port = asked.port or 80
-    except ValueError:
-        return False
-    server = scope.get("server")
-    return asked.username is None and asked.hostname in NAMES and (server is None or server[1] in (None, port))

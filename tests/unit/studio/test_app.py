@@ -9,8 +9,8 @@ from fastapi.testclient import TestClient
 
 from regardant import studio as package
 from regardant.errors import RunError
+from regardant.server.hosts import is_ours
 from regardant.studio.app import PAGES, make_app
-from regardant.studio.guard import is_ours
 from regardant.studio.serve import serve
 
 STATIC = Path(package.__file__).parent / "static"

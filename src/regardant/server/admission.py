@@ -1,0 +1,103 @@
+"""Who may ask: clients with the API key, or those of this machine where the server listens on a loopback address."""
+
+import hmac
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from regardant.errors import ConfigError
+from regardant.server.answers import refused
+from regardant.server.hosts import is_of_another_site, is_ours
+from regardant.server.limits import Refusal
+from regardant.server.service import Service
+
+WORK = "/v1/"
+"""Start of the addresses that are work for a model."""
+
+WITHOUT_KEY = frozenset({"/health", "/ready"})
+"""Addresses that answer without a key, for the probes of a supervisor."""
+
+KEY_VARIABLE = "REGARDANT_API_KEY"
+LEAST_KEY = 16
+"""Characters of a key, at least."""
+
+DRAIN_SECONDS = 5
+"""Seconds after which a client may ask again while the server ends: another one may have started."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """What is asked of a client."""
+
+    key: bytes | None
+    """The API key. None: no key is needed."""
+    is_loopback: bool
+    """Whether the server listens on a loopback address, so that requests have to name this machine."""
+
+
+def read_key(file: Path | None, *, is_loopback: bool) -> bytes | None:
+    """Return the API key in a file, or in the environment. None: there is none.
+
+    Raises ConfigError for a key that is too short, and where an address that others can reach has none.
+    """
+    if file is not None:
+        try:
+            given, origin = file.read_text(encoding="utf-8").strip(), str(file)
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"--api-key-file {file} cannot be read ({error}): give a file with the key") from error
+    else:
+        given, origin = os.environ.get(KEY_VARIABLE, "").strip(), KEY_VARIABLE
+        if not given:
+            if is_loopback:
+                return None
+            raise ConfigError(
+                f"other machines can reach this --host, so that an API key is needed: set {KEY_VARIABLE}, give "
+                "--api-key-file FILE, or leave --host out"
+            )
+    if len(given) < LEAST_KEY or not (given.isascii() and given.isprintable() and " " not in given):
+        raise ConfigError(
+            f"the API key in {origin} has {len(given)} characters: give at least {LEAST_KEY} letters and digits, as "
+            "`openssl rand -hex 32` writes them"
+        )
+    return given.encode()
+
+
+class Admission:
+    """Turns away clients that may not ask, and new work while the server drains. Counts the work in progress."""
+
+    def __init__(self, app: ASGIApp, service: Service, access: Access) -> None:
+        self.app, self.service, self.access = app, service, access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        if (refusal := self._refusal(scope)) is not None:
+            await refused(refusal)(scope, receive, send)
+            return
+        if not scope["path"].startswith(WORK):
+            await self.app(scope, receive, send)
+            return
+        self.service.active += 1
+        try:
+            await self.app(scope, receive, send)
+        finally:
+            self.service.active -= 1
+
+    def _refusal(self, scope: Scope) -> Refusal | None:
+        headers = Headers(scope=scope)
+        if self.access.is_loopback and not is_ours(headers.get("host", ""), scope):
+            return Refusal("this server answers to localhost and 127.0.0.1 with its port: ask by one of them", 400)
+        if self.access.is_loopback and is_of_another_site(scope):
+            return Refusal("a page of another site may not ask this server: open its own address", 403)
+        if self.access.key is not None and scope["path"] not in WITHOUT_KEY:
+            kind, _, given = headers.get("authorization", "").partition(" ")
+            is_right = hmac.compare_digest(given.strip().encode("latin-1", "replace"), self.access.key)
+            if kind.lower() != "bearer" or not is_right:
+                return Refusal("the API key is missing or wrong: send the header `Authorization: Bearer KEY`", 401)
+        if self.service.is_draining and scope["path"].startswith(WORK):
+            return Refusal("the server is about to end: ask another one, or try again later", 503, DRAIN_SECONDS)
+        return None

@@ -1,0 +1,101 @@
+"""Problems as answers: a JSON object with one line, `error`, that says what was given, what is allowed, what to do."""
+
+import traceback
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from regardant.errors import OutOfMemory, RegardantError
+from regardant.server.limits import RETRY_SECONDS, Refusal
+from regardant.server.service import ClientLeft
+from regardant.training.devices import ran_out_of_memory
+
+CLIENT_LEFT = 499
+"""Status of a request whose client left, as nginx writes it. Nobody receives it."""
+
+NO_JSON = "the body is no JSON object: send one, as /openapi.json shows, with the header Content-Type: application/json"
+
+LONGEST_SHOWN = 50
+"""Characters of what was given in a message."""
+
+STATUSES = {
+    401: "API key missing or wrong",
+    413: "body too large",
+    422: "a request that cannot be answered",
+    429: "queue full",
+    503: "server ending, or out of memory",
+    504: "took too long",
+}
+"""Statuses of problems, for the description of the interface."""
+
+
+def add_problems(app: FastAPI) -> None:
+    """Have an application answer every problem in one line."""
+
+    def http(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, HTTPException)
+        line = str(error.detail)
+        if error.status_code in (404, 405):
+            line = f"there is no {request.method} {request.url.path[:100]} here: /openapi.json lists what there is"
+        elif error.status_code == 400:
+            line = NO_JSON
+        return problem(line, error.status_code)
+
+    def misunderstood(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RequestValidationError)
+        return problem("; ".join(map(_described, error.errors())), 422)
+
+    def mistake(request: Request, error: Exception) -> JSONResponse:
+        return refused(as_refusal(error))
+
+    app.add_exception_handler(HTTPException, http)
+    app.add_exception_handler(RequestValidationError, misunderstood)
+    app.add_exception_handler(RegardantError, mistake)
+    app.add_exception_handler(MemoryError, mistake)
+    app.add_exception_handler(RuntimeError, mistake)
+    app.add_exception_handler(ClientLeft, lambda request, error: JSONResponse(None, CLIENT_LEFT))
+
+
+def as_refusal(error: Exception) -> Refusal:
+    """Return the refusal for what a computation raises. Raises the error itself if it is a fault of the server."""
+    if isinstance(error, Refusal):
+        return error
+    if isinstance(error, OutOfMemory) or (isinstance(error, MemoryError | RuntimeError) and ran_out_of_memory(error)):
+        return Refusal("memory ran out: send fewer or shorter texts, or a smaller beam_size", 503, RETRY_SECONDS)
+    if isinstance(error, RegardantError):
+        return Refusal(" ".join(str(error).split()))
+    raise error
+
+
+def _described(error: Mapping[str, Any]) -> str:
+    """Return a mistake in a body in one line."""
+    place = ".".join(map(str, error["loc"][1:]))
+    if error["type"] == "json_invalid" or not place:
+        return NO_JSON
+    shown = repr(error["input"])
+    given = f"given {shown}, " if isinstance(error["input"], str | int | float) and len(shown) <= LONGEST_SHOWN else ""
+    return f"{place}: {given}{error['msg'][:1].lower()}{error['msg'][1:]}"
+
+
+def refused(refusal: Refusal) -> JSONResponse:
+    """Return the answer for a refusal."""
+    return problem(str(refusal), refusal.status, refusal.retry_after)
+
+
+def problem(line: str, status: int, retry_after: int | None = None) -> JSONResponse:
+    """Return a problem in one line."""
+    headers = {} if retry_after is None else {"retry-after": str(retry_after)}
+    if status == 401:
+        headers["www-authenticate"] = "Bearer"
+    line = line.encode(errors="replace").decode()  # it may quote half of a character
+    return JSONResponse({"error": line}, status, headers)
+
+
+def place_of(error: BaseException) -> str:
+    """Return the type of an error and the lines that it passed. Its message may hold a user's text, and is left out."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{type(error).__name__} at {' < '.join(f'{one.filename}:{one.lineno}' for one in reversed(frames))}"

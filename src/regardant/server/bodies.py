@@ -1,0 +1,135 @@
+"""Bodies of requests and of answers, with examples. Their limits are checked by `limits`, as a server is told them."""
+
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+SENTENCE = "The old judge sees the small cat."
+
+RunName = Annotated[
+    str | None, Field(description="Name of a run. It may be left out where one run is served.", examples=["demo"])
+]
+Item = Annotated[
+    str | dict[str, Any],
+    Field(
+        description="A text; a file, as an object with `name` and `content` (base64); or the object that the run "
+        "reads: a question with its context, a graph, an item of several parts."
+    ),
+]
+BeamSize = Annotated[int | None, Field(ge=1, description="Hypotheses followed at once. Left out: as the recipe says.")]
+
+
+class Body(BaseModel):
+    """Base of bodies of requests, which refuse unknown fields."""
+
+    model_config: ClassVar[ConfigDict] = {"extra": "forbid"}
+
+    run: RunName = None
+
+
+class TranslateBody(Body):
+    """Texts to translate."""
+
+    texts: list[str] = Field(min_length=1, examples=[[SENTENCE]])
+    beam_size: BeamSize = None
+    nbest: int | None = Field(None, ge=1, description="Translations of each text, best first.")
+    length_penalty: float | None = Field(
+        None, ge=0, le=10, allow_inf_nan=False, description="Exponent of the length, which divides scores."
+    )
+
+
+class Candidate(BaseModel):
+    """A proposed translation."""
+
+    text: str
+    score: float = Field(description="Log-probability / length ** length_penalty, in nats.")
+
+
+class Translation(Candidate):
+    """The best translation of a text."""
+
+    candidates: list[Candidate] = Field(description="As many as `nbest`, best first.")
+    notes: list[str] = Field(description="What the user should know: a text that was split, an end that was cut off.")
+
+
+class Translations(BaseModel):
+    """Translations in the order of the texts."""
+
+    run: str
+    translations: list[Translation]
+
+
+class PredictBody(Body):
+    """Items to answer."""
+
+    items: list[Item] = Field(min_length=1, examples=[["A moving film."]])
+
+
+class Predictions(BaseModel):
+    """Answers in the order of the items, as `regardant predict --json` prints them."""
+
+    run: str
+    predictions: list[dict[str, Any]] = Field(
+        examples=[[{"item": "A moving film.", "answer": "good", "probabilities": {"good": 0.9, "bad": 0.1}}]]
+    )
+
+
+class ScoreBody(Body):
+    """Texts whose probability is asked."""
+
+    items: list[Item] = Field(min_length=1, examples=[[SENTENCE]], description="Texts; of a translator, the sources.")
+    targets: list[str] | None = Field(
+        None, examples=[["Le vieux juge voit le petit chat ."]], description="Of a translator: the text for each item."
+    )
+
+
+class Scores(BaseModel):
+    """Scores in the order of the items."""
+
+    run: str
+    scores: list[dict[str, Any]] = Field(
+        description="Of a translator `log_probability` in nats; of a language model `loss` in nats per token, "
+        "`perplexity`, `bits_per_character`, `tokens` and `characters`.",
+        examples=[[{"log_probability": -3.2}]],
+    )
+
+
+class InspectBody(Body):
+    """An item whose attention is asked."""
+
+    item: Item = Field(examples=[SENTENCE])
+    target: str | None = Field(None, description="Of a translator: the translation. Left out: its own.")
+    beam_size: BeamSize = None
+
+
+class GenerateBody(Body):
+    """A text to continue."""
+
+    prompt: str = Field(min_length=1, examples=["Once "])
+    max_tokens: int | None = Field(None, ge=1, description="Tokens to write.", examples=[40])
+    temperature: float | None = Field(
+        None, ge=0, le=10, allow_inf_nan=False, description="1: as learned; 0: the likeliest token."
+    )
+    top_k: int | None = Field(None, ge=1, description="Draw from so many of the likeliest tokens.")
+    top_p: float | None = Field(
+        None, gt=0, le=1, allow_inf_nan=False, description="Draw from the fewest tokens with this share."
+    )
+    seed: int = Field(0, ge=0, lt=2**63, description="Decides what is drawn.")
+
+
+class ServedRun(BaseModel):
+    """A run that is served."""
+
+    run: str
+    task: str
+    verbs: list[str]
+    files: list[str] = Field(description="Ends of the names of files that items are. Empty: items are no files.")
+
+
+class Problem(BaseModel):
+    """A request that was not answered."""
+
+    error: str = Field(
+        description="One line: what was given, what is allowed, what to do.",
+        examples=["texts has 40 entries, allowed are 32: send several requests"],
+    )

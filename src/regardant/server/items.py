@@ -1,0 +1,101 @@
+"""Items of requests as a run reads them. Files come with the request: no path of a request is ever opened."""
+
+import base64
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from regardant.errors import RegardantError
+from regardant.modalities.pixels import shape_of
+from regardant.server.limits import Limits, Refusal
+from regardant.server.worker import Worker
+from regardant.tasks.base import TaskConfig
+
+COMPRESSED = frozenset({".gz", ".flac"})
+"""Suffixes of files that may hold much more than their bytes, and are refused."""
+
+PICTURES = frozenset({".png", ".jpg", ".jpeg"})
+"""Suffixes of files that may hold much more, which their first bytes tell."""
+
+WAV, RIFF = ".wav", b"RIFF"
+"""The suffix of uncompressed sound, and the bytes that it begins with: readers go by these, and take FLAC as well."""
+
+LONGEST_NAME = 100
+"""Characters of the name of a file."""
+
+
+def suffixes_of(suffixes: Sequence[str]) -> list[str]:
+    """Return the suffixes of files that a request may hold."""
+    return [suffix for suffix in suffixes if suffix not in COMPRESSED]
+
+
+@contextmanager
+def given(worker: Worker, items: Sequence[Any], limits: Limits) -> Iterator[tuple[list[str], str]]:
+    """Return items as the run reads them, and the folder of those that are files, which exists while the block runs.
+
+    Messages of errors name files as the request does.
+    """
+    with TemporaryDirectory(prefix="regardant-") as folder:
+        try:
+            yield read_items(worker.run.config, items, Path(folder), limits, "items"), f"{folder}/"
+        except RegardantError as error:
+            if isinstance(error, Refusal) or folder not in str(error):
+                raise
+            raise Refusal(str(error).replace(f"{folder}/", "")) from error
+
+
+def read_items(config: TaskConfig, items: Sequence[Any], folder: Path, limits: Limits, name: str) -> list[str]:
+    """Return items as a command line gives them. Files are written to `folder`.
+
+    Raises Refusal for an item that is too long or none of the kind that the run reads.
+    """
+    limits.require_rows(name, items)
+    parts = getattr(config.modality, "parts", None)
+    found = []
+    for number, item in enumerate(items):
+        place, own = f"{name}[{number}]", folder / str(number)
+        if parts is None:
+            found.append(_argument(item, config.suffixes, own, limits, place))
+        elif not isinstance(item, dict) or set(item) != set(parts):
+            raise Refusal(f"{place} is no item of the parts {', '.join(parts)}: give an object with these fields")
+        else:
+            read = {
+                part: _argument(item[part], kind.suffixes, own / part, limits, f"{place}.{part}")
+                for part, kind in parts.items()
+            }
+            found.append(json.dumps(read, ensure_ascii=False))
+    return found
+
+
+def _argument(item: Any, suffixes: Sequence[str], folder: Path, limits: Limits, place: str) -> str:
+    if suffixes:
+        path = _written(item, suffixes_of(suffixes), folder, place)
+        if path.suffix.lower() in PICTURES:
+            limits.require_picture(place, shape_of(path, path.name))
+        return str(path)
+    argument = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
+    limits.require_text(place, argument)
+    if not argument.strip():
+        raise Refusal(f"{place} is blank: give a text")
+    return argument
+
+
+def _written(item: Any, suffixes: Sequence[str], folder: Path, place: str) -> Path:
+    """Return the path of a file of a request, which is written into a folder of its own."""
+    try:
+        name, content = Path(item["name"]).name, base64.b64decode("".join(item["content"].split()), validate=True)
+    except (TypeError, KeyError, AttributeError, ValueError):
+        name, content = "", b""
+    suffix = Path(name).suffix.lower()
+    is_sound = suffix != WAV or content.startswith(RIFF)
+    if suffix not in suffixes or not is_sound or "\0" in name or len(name) > LONGEST_NAME:
+        raise Refusal(
+            f"{place} is no file: give an object with a `name` that ends in {', '.join(suffixes)}, and as `content` "
+            "the bytes of the file in base64"
+        )
+    folder.mkdir(parents=True)
+    (folder / name).write_bytes(content)
+    return folder / name

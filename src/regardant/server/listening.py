@@ -1,0 +1,40 @@
+"""A socket with an address, and a server that says when it answers."""
+
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from regardant.errors import RunError
+
+
+@contextmanager
+def bound(host: str, port: int) -> Iterator[socket.socket]:
+    """Hold an address while the block runs: connections are refused until a server listens. Port 0 takes a free one.
+
+    Raises RunError for an address that cannot be used.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except OSError as error:
+        raise RunError(f"the host {host!r} is no address of this machine ({error.strerror}): give another") from error
+    with socket.socket(family, kind, protocol) as opened:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            opened.bind(address)
+        except OSError as error:
+            raise RunError(f"port {port} cannot be used ({error.strerror}): give another --port") from error
+        yield opened
+
+
+class AnnouncingServer(uvicorn.Server):
+    """A server that calls `started` once it answers and handles Ctrl-C."""
+
+    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self.started_up = started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        self.started_up()

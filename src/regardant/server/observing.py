@@ -1,0 +1,57 @@
+"""Requests in metrics and log lines, which hold no text of a user, and faults of the server as answers."""
+
+import time
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from regardant.server.answers import place_of, problem
+from regardant.server.service import Service
+
+QUIET = frozenset({"/health", "/ready", "/metrics"})
+"""Addresses that are asked every few seconds and are not logged."""
+
+METHODS = frozenset({"GET", "HEAD", "POST"})
+"""Methods that are logged by name: any other may be a client's own word."""
+
+FAULT = 500
+
+
+class Observing:
+    """Counts, times and logs every request, by the pattern of its address."""
+
+    def __init__(self, app: ASGIApp, service: Service) -> None:
+        self.app, self.service = app, service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        began, status = time.perf_counter(), 0
+
+        async def send_observed(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                added = MutableHeaders(scope=message)
+                added["x-content-type-options"] = "nosniff"
+                added["cache-control"] = "no-store"
+            await send(message)
+
+        try:
+            await self.app(scope, receive, send_observed)
+        except Exception as error:
+            self.service.log(f"fault: {place_of(error)}")
+            if status:  # the client sees an answer without an end
+                raise ConnectionError("the answer ended early") from None
+            await problem("the server made a mistake, which it has logged: report it", FAULT)(
+                scope, receive, send_observed
+            )
+        finally:
+            path = getattr(scope.get("route"), "path", "other")
+            seconds = time.perf_counter() - began
+            self.service.metrics.requests.labels(path, str(status)).inc()
+            self.service.metrics.seconds.labels(path).observe(seconds)
+            if path not in QUIET:
+                method = scope["method"] if scope["method"] in METHODS else "OTHER"
+                self.service.log(f"{method} {path} {status} {seconds * 1000:.0f} ms")

@@ -1,0 +1,71 @@
+"""Addresses under `/v1/`: the runs, translations and predictions, by calls of the runs' workers."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response
+
+from regardant.run import Run
+from regardant.server.bodies import PredictBody, Predictions, ServedRun, TranslateBody, Translations
+from regardant.server.items import given, suffixes_of
+from regardant.server.service import Asking, Service
+from regardant.server.worker import ModelCall, Worker
+
+
+def routes(service: Service) -> APIRouter:
+    """`/v1/runs`, `/v1/translate` and `/v1/predict`."""
+    router, limits = APIRouter(prefix="/v1"), service.limits
+
+    @router.get("/runs", response_model=list[ServedRun])
+    async def runs() -> Response:
+        """List the runs that are served."""
+        return JSONResponse([_described(worker) for worker in service.workers.values()])
+
+    @router.post("/translate", response_model=Translations)
+    async def translate(body: TranslateBody, request: Request) -> Response:
+        """Translate texts. Requests with equal options share batches."""
+        worker = service.worker(body.run, "translate")
+        limits.require_texts("texts", body.texts)
+        limits.require_most("beam_size", body.beam_size, limits.max_beam_size)
+        limits.require_most("nbest", body.nbest, limits.max_beam_size)
+        options: dict[str, Any] = body.model_dump(include={"beam_size", "nbest", "length_penalty"})
+
+        def compute(run: Run, rows: list[str]) -> Sequence[Any]:
+            return run.translate(rows, engine=service.engine, **options)
+
+        call = ModelCall(compute, body.texts, max(map(len, body.texts)), ("translate", *options.values()))
+        found = await Asking(service, worker, request).answer(call)
+        return JSONResponse({"run": worker.name, "translations": [_as_dict(one) for one in found]})
+
+    @router.post("/predict", response_model=Predictions)
+    async def predict(body: PredictBody, request: Request) -> Response:
+        """Predict the answer to items of any run: labels, translations, forecasts, continuations."""
+        worker = service.worker(body.run)
+        with given(worker, body.items, limits) as (items, folder):
+            found = await Asking(service, worker, request).answer_rows("predict", _predict, items)
+            answers = json.dumps([one.as_dict() for one in found]).replace(folder, "")
+        finite = json.loads(answers, parse_constant=lambda name: None)  # JSON has no NaN and no infinity
+        return JSONResponse({"run": worker.name, "predictions": finite})
+
+    return router
+
+
+def _predict(run: Run, rows: list[str]) -> Sequence[Any]:
+    return run.predict(rows)
+
+
+def _as_dict(found: Any) -> dict[str, Any]:
+    candidates = [{"text": one.text, "score": one.score} for one in found.candidates]
+    return {**candidates[0], "candidates": candidates, "notes": found.notes}
+
+
+def _described(worker: Worker) -> dict[str, Any]:
+    config = worker.run.config
+    return {
+        "run": worker.name,
+        "task": config.task,
+        "verbs": [*config.verbs, "predict"],
+        "files": suffixes_of(config.suffixes),
+    }

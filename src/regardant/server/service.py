@@ -1,0 +1,143 @@
+"""The runs of a server, each with its worker, and whether new work is taken on."""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from starlette.requests import Request
+
+from regardant.errors import ConfigError, RegardantError
+from regardant.run import Run, load
+from regardant.server.limits import Limits, Refusal
+from regardant.server.metrics import Metrics
+from regardant.server.worker import Compute, ModelCall, Worker
+
+
+class ClientLeft(Exception):
+    """The client has closed its connection, and nobody waits for the answer."""
+
+
+class Service:
+    """The runs that are served, by name: the last part of their paths."""
+
+    def __init__(
+        self, folders: Sequence[Path], limits: Limits, log: Callable[[str], None], engine: str = "torch"
+    ) -> None:
+        """Open all runs; `engine` translates. Raises RunError for a run that cannot be used, ConfigError for two of one
+        name."""
+        named: dict[str, Path] = {}
+        for folder in folders:
+            name = Path(os.path.abspath(folder)).name  # of a link, its own name
+            if name in named:
+                raise ConfigError(f"{named[name]} and {folder} are both named {name}: rename one of the folders")
+            named[name] = folder
+        self.limits, self.log, self.engine, self.metrics = limits, log, engine, Metrics()
+        self.active = 0
+        """Requests that are being answered."""
+        self.is_draining = False
+        """Whether new work is refused, as the server is about to end."""
+        self._reloading = Lock()
+        opened = {name: _opened(folder, engine) for name, folder in named.items()}
+        self.workers = {name: Worker(name, run, limits, self.metrics) for name, run in opened.items()}
+        for name, worker in self.workers.items():
+            self.metrics.watch_queue(name, lambda worker=worker: worker.rows_waiting)  # type: ignore[misc]
+        self.metrics.watch_active(lambda: self.active)
+
+    @property
+    def alive(self) -> list[str]:
+        """Names of the runs whose worker has not ended."""
+        return [name for name, worker in self.workers.items() if worker.is_alive]
+
+    def worker(self, name: str | None, verb: str | None = None) -> Worker:
+        """Return the worker of a run, of the only one if none is named.
+
+        Raises Refusal for an unknown run, and for one whose task lacks the verb.
+        """
+        known = ", ".join(self.workers)
+        if name is None and len(self.workers) > 1:
+            raise Refusal(f"no run was given: name one of {known} as `run`")
+        chosen = name if name is not None else next(iter(self.workers))
+        if chosen not in self.workers:
+            raise Refusal(f"there is no run {chosen!r} here: name one of {known}", status=404)
+        worker = self.workers[chosen]
+        if verb is not None and verb not in worker.run.config.verbs:
+            raise Refusal(
+                f"{chosen} is a run of {worker.run.config.task}, which has no {verb}: it has "
+                f"{', '.join((*worker.run.config.verbs, 'predict'))}"
+            )
+        return worker
+
+    def reload(self) -> None:
+        """Open every run again, while the old one answers. A run that cannot be opened stays as it was."""
+        with self._reloading:
+            for name, worker in self.workers.items():
+                try:
+                    worker.run = _opened(worker.run.folder, self.engine)
+                except (RegardantError, OSError, RuntimeError, MemoryError) as error:
+                    outcome, line = "failed", f"{name} stays as it was: {' '.join(str(error).split())}"
+                else:
+                    outcome, line = "done", f"{name} was opened again"
+                self.metrics.reloads.labels(name, outcome).inc()
+                self.log(line)
+
+    def close(self) -> None:
+        """End all workers."""
+        for worker in self.workers.values():
+            worker.close()
+
+
+class Asking:
+    """A request's way to a worker: until its time is over or its client leaves."""
+
+    def __init__(self, service: Service, worker: Worker, request: Request) -> None:
+        self.limits, self.worker, self.request = service.limits, worker, request
+        self.until = time.monotonic() + service.limits.timeout
+
+    async def answer(self, call: ModelCall, *, is_begun: bool = False) -> list[Any]:
+        """Return the results of a call.
+
+        Raises Refusal where the queue is full or the time is over, ClientLeft, and what the computation raises.
+        """
+        answer: asyncio.Future[Any] = asyncio.wrap_future(self.worker.submit(call, is_begun=is_begun))
+        left: asyncio.Future[Any] = asyncio.ensure_future(self._leave())
+        try:
+            seconds = max(0.0, self.until - time.monotonic())
+            done, _ = await asyncio.wait({answer, left}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            if answer in done:
+                return answer.result()
+        finally:
+            left.cancel()
+            answer.cancel()  # drops the call if it still waits; nothing happens to one that is done
+        if left in done:
+            raise ClientLeft
+        raise Refusal(
+            f"the answer took more than {self.limits.timeout:g} s, which is what a request may take: send less, or try "
+            "again later",
+            status=504,
+        )
+
+    async def answer_rows(self, kind: str, compute: Compute, rows: list[str]) -> list[Any]:
+        """Return the results of all rows. A language model takes them one by one, so that others come between them."""
+        if "generate" not in self.worker.run.config.verbs:
+            return await self.answer(ModelCall(compute, rows, max(map(len, rows)), kind))
+        found: list[Any] = []
+        for row in rows:
+            found += await self.answer(ModelCall(compute, [row]), is_begun=bool(found))
+        return found
+
+    async def _leave(self) -> None:
+        while (await self.request.receive())["type"] != "http.disconnect":
+            pass
+
+
+def _opened(folder: Path, engine: str) -> Run:
+    """Return a run that is ready: what is opened when it is first needed is opened now."""
+    run = load(folder)
+    _ = run.trained
+    if "translate" in run.config.verbs:
+        run.translation.engines.on(engine)
+    return run

@@ -26,6 +26,6 @@ def test_what_is_kept_follows_from_what_was_seen():
         "p50_seconds": 1.0,
         "p99_seconds": 1.98,
         "statuses": {"200": 199, "429": 1},
-        "first_gib": 1.0,
+        "second_gib": 2.0,
         "last_gib": 3.0,
     }

@@ -275,20 +275,47 @@ def studio(
 
 
 @app.command()
-def export(
+def encode(
     run: RunFolder,
-    to: Annotated[str, typer.Option(metavar="FORMAT", help="ctranslate2.")],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to make.")],
-    quantization: Annotated[
-        str, typer.Option(metavar="TYPE", help="How weights are stored: int8, int16, float16, bfloat16 or float32.")
-    ] = "int8",
+    texts: Annotated[
+        list[str] | None, typer.Argument(metavar="TEXT", help="Texts. Without any: --input or stdin, one a line.")
+    ] = None,
+    source: Annotated[
+        Path | None, typer.Option("--input", metavar="FILE", help="Read the texts from FILE, one a line.")
+    ] = None,
+    search: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Print the texts that are most similar to this one.")
+    ] = None,
+    count: Annotated[int, typer.Option(min=1, metavar="N", help="Texts that a search prints at most.")] = 5,
+    as_json: AsJson = False,
 ) -> None:
-    """Write the model of a run for another program. ctranslate2: a folder that ctranslate2.Translator opens, and the
-    tokenizer beside it."""
+    """Encode texts as vectors of length 1, a line of numbers for each line. Blank lines are left out. With --search, the
+    texts nearest to a query instead: the cosine, a tab and the text. Example: regardant encode runs/minilm --input
+    lines.txt --search "a small cat" """
     from regardant.run import load
 
-    load(run).export(to, out, quantization)
-    say(f"wrote {out}")
+    if texts and source is not None:
+        raise ConfigError(f"texts were given as arguments and by --input {source}: leave one of them out")
+    encoder = load(run).sentence_encoder
+    with ExitStack() as opened:
+        raw = opened.enter_context(_opened(source)) if source is not None else sys.stdin.buffer
+        given = (one.encode(errors="surrogateescape") for one in texts) if texts else raw
+        lines = [line for line in read_lines(given) if line.strip()]
+    if search is None:
+        vectors = encoder.encode(lines).tolist()
+        if as_json:
+            pairs = zip(lines, vectors, strict=True)
+            print_json({"vectors": [{"text": line, "vector": vector} for line, vector in pairs]})
+            return
+        for vector in vectors:
+            print(" ".join(f"{number:.6g}" for number in vector))
+        return
+    found = encoder.search(search, lines, count)
+    if as_json:
+        print_json({"query": search, "found": [one._asdict() for one in found]})
+        return
+    for one in found:
+        print(f"{one.similarity:.4f}\t{_one_line(one.text)}")
 
 
 def _predictions(run: "Run", lines: Iterator[str], at_once: int) -> "Iterator[Prediction]":

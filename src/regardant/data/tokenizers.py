@@ -1,4 +1,4 @@
-"""Text to ids and back without loss: seven kinds of vocabulary over the Hugging Face `tokenizers` library.
+"""Text to ids and back without loss: eight kinds of vocabulary over the Hugging Face `tokenizers` library.
 
     character   every character is a token
     word        every word and every mark of punctuation
@@ -7,6 +7,7 @@
     unigram     the likeliest pieces under a unigram model: Kudo 2018, https://arxiv.org/abs/1804.10959
     code        pieces as of bpe, of a text whose white space has a meaning: every space, tab and line end comes back
     kmer        k letters of DNA: `kmers`
+    pretrained  the tokenizer of an imported model, as it is: `pretrained_tokenizers`
 
 A piece carries the space before it (" sat"), so joining pieces gives the text back. `bpe`, `unigram` and `code` never
 cross from a word into punctuation, and spell what they have not seen in bytes.
@@ -48,9 +49,9 @@ UNKNOWN = {"word": " <unk>", "character": "\N{REPLACEMENT CHARACTER}"}
 class TokenizerConfig(Config):
     """How text becomes tokens."""
 
-    kind: Literal["character", "word", "byte", "bpe", "unigram", "code", "kmer"] = "bpe"
+    kind: Literal["character", "word", "byte", "bpe", "unigram", "code", "kmer", "pretrained"] = "bpe"
     """What a token is. bpe and unigram find pieces between a character and a word; code does, and keeps white space;
-    kmer reads DNA."""
+    kmer reads DNA; pretrained is that of an imported model."""
 
     vocab_size: int | None = Field(None, gt=len(SPECIAL_TOKENS))
     """Tokens in a vocabulary, special ones included; chosen from the corpus when left out. An exact demand on bpe,
@@ -67,6 +68,9 @@ class TokenizerConfig(Config):
 
     stride: int | None = Field(None, gt=0)
     """Letters from the start of a kmer to that of the next, at most k (1). k: they do not overlap."""
+
+    special: tuple[int | None, ...] = ()
+    """Of kind pretrained: the imported model's ids of padding, start, end, unknown and mask; null for one it lacks."""
 
     @model_validator(mode="after")
     def _leave_room_for_pieces(self) -> Self:
@@ -99,13 +103,13 @@ class TokenizerConfig(Config):
 
 
 class Tokenizer:
-    """Text to ids and back, for one language or for several that share a vocabulary.
-
-    Ids 0 to 4 are the special tokens of `vocabulary`, whatever the kind.
-    """
+    """Text to ids and back, for one language or several. Ids 0 to 4 are the special tokens of `vocabulary`."""
 
     has_words: ClassVar[bool] = True
     """Whether tokens are parts of words."""
+
+    frame: tuple[Sequence[int], Sequence[int]] = ((), ())
+    """Ids that stand before and after those of a text that is read whole, as [CLS] and [SEP]."""
 
     own: ClassVar[dict[str, type["Tokenizer"]]] = {}
     """Classes of kinds that have one of their own. A kind is known by being imported."""
@@ -116,6 +120,7 @@ class Tokenizer:
     def __init__(self, config: TokenizerConfig, backend: hf.Tokenizer) -> None:
         self.config = config
         self.backend = backend
+        self.hides_space = config.splits_words
         vocabulary = backend.get_vocab(with_added_tokens=False)
         self.vocab_size = len(vocabulary)
         self.pieces = sorted(vocabulary, key=vocabulary.__getitem__)
@@ -172,12 +177,12 @@ class Tokenizer:
         `decode(encode(text)) == normalise(text)`, for every text.
         """
         text = b"".join(self._bytes[token] for token in ids).decode(errors="replace")
-        return text.removeprefix(" ") if self.config.splits_words else text
+        return text.removeprefix(" ") if self.hides_space else text
 
     def decode_as_it_comes(self, ids: Iterable[int]) -> Iterator[str]:
         """The text of ids, a piece as soon as its ids are there. Joined, the pieces are what `decode` gives."""
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        hides_space = self.config.splits_words
+        hides_space = self.hides_space
         for raw in chain((self._bytes[token] for token in ids), [None]):
             if piece := decoder.decode(raw or b"", final=raw is None):
                 shown = piece.removeprefix(" ") if hides_space else piece
@@ -200,7 +205,7 @@ class Tokenizer:
         if not parts:
             return []
         parts[-1] += decoder.decode(b"", final=True)
-        hidden = int(self.config.splits_words and "".join(parts).startswith(" "))
+        hidden = int(self.hides_space and "".join(parts).startswith(" "))
         ends = accumulate((len(part) for part in parts), initial=0)
         return list(pairwise(max(end - hidden, 0) for end in ends))
 
@@ -211,7 +216,7 @@ class Tokenizer:
             pieces = [piece for piece, _ in self.backend.pre_tokenizer.pre_tokenize_str(text)]
             unknown = UNKNOWN[self.config.kind]
             text = "".join(unknown if self.backend.token_to_id(piece) is None else piece for piece in pieces)
-        return text.removeprefix(" ") if self.config.splits_words else text
+        return text.removeprefix(" ") if self.hides_space else text
 
     @property
     def normalisation(self) -> str:

@@ -44,7 +44,7 @@ STACKS = ("encoder", "decoder")
 TOWERS = ("first", "second")
 """Parts of a model that compares two inputs: each is a model of its own."""
 
-INPUT_FIELDS = {"d_model", "embedding_size", "positions", "scale_embeddings"}
+INPUT_FIELDS = {"d_model", "embedding_size", "positions", "scale_embeddings", "embedding_norm"}
 """Fields of a model's configuration that its representations depend on."""
 
 HEAD_AND_LENGTH_FIELDS = {"kind", "preset", "max_length", "tie_embeddings"}

@@ -83,7 +83,7 @@ def prepare(
 def build_model(config: TextAnswerConfig, codec: Codec, vocab_size: int) -> SequenceToSequenceModel:
     """Return the model of a recipe with fresh weights. Raises ConfigError where its parts do not fit."""
     try:
-        head = next_token(vocab_size, config.training.label_smoothing, config.training.z_loss)
+        head = next_token(vocab_size, config.training.label_smoothing, config.training.z_loss, config.head)
         return config.model.build(codec.representation(), tokens(vocab_size), head)
     except ValueError as error:
         raise ConfigError(f"model: {error}") from error

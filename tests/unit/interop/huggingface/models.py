@@ -158,6 +158,7 @@ def _marian() -> tuple[Any, Any]:
     model = transformers.MarianMTModel(config)
     with torch.no_grad():
         model.final_logits_bias.normal_()
+        model.final_logits_bias[0, tokenizer.eos_token_id] = -2  # so that texts are not empty
     return model, tokenizer
 
 
@@ -209,7 +210,14 @@ def save(name: str, folder: Path) -> tuple[Any, Any]:
     model, tokenizer = TINY[name]()
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter), alpha=0.2)
+            if parameter.requires_grad:  # not tables of sinusoids
+                parameter.add_(torch.randn_like(parameter), alpha=0.2)
     model.eval().save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return model, tokenizer
+
+
+def load(name: str, folder: Path) -> tuple[Any, Any]:
+    """Return what `save` saved."""
+    model, tokenizer = TINY[name]()
+    return type(model).from_pretrained(folder).eval(), type(tokenizer).from_pretrained(folder)

@@ -20,6 +20,9 @@ INPUT = tuple(
 REQUIRED = {**bert.REQUIRED, "type_vocab_size": (2, 1), "pad_token_id": (1,)}
 
 
+TRANSFORM = "head.transform.activation"
+"""Activation before words are scored: GELU, whatever hidden_act is."""
+
 LENGTH = bert.LENGTH._replace(values=Computed(read=lambda rows: rows - 2, write=lambda length: length + 2))
 
 def of(layout: Layout, architecture: str, head: tuple[Entry, ...]) -> Layout:
@@ -28,7 +31,11 @@ def of(layout: Layout, architecture: str, head: tuple[Entry, ...]) -> Layout:
         layout,
         model_type="roberta",
         architecture=architecture,
-        settings=tuple(LENGTH if one is bert.LENGTH else one for one in layout.settings),
+        fixed={**layout.fixed, **({TRANSFORM: "gelu"} if layout is bert.MASKED else {})},
+        settings=tuple(
+            LENGTH if one is bert.LENGTH else one._replace(ours=tuple(path for path in one.ours if path != TRANSFORM))
+            for one in layout.settings
+        ),
         weights=(*INPUT, *head),
         layers={path: tuple(map(renamed, entries)) for path, entries in layout.layers.items()},
         required={**layout.required, **REQUIRED},

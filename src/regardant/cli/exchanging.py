@@ -19,8 +19,8 @@ def import_model(
     ],
     out: Annotated[Path, typer.Option(metavar="RUN", help="The run folder to make.")],
 ) -> None:
-    """Make a run of a model that transformers has saved. BERT, RoBERTa, MiniLM, GPT-2, Llama, Marian, T5 and ViT; nothing
-    in the folder is executed. Example: regardant import bert-base-uncased --out runs/bert"""
+    """Make a run of a model that transformers has saved. BERT, RoBERTa, MiniLM, GPT-2, Llama, Marian, T5 and ViT;
+    nothing in the folder is executed. Example: regardant import bert-base-uncased --out runs/bert"""
     from regardant.run.importing import import_model as make
 
     make(folder, out, say)

@@ -68,8 +68,8 @@ class SamplingConfig(Config):
 def sample(
     model: CausalModel, prompt: Int[Tensor, " T"], config: SamplingConfig, *, samples: Sequence[int], seed: int
 ) -> Iterator[Int[Tensor, " N"]]:
-    """The next token of every sample, `max_tokens` times, EOS after its end; `samples` are their numbers. The model must
-    be in evaluation mode.
+    """The next token of every sample, `max_tokens` times, EOS after its end; `samples` are their numbers. The model
+    must be in evaluation mode.
 
     When its context is full, sampling continues from the newer half of it; a model that carries a state needs none.
     Raises DataError for an empty prompt.

@@ -149,9 +149,7 @@ class LinearFeedForward(FeedForward):
 class GatedFeedForward(LinearFeedForward):
     """Gated network, two thirds of d_ff wide, so that it has as many weights as one without a gate."""
 
-    def __init__(
-        self, d_model: int, d_ff: int, dropout: float, activation: Activation, *, bias: bool = True
-    ) -> None:
+    def __init__(self, d_model: int, d_ff: int, dropout: float, activation: Activation, *, bias: bool = True) -> None:
         inner = 2 * d_ff // 3
         super().__init__(d_model, inner, dropout, activation, bias=bias)
         self.gate = Linear(d_model, inner, bias, stays_narrow=True)

@@ -1,7 +1,8 @@
 """A layout: the tables between one architecture of Hugging Face and a model of ours, read in both directions.
 
-`settings` names the fields of config.json and those of our configuration, `weights` the tensors. A family is a module of
-`families` that holds layouts and nothing else. Fields of a configuration are named by dotted paths from the recipe on.
+`settings` names the fields of config.json and those of our configuration, `weights` the tensors. A family is a module
+of `families` that holds layouts and nothing else. Fields of a configuration are named by dotted paths from the recipe
+on.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -52,7 +52,7 @@ def read(folder: Path) -> Imported:
         recipe = with_image(recipe, image)
     if layout.task == "classification":
         files["labels.json"] = _labels(config)
-    model = configuration.load(layout.model, recipe["model"], origin=f"{folder}")
+    model: Any = configuration.load(layout.model, recipe["model"], origin=f"{folder}")
     sizes = sizes_of(model, tokenizers, image)
     return Imported(recipe, read_weights(layout, recipe, read_tensors(folder), sizes), tokenizers, files)
 
@@ -155,7 +155,9 @@ def sizes_of(model: Any, tokenizers: Tokenizers | None, image: Mapping[str, Any]
     if tokenizers is not None:
         own = tokenizers.source
         rows = own.rows if isinstance(own, PretrainedTokenizer) else range(own.vocab_size)
-    return Sizes(model.heads, rows) if image is None else Sizes(model.heads, rows, image["channels"], image["patch_size"])
+    return (
+        Sizes(model.heads, rows) if image is None else Sizes(model.heads, rows, image["channels"], image["patch_size"])
+    )
 
 
 def _statistics(folder: Path, image: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,6 @@ from regardant.layers.norms import LayerNormConfig, NormConfig
 from regardant.models.heads.base import Head, HeadBuilder, HeadConfig, Loss
 from regardant.models.vectors import Vectors
 
-
 ABSENT_SCORE = -1e4
 """Score of a word that is absent. Finite, so that label smoothing stays finite."""
 

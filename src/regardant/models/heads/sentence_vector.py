@@ -21,8 +21,8 @@ class SentenceVectorConfig(HeadConfig):
     kind: Literal["sentence_vector"] = "sentence_vector"
 
     pooling: Pooling = "mean"
-    """The vector of the sentence: `mean` or `max` of its elements' vectors, that of a `class_token` before them, or that
-    of the `first` or `last` element."""
+    """The vector of the sentence: `mean` or `max` of its elements' vectors, that of a `class_token` before them, or
+    that of the `first` or `last` element."""
 
     def build(self, d_model: int, num_outputs: int) -> "SentenceVector":
         """Return the head; it has no weights."""
@@ -34,7 +34,7 @@ class SentenceVector(Head):
 
     def __init__(self, pooling: Pooling) -> None:
         super().__init__()
-        self.pooling = pooling
+        self.pooling: Pooling = pooling
 
     def scores(self, vectors: Vectors) -> Tensor:
         """Return vectors [B, M] of length 1."""

@@ -55,7 +55,9 @@ def byte_pieces(*, special: dict[str, str], template: str | None = None) -> tran
 def sentence_pieces(*special: str, roles: dict[str, str], template: str) -> transformers.PreTrainedTokenizerFast:
     """Return a unigram tokenizer like SentencePiece's, special tokens first."""
     pieces = sorted({f"\u2581{word}" for text in TEXTS for word in text.split()} | set("".join(TEXTS)) - {" "})
-    vocabulary = [(name, 0.0) for name in special] + [(piece, -float(len(pieces) - n)) for n, piece in enumerate(pieces)]
+    vocabulary = [(name, 0.0) for name in special] + [
+        (piece, -float(len(pieces) - n)) for n, piece in enumerate(pieces)
+    ]
     backend = hf.Tokenizer(models.Unigram([*vocabulary, ("\u2581", -30.0)], unk_id=special.index(roles["unk_token"])))
     backend.pre_tokenizer = pre_tokenizers.Metaspace()
     backend.decoder = decoders.Metaspace()
@@ -205,7 +207,7 @@ TINY: dict[str, Callable[[], tuple[Any, Any]]] = {
 
 
 def save(name: str, folder: Path) -> tuple[Any, Any]:
-    """Save a tiny model with its tokenizer or processor to a folder; return both. None of its numbers is like another."""
+    """Save a tiny model, none of whose numbers is like another, with its tokenizer or processor; return both."""
     torch.manual_seed(0)
     model, tokenizer = TINY[name]()
     with torch.no_grad():

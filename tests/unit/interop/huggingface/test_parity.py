@@ -6,10 +6,8 @@ import torch
 from torch.testing import assert_close
 
 from regardant.data.vocabulary import EOS, PAD, SOS
-from tests.unit.interop.huggingface.models import TINY
+from tests.unit.interop.huggingface.names import LETTERS, NAMES, SENTENCES
 
-SENTENCES = ["the old films sat on a mat .", "a cat"]
-LETTERS = ["the cat sat on a", "a mat"]
 EXACT = {"atol": 1e-5, "rtol": 1e-5}
 
 
@@ -79,7 +77,9 @@ def test_a_language_model_scores_a_text_as_transformers_does(pair, name):
 def test_a_language_model_writes_what_transformers_writes(pair, name):
     both = pair(name)
     ids = both.tokenizer(LETTERS[0], return_tensors="pt")
-    theirs = both.theirs.generate(**ids, do_sample=False, max_new_tokens=15, pad_token_id=0)[0, ids["input_ids"].shape[1] :]
+    theirs = both.theirs.generate(**ids, do_sample=False, max_new_tokens=15, pad_token_id=0)[
+        0, ids["input_ids"].shape[1] :
+    ]
     ours = both.run.trained.generate(LETTERS[0], temperature=0, max_tokens=15)[0]
     assert ours == both.tokenizer.decode(theirs, skip_special_tokens=True) and len(theirs) > 3
     assert "".join(both.run.stream(LETTERS[0], temperature=0, max_tokens=15)) == LETTERS[0] + ours
@@ -135,7 +135,7 @@ def test_a_classifier_of_images_scores_as_transformers_does(pair, tmp_path):
     assert found.answer == max(shares, key=shares.__getitem__)
 
 
-@pytest.mark.parametrize("name", TINY)
+@pytest.mark.parametrize("name", NAMES)
 def test_ends_of_texts_are_known(pair, name):
     if name != "vit":
         assert tokenizer_of(pair(name)).rows[EOS] in (

@@ -30,8 +30,6 @@ SIZES = (
 
 LENGTH = setting("max_position_embeddings", "model.max_length", default=512)
 
-ACTIVATION = {"default": "gelu", "values": ACTIVATIONS}
-
 LAYER = (
     *linear(
         "encoder.layers.{layer}.self_attention.query_key_value",
@@ -84,10 +82,14 @@ MASKED = Layout(
     settings=(
         *SIZES,
         LENGTH,
-        setting("hidden_act", "model.feed_forward.activation", "head.transform.activation", **ACTIVATION),
         setting(
-            "layer_norm_eps", "model.normalisation.eps", "head.transform.normalisation.eps", default=1e-12
+            "hidden_act",
+            "model.feed_forward.activation",
+            "head.transform.activation",
+            default="gelu",
+            values=ACTIVATIONS,
         ),
+        setting("layer_norm_eps", "model.normalisation.eps", "head.transform.normalisation.eps", default=1e-12),
     ),
     weights=(
         *INPUT,
@@ -105,7 +107,7 @@ MASKED = Layout(
 WITHOUT_HEAD = (
     *SIZES,
     LENGTH,
-    setting("hidden_act", "model.feed_forward.activation", **ACTIVATION),
+    setting("hidden_act", "model.feed_forward.activation", default="gelu", values=ACTIVATIONS),
     setting("layer_norm_eps", "model.normalisation.eps", default=1e-12),
 )
 

@@ -51,9 +51,7 @@ LAYOUTS = (
                     form=TRANSPOSED,
                 ),
                 *linear("decoder.layers.{layer}.after_feed_forward.norm", "transformer.h.{layer}.ln_2"),
-                *linear(
-                    "decoder.layers.{layer}.feed_forward.widen", "transformer.h.{layer}.mlp.c_fc", form=TRANSPOSED
-                ),
+                *linear("decoder.layers.{layer}.feed_forward.widen", "transformer.h.{layer}.mlp.c_fc", form=TRANSPOSED),
                 *linear(
                     "decoder.layers.{layer}.feed_forward.narrow", "transformer.h.{layer}.mlp.c_proj", form=TRANSPOSED
                 ),

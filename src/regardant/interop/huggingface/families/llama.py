@@ -1,5 +1,5 @@
-"""Llama (Touvron et al. 2023, https://arxiv.org/abs/2302.13971) and models of its shape: rotary positions, RMSNorm, SwiGLU,
-shared key heads."""
+"""Llama (Touvron et al. 2023, https://arxiv.org/abs/2302.13971) and models of its shape: rotary positions, RMSNorm,
+SwiGLU, shared key heads."""
 
 from regardant.interop.huggingface.forms import ROTARY_QUERY_KEY_VALUE, WORDS
 from regardant.interop.huggingface.layouts import ACTIVATIONS, Computed, Entry, Layout, linear, setting
@@ -72,7 +72,12 @@ LAYOUTS = (
                 *linear("decoder.layers.{layer}.feed_forward.narrow", "model.layers.{layer}.mlp.down_proj", bias=None),
             )
         },
-        required={"attention_bias": (False,), "mlp_bias": (False,), "rope_scaling": (None,), "rope_type": (None, "default")},
+        required={
+            "attention_bias": (False,),
+            "mlp_bias": (False,),
+            "rope_scaling": (None,),
+            "rope_type": (None, "default"),
+        },
         prefix="model.",
         ignored=("model.layers.*.self_attn.rotary_emb.inv_freq", "lm_head.weight"),
         tokenizer="tokenizer",

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from regardant.interop.huggingface.families import bert
-from regardant.interop.huggingface.forms import POSITIONS_FROM_2_AND_TYPES, WORDS
+from regardant.interop.huggingface.forms import POSITIONS_AND_TYPES, POSITIONS_FROM_2_AND_TYPES, WORDS
 from regardant.interop.huggingface.layouts import Computed, Entry, Layout, linear
 
 
@@ -13,7 +13,7 @@ def renamed(entry: Entry) -> Entry:
 
 
 INPUT = tuple(
-    one._replace(form=POSITIONS_FROM_2_AND_TYPES) if one.form is bert.POSITIONS_AND_TYPES else one
+    one._replace(form=POSITIONS_FROM_2_AND_TYPES) if one.form is POSITIONS_AND_TYPES else one
     for one in map(renamed, bert.INPUT)
 )
 
@@ -24,6 +24,7 @@ TRANSFORM = "head.transform.activation"
 """Activation before words are scored: GELU, whatever hidden_act is."""
 
 LENGTH = bert.LENGTH._replace(values=Computed(read=lambda rows: rows - 2, write=lambda length: length + 2))
+
 
 def of(layout: Layout, architecture: str, head: tuple[Entry, ...]) -> Layout:
     """Return a layout of BERT as one of RoBERTa."""

@@ -1,4 +1,4 @@
-"""T5 (Raffel et al. 2020, https://arxiv.org/abs/1910.10683) with one matrix for input and output, as version 1.0 has."""
+"""T5 (Raffel et al. 2020, https://arxiv.org/abs/1910.10683) with one matrix for input and output (version 1.0)."""
 
 from regardant.interop.huggingface.forms import KEY_VALUE, QUERY_KEY_VALUE, TRANSPOSED, WORDS
 from regardant.interop.huggingface.layouts import Computed, Entry, Layout, linear, setting

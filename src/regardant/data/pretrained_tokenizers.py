@@ -8,13 +8,13 @@ Text can name special tokens of such a tokenizer, as it can in the program that 
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 import tokenizers as hf
 
-from regardant.data.tokenizers import BYTES, Tokenizer, TokenizerConfig
+from regardant.data.tokenizers import Tokenizer, TokenizerConfig
 from regardant.data.vocabulary import MASK, SPECIAL_TOKENS
 from regardant.errors import ConfigError, DataError
 
@@ -60,7 +60,7 @@ class PretrainedTokenizer(Tokenizer, kind="pretrained"):
             if theirs is not None:
                 self._ours[theirs] = ours
         content = json.loads(backend.to_str())
-        spelling = _spelling(content.get("decoder"))
+        spelling, self.hides_space = _spelling(content.get("decoder"))
         nothing = {added["id"] for added in content["added_tokens"] if added["special"]}
         nothing |= {theirs for theirs in rows if theirs is not None and theirs not in names}
         self._bytes = [
@@ -69,7 +69,6 @@ class PretrainedTokenizer(Tokenizer, kind="pretrained"):
         ]
         self._bytes[: len(SPECIAL_TOKENS)] = [b""] * len(SPECIAL_TOKENS)
         self.is_byte_level = spelling is byte_level
-        self.hides_space = not self.is_byte_level and spelling is not str.encode
         self.frame = self._frame_of_texts()
 
     @classmethod
@@ -107,7 +106,7 @@ class PretrainedTokenizer(Tokenizer, kind="pretrained"):
         """Return a piece as it is, but one of a byte-level vocabulary as text with spaces as ▁."""
         raw = self._bytes[token]
         if not self.is_byte_level or not raw:
-            return self.pieces[token]
+            return self.pieces[token].replace(" ", "▁")
         return raw.decode(errors="replace").replace(" ", "▁")
 
     def _frame_of_texts(self) -> tuple[list[int], list[int]]:
@@ -125,27 +124,31 @@ def byte_level(piece: str) -> bytes:
     return bytes(_BYTE_OF[character] for character in piece) if _BYTE_OF.keys() >= set(piece) else piece.encode()
 
 
-def _spelling(decoder: dict[str, Any] | None) -> Callable[[str], bytes]:
-    """Return what spells a piece in bytes, by the kind of the tokenizer's decoder."""
-    kind = None if decoder is None else decoder["type"]
-    if kind == "ByteLevel":
-        return byte_level
-    if decoder is not None and kind == "WordPiece":
-        prefix = decoder["prefix"]
-        return lambda piece: (piece.removeprefix(prefix) if piece.startswith(prefix) else f" {piece}").encode()
+def _spelling(decoder: Mapping[str, Any] | None) -> tuple[Callable[[str], bytes], bool]:
+    """Return what spells a piece in bytes, by the parts of the tokenizer's decoder, and whether the space before the
+    first word is hidden."""
     parts = [] if decoder is None else decoder.get("decoders", [decoder])
-    replaced = [part for part in parts if part["type"] in ("Metaspace", "Replace")]
-    if decoder is not None and replaced:
-        return _metaspace
-    if kind is None or kind == "Fuse":
-        return str.encode
-    raise DataError(f"tokenizer.json has a decoder of type {kind}: ByteLevel, WordPiece and Metaspace can be imported")
+    types = {part["type"]: part for part in parts}
+    if "ByteLevel" in types:
+        return byte_level, False
+    if "WordPiece" in types:
+        prefix = types["WordPiece"]["prefix"]
+        return lambda piece: (piece.removeprefix(prefix) if piece.startswith(prefix) else f" {piece}").encode(), True
+    if unknown := sorted(types.keys() - {"Metaspace", "Replace", "ByteFallback", "Fuse", "Strip"}):
+        raise DataError(
+            f"tokenizer.json has a decoder of type {unknown[0]}: ByteLevel, WordPiece and Metaspace can be imported"
+        )
+    hides_space = not types.keys().isdisjoint({"Metaspace", "Strip"})
+    return (_plain if types.keys().isdisjoint({"Metaspace", "Replace"}) else _metaspace), hides_space
+
+
+def _plain(piece: str) -> bytes:
+    found = BYTE.fullmatch(piece)
+    return piece.encode() if found is None else bytes([int(found[1], 16)])
 
 
 def _metaspace(piece: str) -> bytes:
-    if piece in BYTES and (found := BYTE.fullmatch(piece)):
-        return bytes([int(found[1], 16)])
-    return piece.replace("\N{LOWER ONE EIGHTH BLOCK}", " ").encode()
+    return _plain(piece.replace("\N{LOWER ONE EIGHTH BLOCK}", " "))
 
 
 def _byte_characters() -> dict[str, int]:

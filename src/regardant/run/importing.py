@@ -6,6 +6,7 @@ from tempfile import TemporaryDirectory
 
 import torch
 
+from regardant.errors import DataError, RunError
 from regardant.planning.probes import Decisions
 from regardant.run.fingerprints import fingerprints_of
 from regardant.run.folder import Record, require_free
@@ -38,7 +39,10 @@ def import_model(source: Path, folder: Path, log: Log = print) -> None:
         for name, content in found.files.items():
             write_atomically(part / name, json.dumps(content, ensure_ascii=False) + "\n")
         save_weights(part / "model.safetensors", found.weights, {})
-        model = task.open(config, part, torch.device("cpu")).model
+        try:
+            model = task.open(config, part, torch.device("cpu")).model
+        except RunError as error:
+            raise DataError(str(error).replace(str(part), str(source))) from error
         parameters = sum(one.numel() for one in model.parameters())
         record = Record(
             asked=config.model_dump(mode="json", by_alias=True),

@@ -61,7 +61,9 @@ LAYOUTS = (
             setting("d_kv", "model.key_size", "model.value_size", default=64),
             setting("d_ff", "model.d_ff", default=2048),
             setting("num_layers", "model.encoder.num_layers", default=6),
-            setting("num_decoder_layers", "model.decoder.num_layers", default=lambda config: config["num_layers"]),
+            setting(
+                "num_decoder_layers", "model.decoder.num_layers", default=lambda config: config.get("num_layers", 6)
+            ),
             setting("num_heads", "model.num_heads", default=8),
             setting("relative_attention_num_buckets", "model.positions.num_buckets", default=32),
             setting("relative_attention_max_distance", "model.positions.max_distance", default=128),

@@ -151,8 +151,10 @@ def _agreed(config: TaskConfig, earlier: TaskConfig, names: Sequence[str]) -> di
 
 
 def _with_model_of(config: TaskConfig, earlier: TaskConfig) -> TaskConfig:
-    """Return a configuration with the earlier run's model, if the recipe says nothing of a model of its kind. Embeddings
-    are tied as they are by default, since the heads may differ."""
+    """Return a configuration with the earlier run's model, if the recipe says nothing of a model of its kind.
+
+    Embeddings are tied as they are by default, since the heads may differ.
+    """
     model = type(config.model)
     if "model" in config.model_fields_set or type(earlier.model) is not model:
         return config

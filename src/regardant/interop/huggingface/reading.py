@@ -18,6 +18,7 @@ from regardant.interop.huggingface.families import LAYOUTS
 from regardant.interop.huggingface.folder import PREPROCESSOR, read_config, read_json, read_tensors
 from regardant.interop.huggingface.forms import Sizes
 from regardant.interop.huggingface.layouts import Layout, put_at, recipe_of, value_at
+from regardant.interop.huggingface.sentencepiece import has_sentence_pieces, read_backends
 from regardant.interop.huggingface.tokenizer import read_backend, tokenizer_of
 
 LEGACY = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
@@ -108,8 +109,13 @@ def _name_in(tensors: Mapping[str, Tensor], name: str, prefix: str) -> str:
 
 
 def _tokenizers(folder: Path, config: Mapping[str, Any]) -> Tokenizers:
-    backend = read_backend(folder)
-    tokenizer = tokenizer_of(folder, config, backend, vocab_size=_vocab_size(config))
+    size = _vocab_size(config)
+    if config.get("is_encoder_decoder") and has_sentence_pieces(folder):
+        source, target = (
+            tokenizer_of(folder, config, backend, vocab_size=size, joint=False) for backend in read_backends(folder)
+        )
+        return Tokenizers(source, target)
+    tokenizer = tokenizer_of(folder, config, read_backend(folder), vocab_size=size)
     return Tokenizers(tokenizer, tokenizer)
 
 

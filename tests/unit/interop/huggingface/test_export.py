@@ -1,15 +1,11 @@
 """What is exported is what transformers opens, and what is imported again is the same run."""
 
-import json
-import shutil
-
 import pytest
 import torch
 from safetensors.torch import load_file
 from torch.testing import assert_close
 
 from regardant import run
-from regardant.errors import ConfigError, RunError
 from regardant.run.importing import import_model
 from regardant.training.checkpoints import load_weights
 from tests.unit.interop.huggingface.names import LETTERS, NAMES

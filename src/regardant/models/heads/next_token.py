@@ -6,7 +6,7 @@ Shape legend: N tokens, M d_model, V vocabulary.
 """
 
 import math
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 import torch.nn.functional as F
@@ -49,7 +49,7 @@ class WordScoresConfig(Config):
     transform: TransformConfig | None = None
     """A dense layer, an activation and a norm before words are scored (BERT). Empty: there are none."""
 
-    absent: tuple[int, ...] = ()
+    absent: tuple[Annotated[int, Field(ge=0)], ...] = ()
     """Ids without a word, as special tokens that an imported model lacks: their probability is 0."""
 
 
@@ -105,6 +105,8 @@ class NextToken(Head):
         if words.bias:
             self.bias = nn.Parameter(torch.zeros(vocab_size))
         if words.absent:
+            if max(words.absent) >= vocab_size:
+                raise ValueError(f"head.absent has the id {max(words.absent)}, and there are {vocab_size} words")
             offsets = torch.zeros(vocab_size)
             offsets[list(words.absent)] = ABSENT_SCORE
             self.register_buffer("offsets", offsets, persistent=False)

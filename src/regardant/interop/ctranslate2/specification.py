@@ -30,7 +30,7 @@ from regardant.positions.rotary import RotaryConfig
 
 Numbers = NDArray[np.float32]
 
-EXPRESSIBLE: dict[str, tuple[str, ...]] = {
+EXPRESSIBLE: dict[str, tuple[str | bool, ...]] = {
     "kind": ("encoder_decoder",),
     "encoder.self_attention.kind": ("scaled_dot_product",),
     "decoder.self_attention.kind": ("scaled_dot_product",),

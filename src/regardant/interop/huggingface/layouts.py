@@ -147,10 +147,14 @@ def recipe_of(layout: Layout, config: Mapping[str, Any]) -> dict[str, Any]:
     document: dict[str, Any] = {}
     for path, value in layout.fixed.items():
         put_at(document, path, value)
+    named: dict[str, str] = {}
     for one in layout.settings:
         value = one.read(config)
         for path in one.ours:
+            if path in named and value_at(document, path) != value:
+                raise DataError(f"config.json: {one.theirs} is {value!r}, and {named[path]} differs from it")
             put_at(document, path, value)
+            named[path] = one.theirs
     return document
 
 

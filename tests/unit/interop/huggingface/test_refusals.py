@@ -31,6 +31,7 @@ REFUSED = {
     ),
     "biases": ("llama", {"attention_bias": True}, ["attention_bias is True"]),
     "two vocabularies": ("marian", {"decoder_vocab_size": 50}, ["decoder_vocab_size is 50", "vocab_size is 40"]),
+    "other decoders": ("marian", {"decoder_ffn_dim": 32}, ["decoder_ffn_dim is 32", "encoder_ffn_dim differs"]),
     "norms elsewhere": ("marian", {"normalize_before": True}, ["normalize_before is True"]),
     "a gated network": ("t5", {"feed_forward_proj": "gated-gelu"}, ["feed_forward_proj is 'gated-gelu'"]),
     "patches that do not fill an image": ("vit", {"patch_size": 5}, ["image_size is 12", "patch_size 5"]),

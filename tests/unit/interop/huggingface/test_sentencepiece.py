@@ -16,7 +16,15 @@ sentencepiece = pytest.importorskip("sentencepiece")
 
 ENGLISH = ["the old film", "a cat sat on the mat", "two dogs saw the cats", "the cat saw a film", "old dogs sat"]
 GERMAN = ["der alte Film", "eine Katze saß auf der Matte", "zwei Hunde sahen die Katzen", "die Katze sah einen Film"]
-TEXTS = ["the cats  sat on a film", "  the ﬁlm sat", "dogs ß saw x", "two matted dogs", ">>deu<< the cat", "日 the"]
+TEXTS = [
+    "der die saw",
+    "the cats  sat on a film",
+    "  the ﬁlm sat",
+    "dogs ß saw x",
+    "two matted dogs",
+    ">>deu<< the cat",
+    "日 the",
+]
 
 
 def train(texts, **options):

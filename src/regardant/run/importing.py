@@ -9,7 +9,7 @@ import torch
 from regardant.errors import DataError, RunError
 from regardant.planning.probes import Decisions
 from regardant.run.fingerprints import fingerprints_of
-from regardant.run.folder import Record, require_free
+from regardant.run.folder import IMPORTED, Record, require_free
 from regardant.tasks import load_recipe, task_named
 from regardant.tasks.base import Log
 from regardant.training.checkpoints import save_weights, write_atomically
@@ -49,7 +49,7 @@ def import_model(source: Path, folder: Path, log: Log = print) -> None:
             config=config,
             decided=Decisions("float32", "sdpa", torch.get_num_threads()),
             fingerprints={},
-            plan={"parameters": parameters, "imported_from": str(source)},
+            plan={"parameters": parameters, IMPORTED: str(source)},
             files=fingerprints_of(part, task.files_of(config)),
         )
         record.write(part)

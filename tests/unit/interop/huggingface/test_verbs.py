@@ -66,6 +66,14 @@ def test_lines_are_searched(pair, regardant, tmp_path):
     assert (found["number"], found["text"]) == (1, LINES[2])
 
 
+def test_an_imported_run_is_not_resumed(pair, regardant):
+    own = pair("bert").run.folder
+    said = regardant("train", own / "run.yaml")
+    assert said.code == 2 and said.err == (
+        f"regardant: {own} was imported, not trained: start a run from it with training.from={own}\n"
+    )
+
+
 def test_a_run_of_vectors_is_not_trained(pair, regardant, tmp_path):
     recipe = {"task": "sentence_embedding", "data": {"source": "a.txt"}, "training": {"max_updates": 1}}
     (tmp_path / "r.yaml").write_text(json.dumps(recipe), encoding="utf-8")

@@ -289,8 +289,8 @@ def encode(
     count: Annotated[int, typer.Option(min=1, metavar="N", help="Texts that a search prints at most.")] = 5,
     as_json: AsJson = False,
 ) -> None:
-    """Encode texts as vectors of length 1, a line of numbers for each line. Blank lines are left out. With --search,
-    the texts nearest to a query instead: the cosine, a tab and the text. Example: regardant encode runs/minilm --input
+    """Encode texts as vectors of length 1. A line of numbers for each line; blank ones are left out. With --search, the
+    texts nearest to a query instead: the cosine, a tab and the text. Example: regardant encode runs/minilm --input
     lines.txt --search "a small cat" """
     from regardant.run import load
 

@@ -52,7 +52,7 @@ class PretrainedTokenizer(Tokenizer, kind="pretrained"):
         names = {theirs: piece for piece, theirs in backend.get_vocab(with_added_tokens=True).items()}
         self.vocab_size = len(rows)
         self.pieces = [
-            SPECIAL_TOKENS[ours] if theirs is None else names.get(theirs, f"<unused_{theirs}>")
+            f"<absent_{SPECIAL_TOKENS[ours][1:]}" if theirs is None else names.get(theirs, f"<unused_{theirs}>")
             for ours, theirs in enumerate(rows)
         ]
         self._ours = np.zeros(max([*names, config.vocab_size - 1]) + 1, np.int64)

@@ -45,7 +45,7 @@ def test_texts_become_our_ids_and_texts_again():
     assert tokenizer.spans([5, 6, 7]) == [(0, 3), (3, 7), (7, 8)]
     assert tokenizer.locate("The cats") == ([5, 6, 7], [(0, 3), (4, 7), (7, 8)])
     assert tokenizer.normalise("The CATS") == "the cats"
-    assert tokenizer.tokens([SOS, 5, 7, PAD, 11]) == ["[CLS]", "the", "##s", "<pad>", "<unused_10>"]
+    assert tokenizer.tokens([SOS, 5, 7, PAD, 11]) == ["[CLS]", "the", "##s", "<absent_pad>", "<unused_10>"]
     assert tokenizer.encode_with_blanks("the <blank> sat", "<blank>") == [5, MASK, 8]
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from regardant.data.tokenizers import Tokenizers
-from regardant.data.vocabulary import EOS, SOS, SPECIAL_TOKENS, UNK
+from regardant.data.vocabulary import EOS, SOS, UNK
 from regardant.errors import RunError
 from regardant.interop.ctranslate2.names import ACTIVATIONS, DECODER_LAYER, ENCODER_LAYER, GATED
 from regardant.layers.feed_forward import GatedFeedForwardConfig, LinearFeedForwardConfig
@@ -89,9 +89,10 @@ def specify(model: SequenceToSequenceModel, tokenizers: Tokenizers) -> Transform
         spec.decoder.projection.bias = _numbers(bias)
     spec.register_source_vocabulary(tokenizers.source.pieces)
     spec.register_target_vocabulary(tokenizers.target.pieces)
-    spec.config.unk_token = SPECIAL_TOKENS[UNK]
-    spec.config.bos_token = spec.config.decoder_start_token = SPECIAL_TOKENS[SOS]
-    spec.config.eos_token = SPECIAL_TOKENS[EOS]
+    named = tokenizers.target.pieces
+    spec.config.unk_token = named[UNK]
+    spec.config.bos_token = spec.config.decoder_start_token = named[SOS]
+    spec.config.eos_token = named[EOS]
     spec.config.add_source_eos = True
     spec.config.layer_norm_epsilon = model.get_submodule("encoder.layers.0.after_feed_forward.norm").eps
     return spec

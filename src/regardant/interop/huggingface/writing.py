@@ -66,6 +66,8 @@ class Given:
 def export(given: Given, folder: Path) -> None:
     """Make `folder`. Raises RunError where it holds something, and for a model that no layout can express."""
     require_empty(folder)
+    if given.tokenizers is not None and given.tokenizers.source is not given.tokenizers.target:
+        raise RunError("this run has a tokenizer for sources and one for targets, and tokenizer.json holds one alone")
     layout, config = layout_for(given)
     tensors = write_weights(layout, given)
     files = dict(_files(layout, given, config))

@@ -10,6 +10,8 @@ from regardant.run.importing import import_model
 from regardant.training.checkpoints import load_weights
 from tests.unit.interop.huggingface.names import LETTERS, NAMES
 
+pytestmark = pytest.mark.xdist_group("transformers")  # one process loads the library
+
 
 def exported(one, folder):
     one.export("hf", folder)

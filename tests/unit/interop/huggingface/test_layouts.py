@@ -15,6 +15,8 @@ from regardant.interop.huggingface.reading import layout_of
 from regardant.layers.multi_head import HeadShape
 from tests.unit.interop.huggingface.names import NAMES
 
+pytestmark = pytest.mark.xdist_group("transformers")  # one process loads the library
+
 GROUPED = HeadShape(d_model=12, num_heads=4, num_key_heads=2, key_size=6, value_size=3)
 ROWS = [None, 3, 7, 1, None, 0, 2, 4, 5, 6]
 SIZES = Sizes(GROUPED, ROWS, channels=3, patch_size=2)

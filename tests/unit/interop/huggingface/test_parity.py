@@ -8,6 +8,8 @@ from torch.testing import assert_close
 from regardant.data.vocabulary import EOS, PAD, SOS
 from tests.unit.interop.huggingface.names import LETTERS, NAMES, SENTENCES
 
+pytestmark = pytest.mark.xdist_group("transformers")  # one process loads the library
+
 EXACT = {"atol": 1e-5, "rtol": 1e-5}
 
 

@@ -10,6 +10,8 @@ from safetensors.torch import load_file, save_file
 from regardant.errors import DataError, RegardantError, RunError
 from regardant.run.importing import import_model
 
+pytestmark = pytest.mark.xdist_group("transformers")  # one process loads the library
+
 REFUSED = {
     "another family": ("bert", {"model_type": "mamba"}, ["model_type is 'mamba'", "bert, gpt2, llama"]),
     "no family": ("bert", {"model_type": None}, ["model_type is None"]),

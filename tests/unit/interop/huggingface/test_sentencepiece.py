@@ -8,9 +8,11 @@ import warnings
 import pytest
 
 from regardant import run
-from regardant.errors import DataError
+from regardant.errors import DataError, RunError
 from regardant.interop.huggingface.sentencepiece import SOURCE, TARGET, VOCABULARY, read_backends, read_model
 from regardant.run.importing import import_model
+
+pytestmark = pytest.mark.xdist_group("transformers")  # one process loads the library
 
 sentencepiece = pytest.importorskip("sentencepiece")
 
@@ -89,6 +91,8 @@ def test_a_folder_with_them_becomes_a_translator(pair, files, theirs, tmp_path):
     tokenizers = own.translator.tokenizers
     assert tokenizers.source is not tokenizers.target and not own.config.tokenizer.joint
     assert tokenizers.target.decode(tokenizers.target.encode(GERMAN[1])) == GERMAN[1]
+    with pytest.raises(RunError, match="a tokenizer for sources and one for targets"):
+        own.export("hf", tmp_path / "back")
     batch = theirs(TEXTS[:2], return_tensors="pt", padding=True)
     written = model.generate(**batch, num_beams=1, do_sample=False, max_new_tokens=9, suppress_tokens=[1, size - 1])
     found = own.translate(TEXTS[:2], beam_size=1, max_length_ratio=0, max_length_extra=9)

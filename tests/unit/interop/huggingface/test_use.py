@@ -10,6 +10,8 @@ from regardant.studio.catalogue import summary
 from regardant.tasks import load_recipe
 from tests.unit.interop.huggingface.names import LETTERS, SENTENCES
 
+pytestmark = pytest.mark.xdist_group("transformers")  # one process loads the library
+
 TEXTS = ["the film sat on a mat .", "the old dog , the cat", "a cat", "the mat sat on the film ."]
 UPDATES = {
     "max_updates": 4,

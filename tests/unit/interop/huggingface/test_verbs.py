@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+pytestmark = pytest.mark.xdist_group("transformers")  # one process loads the library
+
 LINES = ["the old films sat on a mat .", "", "a cat"]
 
 

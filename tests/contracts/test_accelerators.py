@@ -8,7 +8,7 @@ import torch
 from torch.testing import assert_close
 
 from regardant.data.vocabulary import PAD
-from regardant.models.heads import NextToken
+from regardant.models.heads import NextToken, WordScoresConfig
 from regardant.models.vectors import Vectors
 
 from . import pretended
@@ -60,11 +60,13 @@ def test_who_waits_is_refused(there):
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
 def test_without_waiting_padding_neither_counts_nor_teaches(label_smoothing, z_loss):
     torch.manual_seed(0)
-    head = NextToken(8, VOCAB_SIZE, label_smoothing, z_loss).double()
+    words = WordScoresConfig(bias=True, scale=0.5, absent=(1,))
+    head = NextToken(8, VOCAB_SIZE, label_smoothing, z_loss, words).double()
+    torch.nn.init.normal_(head.bias)
     vectors, targets = torch.randn(3, 6, 8, dtype=torch.float64, requires_grad=True), TARGET[:, 1:]
     waited = head.loss(Vectors(vectors), targets)
-    sent = head.loss_without_waiting(vectors.flatten(0, 1), targets.flatten())
+    sent = head.loss_without_waiting(head.read(vectors).flatten(0, 1), targets.flatten())
     assert_close(sent, waited)
     assert int(sent.count) == (targets != PAD).sum()
-    of = (vectors, head.weight)
+    of = (vectors, head.weight, head.bias)
     assert_close(torch.autograd.grad(sent.total, of), torch.autograd.grad(waited.total, of))

@@ -23,6 +23,7 @@ from regardant.models.heads import (
     SequenceClassConfig,
     SpanConfig,
 )
+from regardant.models.heads.next_token import TransformConfig
 from regardant.models.recurrent import RecurrentEncoderConfig
 from regardant.models.representations import patches, tokens
 from regardant.models.vectors import Vectors
@@ -75,8 +76,16 @@ HEADS = {
         f"sequence class, {pooling}": Case(
             SequenceClassConfig(pooling=pooling, dropout=0.0, label_smoothing=SMOOTHING), CLASSES, counted=3
         )
-        for pooling in ("mean", "max", "last", "class_token")
+        for pooling in ("mean", "max", "last", "first", "class_token")
     },
+    "next token, with all that a head can have": Case(
+        NextTokenConfig(label_smoothing=SMOOTHING, bias=True, scale=0.5, transform=TransformConfig()),
+        WORDS,
+        per_element=True,
+        counted=7,
+    ),
+    "next token, a word absent": Case(NextTokenConfig(absent=(1,)), WORDS, per_element=True, counted=7),
+    "sequence class, transformed": Case(SequenceClassConfig(transform=True, dropout=0.0), CLASSES, counted=3),
     "element class": Case(ElementClassConfig(dropout=0.0), LABELS, per_element=True, counted=9),
     "element class, smoothed, behind a class token": Case(
         ElementClassConfig(dropout=0.0, label_smoothing=SMOOTHING, class_token=True),
@@ -114,6 +123,8 @@ REFUSED = {
         ("bag", head): "mixes nothing into the last element"
         for head in ("sequence class, last", "forecast of a horizon")
     },
+    ("recurrent, one direction", "sequence class, first"): "stands before other elements",
+    ("bag", "sequence class, first"): "mixes nothing into the first element",
     **{(model, "match"): "use a dual encoder" for model in MODELS},
     **{("dual encoder", head): "use head match" for head in HEADS},
 }
@@ -145,6 +156,7 @@ IDLE = {
     ("recurrent", "sequence class, last"): {"encoder.layers.0.weight_hh_l0_reverse"},
     ("recurrent", "forecast of a horizon"): {"encoder.layers.0.weight_hh_l0_reverse"},
     ("recurrent", "sequence class, class_token"): {"encoder.layers.0.weight_hh_l0"},
+    ("recurrent", "sequence class, first"): {"encoder.layers.0.weight_hh_l0"},
     ("recurrent", "quantiles of a horizon"): {"encoder.layers.0.weight_hh_l0"},
 }
 """Parameters without a gradient: at the last element the direction from the right has no state before it, at the class

@@ -40,7 +40,9 @@ def test_version_is_the_package_s(regardant):
 def test_no_command_shows_the_help(regardant):
     said = regardant()
     assert said.code == 2
-    assert all(f"\n  {command.callback.__name__} " in said.err for command in cli.app.registered_commands)
+    assert all(
+        f"\n  {command.name or command.callback.__name__} " in said.err for command in cli.app.registered_commands
+    )
 
 
 @pytest.mark.parametrize("verb", ["translate", "evaluate"])

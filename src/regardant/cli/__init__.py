@@ -11,7 +11,15 @@ from typing import Annotated
 import typer
 
 from regardant import __version__
-from regardant.cli import answering, checking, measuring, serving, training, using  # noqa: F401  # each adds its verbs
+from regardant.cli import (  # noqa: F401  # each adds its verbs
+    answering,
+    checking,
+    exchanging,
+    measuring,
+    serving,
+    training,
+    using,
+)
 from regardant.cli.lines import give_up_stdout, say
 from regardant.cli.options import app
 from regardant.errors import RegardantError
@@ -25,10 +33,12 @@ VERBS = (
     "predict",
     "translate",
     "generate",
+    "encode",
     "inspect",
     "measure",
     "studio",
     "serve",
+    "import",
     "export",
     "doctor",
     "recipes",
@@ -36,7 +46,7 @@ VERBS = (
 )
 """In the order in which one meets them."""
 
-app.registered_commands.sort(key=lambda command: VERBS.index(getattr(command.callback, "__name__", "")))
+app.registered_commands.sort(key=lambda command: VERBS.index(command.name or getattr(command.callback, "__name__", "")))
 
 
 @app.callback(invoke_without_command=True)

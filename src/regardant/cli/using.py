@@ -117,20 +117,3 @@ def studio(
     from regardant.studio.serve import serve
 
     serve(runs or [Path("runs")], port, say)
-
-
-@app.command()
-def export(
-    run: RunFolder,
-    to: Annotated[str, typer.Option(metavar="FORMAT", help="ctranslate2.")],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to make.")],
-    quantization: Annotated[
-        str, typer.Option(metavar="TYPE", help="How weights are stored: int8, int16, float16, bfloat16 or float32.")
-    ] = "int8",
-) -> None:
-    """Write the model of a run for another program. ctranslate2: a folder that ctranslate2.Translator opens, and the
-    tokenizer beside it."""
-    from regardant.run import load
-
-    load(run).export(to, out, quantization)
-    say(f"wrote {out}")

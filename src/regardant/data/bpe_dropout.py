@@ -47,12 +47,12 @@ class BpeDropout:
 
 def _merged_of(tokenizer: Tokenizer) -> Int[NDArray[np.int64], "V 2"]:
     """Return the ids of the two pieces that each piece was merged of. Raises ConfigError for a kind without merges."""
-    model = json.loads(tokenizer.backend.to_str())["model"]
-    if not model.get("merges"):
+    if tokenizer.config.kind not in ("bpe", "code"):
         raise ConfigError(
             f"bpe_dropout takes merged pieces apart, and a vocabulary of kind {tokenizer.config.kind} has none: set "
             "tokenizer.kind=bpe, or bpe_dropout=0"
         )
+    model = json.loads(tokenizer.backend.to_str())["model"]
     merged_of = np.full((tokenizer.vocab_size, 2), NOT_MERGED)
     number = model["vocab"]
     for first, second in reversed(model["merges"]):  # the merge that is made first stays

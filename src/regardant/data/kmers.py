@@ -12,7 +12,8 @@ from typing import ClassVar, Self
 import tokenizers as hf
 from tokenizers import models
 
-from regardant.data.tokenizers import Tokenizer, TokenizerConfig
+from regardant.data.tokenizer_config import TokenizerConfig
+from regardant.data.tokenizers import Tokenizer
 from regardant.data.vocabulary import SPECIAL_TOKENS, UNK
 from regardant.errors import DataError
 

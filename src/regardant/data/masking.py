@@ -15,8 +15,9 @@ from jaxtyping import Bool, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regardant.data.tokenizers import BYTES, Tokenizer
-from regardant.data.vocabulary import MASK, PAD, SPECIAL_TOKENS
+from regardant.data.tokenizer_config import BYTES
+from regardant.data.tokenizers import Tokenizer
+from regardant.data.vocabulary import EOS, MASK, PAD, SOS, SPECIAL_TOKENS
 
 Masking = Literal["tokens", "spans"]
 
@@ -51,7 +52,10 @@ def mask_tokens(
     kept. None: targets are drawn one by one.
     """
     given = tokens.numpy()
-    chosen, span = _draw_tokens(given != PAD, generator) if starts is None else draw_spans(given, starts, generator)
+    if starts is None:
+        chosen, span = _draw_tokens(~np.isin(given, (PAD, SOS, EOS)), generator)
+    else:
+        chosen, span = draw_spans(given, starts, generator)
     fate = np.take_along_axis(generator.random(given.shape), span, 1)
     random_tokens = generator.integers(len(SPECIAL_TOKENS), vocab_size, given.shape)
     shown = np.where(chosen & (fate < HIDDEN), MASK, given)

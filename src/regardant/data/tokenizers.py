@@ -1,4 +1,4 @@
-"""Text to ids and back without loss: eight kinds of vocabulary over the Hugging Face `tokenizers` library.
+"""Text to ids and back without loss: nine kinds of vocabulary over the Hugging Face `tokenizers` library.
 
     character   every character is a token
     word        every word and every mark of punctuation
@@ -8,6 +8,7 @@
     unigram     the likeliest pieces under a unigram model: Kudo 2018, https://arxiv.org/abs/1804.10959
     code        pieces as of bpe, of a text whose white space has a meaning: every space, tab and line end comes back
     kmer        k letters of DNA: `kmers`
+    pretrained  the tokenizer of an imported model, as it is: `pretrained_tokenizers`
 
 A piece carries the space before it (" sat"), so joining pieces gives the text back. `bpe`, `unigram` and `code` never
 cross from a word into punctuation, and spell what they have not seen in bytes.
@@ -25,15 +26,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain, pairwise
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import tokenizers as hf
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
 from tokenizers import models, normalizers, pre_tokenizers, trainers
 
-from regardant.config import Config
+from regardant.data.tokenizer_config import BYTES, PIECES, TokenizerConfig
 from regardant.data.vocabulary import SPECIAL_TOKENS, UNK
 from regardant.errors import ConfigError, DataError
 
@@ -42,73 +42,18 @@ WHITESPACE = r" ?\S+"
 CHARACTERS = r"[\s\S]"
 CODE = r"\n[ \t]*| ?\w+| ?[^\w\s]+|[^\S\n]+(?!\S)|[^\S\n]+"  # a line end carries the indentation after it
 PATTERNS = {"code": CODE, "whitespace": WHITESPACE, **dict.fromkeys(("word", "bpe", "unigram"), WORDS)}
-BYTES = [f"<0x{byte:02X}>" for byte in range(256)]  # the names by which the library falls back to bytes
 EXACT = ("byte", "code")  # kinds that give back every character
-PIECES = ("bpe", "unigram", "code")  # kinds that learn pieces, and spell in bytes what has none
 UNKNOWN = {"word": " <unk>", "whitespace": " <unk>", "character": "\N{REPLACEMENT CHARACTER}"}
 
 
-class TokenizerConfig(Config):
-    """How text becomes tokens."""
-
-    kind: Literal["character", "word", "whitespace", "byte", "bpe", "unigram", "code", "kmer"] = "bpe"
-    """What a token is. bpe and unigram find pieces between a character and a word; code does, and keeps white space;
-    kmer reads DNA."""
-
-    vocab_size: int | None = Field(None, gt=len(SPECIAL_TOKENS))
-    """Tokens in a vocabulary, special ones included; chosen from the corpus when left out. An exact demand on bpe,
-    unigram and code, the most for character, word and whitespace, no matter for byte and kmer."""
-
-    lowercase: bool = False
-    """Make all text lower case. The case of the output is then lost too."""
-
-    joint: bool = True
-    """One vocabulary for source and target; else one each."""
-
-    k: int | None = Field(None, gt=0, le=6)
-    """Letters of a kmer (6)."""
-
-    stride: int | None = Field(None, gt=0)
-    """Letters from the start of a kmer to that of the next, at most k (1). k: they do not overlap."""
-
-    @model_validator(mode="after")
-    def _leave_room_for_pieces(self) -> Self:
-        least = len(SPECIAL_TOKENS) + len(BYTES) + 1
-        if self.kind in PIECES and self.vocab_size is not None and self.vocab_size < least:
-            raise ValueError(
-                f"vocab_size ({self.vocab_size}) must be at least {least} for {self.kind}, which holds "
-                f"{len(SPECIAL_TOKENS)} special tokens and {len(BYTES)} bytes"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _read_all_letters(self) -> Self:
-        k, stride = self.kmer
-        if self.kind != "kmer" and (self.k or self.stride):
-            raise ValueError(f"k and stride are of kind kmer, not of {self.kind}: leave them out")
-        if stride > k:
-            raise ValueError(f"stride ({stride}) must be at most k ({k}), or letters between two k-mers are not read")
-        return self
-
-    @property
-    def kmer(self) -> tuple[int, int]:
-        """Letters of a k-mer, and its stride."""
-        return self.k or 6, self.stride or 1
-
-    @property
-    def splits_words(self) -> bool:
-        """Whether text is words between single spaces, and not just any characters."""
-        return self.kind in ("word", "whitespace", "bpe", "unigram")
-
-
 class Tokenizer:
-    """Text to ids and back, for one language or for several that share a vocabulary.
-
-    Ids 0 to 4 are the special tokens of `vocabulary`, whatever the kind.
-    """
+    """Text to ids and back, for one language or several. Ids 0 to 4 are the special tokens of `vocabulary`."""
 
     has_words: ClassVar[bool] = True
     """Whether tokens are parts of words."""
+
+    frame: tuple[Sequence[int], Sequence[int]] = ((), ())
+    """Ids that stand before and after those of a text that is read whole, as [CLS] and [SEP]."""
 
     own: ClassVar[dict[str, type["Tokenizer"]]] = {}
     """Classes of kinds that have one of their own. A kind is known by being imported."""
@@ -119,6 +64,7 @@ class Tokenizer:
     def __init__(self, config: TokenizerConfig, backend: hf.Tokenizer) -> None:
         self.config = config
         self.backend = backend
+        self.hides_space = config.splits_words
         vocabulary = backend.get_vocab(with_added_tokens=False)
         self.vocab_size = len(vocabulary)
         self.pieces = sorted(vocabulary, key=vocabulary.__getitem__)
@@ -175,12 +121,12 @@ class Tokenizer:
         `decode(encode(text)) == normalise(text)`, for every text.
         """
         text = b"".join(self._bytes[token] for token in ids).decode(errors="replace")
-        return text.removeprefix(" ") if self.config.splits_words else text
+        return text.removeprefix(" ") if self.hides_space else text
 
     def decode_as_it_comes(self, ids: Iterable[int]) -> Iterator[str]:
         """Yield the text of ids, a piece as soon as its ids are there. Joined, the pieces are what `decode` gives."""
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        hides_space = self.config.splits_words
+        hides_space = self.hides_space
         for raw in chain((self._bytes[token] for token in ids), [None]):
             if piece := decoder.decode(raw or b"", final=raw is None):
                 shown = piece.removeprefix(" ") if hides_space else piece
@@ -203,7 +149,7 @@ class Tokenizer:
         if not parts:
             return []
         parts[-1] += decoder.decode(b"", final=True)
-        hidden = int(self.config.splits_words and "".join(parts).startswith(" "))
+        hidden = int(self.hides_space and "".join(parts).startswith(" "))
         ends = accumulate((len(part) for part in parts), initial=0)
         return list(pairwise(max(end - hidden, 0) for end in ends))
 
@@ -214,7 +160,7 @@ class Tokenizer:
             pieces = [piece for piece, _ in self.backend.pre_tokenizer.pre_tokenize_str(text)]
             unknown = UNKNOWN[self.config.kind]
             text = "".join(unknown if self.backend.token_to_id(piece) is None else piece for piece in pieces)
-        return text.removeprefix(" ") if self.config.splits_words else text
+        return text.removeprefix(" ") if self.hides_space else text
 
     @property
     def normalisation(self) -> str:

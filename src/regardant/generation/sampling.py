@@ -21,7 +21,7 @@ from torch import Tensor
 
 from regardant import config as configuration
 from regardant.config import Config
-from regardant.data.vocabulary import SPECIAL_TOKENS
+from regardant.data.vocabulary import EOS, NEVER_WRITTEN
 from regardant.errors import DataError
 from regardant.models.base import CausalModel
 
@@ -40,6 +40,9 @@ class SamplingConfig(Config):
 
     top_p: float = Field(1.0, gt=0, le=1)
     """Draw from the fewest likeliest tokens that together have this share."""
+
+    ends: bool = False
+    """Whether a text may end before max_tokens, by the token for its end. Only an imported model has learned that."""
 
     def replaced(self, **fields: Any) -> Self:
         """Return the same with those fields replaced that are not None. Raises ConfigError."""
@@ -65,8 +68,8 @@ class SamplingConfig(Config):
 def sample(
     model: CausalModel, prompt: Int[Tensor, " T"], config: SamplingConfig, *, samples: Sequence[int], seed: int
 ) -> Iterator[Int[Tensor, " N"]]:
-    """Yield the next token of every sample, `max_tokens` times; `samples` are their numbers. The model must be in
-    evaluation mode.
+    """Yield the next token of every sample, `max_tokens` times, EOS after its end; `samples` are their numbers. The
+    model must be in evaluation mode.
 
     When its context is full, sampling continues from the newer half of it; a model that carries a state needs none.
     Raises DataError for an empty prompt.
@@ -77,7 +80,9 @@ def sample(
     context = model.config.max_length
     read = prompt if model.carries_state else prompt[-context:]
     seen = newest = read.expand(len(samples), -1)
+    ended = torch.zeros(len(samples), 1, dtype=torch.bool, device=prompt.device)
     state = model.start(1, context)
+    never = list(NEVER_WRITTEN if config.ends else (*NEVER_WRITTEN, EOS))
     for drawn in torch.from_numpy(draws).to(prompt.device):
         if seen.shape[1] > context and not model.carries_state:
             seen = newest = seen[:, -(context // 2) :]
@@ -85,8 +90,11 @@ def sample(
         with torch.inference_mode():  # left before each yield, or it would hold for whoever asks for the next token
             for piece in newest.split(context, 1):
                 logits = model.step(piece, state)
-            logits[:, : len(SPECIAL_TOKENS)] = -torch.inf  # a text holds none of them
+            logits[:, never] = -torch.inf
             chances = config.distribution(logits).cumsum(-1)
-            newest = (chances <= drawn[:, None] * chances[:, -1:]).sum(-1, keepdim=True)
+            newest = (chances <= drawn[:, None] * chances[:, -1:]).sum(-1, keepdim=True).masked_fill(ended, EOS)
+            ended = ended | (newest == EOS)
             seen = torch.cat([seen, newest], 1)[:, -context - 1 :]
         yield newest.squeeze(1)
+        if config.ends and bool(ended.all()):
+            return

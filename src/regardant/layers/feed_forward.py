@@ -8,6 +8,7 @@ Shape legend: B sentences, T tokens, M d_model, K kernel.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -23,10 +24,11 @@ from regardant.layers.convolution import padded, reach_of
 from regardant.layers.dropout import Dropout
 from regardant.layers.linear import Linear
 
-Activation = Literal["relu", "gelu", "silu", "sigmoid", "elu"]
+Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "sigmoid", "elu"]
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "gelu": F.gelu,
+    "gelu_tanh": partial(F.gelu, approximate="tanh"),
     "silu": F.silu,
     "sigmoid": torch.sigmoid,
     "elu": F.elu,
@@ -66,8 +68,11 @@ class LinearFeedForwardConfig(FeedForwardConfig):
     activation: Activation = "relu"
     """Activation function between the two matrices."""
 
+    bias: bool = True
+    """Whether the two matrices have biases."""
+
     def build(self, d_model: int, d_ff: int, dropout: float, *, causal: bool) -> "LinearFeedForward":
-        return LinearFeedForward(d_model, d_ff, dropout, self.activation)
+        return LinearFeedForward(d_model, d_ff, dropout, self.activation, bias=self.bias)
 
 
 class ConvolutionalFeedForwardConfig(FeedForwardConfig):
@@ -93,8 +98,11 @@ class GatedFeedForwardConfig(FeedForwardConfig):
     activation: Activation = "silu"
     """Activation function of the gate: sigmoid is GLU, relu ReGLU, gelu GEGLU, silu SwiGLU."""
 
+    bias: bool = True
+    """Whether the three matrices have biases."""
+
     def build(self, d_model: int, d_ff: int, dropout: float, *, causal: bool) -> "GatedFeedForward":
-        return GatedFeedForward(d_model, d_ff, dropout, self.activation)
+        return GatedFeedForward(d_model, d_ff, dropout, self.activation, bias=self.bias)
 
 
 class ActivationAloneConfig(FeedForwardConfig):
@@ -124,11 +132,13 @@ class ActivationAlone(FeedForward):
 class LinearFeedForward(FeedForward):
     """Network of each position: a matrix to d_ff numbers, the activation, a matrix back."""
 
-    def __init__(self, d_model: int, d_ff: int, dropout: float, activation: Activation = "relu") -> None:
+    def __init__(
+        self, d_model: int, d_ff: int, dropout: float, activation: Activation = "relu", *, bias: bool = True
+    ) -> None:
         super().__init__()
-        self.widen = Linear(d_model, d_ff, stays_narrow=True)
+        self.widen = Linear(d_model, d_ff, bias, stays_narrow=True)
         self.dropout = Dropout(dropout)
-        self.narrow = Linear(d_ff, d_model)
+        self.narrow = Linear(d_ff, d_model, bias)
         self.activation = ACTIVATIONS[activation]
 
     def forward(self, x: Float[Tensor, "*B M"], view: View = EVERYTHING, cache: None = None) -> Float[Tensor, "*B M"]:
@@ -139,10 +149,10 @@ class LinearFeedForward(FeedForward):
 class GatedFeedForward(LinearFeedForward):
     """Gated network, two thirds of d_ff wide, so that it has as many weights as one without a gate."""
 
-    def __init__(self, d_model: int, d_ff: int, dropout: float, activation: Activation) -> None:
+    def __init__(self, d_model: int, d_ff: int, dropout: float, activation: Activation, *, bias: bool = True) -> None:
         inner = 2 * d_ff // 3
-        super().__init__(d_model, inner, dropout, activation)
-        self.gate = Linear(d_model, inner, stays_narrow=True)
+        super().__init__(d_model, inner, dropout, activation, bias=bias)
+        self.gate = Linear(d_model, inner, bias, stays_narrow=True)
 
     def forward(self, x: Float[Tensor, "*B M"], view: View = EVERYTHING, cache: None = None) -> Float[Tensor, "*B M"]:
         inner = self.activation(self.gate(x)) * self.widen(x)

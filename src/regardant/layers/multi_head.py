@@ -47,6 +47,8 @@ class HeadShape:
     """Of a head's queries and keys."""
     value_size: int
     """Of a head's values."""
+    bias: bool = True
+    """Whether projections have biases."""
 
 
 @dataclass
@@ -148,10 +150,10 @@ class SelfAttention(nn.Module):
         self.parts = PROJECTED[projections]
         self.widths = [sizes[part] for part in self.parts]
         # One product for all: three small ones are slower on a CPU and on a GPU.
-        projection = Linear(shape.d_model, sum(self.widths)) if self.parts else nn.Identity()
+        projection = Linear(shape.d_model, sum(self.widths), shape.bias) if self.parts else nn.Identity()
         self.query_key_value = projection
         mixed = shape.num_heads * shape.value_size
-        self.output = Linear(mixed, shape.d_model) if self.parts else nn.Identity()
+        self.output = Linear(mixed, shape.d_model, shape.bias) if self.parts else nn.Identity()
 
     def forward(
         self, x: Float[Tensor, "N T M"], view: View, cache: SelfAttentionCache | SharedBeamLayerCache | None = None
@@ -253,9 +255,9 @@ class CrossAttention(nn.Module):
         if self.mechanism.shares_query_and_key:
             raise ValueError(f"{config.kind} compares a sequence with itself: it cannot be a cross_attention")
         self.widths = [shape.num_key_heads * size for size in (shape.key_size, shape.value_size)]
-        self.query = Linear(shape.d_model, shape.num_heads * shape.key_size)
-        self.key_value = Linear(shape.d_model, sum(self.widths))
-        self.output = Linear(shape.num_heads * shape.value_size, shape.d_model)
+        self.query = Linear(shape.d_model, shape.num_heads * shape.key_size, shape.bias)
+        self.key_value = Linear(shape.d_model, sum(self.widths), shape.bias)
+        self.output = Linear(shape.num_heads * shape.value_size, shape.d_model, shape.bias)
 
     def project(self, memory: Float[Tensor, "B S M"]) -> ProjectedMemory:
         """Return the keys and values of the source."""

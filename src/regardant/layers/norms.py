@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float
+from pydantic import Field
 from torch import Tensor, nn
 
 from regardant.config import Variants
@@ -36,8 +37,11 @@ class LayerNormConfig(NormConfig):
 
     kind: Literal["layer_norm"] = "layer_norm"
 
+    eps: float = Field(1e-5, gt=0)
+    """Number that is added to the variance."""
+
     def build(self, size: int) -> nn.LayerNorm:
-        return nn.LayerNorm(size)
+        return nn.LayerNorm(size, eps=self.eps)
 
 
 class SigmaLayerNormConfig(NormConfig):
@@ -54,8 +58,11 @@ class RMSNormConfig(NormConfig):
 
     kind: Literal["rms_norm"] = "rms_norm"
 
+    eps: float = Field(1e-6, gt=0)
+    """Number that is added to the mean square."""
+
     def build(self, size: int) -> nn.RMSNorm:
-        return nn.RMSNorm(size, eps=1e-6)
+        return nn.RMSNorm(size, eps=self.eps)
 
 
 class NoNormConfig(NormConfig):

@@ -16,7 +16,9 @@ from torch.nn.utils.rnn import pad_sequence
 from regardant.data import kmers  # noqa: F401  # a kind is known by being imported
 from regardant.data.batching import id_dtype
 from regardant.data.bpe_dropout import BpeDropout
-from regardant.data.tokenizers import Tokenizer, TokenizerConfig, Tokenizers
+from regardant.data.pretrained_tokenizers import PretrainedTokenizer
+from regardant.data.tokenizer_config import TokenizerConfig
+from regardant.data.tokenizers import Tokenizer, Tokenizers
 from regardant.data.vocabulary import EOS, MASK, PAD, UNK
 from regardant.data.words import words
 from regardant.errors import DataError
@@ -68,13 +70,15 @@ class TextCodec(Codec):
         self.dtype = id_dtype(tokenizer.vocab_size)
 
     def encode(self, items: Sequence[str]) -> list[NDArray[Any]]:
-        encoded = [np.array(ids, self.dtype) for ids in self.tokenizer.encode_batch(list(items))]
-        if (blank := next((number for number, ids in enumerate(encoded, 1) if not len(ids)), None)) is not None:
+        encoded = self.tokenizer.encode_batch(list(items))
+        if (blank := next((number for number, ids in enumerate(encoded, 1) if not ids), None)) is not None:
             raise DataError(f"item {blank} is blank: give a text")
-        return encoded
+        return [self._framed(ids) for ids in encoded]
 
     def encode_with_blanks(self, text: str, blank: str) -> NDArray[Any]:
         """Return the ids of a text, MASK in the place of each `blank`."""
+        if isinstance(self.tokenizer, PretrainedTokenizer):
+            return self._framed(self.tokenizer.encode_with_blanks(text, blank))
         first, *others = text.split(blank)
         ids = self.tokenizer.encode(first)
         for part in others:
@@ -91,7 +95,10 @@ class TextCodec(Codec):
         return None if self.unknown(encoded) else self.tokenizer.decode(encoded.tolist())
 
     def cut(self, encoded: NDArray[Any], length: int) -> NDArray[Any]:
-        return encoded[:length]
+        _, after = self.tokenizer.frame
+        if len(encoded) <= length or not len(after):
+            return encoded[:length]
+        return np.concatenate([encoded[: length - len(after)], np.array(after, encoded.dtype)])
 
     def augmented(self, encoded: NDArray[Any], seed: Sequence[int]) -> NDArray[Any]:
         return self.drop(encoded, seed)[0] if self.drop else encoded
@@ -108,11 +115,19 @@ class TextCodec(Codec):
         return self.tokenizer.tokens(encoded.tolist())
 
     def units(self, argument: str, encoded: NDArray[Any]) -> list[tuple[str, int]]:
-        return word_units(self.tokenizer, argument, self.labels(encoded)) if self.tokenizer.has_words else []
+        if not self.tokenizer.has_words:
+            return []
+        before, _ = self.tokenizer.frame
+        spans = [*[(0, 0)] * len(before), *self.tokenizer.locate(argument)[1]]
+        return units_of_spans(argument, spans, self.labels(encoded))
 
     def unknown(self, encoded: NDArray[Any]) -> int:
         """Return how many tokens stand for what the vocabulary cannot spell."""
         return int((encoded == UNK).sum())
+
+    def _framed(self, ids: Sequence[int]) -> NDArray[Any]:
+        before, after = self.tokenizer.frame
+        return np.array([*before, *ids, *after], self.dtype)
 
     def describe(self) -> str:
         return f"{self.tokenizer.config.kind} vocabulary of {self.tokenizer.vocab_size:,}"

@@ -141,8 +141,8 @@ class BagOfVectorsConfig(EncoderConfig):
 
     def build(self, representation: RepresentationBuilder, head: HeadBuilder) -> EncoderOnly:
         answers = head(self.d_model)
-        if answers.reads_class_token or answers.pooling == "last":
-            vector = "a class token" if answers.reads_class_token else "the last element"
+        if answers.reads_class_token or answers.pooling in ("first", "last"):
+            vector = "a class token" if answers.reads_class_token else f"the {answers.pooling} element"
             raise ValueError(
                 f"a bag of vectors mixes nothing into {vector}, which the head reads: choose another head (such as one "
                 "of pooling mean) or another model"

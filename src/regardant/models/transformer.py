@@ -62,6 +62,9 @@ class TransformerConfig(Config):
     projections: Projections = "separate"
     """Which of query, key and value of a self-attention share a matrix; none: they are the tokens themselves."""
 
+    attention_bias: bool = True
+    """Whether the projections of attention have biases."""
+
     d_ff: int = Field(256, gt=0)
     """Inner width of the feed-forward network."""
 
@@ -96,6 +99,9 @@ class TransformerConfig(Config):
 
     scale_embeddings: bool = True
     """Multiply embeddings by sqrt(d_model)."""
+
+    embedding_norm: bool = False
+    """Normalise embeddings, with their positions, before the first layer (BERT)."""
 
     @model_validator(mode="after")
     def heads_divide(self) -> Self:
@@ -171,7 +177,13 @@ class TransformerConfig(Config):
     def input_shape(self, positions: Positions, *, class_token: bool = False) -> InputShape:
         """Return what the representation of an input has to be like."""
         return InputShape(
-            self.d_model, positions, self.scale_embeddings, self.input_dropout, class_token, num_heads=self.num_heads
+            self.d_model,
+            positions,
+            self.scale_embeddings,
+            self.input_dropout,
+            class_token,
+            num_heads=self.num_heads,
+            normalisation=self.normalisation if self.embedding_norm else None,
         )
 
     def build_residual(self) -> Residual:
@@ -197,7 +209,8 @@ class TransformerConfig(Config):
     def heads(self) -> HeadShape:
         """Sizes of queries, keys and values."""
         each = self.d_model // self.num_heads
-        return HeadShape(self.d_model, self.num_heads, self.key_heads, self.key_size or each, self.value_size or each)
+        sizes = self.key_size or each, self.value_size or each
+        return HeadShape(self.d_model, self.num_heads, self.key_heads, *sizes, bias=self.attention_bias)
 
     @property
     def recomputes(self) -> bool:

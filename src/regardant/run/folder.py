@@ -35,6 +35,9 @@ from regardant.training.checkpoints import write_atomically
 UNFINISHED = ".regardant-unfinished"
 """File that marks the folder of a run until its run.yaml exists."""
 
+IMPORTED = "imported_from"
+"""Entry of the plan of a run that was imported: the folder of its model."""
+
 LOCK = ".regardant-lock"
 """File in the run folder that is locked. It contains the id of the process that trains."""
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from regardant.tasks.inspection import Inspection
     from regardant.tasks.language_modelling.language_model import LanguageModel
     from regardant.tasks.measures import Measures
+    from regardant.tasks.sentence_embedding.task import SentenceEncoder
     from regardant.tasks.sequence_to_sequence.generator import GeneratedText
     from regardant.tasks.translation.trained import TrainedTranslator
     from regardant.tasks.translation.use.translator import Translator
@@ -58,8 +59,14 @@ class Run:
         return translator.generate(lines, given.replaced(**generation) if generation else given, prefixes)
 
     def export(self, to: str, folder: Path, quantization: str = "int8") -> None:
-        """Write the model to a new folder in the format of another program: `ctranslate2`."""
-        self.translation.export(to, folder, quantization)
+        """Write the model to a new folder in the format of another program: `ctranslate2` with weights of a type, or
+        `hf`, transformers, with weights in float32."""
+        if to == "hf":
+            from regardant.interop.huggingface.writing import export, given_by
+
+            export(given_by(self.folder, self.trained.model, self.config), folder)
+        else:
+            self.translation.export(to, folder, quantization)
 
     def generate(self, prompt: str, *, samples: int = 1, seed: int = 0, **generation: Any) -> list[str]:
         """Return texts that continue the prompt, without it. Any field of the recipe's `generation` may be given:
@@ -116,6 +123,12 @@ class Run:
         """The trained language model. Raises RunError for a run of another task."""
         self._require("generate")
         return cast("LanguageModel", self.trained)
+
+    @cached_property
+    def sentence_encoder(self) -> "SentenceEncoder":
+        """The model that gives texts vectors. Raises RunError for a run of another task."""
+        self._require("encode")
+        return cast("SentenceEncoder", self.trained)
 
     @cached_property
     def translator(self) -> "Translator":

@@ -13,7 +13,7 @@ from regardant.planning.compilation import compiled
 from regardant.planning.plan import Plan, plan_run
 from regardant.planning.probes import Decisions
 from regardant.run.fingerprints import WEIGHTS, fingerprints_of, require_unchanged
-from regardant.run.folder import UNFINISHED, Record, clear_start, locked, require_free
+from regardant.run.folder import IMPORTED, UNFINISHED, Record, clear_start, locked, require_free
 from regardant.tasks import task_named
 from regardant.tasks.base import Log, Prepared, TaskConfig
 from regardant.tasks.take_over import take_over
@@ -87,6 +87,8 @@ def taken_over(config: TaskConfig) -> TaskConfig:
 
 def _resume(config: TaskConfig, folder: Path, log: Log) -> Outcome:
     record = Record.read(folder)
+    if IMPORTED in record.plan:
+        raise RunError(f"{folder} was imported, not trained: start a run from it with training.from={folder}")
     if config.training.best_by is None:  # earlier versions recorded the metric that was the default
         training = config.training.replaced(best_by=record.asked["training"]["best_by"])
         config = config.model_copy(update={"training": training})

@@ -17,6 +17,7 @@ MODULES = {
     "matching": "regardant.tasks.matching.task",
     "node_classification": "regardant.tasks.node_classification.task",
     "question_answering": "regardant.tasks.question_answering.task",
+    "sentence_embedding": "regardant.tasks.sentence_embedding.task",
     "sequence_to_sequence": "regardant.tasks.sequence_to_sequence.task",
     "tagging": "regardant.tasks.tagging.task",
     "translation": "regardant.tasks.translation.task",

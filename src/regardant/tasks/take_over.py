@@ -44,7 +44,7 @@ STACKS = ("encoder", "decoder")
 TOWERS = ("first", "second")
 """Parts of a model that compares two inputs: each is a model of its own."""
 
-INPUT_FIELDS = {"d_model", "embedding_size", "positions", "scale_embeddings"}
+INPUT_FIELDS = {"d_model", "embedding_size", "positions", "scale_embeddings", "embedding_norm"}
 """Fields of a model's configuration that its representations depend on."""
 
 HEAD_AND_LENGTH_FIELDS = {"kind", "preset", "max_length", "tie_embeddings"}
@@ -59,6 +59,7 @@ def take_over(config: TaskConfig, earlier: TaskConfig) -> TaskConfig:
     parts = config.training.parts
     if parts is not None:
         inherited = _agreed(config, earlier, VOCABULARY_SECTIONS if _needs_vocabulary(parts) else ())
+        config = _with_model_of(config, earlier)
         _require_like_parts(config, earlier, parts)
         return config.model_copy(update=inherited)
     if earlier.task != config.task:
@@ -147,6 +148,19 @@ def _agreed(config: TaskConfig, earlier: TaskConfig, names: Sequence[str]) -> di
             f"training.from {config.training.start_from} is of another kind ({'; '.join(differing)}): leave that out"
         )
     return {name: getattr(earlier, name).model_copy(update=free.get(name, {})) for name in names}
+
+
+def _with_model_of(config: TaskConfig, earlier: TaskConfig) -> TaskConfig:
+    """Return a configuration with the earlier run's model, if the recipe says nothing of a model of its kind.
+
+    Embeddings are tied as they are by default, since the heads may differ.
+    """
+    model = type(config.model)
+    if "model" in config.model_fields_set or type(earlier.model) is not model:
+        return config
+    tied = model.model_fields.get("tie_embeddings")
+    changed = {} if tied is None else {"tie_embeddings": tied.default}
+    return config.model_copy(update={"model": earlier.model.model_copy(update=changed)})
 
 
 def _is_open(field: str, value: Any) -> bool:

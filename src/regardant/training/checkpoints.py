@@ -92,8 +92,7 @@ def save_weights(path: Path, weights: Mapping[str, Tensor], metadata: Mapping[st
     first_name: dict[tuple[object, ...], str] = {}
     tied: dict[str, str] = {}
     for name, tensor in weights.items():
-        place = (tensor.device, tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype)
-        if place in first_name:
+        if (place := _place(tensor)) in first_name:
             tied[name] = first_name[place]
         else:
             first_name[place] = name
@@ -126,14 +125,16 @@ def load_weights(path: Path) -> dict[str, Tensor]:
 def load_into(model: nn.Module, path: Path, parts: Sequence[str] | None = None) -> None:
     """Load the weights in `path` into `model`, or into its submodules named `parts`.
 
-    A model may map prefixes of its parameters' names in earlier versions to today's: `former_names`.
+    A model may map prefixes of its parameters' names in earlier versions to today's: `former_names`. A tensor that has
+    several names in the model may have one of them in the file.
 
     Raises RunError and leaves the model as it is unless names and shapes agree.
     """
     weights = _of_parts(_renamed(load_weights(path), model), parts)
     own = _of_parts(model.state_dict(), parts)
+    given = {_place(own[name]) for name in weights if name in own}
     problems = {
-        "missing": [name for name in own if name not in weights],
+        "missing": [name for name in own if name not in weights and _place(own[name]) not in given],
         "unexpected": [name for name in weights if name not in own],
         "of another shape": [n for n in own if n in weights and own[n].shape != weights[n].shape],
     }
@@ -141,7 +142,12 @@ def load_into(model: nn.Module, path: Path, parts: Sequence[str] | None = None) 
         found = "; ".join(f"{problem}: {_some(names)}" for problem, names in problems.items() if names)
         fitted = "this model" if parts is None else f"{', '.join(parts)} of this model"
         raise RunError(f"{path} does not fit {fitted} ({found}); use the configuration it was trained with")
-    model.load_state_dict(weights, strict=parts is None)
+    model.load_state_dict(weights, strict=False)
+
+
+def _place(tensor: Tensor) -> tuple[object, ...]:
+    """Return what is the same for the names of one tensor."""
+    return tensor.device, tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype
 
 
 def _of_parts(weights: dict[str, Tensor], parts: Sequence[str] | None) -> dict[str, Tensor]:

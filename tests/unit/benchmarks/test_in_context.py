@@ -9,7 +9,8 @@ import torch
 from benchmarks.in_context import PROMPTS, Prompt, accuracy, measure, of_a_rule, of_training, table
 from benchmarks.records import RESULTS
 from regardant.data.in_context import InContextConfig
-from regardant.data.tokenizers import Tokenizer, TokenizerConfig
+from regardant.data.tokenizer_config import TokenizerConfig
+from regardant.data.tokenizers import Tokenizer
 
 CONFIG = InContextConfig()
 

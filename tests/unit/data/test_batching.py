@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regardant.data.batching import Batches, EncodedPairs, Lengths, PairBatch, pad, padding_share, plan_batches
-from regardant.data.tokenizers import TokenizerConfig, Tokenizers
+from regardant.data.tokenizer_config import TokenizerConfig
+from regardant.data.tokenizers import Tokenizers
 from regardant.data.vocabulary import EOS, PAD, SOS
 from regardant.errors import DataError
 from regardant.modalities.text import SentenceCodec

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regardant.data.bpe_dropout import NOT_MERGED, BpeDropout
-from regardant.data.tokenizers import Tokenizer, TokenizerConfig
+from regardant.data.tokenizer_config import TokenizerConfig
+from regardant.data.tokenizers import Tokenizer
 from regardant.errors import ConfigError
 
 CORPUS = ["the lowest newest widest boat", "lower and newer and wider boats", "a low new wide boat"] * 9

@@ -6,7 +6,8 @@ from pydantic import ValidationError
 
 from regardant.data.kmers import KmerTokenizer
 from regardant.data.masking import WordStarts
-from regardant.data.tokenizers import Tokenizer, TokenizerConfig, Tokenizers
+from regardant.data.tokenizer_config import TokenizerConfig
+from regardant.data.tokenizers import Tokenizer, Tokenizers
 from regardant.data.vocabulary import MASK, SPECIAL_TOKENS
 from regardant.errors import DataError
 

@@ -13,7 +13,8 @@ from regardant.data.masking import (
     draw_spans,
     mask_tokens,
 )
-from regardant.data.tokenizers import Tokenizer, TokenizerConfig
+from regardant.data.tokenizer_config import TokenizerConfig
+from regardant.data.tokenizers import Tokenizer
 from regardant.data.vocabulary import MASK, PAD, SPECIAL_TOKENS
 
 VOCABULARY = 10_000

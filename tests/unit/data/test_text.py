@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from regardant import config as configuration
 from regardant.data.text import MARKER, EncodedText, TextFilesConfig, cut
-from regardant.data.tokenizers import Tokenizer, TokenizerConfig
+from regardant.data.tokenizer_config import TokenizerConfig
+from regardant.data.tokenizers import Tokenizer
 from regardant.errors import ConfigError, DataError
 
 TEXT = "First  line.\r\n\n\tSecond,\u2028line: été!\n" * 20

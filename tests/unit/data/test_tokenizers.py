@@ -16,7 +16,8 @@ from pydantic import ValidationError
 from tokenizers import trainers
 
 from regardant.data import tokenizers
-from regardant.data.tokenizers import Tokenizer, TokenizerConfig, Tokenizers
+from regardant.data.tokenizer_config import TokenizerConfig
+from regardant.data.tokenizers import Tokenizer, Tokenizers
 from regardant.data.vocabulary import EOS, MASK, PAD, SOS, SPECIAL_TOKENS, UNK
 from regardant.errors import ConfigError, DataError
 
@@ -248,7 +249,8 @@ def test_a_cap_keeps_the_most_frequent_words() -> None:
 
 DIGEST = """
 import hashlib, json, sys
-from regardant.data.tokenizers import Tokenizer, TokenizerConfig
+from regardant.data.tokenizer_config import TokenizerConfig
+from regardant.data.tokenizers import Tokenizer
 corpus, kinds = json.load(sys.stdin)
 for kind in kinds:
     backend = Tokenizer.train(TokenizerConfig(kind=kind), corpus, 330).backend
@@ -274,7 +276,8 @@ def test_the_same_texts_give_the_same_vocabulary_in_every_process() -> None:
 
 FORK = """
 import os
-from regardant.data.tokenizers import Tokenizer, TokenizerConfig
+from regardant.data.tokenizer_config import TokenizerConfig
+from regardant.data.tokenizers import Tokenizer
 lines = ["the cat sat on the mat"] * 1000
 tokenizer = Tokenizer.train(TokenizerConfig(), lines, 300)
 tokenizer.encode_batch(lines)

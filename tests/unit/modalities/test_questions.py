@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from regardant.data.questions import ContextQuestion
-from regardant.data.tokenizers import TokenizerConfig
+from regardant.data.tokenizer_config import TokenizerConfig
 from regardant.errors import DataError
 from regardant.modalities.questions import (
     ANSWER,

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from regardant.checks.verify.check import COURSE, Claim
 from regardant.data.grammar import LECTURE_SENTENCES
-from regardant.data.tokenizers import Tokenizer, TokenizerConfig
+from regardant.data.tokenizer_config import TokenizerConfig
+from regardant.data.tokenizers import Tokenizer
 from regardant.data.vocabulary import EOS, SOS
 from regardant.data.words import words
 

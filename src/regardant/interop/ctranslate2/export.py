@@ -8,16 +8,14 @@ Everything is written beside its place and renamed into it, so that a reader mee
 """
 
 import hashlib
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from regardant.data.tokenizers import Tokenizers
-from regardant.errors import ConfigError, RunError
+from regardant.errors import ConfigError
 from regardant.interop.ctranslate2.specification import specify
+from regardant.interop.folders import replacing, require_empty
 from regardant.models import SequenceToSequenceModel
 
 QUANTIZATIONS = ("int8", "int16", "float16", "bfloat16", "float32")
@@ -32,8 +30,7 @@ def export(model: SequenceToSequenceModel, tokenizers: Tokenizers, folder: Path,
     Raises RunError where it holds something and for a model that CTranslate2 cannot compute, ConfigError for a
     quantization that there is not.
     """
-    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
-        raise RunError(f"{folder} is not empty: give another --out, or remove it")
+    require_empty(folder)
     _write(model, tokenizers, folder, quantization)
 
 
@@ -51,7 +48,7 @@ def _write(model: SequenceToSequenceModel, tokenizers: Tokenizers, folder: Path,
     spec = specify(model, tokenizers)
     spec.validate()
     spec.optimize(quantization=quantization)
-    with _replacing(folder) as part:
+    with replacing(folder) as part:
         spec.save(str(part))
         tokenizers.save(part / "tokenizer.json")
         (part / ORIGIN).write_text(_origin(model), encoding="ascii")
@@ -63,16 +60,3 @@ def _origin(model: SequenceToSequenceModel) -> str:
         digest.update(name.encode())
         digest.update(tensor.float().cpu().numpy().tobytes())
     return digest.hexdigest()
-
-
-@contextmanager
-def _replacing(folder: Path) -> Iterator[Path]:
-    """Yield a new folder that takes the place of `folder` when the block ends well."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as scratch:
-        part = Path(scratch) / "new"
-        part.mkdir()
-        yield part
-        with suppress(FileNotFoundError):
-            os.rename(folder, Path(scratch) / "old")
-        os.rename(part, folder)

@@ -5,6 +5,7 @@ from ctranslate2.specs import Activation
 ACTIVATIONS = {
     "relu": Activation.RELU,
     "gelu": Activation.GELU,
+    "gelu_tanh": Activation.GELUTanh,
     "silu": Activation.SWISH,
     "sigmoid": Activation.Sigmoid,
 }

@@ -17,26 +17,30 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from regardant.data.tokenizers import Tokenizers
-from regardant.data.vocabulary import EOS, SOS, SPECIAL_TOKENS, UNK
+from regardant.data.vocabulary import EOS, SOS, UNK
 from regardant.errors import RunError
 from regardant.interop.ctranslate2.names import ACTIVATIONS, DECODER_LAYER, ENCODER_LAYER, GATED
 from regardant.layers.feed_forward import GatedFeedForwardConfig, LinearFeedForwardConfig
 from regardant.layers.multi_head import SelfAttention
 from regardant.models import EncoderDecoder, EncoderDecoderConfig, SequenceToSequenceConfig, SequenceToSequenceModel
+from regardant.models.heads import NextToken
 from regardant.models.representations import Representation, TokenEmbedding
 from regardant.models.stacks import Encoder
 from regardant.positions.rotary import RotaryConfig
 
 Numbers = NDArray[np.float32]
 
-EXPRESSIBLE: dict[str, tuple[str, ...]] = {
+EXPRESSIBLE: dict[str, tuple[str | bool, ...]] = {
     "kind": ("encoder_decoder",),
     "encoder.self_attention.kind": ("scaled_dot_product",),
     "decoder.self_attention.kind": ("scaled_dot_product",),
     "decoder.cross_attention.kind": ("scaled_dot_product",),
     "projections": ("separate", "query_key", "key_value", "all"),
     "feed_forward.kind": ("linear", "gated"),
-    "feed_forward.activation": ("relu", "gelu", "silu", "sigmoid"),
+    "feed_forward.activation": ("relu", "gelu", "gelu_tanh", "silu", "sigmoid"),
+    "feed_forward.bias": (True,),
+    "attention_bias": (True,),
+    "embedding_norm": (False,),
     "normalisation.kind": ("layer_norm", "rms_norm"),
     "residual": ("add",),
     "memory": ("final",),
@@ -52,6 +56,9 @@ PADDED_TO = 16
 def specify(model: SequenceToSequenceModel, tokenizers: Tokenizers) -> TransformerSpec:
     """Return the specification of a model with its vocabularies. Raises RunError if CTranslate2 cannot compute it."""
     require_expressible(model.config)
+    assert isinstance(model.head, NextToken)
+    if model.head.words.transform is not None:
+        raise RunError("CTranslate2 cannot compute head.transform: use --engine torch")
     assert isinstance(model, EncoderDecoder) and isinstance(model.encoder, Encoder)
     config = model.config
     assert isinstance(config, EncoderDecoderConfig)
@@ -77,12 +84,15 @@ def specify(model: SequenceToSequenceModel, tokenizers: Tokenizers) -> Transform
     _fill_stack(spec.decoder, model.decoder, DECODER_LAYER | gate)
     _fill_input(spec.encoder, spec.encoder.embeddings[0], model.source, config)
     _fill_input(spec.decoder, spec.decoder.embeddings, model.target, config)
-    spec.decoder.projection.weight = _numbers(model.head.get_parameter("weight"))
+    spec.decoder.projection.weight = _numbers(model.head.weight * model.head.words.scale)
+    if (bias := model.head.added) is not None:
+        spec.decoder.projection.bias = _numbers(bias)
     spec.register_source_vocabulary(tokenizers.source.pieces)
     spec.register_target_vocabulary(tokenizers.target.pieces)
-    spec.config.unk_token = SPECIAL_TOKENS[UNK]
-    spec.config.bos_token = spec.config.decoder_start_token = SPECIAL_TOKENS[SOS]
-    spec.config.eos_token = SPECIAL_TOKENS[EOS]
+    named = tokenizers.target.pieces
+    spec.config.unk_token = named[UNK]
+    spec.config.bos_token = spec.config.decoder_start_token = named[SOS]
+    spec.config.eos_token = named[EOS]
     spec.config.add_source_eos = True
     spec.config.layer_norm_epsilon = model.get_submodule("encoder.layers.0.after_feed_forward.norm").eps
     return spec
@@ -100,7 +110,7 @@ def _inexpressible(config: SequenceToSequenceConfig) -> Iterator[str]:
         for name in path.split("."):
             value = getattr(value, name, None)
         if value is not None and value not in known:  # a kind that lacks a field is refused as a kind
-            yield f"model.{path} {value} (it can: {', '.join(known)})"
+            yield f"model.{path} {value} (it can: {', '.join(map(str, known))})"
     if isinstance(config, EncoderDecoderConfig) and config.heads.key_size != config.heads.value_size:
         yield f"model.value_size {config.heads.value_size} (it can: that of keys, {config.heads.key_size})"
 

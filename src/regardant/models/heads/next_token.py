@@ -1,25 +1,59 @@
 """A score for every word of a vocabulary, at every element.
 
+With `transform` as in Devlin et al. 2019, "BERT", https://arxiv.org/abs/1810.04805, section 3.1 and the released code.
+
 Shape legend: N tokens, M d_model, V vocabulary.
 """
 
 import math
-from functools import partial
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from pydantic import Field
 from torch import Tensor, nn
 
+from regardant.config import Config
 from regardant.data.vocabulary import PAD
+from regardant.layers.feed_forward import ACTIVATIONS, Activation
 from regardant.layers.label_smoothed_cross_entropy import projected_cross_entropy
-from regardant.layers.linear import linear
+from regardant.layers.linear import Linear, linear
+from regardant.layers.norms import LayerNormConfig, NormConfig
 from regardant.models.heads.base import Head, HeadBuilder, HeadConfig, Loss
 from regardant.models.vectors import Vectors
 
+ABSENT_SCORE = -1e4
+"""Score of a word that is absent. Finite, so that label smoothing stays finite."""
 
-class NextTokenConfig(HeadConfig):
+
+class TransformConfig(Config):
+    """A dense layer, an activation and a norm, before words are scored."""
+
+    activation: Activation = "gelu"
+    """Activation function after the dense layer."""
+
+    normalisation: NormConfig = LayerNormConfig()
+    """Norm after the activation."""
+
+
+class WordScoresConfig(Config):
+    """How the words of a vocabulary are scored: by a matrix, and what an imported model has beside it."""
+
+    bias: bool = False
+    """Whether a learned number is added to the score of each word."""
+
+    scale: float = Field(1.0, gt=0)
+    """Factor on vectors before they are scored."""
+
+    transform: TransformConfig | None = None
+    """A dense layer, an activation and a norm before words are scored (BERT). Empty: there are none."""
+
+    absent: tuple[Annotated[int, Field(ge=0)], ...] = ()
+    """Ids without a word, as special tokens that an imported model lacks: their probability is 0."""
+
+
+class NextTokenConfig(WordScoresConfig, HeadConfig):
     """A word of the vocabulary at every element: the next one, or one that was masked."""
 
     kind: Literal["next_token"] = "next_token"
@@ -31,7 +65,21 @@ class NextTokenConfig(HeadConfig):
     """Weight of log^2 Z of the softmax over the vocabulary in the loss of a target (PaLM: 0.0001)."""
 
     def build(self, d_model: int, num_outputs: int) -> "NextToken":
-        return NextToken(d_model, num_outputs, self.label_smoothing, self.z_loss)
+        return NextToken(d_model, num_outputs, self.label_smoothing, self.z_loss, self)
+
+
+class Transform(nn.Module):
+    """A dense layer, an activation and a norm."""
+
+    def __init__(self, config: TransformConfig, d_model: int) -> None:
+        super().__init__()
+        self.dense = Linear(d_model, d_model)
+        self.norm = config.normalisation.build(d_model)
+        self.activation = ACTIVATIONS[config.activation]
+
+    def forward(self, x: Float[Tensor, "*B M"]) -> Float[Tensor, "*B M"]:
+        transformed: Tensor = self.norm(self.activation(self.dense(x)))
+        return transformed
 
 
 class NextToken(Head):
@@ -39,17 +87,49 @@ class NextToken(Head):
 
     ignored = PAD
 
-    def __init__(self, d_model: int, vocab_size: int, label_smoothing: float = 0.0, z_loss: float = 0.0) -> None:
+    def __init__(
+        self,
+        d_model: int,
+        vocab_size: int,
+        label_smoothing: float = 0.0,
+        z_loss: float = 0.0,
+        words: WordScoresConfig = WordScoresConfig(),  # noqa: B008  # frozen
+    ) -> None:
         super().__init__()
+        self.words = words
+        self.transform = nn.Identity() if words.transform is None else Transform(words.transform, d_model)
         self.weight = nn.Parameter(torch.empty(vocab_size, d_model))
         nn.init.normal_(self.weight, std=d_model**-0.5)
         self.logits = nn.Identity()  # a module, so that it can be hooked
         self.label_smoothing, self.z_loss = label_smoothing, z_loss
+        if words.bias:
+            self.bias = nn.Parameter(torch.zeros(vocab_size))
+        if words.absent:
+            if max(words.absent) >= vocab_size:
+                raise ValueError(f"head.absent has the id {max(words.absent)}, and there are {vocab_size} words")
+            offsets = torch.zeros(vocab_size)
+            offsets[list(words.absent)] = ABSENT_SCORE
+            self.register_buffer("offsets", offsets, persistent=False)
+
+    @property
+    def added(self) -> Tensor | None:
+        """The numbers [V] that are added to the scores. None: there are none."""
+        bias: Tensor | None = getattr(self, "bias", None)
+        offsets: Tensor | None = getattr(self, "offsets", None)
+        return offsets if bias is None else bias if offsets is None else bias + offsets
 
     def scores(self, vectors: Vectors) -> Tensor:
         """Return logits [B, T, V]."""
-        logits: Tensor = self.logits(linear(vectors.values, self.weight))
-        return logits
+        values = self.read(vectors.values)
+        bias = self.added  # made anew at each step, while linear's layouts know a bias by its identity
+        logits = linear(values, self.weight) if bias is None else linear(values, self.weight) + bias
+        shown: Tensor = self.logits(logits)
+        return shown
+
+    def read(self, values: Float[Tensor, "*B M"]) -> Float[Tensor, "*B M"]:
+        """Return vectors as the matrix reads them: transformed and scaled."""
+        values = self.transform(values)
+        return values if self.words.scale == 1 else values * self.words.scale
 
     def loss(self, vectors: Vectors, targets: Tensor) -> Loss:
         """Return the cross-entropy of the targets [B, T] that are not PAD, without ever holding all logits."""
@@ -58,11 +138,12 @@ class NextToken(Head):
             values = values.to(torch.get_autocast_dtype(device))
         values, targets = values.flatten(0, -2), targets.flatten()
         if device != "cpu":
-            return self.loss_without_waiting(values, targets)
+            return self.loss_without_waiting(self.read(values), targets)
         places = (targets != PAD).nonzero().squeeze(1)  # picked by a mask, its gradient takes three times as long
         if len(places) < len(targets):
             values, targets = values.index_select(0, places), targets.index_select(0, places)
-        total, plain = projected_cross_entropy(values, self.weight, targets, self.label_smoothing, self.z_loss)
+        values, weight = self._with_bias(self.read(values))
+        total, plain = projected_cross_entropy(values, weight, targets, self.label_smoothing, self.z_loss)
         return Loss(total, plain, torch.tensor(len(places)))
 
     def loss_without_waiting(self, values: Float[Tensor, "N M"], targets: Int[Tensor, " N"]) -> Loss:
@@ -73,16 +154,27 @@ class NextToken(Head):
         """
         real = targets != PAD
         blank, uncertainty = (~real).sum(), math.log(len(self.weight))
+        values, weight = self._with_bias(values)
         values = values.masked_fill(~real[:, None], 0)
-        total, plain = projected_cross_entropy(values, self.weight, targets, self.label_smoothing, self.z_loss)
+        total, plain = projected_cross_entropy(values, weight, targets, self.label_smoothing, self.z_loss)
         total = total - blank * (uncertainty + self.z_loss * uncertainty**2)
         return Loss(total, plain - blank * uncertainty, real.sum())
+
+    def _with_bias(self, values: Float[Tensor, "N M"]) -> tuple[Tensor, Tensor]:
+        """Return vectors and matrix, a bias as one more column of both. It costs a copy of the matrix."""
+        if (bias := self.added) is None:
+            return values, self.weight
+        return F.pad(values, (0, 1), value=1.0), torch.cat([self.weight, bias[:, None]], 1)
 
     def embedding(self) -> nn.Parameter:
         return self.weight
 
 
-def next_token(vocab_size: int, label_smoothing: float = 0.0, z_loss: float = 0.0) -> HeadBuilder:
+def next_token(
+    vocab_size: int,
+    label_smoothing: float = 0.0,
+    z_loss: float = 0.0,
+    words: WordScoresConfig = WordScoresConfig(),  # noqa: B008  # frozen
+) -> HeadBuilder:
     """Return the builder of a head over a vocabulary of this size."""
-    config = NextTokenConfig(label_smoothing=label_smoothing, z_loss=z_loss)
-    return partial(config.build, num_outputs=vocab_size)
+    return lambda d_model: NextToken(d_model, vocab_size, label_smoothing, z_loss, words)

@@ -10,15 +10,16 @@ from torch import Tensor
 
 from regardant.models.vectors import Vectors
 
-Pooling = Literal["mean", "max", "class_token", "last"]
+Pooling = Literal["mean", "max", "class_token", "first", "last"]
 """The mean or the maximum of the elements' vectors; the vector of a class token before them (Devlin et al. 2019;
-Dosovitskiy et al. 2021); or the vector of the last element, which stands before the padding."""
+Dosovitskiy et al. 2021); the vector of the first element, which in texts of an imported model is a class token; or that
+of the last element, which stands before the padding."""
 
 
 def pool(vectors: Vectors, pooling: Pooling) -> Tensor:
     """Return the vector [B, M] of each sequence. Padding is not read."""
     values, real = vectors.values, vectors.real
-    if pooling == "class_token":
+    if pooling in ("class_token", "first"):
         return values[:, 0]
     if pooling == "max":
         return values.amax(1) if real is None else values.masked_fill(~real[..., None], -torch.inf).amax(1)

@@ -23,7 +23,10 @@ class SequenceClassConfig(HeadConfig):
 
     pooling: Pooling = "mean"
     """The vector of the sequence: `mean` or `max` of its elements' vectors, that of a `class_token` before them, or
-    that of the `last` element."""
+    that of the `first` or `last` element."""
+
+    transform: bool = False
+    """Whether a dense layer and tanh come before classes are scored (BERT's pooler)."""
 
     dropout: float = Field(0.1, ge=0, lt=1)
     """Chance that a number of this vector is zeroed."""
@@ -42,13 +45,14 @@ class SequenceClass(Head):
         super().__init__()
         self.pooling: Pooling = config.pooling
         self.label_smoothing = config.label_smoothing
+        self.transform = nn.Sequential(nn.Linear(d_model, d_model), nn.Tanh()) if config.transform else nn.Identity()
         self.dropout = Dropout(config.dropout)
         self.output = nn.Linear(d_model, num_classes)
         self.logits = nn.Identity()  # a module, so that it can be hooked
 
     def scores(self, vectors: Vectors) -> Tensor:
         """Return logits [B, C]."""
-        logits: Tensor = self.logits(self.output(self.dropout(pool(vectors, self.pooling))))
+        logits: Tensor = self.logits(self.output(self.dropout(self.transform(pool(vectors, self.pooling)))))
         return logits
 
     def loss(self, vectors: Vectors, targets: Tensor) -> Loss:

@@ -43,10 +43,11 @@ class RecurrentEncoderConfig(EncoderConfig):
 
     def build(self, representation: RepresentationBuilder, head: HeadBuilder) -> EncoderOnly:
         answers = head(self.hidden_size)
-        if answers.reads_class_token and not self.bidirectional:
+        if (answers.reads_class_token or answers.pooling == "first") and not self.bidirectional:
+            vector = "a class token stands before all" if answers.reads_class_token else "the first stands before other"
             raise ValueError(
-                "a class token stands before all elements, of which an encoder from one side has read none: set "
-                "bidirectional=true, or choose a head without a class token (such as one of pooling last)"
+                f"{vector} elements, of which an encoder from one side has read none: set bidirectional=true, or "
+                "choose a head without a class token (such as one of pooling last)"
             )
         inputs = InputShape(
             self.embedding_size, NoPositions(), dropout=self.dropout, class_token=answers.reads_class_token

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from regardant.layers.dropout import Dropout
+from regardant.layers.norms import NormConfig
 from regardant.models.vectors import Vectors
 from regardant.positions import Positions
 
@@ -32,6 +33,8 @@ class InputShape:
     """Whether a learned vector stands before all elements, for the head to read."""
     num_heads: int | None = None
     """Heads of the attention that adds `Vectors.edges` to its scores. None: nothing reads them."""
+    normalisation: NormConfig | None = None
+    """Norm of elements with their positions, before dropout. None: there is none."""
 
     @property
     def element_size(self) -> int:
@@ -62,6 +65,7 @@ class Representation(nn.Module):
         super().__init__()
         self.positions = shape.positions
         self.scale = math.sqrt(shape.d_model) if shape.scale else 1.0
+        self.norm = nn.Identity() if shape.normalisation is None else shape.normalisation.build(shape.d_model)
         self.dropout = Dropout(shape.dropout)
         self.written = nn.Identity()  # a module, so that inspection can listen to what is written
         if shape.class_token:
@@ -87,6 +91,7 @@ class Representation(nn.Module):
                 values = values + at
         if hasattr(self, "class_token"):
             embedded, values = self._with_class_token(embedded, values)
+        values = self.norm(values)
         return replace(embedded, values=self.written(self.dropout(values) if self.training else values))
 
     def tie(self, weight: nn.Parameter) -> None:

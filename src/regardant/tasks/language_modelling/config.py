@@ -6,10 +6,11 @@ from pydantic import Field, model_validator
 
 from regardant.data import digit_streams, in_context  # noqa: F401  # a kind is known by being imported
 from regardant.data.text import TextConfig
-from regardant.data.tokenizers import TokenizerConfig
+from regardant.data.tokenizer_config import TokenizerConfig
 from regardant.generation.sampling import SamplingConfig
 from regardant.models import CausalConfig
 from regardant.models.decoder_only import DecoderOnlyConfig
+from regardant.models.heads import WordScoresConfig
 from regardant.tasks.base import TaskConfig
 from regardant.training.config import NextTokenTraining
 from regardant.training.metrics import Metric
@@ -18,8 +19,9 @@ from regardant.training.metrics import Metric
 class TextTokenizerConfig(TokenizerConfig):
     """How text becomes tokens. Of these kinds alone every space and every line end comes back."""
 
-    kind: Literal["character", "byte", "code"] = "character"
-    """What a token is. code: pieces between a character and a word, with their white space."""
+    kind: Literal["character", "byte", "code", "pretrained"] = "character"
+    """What a token is. code: pieces between a character and a word, with their white space. pretrained: that of an
+    imported model."""
 
     joint: Literal[True] = True
     """There is one text, and so one vocabulary."""
@@ -58,6 +60,9 @@ class LanguageModellingConfig(TaskConfig):
 
     model: CausalConfig = DecoderOnlyConfig()
     """What reads and goes on."""
+
+    head: WordScoresConfig = WordScoresConfig()
+    """What scores the next token."""
 
     training: TextTrainingConfig
     """How it learns."""

@@ -40,6 +40,7 @@ class LanguageModel(Trained):
     def __init__(self, config: LanguageModellingConfig, folder: Path, device: torch.device) -> None:
         self.config, self.folder, self.device = config, folder, device
         self.tokenizer = Tokenizers.load(folder / "tokenizer.json").target
+        self.tokenizer.hides_space = False  # a continuation begins with the space before its first word
         model = build_model(config, self.tokenizer)
         load_into(model, folder / "model.safetensors")
         self.model = model.eval().to(device)
@@ -141,6 +142,8 @@ class LanguageModel(Trained):
         if UNK in ids:
             unknown = next(c for c in prompt if UNK in self.tokenizer.encode_long(c))
             raise DataError(f"the prompt holds {unknown!r}, which is in no text that this run has seen: leave it out")
+        before, _ = self.tokenizer.frame
+        ids = torch.cat([torch.tensor(before, dtype=ids.dtype), ids])
         return sample(
             self.model, ids.to(self.device), self.config.generation.replaced(**generation), samples=samples, seed=seed
         )

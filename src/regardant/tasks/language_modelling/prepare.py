@@ -61,7 +61,8 @@ def build_model(config: LanguageModellingConfig, tokenizer: Tokenizer) -> Causal
     """Return the model of a recipe with fresh weights. Raises ConfigError where its parts do not fit."""
     try:
         size, training = tokenizer.vocab_size, config.training
-        return config.model.build(tokens(size), next_token(size, training.label_smoothing, training.z_loss))
+        head = next_token(size, training.label_smoothing, training.z_loss, config.head)
+        return config.model.build(tokens(size), head)
     except ValueError as error:
         raise ConfigError(f"model: {error}") from error
 

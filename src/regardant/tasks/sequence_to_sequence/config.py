@@ -7,13 +7,14 @@ from typing import ClassVar, Literal
 from regardant.data import captions, digit_sequences, labelled_sources  # noqa: F401
 from regardant.data.grammar import config as grammar  # noqa: F401
 from regardant.data.labelled import LabelledConfig
-from regardant.data.tokenizers import TokenizerConfig
+from regardant.data.tokenizer_config import TokenizerConfig
 from regardant.errors import ConfigError
 from regardant.evaluation.texts import TextMetrics
 from regardant.evaluation.translation import TranslationMetrics
 from regardant.generation.config import GenerationConfig
 from regardant.modalities import ModalityConfig, TextModalityConfig
 from regardant.models import EncoderDecoderConfig, SequenceToSequenceConfig
+from regardant.models.heads import WordScoresConfig
 from regardant.tasks.base import TaskConfig
 from regardant.training.config import NextTokenTraining
 from regardant.training.metrics import Metric
@@ -44,6 +45,9 @@ class TextAnswerConfig(TaskConfig):
 
     model: SequenceToSequenceConfig = EncoderDecoderConfig()
     """The model that reads and writes."""
+
+    head: WordScoresConfig = WordScoresConfig()
+    """The head that scores the next token of the text."""
 
     training: NextTokenTraining
     """The training."""

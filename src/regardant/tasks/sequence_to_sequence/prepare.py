@@ -11,7 +11,7 @@ import torch
 
 from regardant import config as configuration
 from regardant.attention import AttentionConfig
-from regardant.data.tokenizers import TokenizerConfig
+from regardant.data.tokenizer_config import TokenizerConfig
 from regardant.errors import ConfigError
 from regardant.modalities import Codec
 from regardant.modalities.text import TextCodec
@@ -83,7 +83,7 @@ def prepare(
 def build_model(config: TextAnswerConfig, codec: Codec, vocab_size: int) -> SequenceToSequenceModel:
     """Return the model of a recipe with fresh weights. Raises ConfigError where its parts do not fit."""
     try:
-        head = next_token(vocab_size, config.training.label_smoothing, config.training.z_loss)
+        head = next_token(vocab_size, config.training.label_smoothing, config.training.z_loss, config.head)
         return config.model.build(codec.representation(), tokens(vocab_size), head)
     except ValueError as error:
         raise ConfigError(f"model: {error}") from error

@@ -53,7 +53,7 @@ class TranslationConfig(TextAnswerConfig):
     @model_validator(mode="after")
     def tied_vocabularies_are_joint(self) -> Self:
         """One embedding matrix needs one vocabulary."""
-        if self.model.joint and not self.tokenizer.joint:
+        if self.model.joint and not self.tokenizer.joint and self.tokenizer.kind != "pretrained":
             raise ValueError(
                 "model.tie_embeddings is 'all', which needs one vocabulary, but tokenizer.joint is false: "
                 "set model.tie_embeddings=target or tokenizer.joint=true"

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from regardant import config as configuration
-from regardant.data.tokenizers import TokenizerConfig, Tokenizers
+from regardant.data.tokenizer_config import TokenizerConfig
+from regardant.data.tokenizers import Tokenizers
 from regardant.interop.ctranslate2.export import export
 from regardant.interop.ctranslate2.search import CTranslate2Searcher
 from regardant.interop.ctranslate2.threads import Choice, Threads

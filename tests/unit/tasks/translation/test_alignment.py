@@ -3,7 +3,8 @@ import pytest
 import torch
 
 from regardant.data.batching import pad
-from regardant.data.tokenizers import TokenizerConfig, Tokenizers
+from regardant.data.tokenizer_config import TokenizerConfig
+from regardant.data.tokenizers import Tokenizers
 from regardant.data.words import words
 from regardant.evaluation.alignment import parse_links
 from regardant.inspection import capture

@@ -42,7 +42,8 @@ CHAIN = ParsedSentence(
 @pytest.fixture(scope="module")
 def translator():
     """Untrained, of a kind of model, over the words above."""
-    from regardant.data.tokenizers import TokenizerConfig, Tokenizers
+    from regardant.data.tokenizer_config import TokenizerConfig
+    from regardant.data.tokenizers import Tokenizers
 
     tokenizers = Tokenizers.train(TokenizerConfig(kind="word"), SOURCES, TARGETS, 100)
 

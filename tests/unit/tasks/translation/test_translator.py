@@ -6,7 +6,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regardant.data.tokenizers import TokenizerConfig, Tokenizers
+from regardant.data.tokenizer_config import TokenizerConfig
+from regardant.data.tokenizers import Tokenizers
 from regardant.data.vocabulary import UNK
 from regardant.errors import DataError
 from regardant.generation.config import GenerationConfig

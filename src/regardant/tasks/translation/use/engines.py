@@ -44,7 +44,7 @@ class Engines:
     def export(self, to: str, folder: Path, quantization: str) -> None:
         """Write the model to a folder of its own, in the format `to`."""
         if to != "ctranslate2":
-            raise ConfigError(f"there is no export to {to}: take ctranslate2")
+            raise ConfigError(f"there is no export to {to}: take ctranslate2 or hf")
         from regardant.interop.ctranslate2.export import export  # an extra
 
         translator = self.ready["torch"]

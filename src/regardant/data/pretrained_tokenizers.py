@@ -1,0 +1,162 @@
+"""The tokenizer of an imported model: its tokenizer.json as it is, and a table between its ids and ours.
+
+Ids 0 to 4 are the special tokens of `vocabulary` in every run. An imported model has other ids for them, and may lack
+some. `rows_of` says which of its ids each of ours stands for: first the special ones, then all others in their order.
+
+Text can name special tokens of such a tokenizer, as it can in the program that the model comes from.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+import tokenizers as hf
+
+from regardant.data.tokenizer_config import TokenizerConfig
+from regardant.data.tokenizers import Tokenizer
+from regardant.data.vocabulary import MASK, SPECIAL_TOKENS
+from regardant.errors import ConfigError, DataError
+
+PROBE = "a"
+"""A text, to see what the tokenizer puts around it."""
+
+BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+
+
+def rows_of(special: Sequence[int | None], vocab_size: int) -> list[int | None]:
+    """Return for each of our ids the imported model's, of which there are `vocab_size`. None: it has none."""
+    taken = {theirs for theirs in special if theirs is not None}
+    return [*special, *(theirs for theirs in range(vocab_size) if theirs not in taken)]
+
+
+def absent_of(special: Sequence[int | None]) -> tuple[int, ...]:
+    """Return our ids that the imported model has no token for."""
+    return tuple(ours for ours, theirs in enumerate(special) if theirs is None)
+
+
+class PretrainedTokenizer(Tokenizer, kind="pretrained"):
+    """A tokenizer of the `tokenizers` library that was trained elsewhere.
+
+    Raises:
+        DataError: its decoder is of a kind that is not known.
+    """
+
+    def __init__(self, config: TokenizerConfig, backend: hf.Tokenizer) -> None:
+        backend.no_truncation()
+        backend.no_padding()
+        self.config, self.backend = config, backend
+        assert config.vocab_size is not None
+        self.rows = rows = rows_of(config.special, config.vocab_size)
+        """Of each id: that of the imported model."""
+        names = {theirs: piece for piece, theirs in backend.get_vocab(with_added_tokens=True).items()}
+        self.vocab_size = len(rows)
+        self.pieces = [
+            f"<absent_{SPECIAL_TOKENS[ours][1:]}" if theirs is None else names.get(theirs, f"<unused_{theirs}>")
+            for ours, theirs in enumerate(rows)
+        ]
+        self._ours = np.zeros(max([*names, config.vocab_size - 1]) + 1, np.int64)
+        for ours, theirs in enumerate(rows):
+            if theirs is not None:
+                self._ours[theirs] = ours
+        content = json.loads(backend.to_str())
+        spelling, self.hides_space = _spelling(content.get("decoder"))
+        nothing = {added["id"] for added in content["added_tokens"] if added["special"]}
+        nothing |= {theirs for theirs in rows if theirs is not None and theirs not in names}
+        self._bytes = [
+            b"" if theirs is None or theirs in nothing else spelling(piece)
+            for theirs, piece in zip(rows, self.pieces, strict=True)
+        ]
+        self._bytes[: len(SPECIAL_TOKENS)] = [b""] * len(SPECIAL_TOKENS)
+        self.is_byte_level = spelling is byte_level
+        self.frame = self._frame_of_texts()
+
+    @classmethod
+    def train(cls, config: TokenizerConfig, texts: Iterable[str], vocab_size: int) -> Self:
+        """Raise ConfigError: such a tokenizer is imported."""
+        raise ConfigError("tokenizer.kind pretrained comes with an imported model: set training.from to its run")
+
+    def encode(self, text: str) -> list[int]:
+        ids: list[int] = self._ours[self.backend.encode(text, add_special_tokens=False).ids].tolist()
+        return ids
+
+    def locate(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        encoding = self.backend.encode(text, add_special_tokens=False)
+        return self._ours[encoding.ids].tolist(), encoding.offsets
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        return [
+            self._ours[encoding.ids].tolist()
+            for encoding in self.backend.encode_batch(list(texts), add_special_tokens=False)
+        ]
+
+    def encode_with_blanks(self, text: str, blank: str) -> list[int]:
+        """Return the ids of a text, MASK in the place of each `blank`. The tokenizer says what a mask does to the
+        spaces around it."""
+        return self.encode(text.replace(blank, self.pieces[MASK]))
+
+    def normalise(self, text: str) -> str:
+        return self.decode(self.encode(text))
+
+    @property
+    def normalisation(self) -> str:
+        return "as in the imported tokenizer"
+
+    def _readable(self, token: int) -> str:
+        """Return a piece as it is, but one of a byte-level vocabulary as text with spaces as ▁."""
+        raw = self._bytes[token]
+        if not self.is_byte_level or not raw:
+            return self.pieces[token].replace(" ", "▁")
+        return raw.decode(errors="replace").replace(" ", "▁")
+
+    def _frame_of_texts(self) -> tuple[list[int], list[int]]:
+        """Return the ids that the tokenizer puts before a text and after it."""
+        encoding = self.backend.encode(PROBE, add_special_tokens=True)
+        ids, added = self._ours[encoding.ids].tolist(), encoding.special_tokens_mask
+        if all(added):
+            return [], []
+        first, last = added.index(0), len(added) - added[::-1].index(0)
+        return ids[:first], ids[last:]
+
+
+def byte_level(piece: str) -> bytes:
+    """Return the bytes that a piece of a byte-level vocabulary (GPT-2) stands for."""
+    return bytes(_BYTE_OF[character] for character in piece) if _BYTE_OF.keys() >= set(piece) else piece.encode()
+
+
+def _spelling(decoder: Mapping[str, Any] | None) -> tuple[Callable[[str], bytes], bool]:
+    """Return what spells a piece in bytes, by the parts of the tokenizer's decoder, and whether the space before the
+    first word is hidden."""
+    parts = [] if decoder is None else decoder.get("decoders", [decoder])
+    types = {part["type"]: part for part in parts}
+    if "ByteLevel" in types:
+        return byte_level, False
+    if "WordPiece" in types:
+        prefix = types["WordPiece"]["prefix"]
+        return lambda piece: (piece.removeprefix(prefix) if piece.startswith(prefix) else f" {piece}").encode(), True
+    if unknown := sorted(types.keys() - {"Metaspace", "Replace", "ByteFallback", "Fuse", "Strip"}):
+        raise DataError(
+            f"tokenizer.json has a decoder of type {unknown[0]}: ByteLevel, WordPiece and Metaspace can be imported"
+        )
+    hides_space = not types.keys().isdisjoint({"Metaspace", "Strip"})
+    return (_plain if types.keys().isdisjoint({"Metaspace", "Replace"}) else _metaspace), hides_space
+
+
+def _plain(piece: str) -> bytes:
+    found = BYTE.fullmatch(piece)
+    return piece.encode() if found is None else bytes([int(found[1], 16)])
+
+
+def _metaspace(piece: str) -> bytes:
+    return _plain(piece.replace("\N{LOWER ONE EIGHTH BLOCK}", " "))
+
+
+def _byte_characters() -> dict[str, int]:
+    """Return the bytes by the characters that stand for them: a printable one for itself, others from 256 on."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {chr(256 + number): byte for number, byte in enumerate(others)}
+
+
+_BYTE_OF = _byte_characters()

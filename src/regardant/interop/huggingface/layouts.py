@@ -1,0 +1,185 @@
+"""A layout: the tables between one architecture of Hugging Face and a model of ours, read in both directions.
+
+`settings` names the fields of config.json and those of our configuration, `weights` the tensors. A family is a module
+of `families` that holds layouts and nothing else. Fields of a configuration are named by dotted paths from the recipe
+on.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from regardant.errors import DataError, RunError
+from regardant.interop.huggingface.forms import SAME, Form
+
+ACTIVATIONS = {
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "relu": "relu",
+    "silu": "silu",
+    "swish": "silu",
+    "sigmoid": "sigmoid",
+}
+"""Activation functions: theirs to ours. The first of several names is written."""
+
+
+class Computed(NamedTuple):
+    """A number that is reckoned otherwise here."""
+
+    read: Callable[[Any], Any]
+    """Theirs to ours."""
+    write: Callable[[Any], Any]
+    """Ours to theirs."""
+
+
+Values = Mapping[Any, Any] | Computed
+"""Their values to ours, where they differ."""
+
+
+class Setting(NamedTuple):
+    """A field of config.json, and ours."""
+
+    theirs: str
+    ours: tuple[str, ...]
+    """All of them have the value."""
+    default: Any = None
+    """Value of transformers where config.json leaves the field out, or what computes it from the other fields."""
+    values: Values | None = None
+
+    def read(self, config: Mapping[str, Any]) -> Any:
+        """Return our value. Raises DataError for one that cannot be expressed."""
+        value = config.get(self.theirs)
+        if value is None:
+            value = self.default(config) if callable(self.default) else self.default
+        if self.values is None:
+            return value
+        if isinstance(self.values, Computed):
+            return self.values.read(value)
+        if value not in self.values:
+            known = ", ".join(str(value) for value in self.values)
+            raise DataError(f"config.json: {self.theirs} is {value!r}, which cannot be imported (can be: {known})")
+        return self.values[value]
+
+    def write(self, value: Any) -> Any:
+        """Return their value. Raises RunError for one that cannot be expressed."""
+        if self.values is None or value is None:
+            return value
+        if isinstance(self.values, Computed):
+            return self.values.write(value)
+        theirs = [other for other, ours in self.values.items() if ours == value]
+        if not theirs:
+            raise RunError(f"{self.ours[0]} {value}")
+        return theirs[0]
+
+
+def setting(theirs: str, *ours: str, default: Any = None, values: Values | None = None) -> Setting:
+    """Return a setting."""
+    return Setting(theirs, ours, default, values)
+
+
+class Entry(NamedTuple):
+    """Weights of ours and the checkpoint's, by name. `{layer}` stands for the number of a layer."""
+
+    ours: tuple[str, ...]
+    theirs: tuple[str, ...]
+    form: Form = SAME
+    only_untied: bool = False
+    """Whether a model with one matrix for input and output leaves them out."""
+
+
+def linear(ours: str, *theirs: str, form: Form = SAME, bias: Form | None = SAME) -> Iterator[Entry]:
+    """Yield the weight and the bias of a linear layer or of a norm. bias: the form of the bias; None: there is none."""
+    yield Entry((f"{ours}.weight",), tuple(f"{name}.weight" for name in theirs), form)
+    if bias is not None:
+        yield Entry((f"{ours}.bias",), tuple(f"{name}.bias" for name in theirs), bias)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One architecture, such as BertForMaskedLM."""
+
+    model_type: str
+    """As config.json names the family."""
+    architecture: str
+    model: type
+    """Class of our model's configuration."""
+    fixed: Mapping[str, Any]
+    """Fields of our recipe that every model of the layout has."""
+    settings: Sequence[Setting]
+    weights: Sequence[Entry]
+    """Those that a model has once."""
+    layers: Mapping[str, Sequence[Entry]]
+    """Those of each layer, by the path of the number of layers."""
+    required: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    """Values of config.json that the layout can express, by field. The first is written, and assumed if left out."""
+    prefix: str = ""
+    """Beginning of the names of tensors, which checkpoints of the bare model leave out."""
+    ignored: Sequence[str] = ()
+    """Tensors that our model has no use for, as patterns."""
+    tokenizer: str | None = None
+    """Path of our tokenizer's configuration. None: items are no texts."""
+
+    @property
+    def task(self) -> str:
+        """The task of a run of this layout."""
+        task: str = self.fixed["task"]
+        return task
+
+    def entries(self, document: Mapping[str, Any], *, tied: bool) -> Iterator[Entry]:
+        """Yield all weights of a model, whose recipe this is."""
+        yield from (one for one in self.weights if not (tied and one.only_untied))
+        for path, entries in self.layers.items():
+            for layer in range(value_at(document, path)):
+                for one in entries:
+                    ours, theirs = (tuple(n.format(layer=layer) for n in names) for names in (one.ours, one.theirs))
+                    yield Entry(ours, theirs, one.form)
+
+
+def recipe_of(layout: Layout, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return our recipe of a model, given its config.json. Raises DataError for what cannot be expressed, by name."""
+    for name, allowed in layout.required.items():
+        if config.get(name, allowed[0]) not in allowed:
+            raise DataError(
+                f"config.json: {name} is {config[name]!r}, and a {layout.model_type} can be imported with "
+                f"{' or '.join(repr(value) for value in allowed)} alone"
+            )
+    document: dict[str, Any] = {}
+    for path, value in layout.fixed.items():
+        put_at(document, path, value)
+    named: dict[str, str] = {}
+    for one in layout.settings:
+        value = one.read(config)
+        for path in one.ours:
+            if path in named and value_at(document, path) != value:
+                raise DataError(f"config.json: {one.theirs} is {value!r}, and {named[path]} differs from it")
+            put_at(document, path, value)
+            named[path] = one.theirs
+    return document
+
+
+def config_of(layout: Layout, document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the config.json of a model, given our recipe. Raises RunError for what cannot be expressed, by name."""
+    config: dict[str, Any] = {"architectures": [layout.architecture], "model_type": layout.model_type}
+    for name, allowed in layout.required.items():
+        if allowed[0] is not None:
+            config[name] = allowed[0]
+    for one in layout.settings:
+        if (value := one.write(value_at(document, one.ours[0]))) is not None:
+            config[one.theirs] = value
+    return config
+
+
+def value_at(document: Any, path: str) -> Any:
+    """Return the value at a path. None: there is none."""
+    for name in path.split("."):
+        document = document.get(name) if isinstance(document, Mapping) else None
+    return document
+
+
+def put_at(document: dict[str, Any], path: str, value: Any) -> None:
+    """Set the value at a path; sections on the way are made."""
+    *sections, last = path.split(".")
+    for name in sections:
+        document = document.setdefault(name, {})
+    document[last] = value

@@ -1,0 +1,179 @@
+"""A folder of Hugging Face as a recipe, weights and files of a run."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from regardant import config as configuration
+from regardant.config.did_you_mean import did_you_mean
+from regardant.data.pretrained_tokenizers import PretrainedTokenizer, absent_of
+from regardant.data.tokenizers import Tokenizers
+from regardant.data.vocabulary import EOS, MASK
+from regardant.errors import DataError
+from regardant.interop.huggingface.families import LAYOUTS
+from regardant.interop.huggingface.folder import PREPROCESSOR, read_config, read_json, read_tensors
+from regardant.interop.huggingface.forms import Sizes
+from regardant.interop.huggingface.layouts import Layout, put_at, recipe_of, value_at
+from regardant.interop.huggingface.sentencepiece import has_sentence_pieces, read_backends
+from regardant.interop.huggingface.tokenizer import read_backend, tokenizer_of
+
+LEGACY = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
+"""Ends of names that early checkpoints write otherwise."""
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What a run is made of."""
+
+    recipe: dict[str, Any]
+    weights: dict[str, Tensor]
+    tokenizers: Tokenizers | None = None
+    """None: items are no texts."""
+    files: Mapping[str, Any] = field(default_factory=dict)
+    """Content of JSON files, by name."""
+
+
+def read(folder: Path) -> Imported:
+    """Return the run that a folder becomes. Raises DataError for what cannot be imported, by its name and value."""
+    config = read_config(folder)
+    layout = layout_of(config)
+    recipe = recipe_of(layout, config)
+    files: dict[str, Any] = {}
+    tokenizers = None
+    if layout.tokenizer is not None:
+        tokenizers = _tokenizers(folder, config)
+        _put_vocabulary(layout, recipe, tokenizers)
+    image = recipe.pop("image", None)
+    if image is not None:
+        files["image.json"] = _statistics(folder, image)
+        recipe = with_image(recipe, image)
+    if layout.task == "classification":
+        files["labels.json"] = _labels(config)
+    model: Any = configuration.load(layout.model, recipe["model"], origin=f"{folder}")
+    sizes = sizes_of(model, tokenizers, image)
+    return Imported(recipe, read_weights(layout, recipe, read_tensors(folder), sizes), tokenizers, files)
+
+
+def layout_of(config: Mapping[str, Any]) -> Layout:
+    """Return the layout that a config.json names. Raises DataError if there is none."""
+    family = [one for one in LAYOUTS if one.model_type == config.get("model_type")]
+    if not family:
+        known = sorted({one.model_type for one in LAYOUTS})
+        near = did_you_mean(str(config.get("model_type")), known)
+        raise DataError(
+            f"config.json: model_type is {config.get('model_type')!r}, and {', '.join(known)} can be imported{near}"
+        )
+    named = config.get("architectures") or [family[0].architecture]
+    for one in family:
+        if one.architecture == named[0]:
+            return one
+    known = [one.architecture for one in family]
+    raise DataError(f"config.json: architectures is {named[0]!r}, and {', '.join(known)} can be imported")
+
+
+def read_weights(
+    layout: Layout, recipe: Mapping[str, Any], tensors: Mapping[str, Tensor], sizes: Sizes
+) -> dict[str, Tensor]:
+    """Return our weights of a checkpoint's tensors, by name.
+
+    Raises:
+        DataError: a tensor is missing, or there is one more than the layout knows.
+    """
+    tied = value_at(recipe, "model.tie_embeddings") not in (False, "none")
+    weights: dict[str, Tensor] = {}
+    used: set[str] = set()
+    for one in layout.entries(recipe, tied=tied):
+        names = [_name_in(tensors, name, layout.prefix) for name in one.theirs]
+        used.update(names)
+        read = one.form.read([tensors[name] for name in names], sizes)
+        weights |= dict(zip(one.ours, (tensor.contiguous() for tensor in read), strict=True))
+    ignored = [pattern.removeprefix(start) for pattern in layout.ignored for start in ("", layout.prefix)]
+    left = [name for name in tensors if name not in used and not any(fnmatchcase(name, one) for one in ignored)]
+    if left:
+        raise DataError(f"the weights hold {left[0]}, which a {layout.architecture} of these settings does not have")
+    return weights
+
+
+def _name_in(tensors: Mapping[str, Tensor], name: str, prefix: str) -> str:
+    """Return the name that a tensor has in a checkpoint: with the prefix or without, now or in early versions."""
+    names = [name, name.removeprefix(prefix)]
+    names += [one.replace(now, then) for one in names for now, then in LEGACY.items() if one.endswith(now)]
+    for one in names:
+        if one in tensors:
+            return one
+    raise DataError(f"the weights hold no {name}: give the whole model")
+
+
+def _tokenizers(folder: Path, config: Mapping[str, Any]) -> Tokenizers:
+    size = _vocab_size(config)
+    if config.get("is_encoder_decoder") and has_sentence_pieces(folder):
+        source, target = (
+            tokenizer_of(folder, config, backend, vocab_size=size, joint=False) for backend in read_backends(folder)
+        )
+        return Tokenizers(source, target)
+    tokenizer = tokenizer_of(folder, config, read_backend(folder), vocab_size=size)
+    return Tokenizers(tokenizer, tokenizer)
+
+
+def _vocab_size(config: Mapping[str, Any]) -> int:
+    size = config.get("vocab_size")
+    if not isinstance(size, int):
+        raise DataError(f"config.json: vocab_size is {size!r}: give the number of words")
+    if config.get("decoder_vocab_size") not in (None, size):
+        raise DataError(
+            f"config.json: decoder_vocab_size is {config['decoder_vocab_size']}, and vocabularies of one size can be "
+            f"imported alone (vocab_size is {size})"
+        )
+    return size
+
+
+def _put_vocabulary(layout: Layout, recipe: dict[str, Any], tokenizers: Tokenizers) -> None:
+    """Set what the recipe says of the vocabulary."""
+    assert layout.tokenizer is not None
+    config = tokenizers.source.config
+    put_at(recipe, layout.tokenizer, config.model_dump(exclude_unset=True))
+    lacks_mask = config.special[MASK] is None
+    if layout.task == "masked_language_modelling" and lacks_mask:
+        raise DataError("tokenizer.json has no mask token, which fills in blanks: name it in tokenizer_config.json")
+    if layout.task in ("language_modelling", "translation"):
+        put_at(recipe, "head.absent", absent_of(config.special))
+    if layout.task == "language_modelling":
+        put_at(recipe, "generation.ends", config.special[EOS] is not None)
+
+
+def with_image(recipe: dict[str, Any], image: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a recipe with what follows from the size of images and patches."""
+    height, side = image["height"], image["patch_size"]
+    if height % side:
+        raise DataError(f"config.json: image_size is {height}, which is no multiple of patch_size {side}")
+    put_at(recipe, "input.resize", [height, height])
+    put_at(recipe, "model.max_length", (height // side) ** 2)
+    return recipe
+
+
+def sizes_of(model: Any, tokenizers: Tokenizers | None, image: Mapping[str, Any] | None) -> Sizes:
+    """Return the sizes that forms depend on, of a model's configuration and of what is known of its items."""
+    rows: Sequence[int | None] = ()
+    if tokenizers is not None:
+        own = tokenizers.source
+        rows = own.rows if isinstance(own, PretrainedTokenizer) else range(own.vocab_size)
+    return (
+        Sizes(model.heads, rows) if image is None else Sizes(model.heads, rows, image["channels"], image["patch_size"])
+    )
+
+
+def _statistics(folder: Path, image: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the content of image.json."""
+    given = read_json(folder / PREPROCESSOR)
+    standard = [0.5] * image["channels"]
+    moments = {"mean": given.get("image_mean") or standard, "deviation": given.get("image_std") or standard}
+    return {"height": image["height"], "width": image["width"], "channels": image["channels"], **moments}
+
+
+def _labels(config: Mapping[str, Any]) -> list[str]:
+    named = config.get("id2label") or {str(number): f"LABEL_{number}" for number in range(config.get("num_labels", 2))}
+    return [str(named[number]) for number in sorted(named, key=int)]

@@ -1,0 +1,129 @@
+"""Tokenizers of a folder: which of its tokens are special, and ours in its files.
+
+A table of five ids is all that differs between its tokenizer and the run's: `data.pretrained_tokenizers`.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import tokenizers as hf
+
+from regardant.data.pretrained_tokenizers import PretrainedTokenizer
+from regardant.data.tokenizer_config import PIECES, TokenizerConfig
+from regardant.data.tokenizers import Tokenizer
+from regardant.data.vocabulary import EOS, MASK, PAD, SOS, SPECIAL_TOKENS, UNK
+from regardant.errors import DataError, RunError
+from regardant.interop.huggingface.folder import (
+    SPECIAL_TOKENS_MAP,
+    TOKENIZER,
+    TOKENIZER_CONFIG,
+    read_json,
+)
+
+NAMES = {
+    SOS: ("cls_token", "bos_token"),
+    EOS: ("sep_token", "eos_token"),
+    MASK: ("mask_token",),
+    UNK: ("unk_token",),
+    PAD: ("pad_token",),
+}
+"""Their names of our special tokens. A token that has several is the first of ours."""
+
+ORDER = (EOS, SOS, MASK, UNK, PAD)
+"""The order in which tokens are looked for: the end of texts first, since some vocabularies have one special token."""
+
+KINDS = ("character", "word", "byte", *PIECES)
+"""Kinds of tokenizers of ours that the library can compute by itself."""
+
+
+def read_backend(folder: Path) -> hf.Tokenizer:
+    """Return the tokenizer of a folder. Raises DataError."""
+    path = folder / TOKENIZER
+    if not path.is_file():
+        raise DataError(f"{folder} has no {TOKENIZER}: save it there with PreTrainedTokenizerFast.save_pretrained")
+    try:
+        return hf.Tokenizer.from_file(str(path))
+    except Exception as error:  # the class that the library raises
+        raise DataError(f"{path} holds no tokenizer ({error}): restore it") from error
+
+
+def special_ids(folder: Path, config: Mapping[str, Any], backend: hf.Tokenizer) -> tuple[int | None, ...]:
+    """Return the ids of padding, start, end, unknown and mask; None for one that the vocabulary lacks.
+
+    A decoder that starts with another token than texts do, as Marian's with padding, has that one as its start.
+    """
+    named = {**read_json(folder / SPECIAL_TOKENS_MAP), **read_json(folder / TOKENIZER_CONFIG)}
+    found: dict[int, int] = {}
+    if (start := config.get("decoder_start_token_id")) is not None and config.get("is_encoder_decoder"):
+        found[SOS] = start
+    for ours in ORDER:
+        for name in NAMES[ours]:
+            theirs = _id_of(name, named, config, backend)
+            if ours not in found and theirs is not None and theirs not in found.values():
+                found[ours] = theirs
+    return tuple(found.get(ours) for ours in range(len(SPECIAL_TOKENS)))
+
+
+def tokenizer_of(
+    folder: Path, config: Mapping[str, Any], backend: hf.Tokenizer, *, vocab_size: int, joint: bool = True
+) -> PretrainedTokenizer:
+    """Return a tokenizer as a run has it, of a model with so many words."""
+    if len(names := backend.get_vocab(with_added_tokens=True)) and (most := max(names.values())) >= vocab_size:
+        raise DataError(f"config.json: vocab_size is {vocab_size}, and {TOKENIZER} has the id {most}: restore them")
+    special = special_ids(folder, config, backend)
+    given = TokenizerConfig(kind="pretrained", vocab_size=vocab_size, special=special, joint=joint)
+    return PretrainedTokenizer(given, backend)
+
+
+def files_of(tokenizer: Tokenizer, *, ends: bool) -> Iterator[tuple[str, str]]:
+    """Yield the names of files that describe a tokenizer to transformers, and their content.
+
+    ends: whether the model reads texts with EOS after them.
+
+    Raises:
+        RunError: a tokenizer that the library cannot compute by itself.
+    """
+    if tokenizer.config.kind not in (*KINDS, "pretrained"):
+        raise RunError(f"tokenizer.kind {tokenizer.config.kind}")
+    content: dict[str, Any] = json.loads(tokenizer.backend.to_str())
+    if not isinstance(tokenizer, PretrainedTokenizer):
+        flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+        content["added_tokens"] = [{"id": n, "content": name, **flags} for n, name in enumerate(SPECIAL_TOKENS)]
+        content["decoder"] = _decoder(tokenizer)
+        content["post_processor"] = _template(SPECIAL_TOKENS[EOS]) if ends else None
+    named = {
+        names[-1]: tokenizer.pieces[ours]
+        for ours, names in NAMES.items()
+        if ours not in tokenizer.config.special or tokenizer.config.special[ours] is not None
+    }
+    described = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False, **named}
+    yield TOKENIZER, json.dumps(content, ensure_ascii=False) + "\n"
+    yield TOKENIZER_CONFIG, json.dumps(described, ensure_ascii=False, indent=1) + "\n"
+
+
+def _id_of(name: str, named: Mapping[str, Any], config: Mapping[str, Any], backend: hf.Tokenizer) -> int | None:
+    given = named.get(name)
+    content = given.get("content") if isinstance(given, Mapping) else given
+    if isinstance(content, str) and (found := backend.token_to_id(content)) is not None:
+        return found
+    theirs = config.get(f"{name}_id")
+    first = theirs[0] if isinstance(theirs, list) and theirs else theirs
+    return first if isinstance(first, int) else None
+
+
+def _decoder(tokenizer: Tokenizer) -> dict[str, Any]:
+    """Return what joins pieces to a text as `Tokenizer.decode` does."""
+    parts: list[dict[str, Any]] = [{"type": "ByteFallback"}, {"type": "Fuse"}]
+    if tokenizer.config.splits_words:
+        parts.append({"type": "Strip", "content": " ", "start": 1, "stop": 0})
+    return {"type": "Sequence", "decoders": parts}
+
+
+def _template(end: str) -> dict[str, Any]:
+    """Return what puts EOS after a text."""
+    text: list[dict[str, Any]] = [{"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": end, "type_id": 0}}]
+    special = {end: {"id": end, "ids": [EOS], "tokens": [end]}}
+    pair = [*text, {"Sequence": {"id": "B", "type_id": 0}}]
+    return {"type": "TemplateProcessing", "single": text, "pair": pair, "special_tokens": special}

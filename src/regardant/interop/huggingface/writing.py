@@ -1,0 +1,225 @@
+"""The model of a run as a folder of Hugging Face.
+
+FOLDER/config.json, model.safetensors        the model
+FOLDER/tokenizer.json, tokenizer_config.json how text becomes its tokens
+FOLDER/preprocessor_config.json              how images become its pixels
+FOLDER/generation_config.json                how transformers writes texts with it
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import save_file
+from torch import Tensor
+
+from regardant import config as configuration
+from regardant.config.differences import differences
+from regardant.data.tokenizers import Tokenizers
+from regardant.data.vocabulary import EOS, MASK, PAD, SOS, UNK
+from regardant.errors import RegardantError, RunError
+from regardant.interop.folders import replacing, require_empty
+from regardant.interop.huggingface.families import LAYOUTS
+from regardant.interop.huggingface.folder import CONFIG, GENERATION, PREPROCESSOR, WEIGHTS, read_json
+from regardant.interop.huggingface.layouts import Layout, config_of, put_at, recipe_of, value_at
+from regardant.interop.huggingface.reading import sizes_of, with_image
+from regardant.interop.huggingface.tokenizer import files_of
+from regardant.models import Model
+
+FREE = frozenset(
+    {
+        "preset",
+        "dropout",
+        "embedding_dropout",
+        "feed_forward_dropout",
+        "label_smoothing",
+        "z_loss",
+        "activation_checkpointing",
+        "absent",
+    }
+)
+"""Fields of a model and its head that no layout depends on."""
+
+TEXTS = ("language_modelling", "translation")
+"""Tasks whose models write texts."""
+
+BILINEAR = 2
+"""Pillow's number of the way in which images are resized."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """A run to be written."""
+
+    model: Model
+    config: Any
+    """The configuration of its task."""
+    tokenizers: Tokenizers | None
+    """None: items are no texts."""
+    image: Mapping[str, Any] | None
+    """Size, channels, mean, deviation and patch size of images."""
+    labels: list[str]
+
+
+def export(given: Given, folder: Path) -> None:
+    """Make `folder`. Raises RunError where it holds something, and for a model that no layout can express."""
+    require_empty(folder)
+    if given.tokenizers is not None and given.tokenizers.source is not given.tokenizers.target:
+        raise RunError("this run has a tokenizer for sources and one for targets, and tokenizer.json holds one alone")
+    layout, config = layout_for(given)
+    tensors = write_weights(layout, given)
+    files = dict(_files(layout, given, config))
+    with replacing(folder) as part:
+        save_file(tensors, part / WEIGHTS, metadata={"format": "pt"})
+        for name, content in files.items():
+            (part / name).write_text(content, encoding="utf-8")
+
+
+def given_by(folder: Path, model: Model, config: Any) -> Given:
+    """Return a run to be written, with what its folder says of items and labels."""
+    image = None
+    if (folder / "image.json").is_file():
+        image = read_json(folder / "image.json")
+        image["patch_size"] = image.get("patch_size") or config.input.patch_size
+    labels = json.loads((folder / "labels.json").read_text("utf-8")) if (folder / "labels.json").is_file() else []
+    has_text = (folder / "tokenizer.json").is_file()
+    return Given(model, config, Tokenizers.load(folder / "tokenizer.json") if has_text else None, image, labels)
+
+
+def layout_for(given: Given) -> tuple[Layout, dict[str, Any]]:
+    """Return the layout that expresses a model, with its config.json. Raises RunError, with every reason."""
+    task = given.config.task
+    known = [one for one in LAYOUTS if one.task == task and (one.tokenizer is None) == (given.tokenizers is None)]
+    if not known:
+        tasks = ", ".join(sorted({one.task for one in LAYOUTS}))
+        raise RunError(f"a run of {task} has no layout of Hugging Face: runs of {tasks} over texts and images can have")
+    unfit: list[tuple[Layout, list[str]]] = []
+    for layout in known:
+        try:
+            config, reasons = _expressed(layout, given)
+        except RegardantError as error:
+            reasons = [str(error)]
+        if not reasons:
+            return layout, config
+        unfit.append((layout, reasons))
+    layout, reasons = min(unfit, key=lambda one: len(one[1]))
+    raise RunError(f"this run is no {layout.architecture} of Hugging Face, whose settings differ: {'; '.join(reasons)}")
+
+
+def write_weights(layout: Layout, given: Given) -> dict[str, Tensor]:
+    """Return the tensors of a checkpoint, by name."""
+    sizes = sizes_of(given.config.model, given.tokenizers, given.image)
+    document = given.config.model_dump(by_alias=True)
+    tied = value_at(document, "model.tie_embeddings") not in (False, "none")
+    state = given.model.state_dict()
+    tensors: dict[str, Tensor] = {}
+    for one in layout.entries(document, tied=tied):
+        written = one.form.write([state[name].detach().float().cpu() for name in one.ours], sizes)
+        tensors |= {name: tensor.clone().contiguous() for name, tensor in zip(one.theirs, written, strict=True)}
+    return tensors
+
+
+def _expressed(layout: Layout, given: Given) -> tuple[dict[str, Any], list[str]]:
+    """Return the config.json of a run and what of the run it does not say: a run that is imported from it is compared
+    with the one that is given."""
+    document = given.config.model_dump(by_alias=True)
+    document["image"] = given.image
+    config = config_of(layout, document)
+    again = recipe_of(layout, config)
+    if given.image is not None:
+        again = with_image(again, again.pop("image"))
+    _keep_equal_widths(layout, document, again)
+    reasons = []
+    for name in ("model", "head"):
+        own = getattr(given.config, name, None)
+        if own is None:
+            continue
+        imported = {"kind": own.kind, **again.get(name, {})} if hasattr(own, "kind") else again.get(name, {})
+        if getattr(own, "kind", None) != imported.get("kind"):
+            reasons.append(f"{name}.kind {own.kind}")
+            continue
+        loaded = configuration.load(type(own), imported, origin=name).model_dump(exclude=FREE)
+        reasons += differences(loaded, own.model_dump(exclude=FREE), path=name)
+    if given.image is not None and given.image["height"] != given.image["width"]:
+        reasons.append(f"images of {given.image['height']} x {given.image['width']}, which are no squares")
+    return config, reasons
+
+
+def _keep_equal_widths(layout: Layout, document: Mapping[str, Any], again: dict[str, Any]) -> None:
+    """Take the run's own number for one that is reckoned otherwise there, where both mean the same."""
+    for one in layout.settings:
+        for path in one.ours:
+            own = value_at(document, path)
+            if own is not None and one.write(own) == one.write(value_at(again, path)):
+                put_at(again, path, own)
+
+
+def _files(layout: Layout, given: Given, config: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    if given.tokenizers is not None:
+        config |= _ids(layout, given.tokenizers)
+        yield from files_of(given.tokenizers.source, ends=layout.task == "translation")
+    if given.labels:
+        config["id2label"] = {str(number): label for number, label in enumerate(given.labels)}
+        config["label2id"] = {label: number for number, label in enumerate(given.labels)}
+    if given.image is not None:
+        yield PREPROCESSOR, _as_json(_preprocessor(given.image))
+    if layout.task in TEXTS and given.tokenizers is not None:
+        yield GENERATION, _as_json(_generation(given))
+    yield CONFIG, _as_json(config | {"dtype": "float32"})
+
+
+def _ids(layout: Layout, tokenizers: Tokenizers) -> dict[str, Any]:
+    """Return the sizes of the vocabulary and its special tokens, as config.json names them."""
+    own = tokenizers.source
+    rows = getattr(own, "rows", range(own.vocab_size))
+    found: dict[str, Any] = {"vocab_size": sum(theirs is not None for theirs in rows)}
+    named = {"pad_token_id": PAD, "bos_token_id": SOS, "eos_token_id": EOS}
+    if layout.task == "translation":
+        found |= {"is_encoder_decoder": True, "decoder_vocab_size": found["vocab_size"]}
+        named = {"decoder_start_token_id": SOS, "eos_token_id": EOS, "pad_token_id": PAD}
+    if layout.task == "language_modelling" and rows[SOS] is None:
+        named["bos_token_id"] = EOS
+    found |= {name: rows[ours] for name, ours in named.items() if rows[ours] is not None}
+    if layout.task == "translation" and rows[PAD] is None:  # a token that pads and starts
+        found["pad_token_id"] = rows[SOS]
+    return found
+
+
+def _generation(given: Given) -> dict[str, Any]:
+    """Return how transformers searches: as the run does, which never writes special tokens."""
+    assert given.tokenizers is not None
+    own = given.tokenizers.source
+    rows, config = getattr(own, "rows", range(own.vocab_size)), given.config.generation
+    ends = getattr(config, "ends", True)
+    never = [rows[ours] for ours in (PAD, SOS, UNK, MASK, *(() if ends else (EOS,))) if rows[ours] is not None]
+    found = _ids_of_generation(rows)
+    if hasattr(config, "beam_size"):
+        found |= {"num_beams": config.beam_size, "length_penalty": config.length_penalty}
+        found |= {"max_length": given.config.model.max_length}
+    return found | {"suppress_tokens": never}
+
+
+def _ids_of_generation(rows: Any) -> dict[str, Any]:
+    pad = rows[PAD] if rows[PAD] is not None else rows[SOS] if rows[SOS] is not None else rows[EOS]
+    start = rows[SOS] if rows[SOS] is not None else rows[EOS]
+    return {"pad_token_id": pad, "bos_token_id": start, "decoder_start_token_id": start, "eos_token_id": rows[EOS]}
+
+
+def _preprocessor(image: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "image_processor_type": "ViTImageProcessor",
+        "do_resize": True,
+        "size": {"height": image["height"], "width": image["width"]},
+        "resample": BILINEAR,
+        "do_rescale": True,
+        "rescale_factor": 1 / 255,
+        "do_normalize": True,
+        "image_mean": list(image["mean"]),
+        "image_std": list(image["deviation"]),
+    }
+
+
+def _as_json(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, ensure_ascii=False, indent=1) + "\n"

@@ -1,0 +1,59 @@
+"""A run folder from a model of another program."""
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+
+from regardant.errors import DataError, RunError
+from regardant.planning.probes import Decisions
+from regardant.run.fingerprints import fingerprints_of
+from regardant.run.folder import IMPORTED, Record, require_free
+from regardant.tasks import load_recipe, task_named
+from regardant.tasks.base import Log
+from regardant.training.checkpoints import save_weights, write_atomically
+
+
+def import_model(source: Path, folder: Path, log: Log = print) -> None:
+    """Make the folder of a run from a folder of Hugging Face: config.json, model.safetensors, tokenizer.json.
+
+    Nothing in the folder is executed. The run is opened once before it takes its place.
+
+    Raises:
+        DataError: the model cannot be imported; the message names the setting and its value.
+        RunError: `folder` holds something.
+    """
+    from regardant.interop.huggingface.reading import read
+
+    require_free(folder)
+    found = read(source)
+    config = load_recipe(found.recipe, origin=str(source))
+    task = task_named(config.task)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as scratch:
+        part = Path(scratch) / "run"
+        part.mkdir()
+        if found.tokenizers is not None:
+            found.tokenizers.save(part / "tokenizer.json")
+        for name, content in found.files.items():
+            write_atomically(part / name, json.dumps(content, ensure_ascii=False) + "\n")
+        save_weights(part / "model.safetensors", found.weights, {})
+        try:
+            model = task.open(config, part, torch.device("cpu")).model
+        except RunError as error:
+            raise DataError(str(error).replace(str(part), str(source))) from error
+        parameters = sum(one.numel() for one in model.parameters())
+        record = Record(
+            asked=config.model_dump(mode="json", by_alias=True),
+            config=config,
+            decided=Decisions("float32", "sdpa", torch.get_num_threads()),
+            fingerprints={},
+            plan={"parameters": parameters, IMPORTED: str(source)},
+            files=fingerprints_of(part, task.files_of(config)),
+        )
+        record.write(part)
+        if folder.is_dir():
+            folder.rmdir()
+        part.rename(folder)
+    log(f"{folder}: a run of {config.task}, {parameters:,} parameters, from {source}")

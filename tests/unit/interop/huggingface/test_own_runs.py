@@ -1,0 +1,163 @@
+"""Runs that were trained here, exported: transformers answers as they do, and what does not fit is refused."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+from regardant import run
+from regardant.errors import ConfigError, RunError
+from regardant.run.importing import import_model
+from regardant.tasks import load_recipe
+
+pytestmark = pytest.mark.xdist_group("transformers")  # one process loads the library
+
+BERT = ("norm: post", "embedding_norm: true", "scale_embeddings: false", "positions: {kind: learned}")
+SIZES = "d_model: 16, num_heads: 2, d_ff: 32, num_layers: 1, max_length: 16, dropout: 0.0"
+TRAINING = {
+    "max_updates": 30,
+    "batch_tokens": 128,
+    "validate_every": 30,
+    "precision": "float32",
+    "attention_kernel": "sdpa",
+    "processes": 1,
+    "schedule": {"kind": "constant", "learning_rate": 1e-2, "warmup_steps": 2},
+}
+MASKED = {
+    "task": "masked_language_modelling",
+    "input": {"tokenizer": {"kind": "word", "lowercase": True}},
+    "head": {"bias": True, "transform": {}},
+    "training": TRAINING,
+}
+POST = (
+    "model.norm=post",
+    "model.positions={kind: sinusoidal, layout: halves}",
+    "head.bias=true",
+    "training.max_updates=90",
+)
+VIT = (
+    "model.positions={kind: learned}",
+    "model.scale_embeddings=false",
+    "model.max_length=4",
+    "head.pooling=class_token",
+)
+TEXT = "the cat [MASK] a red tree"
+
+
+@pytest.fixture(scope="module")
+def pipeline():
+    """transformers.pipeline, without what the library says while it loads."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import transformers
+
+    return transformers.pipeline
+
+
+@pytest.fixture(scope="module")
+def masked(made_once):
+    """A masked language model of BERT's shape."""
+
+    def train(folder):
+        words = ["the", "cat", "dog", "bird", "sees", "likes", "a", "red", "old", "tree", "and", "then"]
+        generator = np.random.default_rng(1)
+        texts = [" ".join(generator.choice(words, generator.integers(1, 15))) for _ in range(100)]
+        (folder.parent / "masked.txt").write_text("\n".join(texts) + "\n", encoding="utf-8")
+        recipe = {**MASKED, "data": {"source": str(folder.parent / "masked.txt")}}
+        model = f"model={{{SIZES}, {', '.join(BERT)}, feed_forward: {{activation: gelu}}, tie_embeddings: true}}"
+        assert run.train(load_recipe(recipe, [model]), folder, log=lambda line: None).finished
+
+    return run.load(made_once("masked-like-bert", train))
+
+
+def test_blanks_are_filled_in_as_here(masked, pipeline, tmp_path):
+    masked.export("hf", tmp_path / "there")
+    fill = pipeline("fill-mask", model=str(tmp_path / "there"), top_k=15)
+    theirs = [one for one in fill(TEXT.replace("[MASK]", "<mask>")) if not one["token_str"].startswith("<")]
+    ours = masked.predict([TEXT])[0].details["blanks"][0]
+    assert [one["token_str"].strip() for one in theirs[:5]] == [one["token"].strip() for one in ours]
+    total = sum(one["score"] for one in theirs)
+    assert [one["score"] / total for one in theirs[:5]] == pytest.approx([one["probability"] for one in ours], abs=1e-5)
+
+
+def test_a_text_is_continued_as_here(trained_on_text, pipeline, tmp_path):
+    own = trained_on_text()
+    own.export("hf", tmp_path / "there")
+    write = pipeline("text-generation", model=str(tmp_path / "there"))
+    (theirs,) = write("the cat", do_sample=False, max_new_tokens=9, return_full_text=False)
+    assert theirs["generated_text"] == own.generate("the cat", temperature=0, max_tokens=9)[0]
+
+
+def test_a_sentence_is_translated_as_here(trained, pipeline, tmp_path):
+    import transformers
+
+    own = trained(*POST)
+    own.export("hf", tmp_path / "there")
+    model = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "there")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "there")
+    sentences = ["the old cat sees a dog .", "a dog sleeps ."]
+    written = model.generate(**tokenizer(sentences, return_tensors="pt", padding=True), num_beams=1, max_new_tokens=20)
+    theirs = tokenizer.batch_decode(written, skip_special_tokens=True)
+    assert theirs == [
+        one.text for one in own.translate(sentences, beam_size=1, max_length_ratio=0, max_length_extra=20)
+    ]
+
+
+def test_images_are_classified_as_here(trained_on_digits, tmp_path, digit):
+    import transformers
+
+    own = trained_on_digits(*VIT)
+    own.export("hf", tmp_path / "there")
+    model = transformers.AutoModelForImageClassification.from_pretrained(tmp_path / "there")
+    (pixels,) = own.trained.codec.read([str(digit)])
+    with torch.inference_mode():
+        theirs = model(own.trained.codec.collate([pixels]).permute(0, 3, 1, 2)).logits[0].softmax(-1)
+    ours = own.predict([str(digit)])[0].details["probabilities"]
+    shares = {model.config.id2label[number]: float(share) for number, share in enumerate(theirs)}
+    assert shares == pytest.approx(ours, abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["masked", "text", "pairs", "images"])
+def test_what_is_exported_and_imported_again_is_the_same_run(
+    masked, trained_on_text, trained, trained_on_digits, tmp_path, kind
+):
+    own = {
+        "masked": lambda: masked,
+        "text": trained_on_text,
+        "pairs": lambda: trained(*POST),
+        "images": lambda: trained_on_digits(*VIT),
+    }[kind]()
+    own.export("hf", tmp_path / "there")
+    import_model(tmp_path / "there", tmp_path / "again", log=lambda line: None)
+    again = run.load(tmp_path / "again")
+    weights, others = own.trained.model.state_dict(), again.trained.model.state_dict()
+    assert weights.keys() == others.keys()
+    assert all(torch.equal(weights[name], others[name]) for name in weights)
+    if kind == "masked":
+        assert again.predict([TEXT]) == own.predict([TEXT])
+    elif kind == "text":
+        assert again.generate("the cat", seed=3, max_tokens=20) == own.generate("the cat", seed=3, max_tokens=20)
+    elif kind == "pairs":
+        assert again.translate(["a dog sleeps ."])[0].candidates == own.translate(["a dog sleeps ."])[0].candidates
+
+
+def test_a_model_without_a_layout_is_refused_by_its_settings(trained, trained_on_text, trained_on_series, tmp_path):
+    with pytest.raises(RunError, match=r"is no MarianMTModel.*model\.norm"):
+        trained().export("hf", tmp_path / "there")
+    with pytest.raises(RunError, match=r"is no GPT2LMHeadModel.*model\.positions\.kind.*'alibi'"):
+        trained_on_text("model.positions.kind=alibi", "training.max_updates=1", "training.validate_every=1").export(
+            "hf", tmp_path / "there"
+        )
+    with pytest.raises(RunError, match="a run of forecasting has no layout of Hugging Face"):
+        trained_on_series().export("hf", tmp_path / "there")
+    with pytest.raises(ConfigError, match="there is no export to onnx: take ctranslate2 or hf"):
+        trained().export("onnx", tmp_path / "there")
+    assert not (tmp_path / "there").exists()
+
+
+def test_a_folder_that_holds_something_is_left_alone(masked, tmp_path):
+    (tmp_path / "notes").write_text("mine", encoding="utf-8")
+    with pytest.raises(RunError, match="is not empty: give another --out"):
+        masked.export("hf", tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes"]

@@ -1,0 +1,169 @@
+"""What cannot be imported is refused in one line, by the name of the setting and its value."""
+
+import json
+import shutil
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from regardant.errors import DataError, RegardantError, RunError
+from regardant.run.importing import import_model
+
+pytestmark = pytest.mark.xdist_group("transformers")  # one process loads the library
+
+REFUSED = {
+    "another family": ("bert", {"model_type": "mamba"}, ["model_type is 'mamba'", "bert, gpt2, llama"]),
+    "no family": ("bert", {"model_type": None}, ["model_type is None"]),
+    "another architecture": (
+        "bert",
+        {"architectures": ["BertForQuestionAnswering"]},
+        ["architectures is 'BertForQuestionAnswering'", "BertForMaskedLM"],
+    ),
+    "more token types": ("bert", {"type_vocab_size": 3}, ["type_vocab_size is 3", "2 or 1"]),
+    "relative positions": ("bert", {"position_embedding_type": "relative_key"}, ["position_embedding_type is 'rel"]),
+    "a decoder": ("bert", {"is_decoder": True}, ["is_decoder is True", "False alone"]),
+    "two matrices": ("bert", {"tie_word_embeddings": False}, ["tie_word_embeddings is False"]),
+    "another activation": ("bert", {"hidden_act": "mish"}, ["hidden_act is 'mish'", "gelu, gelu_new"]),
+    "scores by layer": ("gpt2", {"scale_attn_by_inverse_layer_idx": True}, ["scale_attn_by_inverse_layer_idx is True"]),
+    "stretched positions": (
+        "llama",
+        {"rope_parameters": {"rope_type": "yarn", "rope_theta": 9.0}},
+        ["rope_type is 'y"],
+    ),
+    "biases": ("llama", {"attention_bias": True}, ["attention_bias is True"]),
+    "two vocabularies": ("marian", {"decoder_vocab_size": 50}, ["decoder_vocab_size is 50", "vocab_size is 40"]),
+    "other decoders": ("marian", {"decoder_ffn_dim": 32}, ["decoder_ffn_dim is 32", "encoder_ffn_dim differs"]),
+    "norms elsewhere": ("marian", {"normalize_before": True}, ["normalize_before is True"]),
+    "a gated network": ("t5", {"feed_forward_proj": "gated-gelu"}, ["feed_forward_proj is 'gated-gelu'"]),
+    "patches that do not fill an image": ("vit", {"patch_size": 5}, ["image_size is 12", "patch_size 5"]),
+    "heads that do not divide": ("gpt2", {"n_head": 3}, ["d_model (16)", "num_heads (3)"]),
+    "fewer words than the tokenizer has": ("bert", {"vocab_size": 9}, ["vocab_size is 9", "tokenizer.json has the id"]),
+    "no number of words": ("bert", {"vocab_size": None}, ["vocab_size is None"]),
+    "fewer layers than the weights have": (
+        "bert",
+        {"num_hidden_layers": 1},
+        ["the weights hold bert.encoder.layer.1.", "BertForMaskedLM of these settings does not have"],
+    ),
+    "more layers than the weights have": ("gpt2", {"n_layer": 3}, ["the weights hold no transformer.h.2."]),
+    "another width": (
+        "bert",
+        {"intermediate_size": 32},
+        ["there/model.safetensors does not fit this model", "of another shape"],
+    ),
+}
+
+
+@pytest.fixture
+def copied(pair, tmp_path):
+    """What copies the folder of a tiny model, its config.json changed."""
+
+    def copy(name, **changed):
+        folder = tmp_path / "there"
+        shutil.copytree(pair(name).folder, folder)
+        config = json.loads((folder / "config.json").read_text("utf-8")) | changed
+        (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+        return folder
+
+    return copy
+
+
+def refusal(folder):
+    """The one line in which a folder is refused; nothing is left behind."""
+    with pytest.raises(RegardantError) as found:
+        import_model(folder, folder.parent / "run", log=lambda line: None)
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+    (line,) = str(found.value).splitlines()
+    return line
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_setting_that_cannot_be_expressed_is_named_with_its_value(copied, case):
+    name, changed, phrases = REFUSED[case]
+    line = refusal(copied(name, **changed))
+    assert all(phrase in line for phrase in phrases), line
+
+
+def test_weights_that_are_pickled_alone_are_not_read(copied):
+    folder = copied("bert")
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    assert "pytorch_model.bin is not read, since it can hold code: save the model" in refusal(folder)
+    (folder / "pytorch_model.bin").unlink()
+    assert "has no model.safetensors: save the model" in refusal(folder)
+
+
+def test_files_that_are_missing_or_damaged_are_named(copied, tmp_path):
+    folder = copied("bert")
+    (folder / "tokenizer.json").write_text("{}", encoding="utf-8")
+    assert "tokenizer.json holds no tokenizer" in refusal(folder)
+    (folder / "tokenizer.json").unlink()
+    assert "has no tokenizer.json" in refusal(folder)
+    (folder / "config.json").write_text("{", encoding="utf-8")
+    assert "config.json cannot be read" in refusal(folder)
+    (folder / "config.json").write_text("[]", encoding="utf-8")
+    assert "config.json holds no JSON object" in refusal(folder)
+    (folder / "config.json").unlink()
+    assert "has no config.json" in refusal(folder)
+    with pytest.raises(DataError, match="nowhere is no folder"):
+        import_model(tmp_path / "nowhere", tmp_path / "run")
+
+
+def test_weights_cut_off_are_refused(copied):
+    folder = copied("gpt2")
+    whole = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(whole[:100])
+    assert "is no whole safetensors file" in refusal(folder)
+
+
+def test_an_index_that_leads_outside_of_the_folder_is_refused(copied):
+    folder = copied("gpt2")
+    (folder / "model.safetensors.index.json").write_text(
+        json.dumps({"weight_map": {"wte": "../other/model.safetensors"}}), encoding="utf-8"
+    )
+    assert "names ../other/model.safetensors, which is no file of the folder" in refusal(folder)
+
+
+def test_weights_in_several_files_and_in_narrow_numbers_are_read(copied, pair, tmp_path):
+    folder = copied("gpt2")
+    tensors = {name: tensor.bfloat16() for name, tensor in load_file(folder / "model.safetensors").items()}
+    names = sorted(tensors)
+    parts = {"a.safetensors": names[:9], "b.safetensors": names[9:]}
+    for file, own in parts.items():
+        save_file({name: tensors[name] for name in own}, folder / file)
+    index = {"weight_map": {name: file for file, own in parts.items() for name in own}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")
+    (folder / "model.safetensors").unlink()
+    import_model(folder, tmp_path / "run", log=lambda line: None)
+    ours = load_file(tmp_path / "run" / "model.safetensors")["decoder.final_norm.weight"]
+    assert ours.dtype == torch.float32
+    assert torch.equal(ours, tensors["transformer.ln_f.weight"].float())
+
+
+def test_early_names_and_a_bare_model_s_are_read(copied, pair, tmp_path):
+    folder = copied("bert")
+    tensors = load_file(folder / "model.safetensors")
+    early = {
+        name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): tensor
+        for name, tensor in tensors.items()
+    }
+    assert early.keys() != tensors.keys()
+    save_file({name.removeprefix("bert."): tensor for name, tensor in early.items()}, folder / "model.safetensors")
+    import_model(folder, tmp_path / "run", log=lambda line: None)
+    ours, expected = (load_file(one / "model.safetensors") for one in (tmp_path / "run", pair("bert").run.folder))
+    assert all(torch.equal(ours[name], expected[name]) for name in expected)
+
+
+def test_a_run_that_is_there_is_left_alone(copied, tmp_path):
+    folder = copied("gpt2")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "notes").write_text("mine", encoding="utf-8")
+    with pytest.raises(RunError, match="is not empty and no run"):
+        import_model(folder, tmp_path / "run")
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["notes"]
+
+
+def test_no_code_of_a_folder_is_run(copied, tmp_path):
+    folder = copied("gpt2", auto_map={"AutoModelForCausalLM": "evil.Model"}, trust_remote_code=True)
+    (folder / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')", encoding="utf-8")
+    import_model(folder, tmp_path / "run", log=lambda line: None)
+    assert not (tmp_path / "ran").exists()

@@ -1,0 +1,93 @@
+"""The verbs import, encode and export."""
+
+import json
+
+import pytest
+
+pytestmark = pytest.mark.xdist_group("transformers")  # one process loads the library
+
+LINES = ["the old films sat on a mat .", "", "a cat"]
+
+
+def test_a_folder_is_imported_used_and_exported(pair, regardant, tmp_path):
+    there, own, back = pair("bert").folder, tmp_path / "run", tmp_path / "back"
+    said = regardant("import", there, "--out", own)
+    assert said.code == 0 and said.out == ""
+    assert said.err == f"{own}: a run of masked_language_modelling, 5,256 parameters, from {there}\n"
+    assert len(regardant("predict", own, "the [MASK] sat").lines) == 1
+    said = regardant("export", own, "--format", "hf", "--out", back)
+    assert said.code == 0 and said.err.endswith(f"wrote {back}\n")
+    names = ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"]
+    assert sorted(path.name for path in back.iterdir()) == names
+    assert regardant("export", own, "--to", "hf", "--out", tmp_path / "other").code == 0
+
+
+def test_a_refusal_is_one_line_and_leaves_nothing(pair, regardant, tmp_path):
+    said = regardant("import", tmp_path, "--out", tmp_path / "run")
+    assert (said.code, said.out) == (2, "") and len(said.err.splitlines()) == 1
+    assert said.err.startswith(f"regardant: {tmp_path} has no config.json")
+    said = regardant("export", pair("gpt2").run.folder, "--to", "hf", "--out", tmp_path / "x", "--quantization", "int8")
+    assert said.code == 2 and said.err == (
+        "regardant: --quantization is of ctranslate2, and hf has weights in float32: leave it out\n"
+    )
+    said = regardant("encode", pair("gpt2").run.folder, "a text")
+    assert said.code == 2 and "is a run of language_modelling, which has no encode" in said.err
+    said = regardant("encode", pair("bert_vectors").run.folder, "a text", "--input", "lines.txt")
+    assert said.code == 2 and "leave one of them out" in said.err
+    said = regardant("encode", pair("bert_vectors").run.folder, stdin=["", " "])
+    assert said.code == 2 and "there are no texts to encode" in said.err
+    said = regardant("evaluate", pair("bert_vectors").run.folder)
+    assert said.code == 2 and "have no scores" in said.err
+    said = regardant("evaluate", pair("bert").run.folder)
+    assert said.code == 2 and "holds no data: give some with --data" in said.err
+    assert not [path for path in tmp_path.iterdir() if path.name != "lines.txt"]
+
+
+def test_lines_become_vectors(pair, regardant, tmp_path):
+    own = pair("bert_vectors").run
+    (tmp_path / "lines.txt").write_text("\n".join(LINES) + "\n", encoding="utf-8")
+    texts = [line for line in LINES if line]
+    expected = own.sentence_encoder.encode(texts).tolist()
+    for said in (regardant("encode", own.folder, *texts), regardant("encode", own.folder, stdin=LINES)):
+        assert [[float(number) for number in line.split()] for line in said.lines] == [
+            pytest.approx(vector, abs=1e-5) for vector in expected
+        ]
+    said = regardant("encode", own.folder, "--input", tmp_path / "lines.txt", "--json")
+    assert [one["text"] for one in json.loads(said.out)["vectors"]] == texts
+    assert json.loads(said.out)["vectors"][0]["vector"] == pytest.approx(expected[0], abs=1e-6)
+
+
+def test_lines_are_searched(pair, regardant, tmp_path):
+    own = pair("bert_vectors").run.folder
+    (tmp_path / "lines.txt").write_text("\n".join(LINES) + "\n", encoding="utf-8")
+    said = regardant("encode", own, "--input", tmp_path / "lines.txt", "--search", LINES[2])
+    assert [line.partition("\t")[2] for line in said.lines] == [LINES[2], LINES[0]]
+    assert said.lines[0].startswith("1.0000\t")
+    said = regardant("encode", own, "--input", tmp_path / "lines.txt", "--search", LINES[2], "--count", 1, "--json")
+    (found,) = json.loads(said.out)["found"]
+    assert (found["number"], found["text"]) == (1, LINES[2])
+
+
+def test_an_imported_run_is_not_resumed(pair, regardant):
+    own = pair("bert").run.folder
+    said = regardant("train", own / "run.yaml")
+    assert said.code == 2 and said.err == (
+        f"regardant: {own} was imported, not trained: start a run from it with training.from={own}\n"
+    )
+
+
+def test_a_run_of_vectors_is_not_trained(pair, regardant, tmp_path):
+    recipe = {"task": "sentence_embedding", "data": {"source": "a.txt"}, "training": {"max_updates": 1}}
+    (tmp_path / "r.yaml").write_text(json.dumps(recipe), encoding="utf-8")
+    said = regardant("train", tmp_path / "r.yaml", "--out", tmp_path / "run")
+    assert said.code == 2 and "is imported and not trained: train a classifier from it" in said.err
+    recipe = {
+        "data": {"source": "a.txt"},
+        "input": {"tokenizer": {"kind": "pretrained"}},
+        "training": {"max_updates": 1},
+    }
+    recipe["task"] = "masked_language_modelling"
+    (tmp_path / "a.txt").write_text("a b c\n" * 30, encoding="utf-8")
+    (tmp_path / "r.yaml").write_text(json.dumps(recipe), encoding="utf-8")
+    said = regardant("train", tmp_path / "r.yaml", "--out", tmp_path / "other", "--set", f"data.root={tmp_path}")
+    assert said.code == 2 and "tokenizer.kind pretrained comes with an imported model" in said.err

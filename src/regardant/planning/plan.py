@@ -1,5 +1,6 @@
 """The cost of a training before it starts. Everything but the wall time is exact or measured on the largest batch."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -11,7 +12,7 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from regardant.planning.compilation import compiling_pays
-from regardant.planning.probes import HINDRANCE, Decisions, decide, dry_run, threads_of_one
+from regardant.planning.probes import HINDRANCE, Decisions, decide, dry_run, least, threads_of_one, time_to_measure
 from regardant.tasks.base import Log, Prepared, TaskJob
 from regardant.training.config import TRAINING_SHARE, TrainingConfig
 from regardant.training.devices import memory_guard
@@ -78,32 +79,34 @@ def plan_run(prepared: Prepared, device: torch.device, log: Log) -> tuple[Decisi
     training.optimizer.build(job.model)  # the first one loads 70 MB of torch, in each process
     resident = memory().current
     with memory_guard("a batch", "take a smaller model, or lower training.batch_tokens and raise training.accumulate"):
-        decisions = _decide(job, training, device, log)
+        until = time.perf_counter() + time_to_measure(training)
+        decisions = _decide(job, training, device, until, log)
         decisions.apply(job.model)  # time and measure the settings that training will use
         log(decisions.summary())
-        speed = targets_per_second(job, decisions, device)
+        speed = targets_per_second(job, decisions, device, until)
         resolved = prepared.with_speed(speed, log)
         return decisions, plan_training(job, resolved.training, decisions, speed, device, resident)
 
 
-def _decide(job: TaskJob, training: TrainingConfig, device: torch.device, log: Log) -> Decisions:
+def _decide(job: TaskJob, training: TrainingConfig, device: torch.device, until: float, log: Log) -> Decisions:
     if not job.divisible:
         processes = 1 if training.processes == "auto" else training.processes
         require_divisible(job, accumulate=training.accumulate, processes=processes)
         training = training.replaced(processes=processes)
     train_step = partial(dry_run, job, job.batches.median_batch(), device)
-    decisions = decide(job.model, train_step, training, job.updates_per_epoch, device)
+    decisions = decide(job.model, train_step, training, job.updates_per_epoch, device, until, log)
     if training.compile:
         decisions = replace(decisions, compiled=compiling_pays(job.model, train_step, decisions, device, log))
     return decisions
 
 
-def targets_per_second(job: TaskJob, decisions: Decisions, device: torch.device) -> float:
-    """Return the targets of training per second, measured on batches of all lengths."""
+def targets_per_second(job: TaskJob, decisions: Decisions, device: torch.device, until: float) -> float:
+    """Return the targets of training per second, measured on batches of all lengths: once when the clock has read
+    `until`."""
     planned = job.batches.sample_batches()
     processes = decisions.processes
     with decisions.autocast(device), threads_of_one(processes):
-        seconds = sum(min(dry_run(job, batch, device, processes) for _ in range(3)) for batch in planned)
+        seconds = sum(least(partial(dry_run, job, batch, device, processes), until) for batch in planned)
     overhead = OVERHEAD if processes == 1 else OVERHEAD * HINDRANCE
     return sum(job.load(batch).count for batch in planned) / (overhead * seconds)
 

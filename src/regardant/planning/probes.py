@@ -24,7 +24,14 @@ SIMPLEST_PRECISION_FIRST: tuple[Precision, ...] = ("float32", "bfloat16")
 SIMPLEST_KERNEL_FIRST: tuple[Kernel, ...] = ("matmul", "sdpa")
 
 ROUNDS = 3
-"""Timed steps of each candidate."""
+"""Timed steps of each candidate, at most."""
+
+SHARE, MOST_SECONDS = 1 / 30, 20.0
+"""Share of a training's minutes that measuring may take, and seconds where the budget is not given in minutes. The
+first step of each candidate is made whatever it takes."""
+
+SAID_SECONDS = 2.0
+"""Measuring that takes longer is announced."""
 
 NEAR_TIE = 1.05
 """Factor within which a candidate counts as equally fast, so that the same machine decides alike under other load."""
@@ -101,12 +108,15 @@ def decide(
     config: TrainingConfig,
     updates_per_epoch: int,
     device: torch.device,
+    until: float = math.inf,
+    log: Callable[[str], None] = lambda line: None,
 ) -> Decisions:
     """Time a training step in every allowed precision with every kernel and, if training is long enough, with its batch
     divided among processes. The fastest candidate wins, in a near tie the simplest.
 
     `train_step(processes)` runs forward and backward on one process's part of a batch and leaves no gradients behind.
-    Other processes are not started for this; their cost to each other is estimated by HINDRANCE.
+    Other processes are not started for this; their cost to each other is estimated by HINDRANCE. No round of steps
+    begins after the clock reads `until`.
 
     Raises ConfigError if several processes are asked for on an accelerator.
     """
@@ -120,11 +130,12 @@ def decide(
     ways = [Way(precision, kernel, processes) for precision in precisions for kernel in kernels]
     if len(ways) == 1 and not more:
         return Decisions(*ways[0][:2], threads, processes=processes)
-    seconds = _fastest_steps(ways, model, train_step, device)
+    steps = Steps(model, train_step, device, until, log)
+    seconds = steps.fastest(ways)
     if more and _is_long(config, updates_per_epoch, min(seconds.values())):
         best = [min((way for way in ways if way.precision == one), key=seconds.__getitem__) for one in precisions]
         divided = [way._replace(processes=count) for count in more for way in best]
-        took = _fastest_steps(divided, model, train_step, device)
+        took = steps.fastest(divided)
         seconds |= {way: HINDRANCE * value for way, value in took.items()}
     fastest = min(seconds.values())
     chosen = next(way for way, value in seconds.items() if value <= NEAR_TIE * fastest)
@@ -190,24 +201,56 @@ def _is_long(config: TrainingConfig, updates_per_epoch: int, seconds: float) -> 
     return per_update * config.updates(updates_per_epoch, per_update) > LONG
 
 
-def _fastest_steps(
-    ways: Sequence[Way], model: nn.Module, train_step: Callable[[int], object], device: torch.device
-) -> dict[Way, float]:
-    """Return the seconds of the fastest step of each candidate: other load of the machine can only add to it.
+@dataclass(frozen=True)
+class Steps:
+    """Timed training steps of candidates."""
 
-    Candidates take turns, so that a period of other load falls on all of them.
-    """
-    seconds = dict.fromkeys(ways, math.inf)
-    for number in range(ROUNDS + 1):
-        for way in ways:
-            use_kernel(model, way.kernel)
-            with autocast(way.precision, device), threads_of_one(way.processes):
-                start = time.perf_counter()
-                train_step(way.processes)
-                took = time.perf_counter() - start
-            if number:  # the first round warms up
-                seconds[way] = min(seconds[way], took)
-    return seconds
+    model: nn.Module
+    train_step: Callable[[int], object]
+    device: torch.device
+    until: float
+    """Reading of the clock after which no round begins."""
+    log: Callable[[str], None]
+
+    def fastest(self, ways: Sequence[Way]) -> dict[Way, float]:
+        """Return the seconds of the fastest step of each candidate: other load of the machine can only add to it.
+
+        Candidates take turns, so that a period of other load falls on all of them. The first round warms up, and counts
+        only if there is no time for another.
+        """
+        seconds = {way: self._seconds_of(way) for way in ways}
+        left = min(ROUNDS * sum(seconds.values()), self.until - time.perf_counter())
+        if left > SAID_SECONDS:
+            self.log(f"measuring {len(ways)} ways of computing a step: about {left:.0f} s")
+        for number in range(ROUNDS):
+            if time.perf_counter() >= self.until:
+                break
+            took = {way: self._seconds_of(way) for way in ways}
+            seconds = {way: min(took[way], seconds[way]) if number else took[way] for way in ways}
+        return seconds
+
+    def _seconds_of(self, way: Way) -> float:
+        use_kernel(self.model, way.kernel)
+        with autocast(way.precision, self.device), threads_of_one(way.processes):
+            start = time.perf_counter()
+            self.train_step(way.processes)
+            return time.perf_counter() - start
+
+
+def time_to_measure(config: TrainingConfig) -> float:
+    """Return the seconds that measuring may take before a training."""
+    minutes = config.max_minutes
+    return MOST_SECONDS if minutes is None or minutes == "auto" else 60 * SHARE * minutes
+
+
+def least(run: Callable[[], float], until: float) -> float:
+    """Return the least of ROUNDS results of `run`; none is asked for after the clock reads `until` but the first."""
+    found = run()
+    for _ in range(ROUNDS - 1):
+        if time.perf_counter() >= until:
+            break
+        found = min(found, run())
+    return found
 
 
 def _finished_at(device: torch.device) -> float:

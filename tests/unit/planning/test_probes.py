@@ -104,6 +104,35 @@ def test_a_step_that_something_else_held_up_does_not_decide(model):
     assert steps == ["float32/matmul", "bfloat16/matmul"] * 4
 
 
+def test_measuring_ends_when_its_time_is_over_and_is_announced_if_it_is_long(model):
+    made, said = [], []
+
+    def train_step(processes):
+        made.append(running(model))
+        CLOCK.sleep(7.0 if made[-1] == "bfloat16/sdpa" else 8.0)
+
+    decided = decide(model, train_step, asking(processes=1), 100, CPU, CLOCK.now + 40, said.append)
+    assert len(made) == 2 * len(ALL) and made[: len(ALL)] == made[len(ALL) :]  # warming up, and the round begun in time
+    assert (decided.precision, decided.kernel) == ("bfloat16", "sdpa")
+    assert said == ["measuring 4 ways of computing a step: about 9 s"]
+    made.clear()
+    assert decide(model, train_step, asking(processes=1), 100, CPU, CLOCK.now, said.append).kernel == "sdpa"
+    assert len(made) == len(ALL) and len(said) == 1
+
+
+def test_measuring_takes_a_share_of_the_minutes_of_a_training():
+    assert probes.time_to_measure(asking(max_minutes=10)) == 20
+    assert probes.time_to_measure(asking(max_minutes=60)) == 120
+    assert probes.time_to_measure(asking(max_minutes="auto")) == 20
+    assert probes.time_to_measure(asking(max_minutes=None, max_updates=9)) == 20
+
+
+def test_the_least_of_three_is_taken_and_of_one_when_time_is_over():
+    found = iter([5.0, 3.0, 4.0, 9.0])
+    assert probes.least(found.__next__, CLOCK.now + 1) == 3
+    assert probes.least(found.__next__, CLOCK.now) == 9
+
+
 def test_what_would_have_to_be_converted_is_not_tried(model, monkeypatch):
     monkeypatch.setattr(probes, "multiplies_bfloat16", lambda device: False)
     decided = decided_where(model, only("float32/sdpa"))

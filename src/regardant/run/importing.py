@@ -27,7 +27,10 @@ def import_model(source: Path, folder: Path, log: Log = print) -> None:
     from regardant.interop.huggingface.reading import read
 
     require_free(folder)
-    found = read(source)
+    try:
+        found = read(source)
+    except (AttributeError, LookupError, TypeError, ValueError) as error:  # of values of other types
+        raise DataError(f"{source}: its .json files hold what cannot be understood ({error}): restore them") from error
     config = load_recipe(found.recipe, origin=str(source))
     task = task_named(config.task)
     folder.parent.mkdir(parents=True, exist_ok=True)

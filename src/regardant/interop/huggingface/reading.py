@@ -89,7 +89,13 @@ def read_weights(
     for one in layout.entries(recipe, tied=tied):
         names = [_name_in(tensors, name, layout.prefix) for name in one.theirs]
         used.update(names)
-        read = one.form.read([tensors[name] for name in names], sizes)
+        try:
+            read = one.form.read([tensors[name] for name in names], sizes)
+        except (RuntimeError, IndexError) as error:
+            shape = " x ".join(map(str, tensors[names[0]].shape))
+            raise DataError(
+                f"the weights hold {names[0]} of the shape {shape}, which config.json does not fit"
+            ) from error
         weights |= dict(zip(one.ours, (tensor.contiguous() for tensor in read), strict=True))
     ignored = [pattern.removeprefix(start) for pattern in layout.ignored for start in ("", layout.prefix)]
     left = [name for name in tensors if name not in used and not any(fnmatchcase(name, one) for one in ignored)]
@@ -171,6 +177,8 @@ def _statistics(folder: Path, image: Mapping[str, Any]) -> dict[str, Any]:
     given = read_json(folder / PREPROCESSOR)
     standard = [0.5] * image["channels"]
     moments = {"mean": given.get("image_mean") or standard, "deviation": given.get("image_std") or standard}
+    if any(len(numbers) != image["channels"] for numbers in moments.values()):
+        raise DataError(f"{PREPROCESSOR}: image_mean and image_std need {image['channels']} numbers: restore them")
     return {"height": image["height"], "width": image["width"], "channels": image["channels"], **moments}
 
 

@@ -7,9 +7,10 @@ from tempfile import TemporaryDirectory
 import torch
 
 from regardant.errors import DataError, RunError
+from regardant.interop.folders import require_empty
 from regardant.planning.probes import Decisions
 from regardant.run.fingerprints import fingerprints_of
-from regardant.run.folder import IMPORTED, Record, require_free
+from regardant.run.folder import IMPORTED, Record
 from regardant.tasks import load_recipe, task_named
 from regardant.tasks.base import Log
 from regardant.training.checkpoints import save_weights, write_atomically
@@ -26,7 +27,7 @@ def import_model(source: Path, folder: Path, log: Log = print) -> None:
     """
     from regardant.interop.huggingface.reading import read
 
-    require_free(folder)
+    require_empty(folder)
     try:
         found = read(source)
     except (AttributeError, LookupError, TypeError, ValueError) as error:  # of values of other types

@@ -15,7 +15,7 @@ from regardant.data.tokenizers import Tokenizers
 from regardant.data.vocabulary import EOS, MASK
 from regardant.errors import DataError
 from regardant.interop.huggingface.families import LAYOUTS
-from regardant.interop.huggingface.folder import PREPROCESSOR, read_config, read_json, read_tensors
+from regardant.interop.huggingface.folder import GENERATION, PREPROCESSOR, read_config, read_json, read_tensors
 from regardant.interop.huggingface.forms import Sizes
 from regardant.interop.huggingface.layouts import Layout, put_at, recipe_of, value_at
 from regardant.interop.huggingface.sentencepiece import has_sentence_pieces, read_backends
@@ -23,6 +23,9 @@ from regardant.interop.huggingface.tokenizer import read_backend, tokenizer_of
 
 LEGACY = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
 """Ends of names that early checkpoints write otherwise."""
+
+SEARCH = {"num_beams": "generation.beam_size", "length_penalty": "generation.length_penalty"}
+"""Fields of generation_config.json, or of config.json in earlier versions, and ours."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,11 @@ def read(folder: Path) -> Imported:
     if layout.tokenizer is not None:
         tokenizers = _tokenizers(folder, config)
         _put_vocabulary(layout, recipe, tokenizers)
+    if layout.task == "translation":
+        given = {**config, **read_json(folder / GENERATION)}
+        for theirs, ours in SEARCH.items():
+            if given.get(theirs) is not None:
+                put_at(recipe, ours, given[theirs])
     image = recipe.pop("image", None)
     if image is not None:
         files["image.json"] = _statistics(folder, image)

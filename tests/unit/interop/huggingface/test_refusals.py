@@ -7,6 +7,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from regardant import run
 from regardant.errors import DataError, RegardantError, RunError
 from regardant.run.importing import import_model
 
@@ -158,11 +159,19 @@ def test_early_names_and_a_bare_model_s_are_read(copied, pair, tmp_path):
     assert all(torch.equal(ours[name], expected[name]) for name in expected)
 
 
+def test_the_search_is_that_of_the_folder(copied, tmp_path):
+    folder = copied("marian", num_beams=6, length_penalty=0.5)
+    (folder / "generation_config.json").write_text('{"num_beams": 3}', encoding="utf-8")
+    import_model(folder, tmp_path / "run", log=lambda line: None)
+    found = run.load(tmp_path / "run").config.generation
+    assert (found.beam_size, found.length_penalty) == (3, 0.5)
+
+
 def test_a_run_that_is_there_is_left_alone(copied, tmp_path):
     folder = copied("gpt2")
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "notes").write_text("mine", encoding="utf-8")
-    with pytest.raises(RunError, match="is not empty and no run"):
+    with pytest.raises(RunError, match="is not empty: give another --out"):
         import_model(folder, tmp_path / "run")
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["notes"]
 

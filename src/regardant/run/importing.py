@@ -7,9 +7,10 @@ from tempfile import TemporaryDirectory
 import torch
 
 from regardant.errors import DataError, RunError
+from regardant.interop.folders import require_empty
 from regardant.planning.probes import Decisions
 from regardant.run.fingerprints import fingerprints_of
-from regardant.run.folder import IMPORTED, Record, require_free
+from regardant.run.folder import IMPORTED, Record
 from regardant.tasks import load_recipe, task_named
 from regardant.tasks.base import Log
 from regardant.training.checkpoints import save_weights, write_atomically
@@ -26,8 +27,11 @@ def import_model(source: Path, folder: Path, log: Log = print) -> None:
     """
     from regardant.interop.huggingface.reading import read
 
-    require_free(folder)
-    found = read(source)
+    require_empty(folder)
+    try:
+        found = read(source)
+    except (AttributeError, LookupError, TypeError, ValueError) as error:  # of values of other types
+        raise DataError(f"{source}: its .json files hold what cannot be understood ({error}): restore them") from error
     config = load_recipe(found.recipe, origin=str(source))
     task = task_named(config.task)
     folder.parent.mkdir(parents=True, exist_ok=True)

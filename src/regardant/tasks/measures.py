@@ -52,7 +52,10 @@ FLOWED_TOKENS = 20
 LONGEST_FLOW = 50
 """Most elements of a row in which flow is sought: its cost grows faster than their third power."""
 
-LITTLE = frozenset({SPECIAL_TOKENS[SOS], SPECIAL_TOKENS[EOS], CLASS_TOKEN})
+OF_IMPORTED_MODELS = ("[CLS]", "[SEP]", "<s>", "</s>", "<|endoftext|>")
+"""Labels of the tokens around a text in models that are imported."""
+
+LITTLE = frozenset({SPECIAL_TOKENS[SOS], SPECIAL_TOKENS[EOS], CLASS_TOKEN, *OF_IMPORTED_MODELS})
 """Labels of elements that say little of an item."""
 
 

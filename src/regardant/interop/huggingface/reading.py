@@ -15,7 +15,7 @@ from regardant.data.tokenizers import Tokenizers
 from regardant.data.vocabulary import EOS, MASK
 from regardant.errors import DataError
 from regardant.interop.huggingface.families import LAYOUTS
-from regardant.interop.huggingface.folder import PREPROCESSOR, read_config, read_json, read_tensors
+from regardant.interop.huggingface.folder import GENERATION, PREPROCESSOR, read_config, read_json, read_tensors
 from regardant.interop.huggingface.forms import Sizes
 from regardant.interop.huggingface.layouts import Layout, put_at, recipe_of, value_at
 from regardant.interop.huggingface.sentencepiece import has_sentence_pieces, read_backends
@@ -23,6 +23,9 @@ from regardant.interop.huggingface.tokenizer import read_backend, tokenizer_of
 
 LEGACY = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
 """Ends of names that early checkpoints write otherwise."""
+
+SEARCH = {"num_beams": "generation.beam_size", "length_penalty": "generation.length_penalty"}
+"""Fields of generation_config.json, or of config.json in earlier versions, and ours."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,11 @@ def read(folder: Path) -> Imported:
     if layout.tokenizer is not None:
         tokenizers = _tokenizers(folder, config)
         _put_vocabulary(layout, recipe, tokenizers)
+    if layout.task == "translation":
+        given = {**config, **read_json(folder / GENERATION)}
+        for theirs, ours in SEARCH.items():
+            if given.get(theirs) is not None:
+                put_at(recipe, ours, given[theirs])
     image = recipe.pop("image", None)
     if image is not None:
         files["image.json"] = _statistics(folder, image)
@@ -89,7 +97,13 @@ def read_weights(
     for one in layout.entries(recipe, tied=tied):
         names = [_name_in(tensors, name, layout.prefix) for name in one.theirs]
         used.update(names)
-        read = one.form.read([tensors[name] for name in names], sizes)
+        try:
+            read = one.form.read([tensors[name] for name in names], sizes)
+        except (RuntimeError, IndexError) as error:
+            shape = " x ".join(map(str, tensors[names[0]].shape))
+            raise DataError(
+                f"the weights hold {names[0]} of the shape {shape}, which config.json does not fit"
+            ) from error
         weights |= dict(zip(one.ours, (tensor.contiguous() for tensor in read), strict=True))
     ignored = [pattern.removeprefix(start) for pattern in layout.ignored for start in ("", layout.prefix)]
     left = [name for name in tensors if name not in used and not any(fnmatchcase(name, one) for one in ignored)]
@@ -171,6 +185,8 @@ def _statistics(folder: Path, image: Mapping[str, Any]) -> dict[str, Any]:
     given = read_json(folder / PREPROCESSOR)
     standard = [0.5] * image["channels"]
     moments = {"mean": given.get("image_mean") or standard, "deviation": given.get("image_std") or standard}
+    if any(len(numbers) != image["channels"] for numbers in moments.values()):
+        raise DataError(f"{PREPROCESSOR}: image_mean and image_std need {image['channels']} numbers: restore them")
     return {"height": image["height"], "width": image["width"], "channels": image["channels"], **moments}
 
 

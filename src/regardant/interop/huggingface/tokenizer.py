@@ -10,6 +10,7 @@ from typing import Any
 
 import tokenizers as hf
 
+from regardant import config as configuration
 from regardant.data.pretrained_tokenizers import PretrainedTokenizer
 from regardant.data.tokenizer_config import PIECES, TokenizerConfig
 from regardant.data.tokenizers import Tokenizer
@@ -73,8 +74,8 @@ def tokenizer_of(
     if len(names := backend.get_vocab(with_added_tokens=True)) and (most := max(names.values())) >= vocab_size:
         raise DataError(f"config.json: vocab_size is {vocab_size}, and {TOKENIZER} has the id {most}: restore them")
     special = special_ids(folder, config, backend)
-    given = TokenizerConfig(kind="pretrained", vocab_size=vocab_size, special=special, joint=joint)
-    return PretrainedTokenizer(given, backend)
+    given = {"kind": "pretrained", "vocab_size": vocab_size, "special": special, "joint": joint}
+    return PretrainedTokenizer(configuration.load(TokenizerConfig, given, origin=str(folder)), backend)
 
 
 def files_of(tokenizer: Tokenizer, *, ends: bool) -> Iterator[tuple[str, str]]:

@@ -56,6 +56,22 @@ def test_an_encoder_reads_a_padded_batch_as_transformers_does(pair, name):
         assert_close(of_their_words(both, ours)[real], theirs.logits[real], **EXACT)
 
 
+@pytest.mark.parametrize("name", ["bert", "roberta"])
+def test_blanks_are_filled_in_as_transformers_does(pair, name):
+    both = pair(name)
+    batch = both.tokenizer(f"the cat {both.tokenizer.mask_token} a mat", return_tensors="pt")
+    at = (batch["input_ids"][0] == both.tokenizer.mask_token_id).nonzero().item()
+    with torch.inference_mode():
+        scores = both.theirs(**batch).logits[0, at]
+    scores = scores.clone()
+    scores[[row for row in tokenizer_of(both).rows[:5] if row is not None]] = -torch.inf
+    best = scores.softmax(-1).topk(5)
+    (blank,) = both.run.predict(["the cat [MASK] a mat"])[0].details["blanks"]
+    assert [one["probability"] for one in blank] == pytest.approx(best.values.tolist(), abs=1e-5)
+    pieces = [tokenizer_of(both).decode([tokenizer_of(both).rows.index(row)]) for row in best.indices.tolist()]
+    assert [one["token"] for one in blank] == pieces
+
+
 @pytest.mark.parametrize("name", ["gpt2", "llama", "llama_tied"])
 def test_a_language_model_scores_a_text_as_transformers_does(pair, name):
     both = pair(name)

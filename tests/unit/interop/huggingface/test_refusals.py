@@ -7,6 +7,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from regardant import run
 from regardant.errors import DataError, RegardantError, RunError
 from regardant.run.importing import import_model
 
@@ -33,6 +34,11 @@ REFUSED = {
     ),
     "biases": ("llama", {"attention_bias": True}, ["attention_bias is True"]),
     "two vocabularies": ("marian", {"decoder_vocab_size": 50}, ["decoder_vocab_size is 50", "vocab_size is 40"]),
+    "a list for a number": ("vit", {"image_size": [12, 12]}, ["hold what cannot be understood"]),
+    "labels without numbers": ("vit", {"id2label": {"a": "cat"}}, ["hold what cannot be understood"]),
+    "no number": ("gpt2", {"n_head": "many"}, ["num_heads", "'many'"]),
+    "a vocabulary of one word": ("gpt2", {"vocab_size": 1}, ["vocab_size is 1"]),
+    "words of other weights": ("gpt2", {"vocab_size": 99}, ["transformer.wte.weight of the shape", "does not fit"]),
     "other decoders": ("marian", {"decoder_ffn_dim": 32}, ["decoder_ffn_dim is 32", "encoder_ffn_dim differs"]),
     "norms elsewhere": ("marian", {"normalize_before": True}, ["normalize_before is True"]),
     "a gated network": ("t5", {"feed_forward_proj": "gated-gelu"}, ["feed_forward_proj is 'gated-gelu'"]),
@@ -153,11 +159,19 @@ def test_early_names_and_a_bare_model_s_are_read(copied, pair, tmp_path):
     assert all(torch.equal(ours[name], expected[name]) for name in expected)
 
 
+def test_the_search_is_that_of_the_folder(copied, tmp_path):
+    folder = copied("marian", num_beams=6, length_penalty=0.5)
+    (folder / "generation_config.json").write_text('{"num_beams": 3}', encoding="utf-8")
+    import_model(folder, tmp_path / "run", log=lambda line: None)
+    found = run.load(tmp_path / "run").config.generation
+    assert (found.beam_size, found.length_penalty) == (3, 0.5)
+
+
 def test_a_run_that_is_there_is_left_alone(copied, tmp_path):
     folder = copied("gpt2")
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "notes").write_text("mine", encoding="utf-8")
-    with pytest.raises(RunError, match="is not empty and no run"):
+    with pytest.raises(RunError, match="is not empty: give another --out"):
         import_model(folder, tmp_path / "run")
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["notes"]
 

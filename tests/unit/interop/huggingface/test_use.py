@@ -8,6 +8,7 @@ import torch
 from regardant import run
 from regardant.studio.catalogue import summary
 from regardant.tasks import load_recipe
+from regardant.tasks.measures import says_little
 from tests.unit.interop.huggingface.names import LETTERS, SENTENCES
 
 pytestmark = pytest.mark.xdist_group("transformers")  # one process loads the library
@@ -58,6 +59,10 @@ def test_an_imported_run_is_inspected_and_diagnosed(pair, name):
 def test_marks_of_a_text_are_named_in_an_inspection(pair):
     found = pair("bert").run.inspect("the [MASK] sat")
     assert list(found.inputs["input"].labels) == ["[CLS]", "the", "[MASK]", "sat", "[SEP]"]
+
+
+def test_marks_around_a_text_say_little_of_it():
+    assert says_little("[CLS]") and says_little("</s>") and not says_little("cat")
 
 
 @pytest.mark.parametrize("name", DATA)

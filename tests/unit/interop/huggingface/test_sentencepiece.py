@@ -96,7 +96,8 @@ def test_a_folder_with_them_becomes_a_translator(pair, files, theirs, tmp_path):
     batch = theirs(TEXTS[:2], return_tensors="pt", padding=True)
     written = model.generate(**batch, num_beams=1, do_sample=False, max_new_tokens=9, suppress_tokens=[1, size - 1])
     found = own.translate(TEXTS[:2], beam_size=1, max_length_ratio=0, max_length_extra=9)
-    assert [one.text for one in found] == theirs.batch_decode(written, skip_special_tokens=True)
+    # Their decoder strips the spaces at the ends, which an untrained model writes.
+    assert [one.text.strip() for one in found] == theirs.batch_decode(written, skip_special_tokens=True)
 
 
 def test_other_models_and_damaged_files_are_refused(files, tmp_path):

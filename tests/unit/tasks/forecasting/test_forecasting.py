@@ -131,8 +131,9 @@ def test_evaluate_compares_the_model_with_repeating_the_last_values(regardant, t
         assert naive[name]["mse"] == pytest.approx(np.square(errors).mean(), rel=1e-4)
         assert naive[name]["mae"] == pytest.approx(np.abs(errors).mean(), rel=1e-4)
     assert list(naive) == ["last value", "last 24 values"]
-    lines = regardant("evaluate", trained_on_series().folder).lines
-    value, day = naive.values()
+    said = regardant("evaluate", trained_on_series().folder)
+    assert said.code == 0, said.err
+    lines, (value, day) = said.lines, naive.values()
     assert lines[1] == f"  last value, repeated: MSE {value['mse']:.4f}, MAE {value['mae']:.4f}"
     assert lines[2] == f"  last 24 values, repeated: MSE {day['mse']:.4f}, MAE {day['mae']:.4f}"
 

@@ -465,7 +465,7 @@ def test_a_changed_file_is_refused(matcher, tmp_path, name):
         ("model.kind=encoder_only", r"model.kind: .*allowed: dual_encoder"),
         ("training.best_by=accuracy", r"training\.best_by: given 'accuracy'; allowed: recall_at_1"),
         ("data.kind=pictures", r"data.kind: .*allowed: .*table.*digits|data.kind: .*allowed: .*digits.*table"),
-        ("model.pooling=first", "model.pooling"),
+        ("model.pooling=middle", "model.pooling"),
     ],
 )
 def test_a_recipe_that_cannot_be_right_is_one_line(override, told):

@@ -106,7 +106,7 @@ def test_files_without_a_fingerprint_are_those_of_an_earlier_version(own_run):
 def test_a_resumed_run_has_the_fingerprint_of_its_weights(own_run, configure):
     """That of the weights before it does not count: they change while it is trained."""
     before = run.Record.read(own_run).files
-    assert before.keys() == {"model.safetensors", "tokenizer.json"}
+    assert {name for name in before if not name.startswith("data/")} == {"model.safetensors", "tokenizer.json"}
     change_record(own_run, lambda content: content["files"].update({"model.safetensors": "0" * 64}))
     run.train(configure("training.max_updates=21"), own_run, silent)
     assert run.Record.read(own_run).files == {**before, "model.safetensors": fingerprint(own_run / "model.safetensors")}

@@ -12,7 +12,7 @@ import typer
 
 from regardant import __version__
 from regardant.cli import checking, measuring, training, using  # noqa: F401  # each adds its verbs
-from regardant.cli.lines import give_up_stdout, say
+from regardant.cli.lines import give_up_stdout, open_closed_streams, say
 from regardant.cli.options import app
 from regardant.errors import RegardantError
 
@@ -58,7 +58,8 @@ def program(
 
 def main() -> None:
     """The program. What the user or the machine can mend is one line on stderr and exit code 2."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
+    open_closed_streams()
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.writable():
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")
     try:
         try:
@@ -79,6 +80,9 @@ def main() -> None:
         give_up_stdout()
         sys.exit(1)
     except OSError as error:  # a full disk, a folder that may not be written
+        if not sys.stdout.writable():
+            say("regardant: stdout is closed: redirect it to a file, or to /dev/null")
+            sys.exit(2)
         give_up_stdout()
         say(f"regardant: the system refused: {error}; mend that and give the same command again")
         sys.exit(2)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from regardant.cli.lines import Progress, print_json, read_lines, say
+from regardant.cli.lines import Progress, print_json, read_lines, say, stdin
 from regardant.cli.options import AsJson, BeamSize, Engine, Penalty, RunFolder, app
 from regardant.errors import ConfigError, DataError
 
@@ -109,10 +109,12 @@ def predict(
     loaded = load(run)
     given = loaded.items_of(items or [])
     by_path = given != (items or [])
-    on_terminal = not items and source is None and sys.stdin.isatty()
+    on_terminal = not items and source is None and stdin().isatty()
     with ExitStack() as opened:
-        raw = opened.enter_context(_opened(source)) if source is not None else sys.stdin.buffer
-        lines = read_lines((one.encode(errors="surrogateescape") for one in given) if given else raw)
+        if given:
+            lines = read_lines(one.encode(errors="surrogateescape") for one in given)
+        else:
+            lines = read_lines(stdin() if source is None else opened.enter_context(_opened(source)))
         answers = opened.enter_context(Progress(hidden=output is None and not as_json)).counted(
             _predictions(loaded, lines, 1 if on_terminal else LINES_AT_ONCE)
         )
@@ -175,13 +177,13 @@ def translate(
     if score is not None and given:
         raise ConfigError("--score writes no translations: leave out all other options but --json")
     loaded = load(run)
-    lines = read_lines((one.encode(errors="surrogateescape") for one in text) if text else sys.stdin.buffer)
+    lines = read_lines((one.encode(errors="surrogateescape") for one in text) if text else stdin())
     if score is not None:
         _print_log_probabilities(loaded, list(lines), score, as_json)
         return
-    at_once = 1 if not text and sys.stdin.isatty() else LINES_AT_ONCE
+    at_once = 1 if not text and stdin().isatty() else LINES_AT_ONCE
     done = 0
-    while batch := list(islice(lines, at_once)):
+    while batch := _cut(islice(lines, at_once), done):
         prefixes = None if prefix is None else [prefix] * len(batch)
         for number, translation in enumerate(
             loaded.translate(batch, prefixes=prefixes, engine=engine, **options), done + 1
@@ -305,6 +307,19 @@ def _predictions(run: "Run", lines: Iterator[str], at_once: int) -> "Iterator[Pr
                 say(f"item {number}: {note}")
             yield found
         done += len(batch)
+
+
+def _cut(lines: Iterator[str], done: int) -> list[str]:
+    """Return lines as far as they are translated. What is left out is said before the work begins."""
+    from regardant.modalities.text import first_of_line
+
+    cut = []
+    for number, line in enumerate(lines, done + 1):
+        first, notes = first_of_line(line)
+        for note in notes:
+            say(f"line {number}: {note}")
+        cut.append(first)
+    return cut
 
 
 def _as_line(found: "Prediction", by_path: bool) -> str:

@@ -12,7 +12,14 @@ from regardant.errors import ConfigError, RunError
 from regardant.planning.compilation import compiled
 from regardant.planning.plan import Plan, plan_run
 from regardant.planning.probes import Decisions
-from regardant.run.fingerprints import WEIGHTS, fingerprints_of, require_unchanged
+from regardant.run.fingerprints import (
+    WEIGHTS,
+    data_fingerprints,
+    fingerprints_of,
+    is_data,
+    of_model,
+    require_unchanged,
+)
 from regardant.run.folder import UNFINISHED, Record, clear_start, locked, require_free
 from regardant.tasks import task_named
 from regardant.tasks.base import Log, Prepared, TaskConfig
@@ -69,6 +76,7 @@ def _begin(config: TaskConfig, continued: TaskConfig, folder: Path, log: Log) ->
         decided=decisions,
         fingerprints=prepared.fingerprints,
         plan=planned.as_dict(),
+        files=data_fingerprints(folder),
     )
     record.write(folder)
     (folder / UNFINISHED).unlink()
@@ -81,7 +89,7 @@ def taken_over(config: TaskConfig) -> TaskConfig:
         return config
     folder = Path(config.training.start_from)
     earlier = Record.read(folder)
-    require_unchanged(folder, earlier.files)
+    require_unchanged(folder, of_model(earlier.files))
     return take_over(config, earlier.config)
 
 
@@ -122,7 +130,7 @@ def _fit(prepared: Prepared, record: Record, folder: Path) -> Outcome:
     with lead(decisions.processes, follower) as group:
         outcome = _trainer(prepared, decisions, folder, group).fit()
     files = fingerprints_of(folder, task_named(prepared.config.task).files_of(prepared.config))
-    replace(record, files=files).write(folder)
+    replace(record, files=files | {name: one for name, one in record.files.items() if is_data(name)}).write(folder)
     return outcome
 
 

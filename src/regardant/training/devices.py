@@ -2,9 +2,11 @@
 
 import contextlib
 import ctypes
+import math
 import os
 import resource
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -118,6 +120,31 @@ def memory_guard(what: str, advice: str) -> Iterator[None]:
         raise
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+class MemoryLimit:
+    """Context in which an allocation fails that this machine has no memory for, as `memory_guard` describes.
+
+    It may be entered for every update: the memory that is free is looked at once a second.
+    """
+
+    def __init__(self) -> None:
+        self.looked_at = -math.inf
+        self.limit: int | None = None
+        self.before = (0, 0)
+
+    def __enter__(self) -> None:
+        now = time.monotonic()
+        if now - self.looked_at >= 1:
+            held, self.looked_at = _data_segment(), now
+            self.limit = held + available_memory() if held else None
+        self.before = resource.getrlimit(resource.RLIMIT_DATA)
+        _, hard = self.before
+        if self.limit is not None:
+            resource.setrlimit(resource.RLIMIT_DATA, (self.limit if hard < 0 else min(self.limit, hard), hard))
+
+    def __exit__(self, *exception: object) -> None:
+        resource.setrlimit(resource.RLIMIT_DATA, self.before)
 
 
 def ran_out_of_memory(error: RuntimeError | MemoryError) -> bool:

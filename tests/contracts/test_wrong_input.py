@@ -119,7 +119,7 @@ RECIPES = {
     "a run to go on from that is none": (sets("training.from=nowhere"), ["there is no run nowhere"]),
     "a learning rate that ends in NaN": (
         sets("training.schedule={kind: linear, learning_rate: 1.0e+30, warmup_steps: 1}", "training.max_updates=12"),
-        ["gradient was not finite", "learning_rate"],
+        ["were not finite", "learning_rate"],
     ),
 }
 

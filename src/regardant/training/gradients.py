@@ -16,7 +16,7 @@ from regardant.training.processes import ALONE, Group
 MOST_PARTS = 64
 """Parts into which a batch that does not fit into memory is divided, at most."""
 
-MOST_SKIPPED = 10
+MOST_SKIPPED = 5
 """Updates in a row that are left out, since their gradients are not finite, before training stops."""
 
 

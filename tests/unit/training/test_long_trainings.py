@@ -53,7 +53,9 @@ def test_many_such_updates_in_a_row_stop_training_and_keep_the_batch(trainer):  
     with torch.no_grad():
         job.model.head.weight[7] = torch.inf
     made = trainer(job, max_updates=40)
-    with pytest.raises(RunError, match=r"10 updates in a row were not finite, .*in .*not-finite-00000010.pt: ") as error:
+    with pytest.raises(
+        RunError, match=r"10 updates in a row were not finite, .*in .*not-finite-00000010.pt: "
+    ) as error:
         made.fit()
     assert "\n" not in str(error.value)
     assert not list(made.run.glob("checkpoints/*"))
@@ -66,9 +68,9 @@ def test_many_such_updates_in_a_row_stop_training_and_keep_the_batch(trainer):  
 
 
 def test_such_updates_with_others_in_between_do_not_stop_training(trainer):  # noqa: F811
-    job = SickJob(*(number for number in range(40) if number % 10))
+    job = SickJob(*(number for number in range(40) if number % 5))
     outcome = trainer(job, max_updates=40).fit()
-    assert outcome.finished and outcome.cursor.skipped == 36
+    assert outcome.finished and outcome.cursor.skipped == 32
 
 
 class LargeJob(TinyJob):

@@ -1,5 +1,6 @@
 import json
 import shutil
+import time
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from safetensors.torch import load_file, save_file
 import regardant
 from regardant import config, run
 from regardant.attention import KERNELS, ScaledDotProduct
-from regardant.errors import ConfigError, RunError
+from regardant.errors import ConfigError, OutOfMemory, RunError
 from regardant.planning.probes import Decisions
 from regardant.run import training
 from regardant.run.fingerprints import fingerprint
@@ -93,6 +94,60 @@ def test_a_changed_configuration_is_refused(own_run):
     path.write_text(before + config_ + after.replace("num_heads: 2", "num_heads: 4", 1), encoding="utf-8")
     with pytest.raises(RunError, match="`config` is not what training wrote: restore it"):
         regardant.load(own_run)
+
+
+def test_data_that_was_changed_after_training_is_refused_by_the_verbs_that_use_it(own_run):
+    path = own_run / "data" / "text" / "test.arrow"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    damaged = regardant.load(own_run)
+    assert damaged.translate(["a cat ."])
+    for verb in (damaged.evaluate, damaged.measure, damaged.doctor):
+        with pytest.raises(RunError, match=r"test\.arrow is not what training wrote .* restore the file"):
+            verb()
+
+
+def test_training_data_that_was_changed_is_refused_where_training_resumes(own_run, configure):
+    path = own_run / "data" / "tokens" / "train" / "source.ids.npy"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    assert regardant.load(own_run).evaluate()
+    with pytest.raises(RunError, match=r"source\.ids\.npy is not what training wrote"):
+        run.train(configure("training.max_updates=21"), own_run, silent)
+
+
+SIZES = {"d_model": 40_000_000, "d_ff": 10**9}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_a_record_that_asks_for_a_huge_model_is_refused_before_memory_is_taken(own_run, name):
+    change_record(own_run, lambda content: content["config"]["model"].update({name: SIZES[name]}))
+    start = time.monotonic()
+    with pytest.raises(OutOfMemory, match="does not fit into memory: is its run.yaml what training wrote"):
+        regardant.load(own_run).translate(["a cat ."])
+    assert time.monotonic() - start < 10
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda one: one["config"]["model"]["encoder"].update(num_layers=10**6), "less than or equal to 1000"),
+        (lambda one: one["decided"].update(kernel="fast"), r"kernel: given 'fast'; allowed: .*sdpa"),
+        (lambda one: one["decided"].update(precision="float8"), "precision: given 'float8'; allowed: float32, bf"),
+        (lambda one: one["decided"].update(threads=10**9), "threads: given 1000000000; allowed: 1 to 4096"),
+        (lambda one: one["decided"].update(other=1), "damaged"),
+        (lambda one: one.update(files=["model.safetensors"]), "`files` must be a mapping"),
+        (lambda one: one.update(decided=[1]), "damaged"),
+        (lambda one: one.update(plan="x", asked=3), "run.yaml"),
+    ],
+)
+def test_a_record_that_cannot_be_right_is_one_line(own_run, change, told):
+    change_record(own_run, change)
+    with pytest.raises((RunError, ConfigError), match=told) as error:
+        regardant.load(own_run)
+    assert "\n" not in str(error.value)
 
 
 def test_files_without_a_fingerprint_are_those_of_an_earlier_version(own_run):

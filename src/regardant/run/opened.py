@@ -12,7 +12,7 @@ from regardant.config.plugins import import_plugins
 from regardant.data.item_files import list_item_files
 from regardant.errors import DataError, RunError
 from regardant.planning.probes import use_kernel
-from regardant.run.fingerprints import of_evaluation, of_model, require_unchanged
+from regardant.run.fingerprints import WEIGHTS, of_evaluation, of_model, require_unchanged
 from regardant.run.folder import Record, require_verb
 from regardant.tasks import task_named
 from regardant.tasks.base import Prediction, Trained
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from regardant.tasks.translation.use.translator import Translator
 
 
+OPENED, SLACK = 4, 1 << 30
+"""Memory that opening a model may take: a multiple of its weights, and bytes beside them."""
+
+
 class Run:
     """A run folder with its trained model. The task decides which of the methods a run has."""
 
@@ -41,8 +45,11 @@ class Run:
         """The trained model, as its task opens it: a `TrainedTranslator`, a `LanguageModel`, ..."""
         keep_freed_memory()
         require_unchanged(self.folder, of_model(self.record.files))
-        with memory_guard(f"the model of {self.folder}", "is its run.yaml what training wrote? use a larger machine"):
-            trained = task_named(self.config.task).open(self.config, self.folder, the_device())
+        device, weights = the_device(), self.folder / WEIGHTS
+        # A run.yaml that was changed may ask for a model that is far larger than its weights.
+        most = OPENED * weights.stat().st_size + SLACK if device.type == "cpu" and weights.is_file() else None
+        with memory_guard(f"the model of {self.folder}", "is its run.yaml what training wrote? restore it", most):
+            trained = task_named(self.config.task).open(self.config, self.folder, device)
         use_kernel(trained.model, self.record.decided.kernel)
         return trained
 

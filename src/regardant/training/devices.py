@@ -101,8 +101,10 @@ def require_memory(build: Callable[[], nn.Module]) -> None:
 
 
 @contextlib.contextmanager
-def memory_guard(what: str, advice: str) -> Iterator[None]:
+def memory_guard(what: str, advice: str, most: int | None = None) -> Iterator[None]:
     """Turn running out of memory into an OutOfMemory error: `what` does not fit, `advice` says what to do.
+
+    `most` is the number of bytes that may be allocated, if that is less than what is free.
 
     Linux grants more memory than there is and kills the process that uses it. A limit makes the allocation itself fail,
     in time to tell the user what to change.
@@ -110,7 +112,7 @@ def memory_guard(what: str, advice: str) -> Iterator[None]:
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     held = _data_segment()
     if held:
-        limit = held + available_memory()
+        limit = held + (available_memory() if most is None else min(most, available_memory()))
         resource.setrlimit(resource.RLIMIT_DATA, (limit if hard < 0 else min(limit, hard), hard))
     try:
         yield

@@ -82,7 +82,7 @@ def test_closed_streams_end_in_no_traceback(name):
 
 def test_a_file_that_was_given_is_not_proposed(tmp_path):
     (tmp_path / "a.txt").symlink_to(tmp_path / "gone")
-    with pytest.raises(DataError, match="there is no file .*a.txt; nothing in .* has a name like it"):
+    with pytest.raises(DataError, match=r"there is no file .*a\.txt; nothing in .* has a name like it"):
         require_file(tmp_path / "a.txt")
 
 

@@ -125,7 +125,7 @@ SIZES = {"d_model": 40_000_000, "d_ff": 10**9}
 def test_a_record_that_asks_for_a_huge_model_is_refused_before_memory_is_taken(own_run, name):
     change_record(own_run, lambda content: content["config"]["model"].update({name: SIZES[name]}))
     start = time.monotonic()
-    with pytest.raises(OutOfMemory, match="does not fit into memory: is its run.yaml what training wrote"):
+    with pytest.raises(OutOfMemory, match=r"does not fit into memory: is its run.yaml what training wrote"):
         regardant.load(own_run).translate(["a cat ."])
     assert time.monotonic() - start < 10
 

@@ -29,6 +29,7 @@ VERBS = (
     "measure",
     "studio",
     "export",
+    "check",
     "doctor",
     "recipes",
     "verify",

@@ -5,6 +5,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from regardant.checks.agreement import Agreement, compare_ways
+from regardant.checks.agreement.comparison import KeptCase
 from regardant.checks.doctor import Diagnosis, examine
 from regardant.checks.doctor.case import Case
 from regardant.config import Config
@@ -109,6 +111,17 @@ class Run:
         self.require_data()
         events, record = read_events(self.folder / "metrics.jsonl"), self.record
         return examine(Case(self.config, record.decided, record.plan, events, lambda: self.trained))
+
+    def check(self) -> Agreement:
+        """Compare two ways to compute the same, on the model and its validation data: with a cache and without, alone
+        and in a batch, from the file and from memory. Agreement.failed names those that differ."""
+        self.require_data()
+        record = self.record
+        return compare_ways(
+            KeptCase(
+                self.config, record.decided, record.plan, (), lambda: self.trained, lambda: load(self.folder).trained
+            )
+        )
 
     def require_data(self) -> None:
         """Raise RunError if data that is not trained on is no longer what training wrote."""

@@ -70,6 +70,24 @@ class TrainedTranslator(TrainedGenerator):
         links = None if gold is None else [parse_links(line) for line in gold]
         return Measured("validation", list(pairs["source"]), list(pairs["target"]), links)
 
+    def encoded_twice(self, count: int) -> list[tuple[Sequence[int], Sequence[int]]]:
+        """Return the tokens of sources and targets of the validation text."""
+        text, pairs = self.folder / "data" / "text", self.validation_pairs()
+        if not (text / MARKER).is_file():
+            return []
+        kept, tokenizers = pairs.encoded(range(min(count, len(pairs)))), self.translator.tokenizers
+        lines = Splits.load(text).validation[:count]
+        now = [tokenizers.source.encode_batch(lines["source"]), tokenizers.target.encode_batch(lines["target"])]
+        return [
+            (list(one), two)
+            for side, other in zip(kept, now, strict=True)
+            for one, two in zip(side, other, strict=True)
+        ]
+
+    def export_differences(self, count: int) -> dict[str, tuple[float, str]]:
+        sources, _ = self.validation_pairs().encoded(range(min(count, len(self.validation_pairs()))))
+        return self.engines.differences(sources)
+
     def export(self, to: str, folder: Path, quantization: str) -> None:
         """Write the model to a new folder in another program's format."""
         self.engines.export(to, folder, quantization)

@@ -1,5 +1,6 @@
 """Input without an end, and streams that are closed: one line before any work, or a note and a result."""
 
+import gzip
 import io
 import subprocess
 import sys
@@ -8,7 +9,7 @@ import pytest
 
 from regardant import cli
 from regardant.cli import lines
-from regardant.data.text_files import LONGEST_LINE, require_file
+from regardant.data.text_files import LONGEST_LINE, read_lines, read_text, require_file
 from regardant.errors import DataError
 
 pytestmark = pytest.mark.usefixtures("shapes_unchecked")
@@ -95,6 +96,13 @@ def test_what_is_no_file_is_one_line(path, told):
 
     with pytest.raises(DataError, match=told):
         require_file(Path(path))
+
+
+def test_a_gzip_file_with_other_bytes_at_its_end_is_refused(tmp_path):
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"a b\n") + b"other")
+    for reader in (read_lines, read_text):
+        with pytest.raises(DataError, match=r"a\.txt\.gz cannot be read: .*; is it whole"):
+            list(reader(tmp_path / "a.txt.gz"))
 
 
 def test_time_is_read_from_clocks_that_nobody_sets():

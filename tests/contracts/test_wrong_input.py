@@ -117,6 +117,10 @@ RECIPES = {
         ["the corpus with its model does not fit into memory", "smaller model"],
     ),
     "a run to go on from that is none": (sets("training.from=nowhere"), ["there is no run nowhere"]),
+    "a model for which there is no memory": (
+        sets("model.d_model=1000000"),
+        ["parameters and their gradients take", "are free: take a smaller model"],
+    ),
     "a learning rate that ends in NaN": (
         sets("training.schedule={kind: linear, learning_rate: 1.0e+30, warmup_steps: 1}", "training.max_updates=12"),
         ["were not finite", "learning_rate"],

@@ -11,6 +11,7 @@ import regardant
 from regardant.checks.agreement import COMPARISONS, Agreement
 from regardant.checks.agreement.comparison import Compared
 from regardant.training.checkpoints import save_weights
+from tests.runs import runs_of
 
 STORED = Path(__file__).parents[2] / "golden" / "0.1.0"
 
@@ -38,6 +39,13 @@ def test_the_ways_of_a_stored_translator_agree(tmp_path):
     found = run.check()
     assert not found.failed, "\n".join(found.lines())
     assert not found.left_out and found.compared.keys() == COMPARISONS.keys()
+
+
+def test_the_ways_of_a_translator_with_dropout_and_positions_agree(configure, made_once):
+    found = runs_of("tiny-corpus", configure, made_once)(
+        "model.dropout=0.3", "model.positions={kind: sinusoidal}"
+    ).check()
+    assert not found.failed, "\n".join(found.lines())
 
 
 def test_an_export_of_other_weights_is_found(tmp_path):

@@ -42,7 +42,7 @@ class Loader(yaml.SafeLoader):
         if self.depth == DEEPEST:
             raise yaml.MarkedYAMLError(
                 problem=f"more than {DEEPEST} lists or mappings within one another",
-                problem_mark=self.peek_event().start_mark,
+                problem_mark=self.peek_event().start_mark,  # type: ignore[no-untyped-call]
             )
         self.depth += 1
         try:

@@ -18,8 +18,9 @@ def restored(content: Mapping[str, Any], usual: Mapping[str, Any] | None) -> hf.
     Raises ValueError for a part that is not the usual one, as a normaliser that is gone, padding to a million tokens
     or BPE dropout, and for a vocabulary without the special tokens or with a hole; another Exception for other damage.
     """
-    for part in () if usual is None else sorted(content.keys() | usual.keys()):
-        if _settings(content.get(part)) != _settings(usual.get(part)):
+    expected = content if usual is None else usual
+    for part in sorted(content.keys() | expected.keys()):
+        if _settings(content.get(part)) != _settings(expected.get(part)):
             raise ValueError(f"its {part} is not that of its kind")
     backend = hf.Tokenizer.from_str(json.dumps(content))
     vocabulary = backend.get_vocab(with_added_tokens=False)

@@ -25,8 +25,9 @@ from regardant.tasks import task_named
 from regardant.tasks.base import Log, Prepared, TaskConfig
 from regardant.tasks.take_over import take_over
 from regardant.training.config import TrainingConfig
+from regardant.training.cursor import Outcome
 from regardant.training.devices import bound_kernel_cache, keep_freed_memory, make_fabric, memory_guard, the_device
-from regardant.training.engine import Outcome, Trainer
+from regardant.training.engine import Trainer
 from regardant.training.processes import Group, join, lead
 
 BUDGET = ("max_minutes", "max_updates", "max_epochs", "patience", "keep_checkpoints", "checkpoint_minutes")

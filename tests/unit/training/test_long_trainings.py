@@ -67,6 +67,11 @@ def test_many_such_updates_in_a_row_stop_training_and_keep_the_batch(trainer):  
     assert_same_weights(kept["model"], weights_of(job.model))
 
 
+def test_five_such_updates_in_a_row_are_too_many_whatever_the_weights_are(trainer):  # noqa: F811
+    with pytest.raises(RunError, match="the gradients of 5 updates in a row were not finite, the last at update 10"):
+        trainer(SickJob(*range(5, 40)), max_updates=40).fit()
+
+
 def test_such_updates_with_others_in_between_do_not_stop_training(trainer):  # noqa: F811
     job = SickJob(*(number for number in range(40) if number % 5))
     outcome = trainer(job, max_updates=40).fit()

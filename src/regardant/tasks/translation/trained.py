@@ -75,14 +75,11 @@ class TrainedTranslator(TrainedGenerator):
         text, pairs = self.folder / "data" / "text", self.validation_pairs()
         if not (text / MARKER).is_file():
             return []
-        kept, tokenizers = pairs.encoded(range(min(count, len(pairs)))), self.translator.tokenizers
-        lines = Splits.load(text).validation[:count]
-        now = [tokenizers.source.encode_batch(lines["source"]), tokenizers.target.encode_batch(lines["target"])]
-        return [
-            (list(one), two)
-            for side, other in zip(kept, now, strict=True)
-            for one, two in zip(side, other, strict=True)
-        ]
+        sources, targets = pairs.encoded(range(min(count, len(pairs))))
+        lines, tokenizers = Splits.load(text).validation[:count], self.translator.tokenizers
+        kept = [list(one) for one in (*sources, *targets)]
+        now = tokenizers.source.encode_batch(lines["source"]) + tokenizers.target.encode_batch(lines["target"])
+        return list(zip(kept, now, strict=True))
 
     def export_differences(self, count: int) -> dict[str, tuple[float, str]]:
         sources, _ = self.validation_pairs().encoded(range(min(count, len(self.validation_pairs()))))

@@ -1,6 +1,6 @@
 """Random recipes, files and metrics end in a configuration, in records, or in a line; never in a traceback.
 
-What broke once is kept in `corpus/` by the reader that it is for, and is read first. Add a file there for each new find.
+What broke once is kept in `corpus/` by the reader that it is for, and is read first. Add a file for each new find.
 """
 
 import contextlib

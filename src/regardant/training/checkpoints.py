@@ -206,7 +206,7 @@ def _is_whole(path: Path) -> bool:
             if archive.testzip() is not None:
                 return False
         return isinstance(torch.load(path, map_location="cpu", weights_only=True, mmap=True), dict)
-    except Exception:  # a damaged archive may raise anything: UnicodeDecodeError, NotImplementedError, ...
+    except Exception:  # a damaged archive may raise anything
         return False
 
 

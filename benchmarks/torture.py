@@ -21,15 +21,19 @@ from .records import ROOT, Measurement, arguments
 
 FOLDER = ROOT / "runs" / "torture"
 
-DAMAGED = {
-    "demo": ("The old judge sees the small cat.", ["data.train_size=300", "data.test_size=10", "data.heldout_size=5"]),
-    "copy": ("3 1 4 1 5", ["data.train_size=300", "data.test_size=10"]),
-    "in-context": ("a", ["training.max_minutes=null"]),
-}
-"""Recipes whose runs are damaged: an item to answer, and overrides."""
+GRAMMAR_SIZES = {"train": 1000, "validation": 40, "test": 110, "heldout": 10}
+WORDS = ("tokenizer.kind=word", "tokenizer.vocab_size=250")
+NARROW = tuple(f"model.{one}" for one in ("preset=null", "d_model=32", "num_heads=2", "d_ff=64", "max_length=48"))
+SHALLOW = ("model.encoder.num_layers=1", "model.decoder.num_layers=1")
+TOY = (*NARROW, *SHALLOW, "data.train_size=300", "data.validation_size=20", "data.test_size=20")
+GRAMMAR = (*NARROW, *SHALLOW, *(f"data.{name}_size={size}" for name, size in GRAMMAR_SIZES.items()), *WORDS)
+IMAGES = ("model.d_model=32", "model.num_heads=2", "model.d_ff=64")
 
-KILLED = ("demo", "copy", "reverse", "in-context", "digits-vit")
-"""Recipes whose trainings are killed."""
+RECIPES = {"demo": GRAMMAR, "copy": TOY, "reverse": TOY, "in-context": (), "digits-vit": IMAGES}
+"""Recipes whose trainings are killed, with overrides that make them small."""
+
+DAMAGED = {"demo": "The old judge sees the small cat.", "copy": "a b c", "in-context": "a"}
+"""Items for the runs that are damaged."""
 
 SMALL = ("training.max_minutes=null", "training.max_epochs=null", "training.max_updates=40", "training.processes=1")
 """Overrides of every training."""
@@ -40,7 +44,7 @@ KILLS = 5
 
 def command(recipe: str, folder: Path, *overrides: str) -> list[str]:
     """Return the command that trains a small model."""
-    given = [word for one in (*SMALL, *overrides) for word in ("--set", one)]
+    given = [word for one in (*SMALL, *RECIPES[recipe], *overrides) for word in ("--set", one)]
     return [sys.executable, "-m", "regardant", "train", recipe, "--out", str(folder), *given]
 
 
@@ -51,9 +55,8 @@ def quietly(words: list[str], **options: Any) -> subprocess.CompletedProcess[str
 
 def damage(recipe: str, flips_each: int, edits_each: int) -> Counter[str]:
     """Return how many damages of each file of a run had which end."""
-    item, overrides = DAMAGED[recipe]
-    folder = FOLDER / recipe
-    quietly(command(recipe, folder, *overrides), check=True)
+    item, folder = DAMAGED[recipe], FOLDER / recipe
+    quietly(command(recipe, folder), check=True)
     expected, random, found = outputs(folder, [item]), Random(recipe), Counter[str]()
     for file in files_of(folder):
         for what, change in [*flips(random, flips_each), *edits(file, random, edits_each)]:
@@ -97,7 +100,7 @@ def one_line(done: subprocess.CompletedProcess[str], phrase: str) -> bool:
 def full_disk() -> bool:
     """Return whether a disk that is full in the middle of a training is one line, and the training resumes."""
     folder = FOLDER / "full"
-    words = command("copy", folder, "data.train_size=300")
+    words = command("copy", folder)
     limited = quietly(["sh", "-c", 'ulimit -f 200; exec "$@"', "sh", *words])
     return one_line(limited, "is the disk full or read-only?") and quietly(words).returncode == 0
 
@@ -125,7 +128,7 @@ def main() -> None:
     measurement = Measurement(scratch=asked.scratch)
     shutil.rmtree(FOLDER, ignore_errors=True)
     damaged = {recipe: damage(recipe, asked.flips, asked.edits) for recipe in DAMAGED}
-    kills = {recipe: killed(recipe) for recipe in KILLED}
+    kills = {recipe: killed(recipe) for recipe in RECIPES}
     others = {"full disk": full_disk(), "read-only": read_only(), "two trainings": two_at_once()}
     wrong = sum(count for ends in damaged.values() for end, count in ends.items() if end not in ("refused", "same"))
     bars = [

@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from regardant.training.reporting import read_events
+from regardant.training.events import read_events
 
 from .bars import bar, conclude, lines, rounded
 from .recipes import DATA, REGARDANT

@@ -16,6 +16,7 @@ from regardant.tasks import load_recipe
 ROOT = Path(__file__).parents[2]
 TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 VERBS = [
+    "check",
     "compare",
     "demo",
     "doctor",

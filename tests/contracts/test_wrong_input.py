@@ -117,9 +117,13 @@ RECIPES = {
         ["the corpus with its model does not fit into memory", "smaller model"],
     ),
     "a run to go on from that is none": (sets("training.from=nowhere"), ["there is no run nowhere"]),
+    "a model for which there is no memory": (
+        sets("model.d_model=1000000"),
+        ["parameters and their gradients take", "are free: take a smaller model"],
+    ),
     "a learning rate that ends in NaN": (
         sets("training.schedule={kind: linear, learning_rate: 1.0e+30, warmup_steps: 1}", "training.max_updates=12"),
-        ["gradient was not finite", "learning_rate"],
+        ["were not finite", "learning_rate"],
     ),
 }
 
@@ -299,7 +303,9 @@ def test_other_text_that_cannot_be_evaluated_on_is_named(told, folder, tmp_path,
         (["--no-repeat-ngram-size", "-1"], ["--no-repeat-ngram-size", "greater than or equal to 0"]),
         (["--prefix", "le " * 80], ["a forced prefix has 80 tokens", "shorten it"]),
         (["--prefix", "le xyzzy"], ["the prefix 'le xyzzy' has words or signs that the vocabulary lacks"]),
-        (["--beam-size", "1000000000000"], ["memory ran out", "take a smaller beam"]),
+        (["--beam-size", "1000000000000"], ["beam_size: given 1000000000000; must be less than or equal to 1000"]),
+        (["--nbest", "1" + "0" * 22], ["must be less than or equal to 1000"]),
+        (["--score", "/dev/zero"], ["/dev/zero line 1 is longer than 4,194,304 bytes", "divided in lines"]),
         (["--score", "none.fr"], ["--score", "none.fr", "does not exist"]),
         (["--score", "two.fr"], ["1 sources and 2 targets", "give as many of each"]),
         (["--score", "two.fr", "--nbest", "2"], ["--score", "leave out all other options"]),
@@ -381,7 +387,8 @@ def test_a_run_that_is_not_whole_says_what_is_missing(told, folder, verb, name, 
 @pytest.mark.parametrize("name", ["splits.json", "test.arrow"])
 def test_a_run_whose_test_text_is_damaged_says_so(told, folder, name):
     cut(folder / "data" / "text" / name)
-    assert "run/data/text is damaged" in told("evaluate", folder)[0]
+    line = told("evaluate", folder)[0]
+    assert f"run/data/text/{name} is not what training wrote" in line and "restore the file" in line
 
 
 @pytest.mark.parametrize("share", [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7])

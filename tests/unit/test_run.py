@@ -1,5 +1,6 @@
 import json
 import shutil
+import time
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from safetensors.torch import load_file, save_file
 import regardant
 from regardant import config, run
 from regardant.attention import KERNELS, ScaledDotProduct
-from regardant.errors import ConfigError, RunError
+from regardant.errors import ConfigError, OutOfMemory, RunError
 from regardant.planning.probes import Decisions
 from regardant.run import training
 from regardant.run.fingerprints import fingerprint
@@ -95,6 +96,60 @@ def test_a_changed_configuration_is_refused(own_run):
         regardant.load(own_run)
 
 
+def test_data_that_was_changed_after_training_is_refused_by_the_verbs_that_use_it(own_run):
+    path = own_run / "data" / "text" / "test.arrow"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    damaged = regardant.load(own_run)
+    assert damaged.translate(["a cat ."])
+    for verb in (damaged.evaluate, damaged.measure, damaged.doctor):
+        with pytest.raises(RunError, match=r"test\.arrow is not what training wrote .* restore the file"):
+            verb()
+
+
+def test_training_data_that_was_changed_is_refused_where_training_resumes(own_run, configure):
+    path = own_run / "data" / "tokens" / "train" / "source.ids.npy"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    assert regardant.load(own_run).evaluate()
+    with pytest.raises(RunError, match=r"source\.ids\.npy is not what training wrote"):
+        run.train(configure("training.max_updates=21"), own_run, silent)
+
+
+SIZES = {"d_model": 40_000_000, "d_ff": 10**9}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_a_record_that_asks_for_a_huge_model_is_refused_before_memory_is_taken(own_run, name):
+    change_record(own_run, lambda content: content["config"]["model"].update({name: SIZES[name]}))
+    start = time.monotonic()
+    with pytest.raises(OutOfMemory, match=r"does not fit into memory: is its run.yaml what training wrote"):
+        regardant.load(own_run).translate(["a cat ."])
+    assert time.monotonic() - start < 10
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda one: one["config"]["model"]["encoder"].update(num_layers=10**6), "less than or equal to 1000"),
+        (lambda one: one["decided"].update(kernel="fast"), r"kernel: given 'fast'; allowed: .*sdpa"),
+        (lambda one: one["decided"].update(precision="float8"), "precision: given 'float8'; allowed: float32, bf"),
+        (lambda one: one["decided"].update(threads=10**9), "threads: given 1000000000; allowed: 1 to 4096"),
+        (lambda one: one["decided"].update(other=1), "damaged"),
+        (lambda one: one.update(files=["model.safetensors"]), "`files` must be a mapping"),
+        (lambda one: one.update(decided=[1]), "damaged"),
+        (lambda one: one.update(plan="x", asked=3), "run.yaml"),
+    ],
+)
+def test_a_record_that_cannot_be_right_is_one_line(own_run, change, told):
+    change_record(own_run, change)
+    with pytest.raises((RunError, ConfigError), match=told) as error:
+        regardant.load(own_run)
+    assert "\n" not in str(error.value)
+
+
 def test_files_without_a_fingerprint_are_those_of_an_earlier_version(own_run):
     content = yaml.safe_load((own_run / "run.yaml").read_text(encoding="utf-8"))
     del content["files"], content["config_fingerprint"]
@@ -106,7 +161,7 @@ def test_files_without_a_fingerprint_are_those_of_an_earlier_version(own_run):
 def test_a_resumed_run_has_the_fingerprint_of_its_weights(own_run, configure):
     """That of the weights before it does not count: they change while it is trained."""
     before = run.Record.read(own_run).files
-    assert before.keys() == {"model.safetensors", "tokenizer.json"}
+    assert {name for name in before if not name.startswith("data/")} == {"model.safetensors", "tokenizer.json"}
     change_record(own_run, lambda content: content["files"].update({"model.safetensors": "0" * 64}))
     run.train(configure("training.max_updates=21"), own_run, silent)
     assert run.Record.read(own_run).files == {**before, "model.safetensors": fingerprint(own_run / "model.safetensors")}

@@ -20,7 +20,7 @@ from regardant.cli import (  # noqa: F401  # each adds its verbs
     training,
     using,
 )
-from regardant.cli.lines import give_up_stdout, say
+from regardant.cli.lines import give_up_stdout, open_closed_streams, say
 from regardant.cli.options import app
 from regardant.errors import RegardantError
 
@@ -40,6 +40,7 @@ VERBS = (
     "serve",
     "import",
     "export",
+    "check",
     "doctor",
     "recipes",
     "verify",
@@ -69,7 +70,8 @@ def program(
 
 def main() -> None:
     """Run the program. What the user or the machine can mend is one line on stderr and exit code 2."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
+    open_closed_streams()
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.writable():
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")
     try:
         try:
@@ -90,6 +92,9 @@ def main() -> None:
         give_up_stdout()
         sys.exit(1)
     except OSError as error:  # a full disk, a folder that may not be written
+        if not sys.stdout.writable():
+            say("regardant: stdout is closed: redirect it to a file, or to /dev/null")
+            sys.exit(2)
         give_up_stdout()
         say(f"regardant: the system refused: {error}; mend that and give the same command again")
         sys.exit(2)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
-from regardant.cli.lines import Progress, as_json_line, print_json, read_lines, say
+from regardant.cli.lines import Progress, as_json_line, print_json, read_lines, say, stdin
 from regardant.cli.options import AsJson, BeamSize, Engine, Penalty, RunFolder, app
 from regardant.errors import ConfigError, DataError
 
@@ -228,7 +228,7 @@ def _translations(
 ) -> "Iterator[GeneratedText]":
     """Return the translation of each line, and write its notes to stderr."""
     done = 0
-    while batch := list(islice(lines, at_once)):
+    while batch := _cut(islice(lines, at_once), done):
         prefixes = None if prefix is None else [prefix] * len(batch)
         for number, translation in enumerate(run.translate(batch, prefixes=prefixes, **options), done + 1):
             for note in translation.notes:
@@ -238,6 +238,19 @@ def _translations(
         done += len(batch)
 
 
+def _cut(lines: Iterator[str], done: int) -> list[str]:
+    """Return lines as far as they are translated. What is left out is said before the work begins."""
+    from regardant.modalities.text import first_of_line
+
+    cut = []
+    for number, line in enumerate(lines, done + 1):
+        first, notes = first_of_line(line)
+        for note in notes:
+            say(f"line {number}: {note}")
+        cut.append(first)
+    return cut
+
+
 def _require_one_source(items: Sequence[str], source: Path | None) -> None:
     if items and source is not None:
         raise ConfigError(f"items were given as arguments and by --input {source}: leave one of them out")
@@ -245,7 +258,7 @@ def _require_one_source(items: Sequence[str], source: Path | None) -> None:
 
 def _on_terminal(items: Sequence[str], source: Path | None) -> bool:
     """Return whether items are typed, so that each is answered at once."""
-    return not items and source is None and sys.stdin.isatty()
+    return not items and source is None and stdin().isatty()
 
 
 @contextmanager
@@ -254,7 +267,7 @@ def _lines(items: Sequence[str], source: Path | None) -> Iterator[Iterator[str]]
     if items:
         yield read_lines(one.encode(errors="surrogateescape") for one in items)
     elif source is None:
-        yield read_lines(sys.stdin.buffer)
+        yield read_lines(stdin())
     else:
         with _opened(source) as raw:
             yield read_lines(raw)

@@ -39,6 +39,22 @@ def verify(
 
 
 @app.command()
+def check(run: RunFolder, as_json: AsJson = False) -> None:
+    """Check that the model of a run computes the same in every way. With a cache and without, alone and in a batch,
+    padded and unpadded, reloaded, exported, in bfloat16, on its own validation data. Prints the largest difference of
+    each comparison; the exit code is 1 if one is over its bound. Example: regardant check runs/demo"""
+    from regardant.run import load
+
+    found = load(run).check()
+    if as_json:
+        print_json(found.as_dict())
+    else:
+        print("\n".join(found.lines()))
+    if found.failed:
+        raise typer.Exit(1)
+
+
+@app.command()
 def doctor(
     run: RunFolder,
     page: Annotated[

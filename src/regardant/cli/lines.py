@@ -1,15 +1,20 @@
 """Lines in and out: results to stdout, all else to stderr. A line ends at a line feed and nowhere else."""
 
+import io
 import json
 import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from typing import Any, Self, TypeVar
+from typing import Any, BinaryIO, Self, TypeVar
 
-from regardant.data.text_files import UTF8_BOM, require_utf8
+from regardant.data.text_files import UTF8_BOM, carriage_returns_alone, require_utf8
+from regardant.errors import DataError
 
 Item = TypeVar("Item")
+
+MOST_BYTES = 1 << 22
+"""Size of the longest line that is read. /dev/zero is one without an end."""
 
 
 class Progress:
@@ -38,7 +43,9 @@ class Progress:
 
 
 def read_lines(raw: Iterable[bytes], place: str = "") -> Iterator[str]:
-    for number, line in enumerate(raw, 1):
+    """Return the lines of a stream, or texts that were given as arguments. Raises DataError for what is no text."""
+    lines = _lines_of(raw, place.strip() or "stdin") if isinstance(raw, io.IOBase) else raw
+    for number, line in enumerate(lines, 1):
         if number == 1:
             require_utf8(place.strip() or "stdin", line)
         text = line.removeprefix(UTF8_BOM) if number == 1 else line
@@ -48,6 +55,25 @@ def read_lines(raw: Iterable[bytes], place: str = "") -> Iterator[str]:
         except UnicodeDecodeError:
             say(f"{place}line {number}: not valid UTF-8, read with replacement characters")
             yield text.decode(errors="replace")
+
+
+def stdin() -> BinaryIO:
+    """Return standard input. Raises DataError where it is closed."""
+    if sys.stdin is None:
+        raise DataError("stdin is closed, and nothing else was given to read: give a text, or a file by < FILE")
+    return sys.stdin.buffer
+
+
+def _lines_of(stream: Any, place: str) -> Iterator[bytes]:
+    """Yield the lines of a stream. Raises DataError for one without an end in sight."""
+    number = 0
+    while line := stream.readline(MOST_BYTES + 1):
+        number += 1
+        if len(line) > MOST_BYTES:
+            raise DataError(f"{place} line {number:,} is longer than {MOST_BYTES:,} bytes: give text, divided in lines")
+        if number == 1 and b"\r" in line[:-1] and not line.endswith(b"\n"):
+            raise carriage_returns_alone(place)
+        yield line
 
 
 def as_json_line(content: Any) -> str:
@@ -60,6 +86,20 @@ def print_json(content: Any) -> None:
 
 def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
+
+
+def open_closed_streams() -> None:
+    """Open /dev/null in place of standard streams that are closed: the next file would get their numbers, and be
+    written into by mistake. What is printed to a closed stdout is refused as by a full disk."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, encoding="utf-8")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
 
 
 def give_up_stdout() -> None:

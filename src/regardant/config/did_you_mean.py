@@ -6,5 +6,6 @@ from difflib import get_close_matches
 
 def did_you_mean(word: object, allowed: Iterable[str]) -> str:
     """Return "; did you mean WORD?" with the closest allowed word, or an empty string if none is close."""
-    near = get_close_matches(str(word), allowed, n=1)
+    others = filter(str(word).__ne__, allowed)
+    near = get_close_matches(str(word), others, n=1)
     return f"; did you mean {near[0]}?" if near else ""

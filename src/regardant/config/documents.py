@@ -26,8 +26,29 @@ CORE_SCHEMA = {
 float."""
 
 
+MOST_BYTES = 1 << 20
+"""Size of the largest YAML text that is read. PyYAML takes ten seconds for it."""
+
+DEEPEST = 50
+"""Lists and mappings within one another, at most. Deeper ones would end in a RecursionError."""
+
+
 class Loader(yaml.SafeLoader):
     """Loader of the core schema. It refuses a key given twice, of which PyYAML silently takes the last."""
+
+    depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        if self.depth == DEEPEST:
+            raise yaml.MarkedYAMLError(
+                problem=f"more than {DEEPEST} lists or mappings within one another",
+                problem_mark=self.peek_event().start_mark,  # type: ignore[no-untyped-call]
+            )
+        self.depth += 1
+        try:
+            return super().compose_node(parent, index)
+        finally:
+            self.depth -= 1
 
     def construct_core_int(self, node: yaml.ScalarNode) -> int:
         text = self.construct_scalar(node)
@@ -64,10 +85,12 @@ Dumper.add_representer(str, Dumper.represent_text)
 
 def parse(text: str) -> Any:
     """Return the plain value of a YAML text. Raises yaml.YAMLError."""
+    if len(text) > MOST_BYTES:
+        raise yaml.YAMLError(f"more than {MOST_BYTES:,} characters, which no recipe has")
     try:
         return yaml.load(text, Loader)
-    except ValueError as error:  # a tag that does not fit the value, as in `!!int x`
-        raise yaml.YAMLError(str(error)) from error
+    except (ValueError, KeyError, AttributeError) as error:  # of a tag that does not fit: `!!int x`, `!!bool x`
+        raise yaml.YAMLError(f"a tag (!!) does not fit its value ({error})") from error
 
 
 def parse_mapping(text: str, origin: str) -> dict[str, Any]:
@@ -84,11 +107,15 @@ def parse_mapping(text: str, origin: str) -> dict[str, Any]:
 def read_yaml(path: Path) -> dict[str, Any]:
     """Return the mapping of a YAML file. Raises ConfigError with line and column."""
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)  # /dev/zero never ends
+        text = content.decode()
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 text") from error
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}; give the path of a YAML file") from error
+    except ValueError as error:  # a NUL in the path
+        raise ConfigError(f"{str(path)!r}: {error}; give the path of a YAML file") from error
     return parse_mapping(text, str(path))
 
 

@@ -23,7 +23,7 @@ from pydantic import Field, model_validator
 from regardant.config import Config
 from regardant.data.cleaning import CleaningConfig, CleaningReport, Dropped, Pair, Reason, clean
 from regardant.data.tables import is_table_file, read_dataset, read_table
-from regardant.data.text_files import Fault, Record, place, read_lines, read_text_files
+from regardant.data.text_files import LONGEST_LINE, Fault, Record, place, read_lines, read_text_files
 from regardant.errors import DataError
 
 if TYPE_CHECKING:
@@ -256,6 +256,11 @@ def evaluation_pairs(pairs: Pairs, records: Iterator[Record]) -> Iterator[Pair]:
             raise _unreadable(pairs, pairs.source, line, source)
         if isinstance(target, Fault):
             raise _unreadable(pairs, pairs.target, line, target)
+        if max(len(source), len(target)) > LONGEST_LINE:
+            raise DataError(
+                f"{pairs} line {line:,} has {max(len(source), len(target)):,} characters, and at most {LONGEST_LINE:,} "
+                "are translated: text to evaluate on is never cut, so divide the line"
+            )
         is_empty = False
         yield source, target
     if is_empty:

@@ -166,11 +166,11 @@ def _json_rows(path: Path, columns: Sequence[str], numbers: Collection[str]) -> 
 def _json_row(path: Path, number: int, text: str) -> dict[str, object]:
     try:
         row = json.loads(text)
-    except ValueError:
-        row = None
-    if not isinstance(row, dict):
-        raise DataError(f"{path} line {number} is not a JSON object; each line must be one")
-    return dict(_flatten(row))
+        if isinstance(row, dict):
+            return dict(_flatten(row))
+    except (ValueError, RecursionError):  # a thousand lists within one another
+        pass
+    raise DataError(f"{path} line {number} is not a JSON object; each line must be one")
 
 
 def _flatten(row: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:

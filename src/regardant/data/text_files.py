@@ -25,6 +25,9 @@ UTF8_BOM = b"\xef\xbb\xbf"
 BYTE_ORDER_MARKS = {b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 """Encodings by their byte order mark. The longer marks come first, since they begin like the shorter ones."""
 
+LONGEST_LINE = 100_000
+"""Characters of a line that is translated: thousands of sentences. Of a longer one, the first ones are."""
+
 START = 4096
 """Bytes in which UTF-16 without a byte order mark is looked for."""
 
@@ -139,6 +142,10 @@ def require_file(path: Path) -> None:
     """Raise DataError, with a file of a similar name, unless the path is a file."""
     if path.is_dir():
         raise DataError(f"{path} is a folder, where a file of sentences is needed; name a file in it")
+    if "\0" in str(path):
+        raise DataError(f"the path {str(path)!r} contains a NUL, which no file's has: correct it")
+    if path.exists() and not path.is_file():
+        raise DataError(f"{path} is a device or a pipe, which cannot be read twice: write it to a file first")
     if not path.is_file():
         raise DataError(f"there is no file {path}; {near_names(path)}")
 

@@ -33,7 +33,9 @@ import tokenizers as hf
 from numpy.typing import NDArray
 from tokenizers import models, normalizers, pre_tokenizers, trainers
 
+from regardant.data.text_files import first_line
 from regardant.data.tokenizer_config import BYTES, PIECES, TokenizerConfig
+from regardant.data.tokenizer_files import restored
 from regardant.data.vocabulary import SPECIAL_TOKENS, UNK
 from regardant.errors import ConfigError, DataError
 
@@ -235,14 +237,16 @@ class Tokenizers:
             content = json.loads(path.read_text(encoding="utf-8"))
             config = TokenizerConfig(**content["config"])
             kind = Tokenizer.own.get(config.kind, Tokenizer)
-            source = kind(config, hf.Tokenizer.from_str(json.dumps(content["source"])))
+            usual = None if config.kind in Tokenizer.own else _canonical(_untrained(config))
+            source = kind(config, restored(content["source"], usual))
             if config.joint:
                 return cls(source, source)
-            return cls(source, kind(config, hf.Tokenizer.from_str(json.dumps(content["target"]))))
+            return cls(source, kind(config, restored(content["target"], usual)))
         except OSError as error:
             raise DataError(f"{path} cannot be read: {error.strerror}; give the tokenizer.json of a run") from None
         except Exception as error:  # all that the library raises for a damaged file
-            raise DataError(f"{path} holds no tokenizer: give the tokenizer.json of a run, unchanged") from error
+            why = f"{path} holds no tokenizer ({first_line(error)})"
+            raise DataError(f"{why}: give the tokenizer.json of a run, unchanged") from error
 
 
 def _untrained(config: TokenizerConfig) -> hf.Tokenizer:

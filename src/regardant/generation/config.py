@@ -11,7 +11,7 @@ from regardant.config import Config
 class GenerationConfig(Config):
     """How targets are searched for: greedily (beam_size 1) or by beam search."""
 
-    beam_size: int = Field(5, gt=0)
+    beam_size: int = Field(5, gt=0, le=1000)
     """Hypotheses of a sentence followed at once. 1 takes the likeliest token at every step."""
 
     length_penalty: float = Field(1.0, ge=0, le=10)

@@ -17,6 +17,7 @@ from regardant.data import kmers  # noqa: F401  # a kind is known by being impor
 from regardant.data.batching import id_dtype
 from regardant.data.bpe_dropout import BpeDropout
 from regardant.data.pretrained_tokenizers import PretrainedTokenizer
+from regardant.data.text_files import LONGEST_LINE
 from regardant.data.tokenizer_config import TokenizerConfig
 from regardant.data.tokenizers import Tokenizer, Tokenizers
 from regardant.data.vocabulary import EOS, MASK, PAD, UNK
@@ -149,11 +150,12 @@ class SentenceCodec(TextCodec):
     def parts(self, argument: str, length: int) -> tuple[list[NDArray[Any]], list[str]]:
         """Return the ids of a text in as many parts as it needs, cut between sentences, then words. A blank text has
         none."""
-        ids = self.tokenizer.encode(argument) if argument.strip() else []
+        text, notes = first_of_line(argument)
+        ids = self.tokenizer.encode(text) if text.strip() else []
         if not ids or len(ids) < length:
-            return [np.array(ids, self.dtype)] if ids else [], []
-        parts = [np.array(part, self.dtype) for part in _pack(argument, self.tokenizer, length - 1)]
-        return parts, [f"longer than the model's {length} tokens, read in {len(parts)} parts"]
+            return [np.array(ids, self.dtype)] if ids else [], notes
+        parts = [np.array(part, self.dtype) for part in _pack(text, self.tokenizer, length - 1)]
+        return parts, [*notes, f"longer than the model's {length} tokens, read in {len(parts)} parts"]
 
     def lengths(self, rows: NDArray[np.integer]) -> NDArray[np.int64]:
         """Return the tokens of texts of so many ids, with EOS."""
@@ -165,6 +167,13 @@ class SentenceCodec(TextCodec):
 
     def labels(self, encoded: NDArray[Any]) -> list[str]:
         return self.tokenizer.tokens([*encoded.tolist(), EOS])
+
+
+def first_of_line(text: str) -> tuple[str, list[str]]:
+    """Return the part of a line that is translated, and a note for the user if that is not all of it."""
+    if len(text) <= LONGEST_LINE:
+        return text, []
+    return text[:LONGEST_LINE], [f"has {len(text):,} characters: the first {LONGEST_LINE:,} are translated"]
 
 
 def word_units(tokenizer: Tokenizer, text: str, labels: Sequence[str]) -> list[tuple[str, int]]:

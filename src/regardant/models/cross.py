@@ -78,7 +78,7 @@ class CrossConfig(TransformerConfig, EncoderConfig):
     queries: str | None = None
     """The part that asks, whose vectors the head reads. Empty: the first one. The other part has keys and values."""
 
-    num_layers: int = Field(2, gt=0)
+    num_layers: int = Field(2, gt=0, le=1000)
     """Number of layers over the part that asks: self-attention, cross-attention, feed-forward."""
 
     self_attention: MixerConfig = ScaledDotProductConfig()

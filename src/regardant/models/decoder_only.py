@@ -99,7 +99,7 @@ class DecoderOnlyConfig(TransformerConfig, CausalConfig):
     preset: Preset | None = None
     """Sizes to start from. Sizes of the recipe go before them, unless an override names the preset."""
 
-    num_layers: int = Field(4, gt=0)
+    num_layers: int = Field(4, gt=0, le=1000)
     """Number of layers."""
 
     self_attention: MixerConfig = ScaledDotProductConfig()

@@ -57,7 +57,7 @@ class EncoderOnlyConfig(TransformerConfig, EncoderConfig):
 
     kind: Literal["encoder_only"] = "encoder_only"
 
-    num_layers: int = Field(4, gt=0)
+    num_layers: int = Field(4, gt=0, le=1000)
     """Number of layers."""
 
     self_attention: MixerConfig = ScaledDotProductConfig()

@@ -39,7 +39,7 @@ class OneToOneConfig(SequenceToSequenceConfig):
     hidden_size: int = Field(256, gt=0)
     """Size of a state."""
 
-    num_layers: int = Field(1, gt=0)
+    num_layers: int = Field(1, gt=0, le=1000)
     """Layers, one above the other."""
 
     bptt: int | None = Field(None, gt=0)

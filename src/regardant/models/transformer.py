@@ -21,7 +21,7 @@ from regardant.positions import Positions, PositionsConfig, SinusoidalConfig
 class EncoderStackConfig(Config):
     """The stack that reads."""
 
-    num_layers: int = Field(4, gt=0)
+    num_layers: int = Field(4, gt=0, le=1000)
     """Number of layers."""
 
     self_attention: MixerConfig = ScaledDotProductConfig()
@@ -31,7 +31,7 @@ class EncoderStackConfig(Config):
 class DecoderStackConfig(Config):
     """The stack that writes."""
 
-    num_layers: int = Field(4, gt=0)
+    num_layers: int = Field(4, gt=0, le=1000)
     """Number of layers."""
 
     self_attention: MixerConfig = ScaledDotProductConfig()

@@ -40,6 +40,9 @@ HINDRANCE = 1.2
 """Factor by which a step is slower in one of several processes than measured alone: processes sum gradients, share the
 memory's bandwidth, and each runs the optimizer."""
 
+MOST_THREADS = 4096
+"""Bound of the numbers of threads and processes in a run.yaml."""
+
 LONG = 60.0
 """Seconds of training from which more processes pay off; each has to read the corpus first."""
 
@@ -64,8 +67,16 @@ class Decisions:
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Self:
-        """Return the decisions of a run.yaml."""
-        return cls(**content)
+        """Return the decisions of a run.yaml. Raises ValueError for one that cannot be."""
+        found = cls(**content)
+        for name, allowed in (("precision", SIMPLEST_PRECISION_FIRST), ("kernel", tuple(KERNELS))):
+            if getattr(found, name) not in allowed:
+                raise ValueError(f"decided.{name}: given {getattr(found, name)!r}; allowed: {', '.join(allowed)}")
+        for name in ("threads", "processes"):
+            count = getattr(found, name)
+            if type(count) is not int or not 0 < count <= MOST_THREADS:
+                raise ValueError(f"decided.{name}: given {count!r}; allowed: 1 to {MOST_THREADS}")
+        return found
 
     def apply(self, model: nn.Module) -> None:
         """Set the number of threads and the model's attention kernel."""

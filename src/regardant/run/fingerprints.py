@@ -1,15 +1,25 @@
 """Fingerprints of a run's files: a file that was damaged or replaced after training is refused, since weights or a
-vocabulary that can still be read may answer wrongly without an error."""
+vocabulary that can still be read may answer wrongly without an error.
+
+The files that the model is opened from are read whole whenever it is opened. Those of the data are read by the verbs
+that use them; the training split, which is as large as the corpus, when training is resumed.
+"""
 
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from regardant.errors import RunError
 
 WEIGHTS = "model.safetensors"
+
+DATA = "data"
+"""Folder of a run that holds its data."""
+
+TRAIN = "train"
+"""Beginning of the names of files and folders of the training split."""
 
 
 def fingerprint(path: Path) -> str:
@@ -26,6 +36,31 @@ def fingerprint_of_settings(settings: Any) -> str:
 def fingerprints_of(folder: Path, names: Iterable[str]) -> dict[str, str]:
     """Return the fingerprints of those files that are in a folder."""
     return {name: fingerprint(folder / name) for name in names if (folder / name).is_file()}
+
+
+def data_fingerprints(run: Path) -> dict[str, str]:
+    """Return the fingerprints of all files of a run's data."""
+    found = sorted(path for path in (run / DATA).rglob("*") if path.is_file())
+    return fingerprints_of(run, [path.relative_to(run).as_posix() for path in found])
+
+
+def of_model(files: Mapping[str, str]) -> dict[str, str]:
+    """Return the fingerprints of the files that a model is opened from."""
+    return {name: found for name, found in files.items() if not is_data(name)}
+
+
+def of_evaluation(files: Mapping[str, str]) -> dict[str, str]:
+    """Return the fingerprints of the data that is not trained on."""
+    return {
+        name: found
+        for name, found in files.items()
+        if is_data(name) and not any(part.startswith(TRAIN) for part in PurePosixPath(name).parts)
+    }
+
+
+def is_data(name: str) -> bool:
+    """Return whether a file of a run is one of its data."""
+    return PurePosixPath(name).parts[:1] == (DATA,)
 
 
 def require_unchanged(folder: Path, expected: Mapping[str, str]) -> None:

@@ -58,8 +58,8 @@ class Record:
     """Fingerprints of the data, by split."""
     plan: dict[str, Any]
     files: dict[str, str] = field(default_factory=dict)
-    """SHA-256 of the files that the model is opened from, by name. Empty for runs of earlier versions; no weights while
-    they are trained."""
+    """SHA-256 of the files that the model is opened from and of those under data/, by name. Empty for runs of earlier
+    versions; no weights while they are trained."""
 
     def write(self, run: Path) -> None:
         """Write run.yaml into a run folder."""
@@ -95,14 +95,20 @@ class Record:
                 decided=Decisions.from_dict(content["decided"]),
                 fingerprints=content["fingerprints"],
                 plan=content["plan"],
-                files=content.get("files", {}),
+                files=_texts_by_name(content.get("files", {})),
             )
         except ConfigError as error:
             raise ConfigError("; ".join(line.strip() for line in str(error).splitlines())) from error
         except KeyError as error:
             raise RunError(f"{run / 'run.yaml'} is damaged (no {error}): restore it or train anew") from error
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, AttributeError) as error:
             raise RunError(f"{run / 'run.yaml'} is damaged ({error}): restore it or train anew") from error
+
+
+def _texts_by_name(files: Any) -> dict[str, str]:
+    if not isinstance(files, dict) or not all(isinstance(one, str) for entry in files.items() for one in entry):
+        raise TypeError("`files` must be a mapping of names to fingerprints")
+    return files
 
 
 def require_verb(folder: Path, config: TaskConfig, verb: str) -> None:

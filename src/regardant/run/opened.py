@@ -5,6 +5,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from regardant.checks.agreement import Agreement, compare_ways
+from regardant.checks.agreement.comparison import KeptCase
 from regardant.checks.doctor import Diagnosis, examine
 from regardant.checks.doctor.case import Case
 from regardant.config import Config
@@ -12,12 +14,12 @@ from regardant.config.plugins import import_plugins
 from regardant.data.item_files import list_item_files
 from regardant.errors import DataError, RunError
 from regardant.planning.probes import use_kernel
-from regardant.run.fingerprints import require_unchanged
+from regardant.run.fingerprints import WEIGHTS, of_evaluation, of_model, require_unchanged
 from regardant.run.folder import Record, require_verb
 from regardant.tasks import task_named
 from regardant.tasks.base import Prediction, Trained
-from regardant.training.devices import keep_freed_memory, the_device
-from regardant.training.reporting import read_events
+from regardant.training.devices import keep_freed_memory, memory_guard, the_device
+from regardant.training.events import read_events
 
 if TYPE_CHECKING:
     from regardant.tasks.inspection import Inspection
@@ -27,6 +29,10 @@ if TYPE_CHECKING:
     from regardant.tasks.sequence_to_sequence.generator import GeneratedText
     from regardant.tasks.translation.trained import TrainedTranslator
     from regardant.tasks.translation.use.translator import Translator
+
+
+OPENED, SLACK = 4, 1 << 30
+"""Memory that opening a model may take: a multiple of its weights, and bytes beside them."""
 
 
 class Run:
@@ -41,8 +47,12 @@ class Run:
     def trained(self) -> Trained:
         """The trained model, as its task opens it: a `TrainedTranslator`, a `LanguageModel`, ..."""
         keep_freed_memory()
-        require_unchanged(self.folder, self.record.files)
-        trained = task_named(self.config.task).open(self.config, self.folder, the_device())
+        require_unchanged(self.folder, of_model(self.record.files))
+        device, weights = the_device(), self.folder / WEIGHTS
+        # A run.yaml that was changed may ask for a model that is far larger than its weights.
+        most = OPENED * weights.stat().st_size + SLACK if device.type == "cpu" and weights.is_file() else None
+        with memory_guard(f"the model of {self.folder}", "is its run.yaml what training wrote? restore it", most):
+            trained = task_named(self.config.task).open(self.config, self.folder, device)
         use_kernel(trained.model, self.record.decided.kernel)
         return trained
 
@@ -82,6 +92,8 @@ class Run:
 
     def measure(self, *, data: Sequence[Path] = (), treebank: Path | None = None) -> "Measures":
         """Measure attention over the validation data, or over files. The results are kept in RUN/measures."""
+        if not data:
+            self.require_data()
         return self.trained.measure(data, treebank)
 
     def stream(self, prompt: str, *, sample: int = 0, seed: int = 0, **generation: Any) -> Iterator[str]:
@@ -97,12 +109,30 @@ class Run:
 
     def evaluate(self, *, data: Sequence[Path] = (), **options: Any) -> dict[str, dict[str, Any]]:
         """Return the scores by name of the test set: the run's test sets, or files. They are kept in RUN/evaluation."""
+        if not data:
+            self.require_data()
         return self.trained.evaluate(data, **options)
 
     def doctor(self) -> Diagnosis:
         """Diagnose the run, finished or not: problems, each with the evidence and a cure."""
+        self.require_data()
         events, record = read_events(self.folder / "metrics.jsonl"), self.record
         return examine(Case(self.config, record.decided, record.plan, events, lambda: self.trained))
+
+    def check(self) -> Agreement:
+        """Compare two ways to compute the same, on the model and its validation data: with a cache and without, alone
+        and in a batch, from the file and from memory. Agreement.failed names those that differ."""
+        self.require_data()
+        record = self.record
+        return compare_ways(
+            KeptCase(
+                self.config, record.decided, record.plan, (), lambda: self.trained, lambda: load(self.folder).trained
+            )
+        )
+
+    def require_data(self) -> None:
+        """Raise RunError if data that is not trained on is no longer what training wrote."""
+        require_unchanged(self.folder, of_evaluation(self.record.files))
 
     def generation(self, **fields: Any) -> Config:
         """Return the recipe's search with those fields replaced that are not None. Raises RunError for a run that

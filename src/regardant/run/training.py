@@ -12,14 +12,22 @@ from regardant.errors import ConfigError, RunError
 from regardant.planning.compilation import compiled
 from regardant.planning.plan import Plan, plan_run
 from regardant.planning.probes import Decisions
-from regardant.run.fingerprints import WEIGHTS, fingerprints_of, require_unchanged
+from regardant.run.fingerprints import (
+    WEIGHTS,
+    data_fingerprints,
+    fingerprints_of,
+    is_data,
+    of_model,
+    require_unchanged,
+)
 from regardant.run.folder import IMPORTED, UNFINISHED, Record, clear_start, locked, require_free
 from regardant.tasks import task_named
 from regardant.tasks.base import Log, Prepared, TaskConfig
 from regardant.tasks.take_over import take_over
 from regardant.training.config import TrainingConfig
+from regardant.training.cursor import Outcome
 from regardant.training.devices import bound_kernel_cache, keep_freed_memory, make_fabric, memory_guard, the_device
-from regardant.training.engine import Outcome, Trainer
+from regardant.training.engine import Trainer
 from regardant.training.processes import Group, join, lead
 
 BUDGET = ("max_minutes", "max_updates", "max_epochs", "patience", "keep_checkpoints", "checkpoint_minutes")
@@ -69,6 +77,7 @@ def _begin(config: TaskConfig, continued: TaskConfig, folder: Path, log: Log) ->
         decided=decisions,
         fingerprints=prepared.fingerprints,
         plan=planned.as_dict(),
+        files=data_fingerprints(folder),
     )
     record.write(folder)
     (folder / UNFINISHED).unlink()
@@ -81,7 +90,7 @@ def taken_over(config: TaskConfig) -> TaskConfig:
         return config
     folder = Path(config.training.start_from)
     earlier = Record.read(folder)
-    require_unchanged(folder, earlier.files)
+    require_unchanged(folder, of_model(earlier.files))
     return take_over(config, earlier.config)
 
 
@@ -124,7 +133,7 @@ def _fit(prepared: Prepared, record: Record, folder: Path) -> Outcome:
     with lead(decisions.processes, follower) as group:
         outcome = _trainer(prepared, decisions, folder, group).fit()
     files = fingerprints_of(folder, task_named(prepared.config.task).files_of(prepared.config))
-    replace(record, files=files).write(folder)
+    replace(record, files=files | {name: one for name, one in record.files.items() if is_data(name)}).write(folder)
     return outcome
 
 

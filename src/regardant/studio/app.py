@@ -17,7 +17,10 @@ from regardant.errors import RegardantError
 from regardant.studio import attention_routes, curves, items, lab, steps, timeline
 from regardant.studio.catalogue import Catalogue, UnknownRun
 from regardant.studio.guard import Guard
-from regardant.studio.open_runs import OpenRuns
+from regardant.studio.open_runs import Busy, OpenRuns
+
+MOST_PROBLEMS = 5
+"""Problems of a request that are listed."""
 
 STATIC = Path(str(files("regardant.studio") / "static"))
 PICTURES = Path(str(files("regardant.pictures") / "assets"))
@@ -62,11 +65,14 @@ def _plotly() -> FileResponse:
 
 def _problem(request: Request, error: Exception) -> JSONResponse:
     """Return a user's mistake as one line."""
-    status = 404 if isinstance(error, UnknownRun) else 422
+    status = 404 if isinstance(error, UnknownRun) else 503 if isinstance(error, Busy) else 422
     return JSONResponse({"detail": " ".join(str(error).split())}, status_code=status)
 
 
 def _misunderstood(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    problems = [f"{'.'.join(map(str, one['loc'][1:]))}: {one['msg']}" for one in error.errors()]
+    problems = [
+        f"{'.'.join(map(str, one['loc'][1:])) or 'the request'}: {one['msg'][0].lower()}{one['msg'][1:]}"
+        for one in error.errors()[:MOST_PROBLEMS]
+    ]
     return JSONResponse({"detail": "; ".join(problems)}, status_code=422)

@@ -1,6 +1,5 @@
 """The runs that the studio knows: those it was given, and those below folders it was given, at each moment."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,12 +7,10 @@ from typing import Any
 
 from regardant.errors import RegardantError, RunError
 from regardant.run import Record
+from regardant.training.events import last_events
 
 DEPTH = 3
 """How far below a given folder runs are looked for."""
-
-LAST_EVENTS = 65_536
-"""Bytes at the end of metrics.jsonl in which the last events are looked for."""
 
 
 class UnknownRun(RunError):
@@ -61,32 +58,9 @@ def summary(name: str, folder: Path) -> dict[str, Any]:
         "best": next((value for key, value in validated.items() if key.startswith("best_")), None),
         "update": max((event["update"] for event in events.values()), default=0),
         "seconds": max((event["time"] for event in events.values()), default=0.0),
-        "progress": events.get("train", {}).get("progress", 0.0),
+        "progress": events.get("train", {}).get("progress") or 0.0,
         "trained": (folder / "model.safetensors").is_file(),
     }
-
-
-def last_events(path: Path) -> dict[str, dict[str, Any]]:
-    """Return the last event of each name. Empty for a run without events."""
-    if not path.is_file():
-        return {}
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - LAST_EVENTS))
-        lines = file.read().split(b"\n")
-    return {event["event"]: event for event in parsed(lines)}
-
-
-def parsed(lines: Sequence[bytes]) -> list[dict[str, Any]]:
-    """Return the events of whole lines. Lines that are cut off or damaged are skipped."""
-    events = []
-    for line in lines:
-        try:
-            event = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(event, dict) and "event" in event:
-            events.append(event)
-    return events
 
 
 def _runs_in(folder: Path, depth: int) -> list[Path]:

@@ -1,11 +1,12 @@
 """The list of runs, and the events of their training as they are written. The page polls both."""
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 
-from regardant.studio.catalogue import Catalogue, parsed, summary
+from regardant.studio.catalogue import Catalogue, summary
+from regardant.training.events import parse_events
 
 
 def routes(catalogue: Catalogue) -> APIRouter:
@@ -17,7 +18,7 @@ def routes(catalogue: Catalogue) -> APIRouter:
         return [summary(name, folder) for name, folder in catalogue.runs().items()]
 
     @router.get("/events")
-    def events(run: str, after: int = 0, file: str = "") -> dict[str, Any]:
+    def events(run: str, after: Annotated[int, Query(ge=0, lt=2**63)] = 0, file: str = "") -> dict[str, Any]:
         return events_after(catalogue.folder(run) / "metrics.jsonl", after, file)
 
     return router
@@ -38,7 +39,7 @@ def events_after(path: Path, after: int, file: str) -> dict[str, Any]:
         return {"events": [], "after": 0, "file": "", "anew": True}
     whole = text[: text.rfind(b"\n") + 1]  # the last line may still be being written
     return {
-        "events": parsed(whole.split(b"\n")),
+        "events": parse_events(whole.split(b"\n")),
         "after": (0 if anew else after) + len(whole),
         "file": now,
         "anew": anew,

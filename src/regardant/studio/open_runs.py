@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Lock
+from threading import BoundedSemaphore, Lock
 from typing import Any
 
 from pydantic import BaseModel, Field, field_validator
@@ -18,8 +18,18 @@ from regardant.tasks.base import Trained
 MOST_OPEN = 3
 """Runs kept in memory."""
 
+MOST_OFF = 1000
+"""Heads that may be switched off."""
+
+MOST_WAITING = 8
+"""Questions that wait for a model at once. The others are refused, or they would hold the threads of every page."""
+
 LONGEST_TEXT = 4000
 """Characters of a text."""
+
+
+class Busy(RunError):
+    """Too many questions at once."""
 
 
 class Head(BaseModel):
@@ -37,7 +47,7 @@ class Asked(BaseModel):
     target: str | None = Field(None, max_length=LONGEST_TEXT)
     """The text that the model is made to write. None: its own."""
     beam_size: int | None = Field(None, ge=1, le=16)
-    off: list[Head] = []
+    off: list[Head] = Field([], max_length=MOST_OFF)
 
     @field_validator("text")
     @classmethod
@@ -59,6 +69,7 @@ class OpenRuns:
     def __init__(self, catalogue: Catalogue) -> None:
         self.catalogue = catalogue
         self.runs: OrderedDict[tuple[Path, int], Trained] = OrderedDict()
+        self.places = BoundedSemaphore(MOST_WAITING)
         self.lock = Lock()  # hooks are on the model, so two inspections at once would record each other
 
     @contextmanager
@@ -70,13 +81,23 @@ class OpenRuns:
             RunError: a run without weights, or a head that its model does not have.
         """
         folder = self.catalogue.folder(name)
-        with self.lock:
+        with self._place(), self.lock:
             trained = self._open(folder)
             try:
                 with intervene(trained.model, *(ScaleHead(one.attention, one.head) for one in off)):
                     yield trained
             except ValueError as error:
                 raise RunError(str(error)) from error
+
+    @contextmanager
+    def _place(self) -> Iterator[None]:
+        """Hold one of the places of those who wait. Raises Busy if all are taken."""
+        if not self.places.acquire(blocking=False):
+            raise Busy(f"{MOST_WAITING} questions are waiting for a model already: ask again when they are answered")
+        try:
+            yield
+        finally:
+            self.places.release()
 
     def view(self, name: str, asked: Asked) -> dict[str, Any]:
         """Return a view of an item by its name. Raises RunError where the run's task has no such view."""

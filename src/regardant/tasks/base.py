@@ -210,6 +210,18 @@ class Trained:
         """Return rows of the run's own validation data, always the same. Raises RunError if the data is gone."""
         raise NotImplementedError
 
+    def encoded_twice(self, count: int) -> list[tuple[Sequence[int], Sequence[int]]]:
+        """Return the tokens of up to `count` validation texts as training read them, and as they are encoded now.
+
+        Empty: the run keeps no text from which its tokens can be made.
+        """
+        return []
+
+    def export_differences(self, count: int) -> dict[str, tuple[float, str]]:
+        """Return by name of an export in the run folder how far its log-probabilities of a token are from the model's
+        at most, and where, over what it writes for up to `count` validation items."""
+        return {}
+
     def target_counts(self) -> Tensor:
         """Return how often each target occurs in validation data. Raises RunError if the data is gone."""
         targets = self.probe().targets

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from regardant.errors import RunError
-from regardant.training.reporting import read_events
+from regardant.training.events import named, read_events
 
 COSTS = ["targets\na second", "minutes of\ntraining", "peak\nGiB", "parameters"]
 """Heads of the columns that `cost_cells` fills."""
@@ -58,8 +58,8 @@ def read_history(folder: Path, plan: Mapping[str, Any], metrics: Sequence[str]) 
         raise RunError(f"{folder / 'run.yaml'} is damaged (no plan.parameters): restore it or train anew")
     path = folder / "metrics.jsonl"
     events = read_events(path)
-    updates = [event for event in events if event["event"] == "train"]
-    validations = [event for event in events if event["event"] == "validation"]
+    updates = named(events, "train", "memory_bytes", "tokens_per_second")
+    validations = named(events, "validation")
     if not updates or not validations:
         raise RunError(f"{path} tells of no training with a validation: train the run to its end first")
     return TrainingHistory(

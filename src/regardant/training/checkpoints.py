@@ -10,7 +10,6 @@ One process writes to a run folder. Files loaded here cannot run code: checkpoin
 
 import json
 import os
-import pickle
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -47,13 +46,18 @@ def save_checkpoint(run: Path, state: dict[str, Any], update: int, keep: int) ->
     path = folder / f"update-{update:08d}.pt"
     for left_by_a_kill in folder.glob(f"*{_PART}"):
         left_by_a_kill.unlink()
-    with _replacing(path) as part:
-        torch.save(state, part)
+    save_whole(path, state)
     checkpoints = _checkpoints(run)
     newest = checkpoints.index(path) + 1
     for old in checkpoints[: max(0, newest - keep)] + checkpoints[newest:]:
         old.unlink()
     return path
+
+
+def save_whole(path: Path, state: Mapping[str, Any]) -> None:
+    """Write plain containers and tensors to a file, in one step for every reader."""
+    with _replacing(path) as part:
+        torch.save(state, part)
 
 
 def latest_checkpoint(run: Path) -> Path | None:
@@ -78,8 +82,10 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     """Return the state given to `save_checkpoint`, its tensors on the CPU. Raises RunError if it cannot be read."""
     try:
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, EOFError, RuntimeError, pickle.UnpicklingError) as error:
+    except Exception as error:  # a damaged archive may raise anything
         raise RunError(f"{path} is no whole checkpoint ({_first_line(error)}); use an earlier one") from error
+    if not isinstance(state, dict):
+        raise RunError(f"{path} is no whole checkpoint (it holds {type(state).__name__}); use an earlier one")
     return state
 
 
@@ -115,11 +121,11 @@ def load_weights(path: Path) -> dict[str, Tensor]:
         with safe_open(path, framework="pt") as file:
             weights: dict[str, Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             header = json.loads((file.metadata() or {}).get(_HEADER, "{}"))
+        return weights | {name: weights[stored] for name, stored in header.get("tied", {}).items()}
     except FileNotFoundError as error:
         raise RunError(f"{path} is not there; has the run saved a model yet?") from error
-    except (OSError, SafetensorError) as error:
+    except Exception as error:  # a damaged header may raise anything
         raise RunError(f"{path} is no whole safetensors file ({_first_line(error)}); restore it") from error
-    return weights | {name: weights[stored] for name, stored in header.get("tied", {}).items()}
 
 
 def load_into(model: nn.Module, path: Path, parts: Sequence[str] | None = None) -> None:
@@ -137,6 +143,7 @@ def load_into(model: nn.Module, path: Path, parts: Sequence[str] | None = None) 
         "missing": [name for name in own if name not in weights and _place(own[name]) not in given],
         "unexpected": [name for name in weights if name not in own],
         "of another shape": [n for n in own if n in weights and own[n].shape != weights[n].shape],
+        "of another type": [n for n in own if n in weights and own[n].dtype != weights[n].dtype],
     }
     if any(problems.values()):
         found = "; ".join(f"{problem}: {_some(names)}" for problem, names in problems.items() if names)
@@ -199,10 +206,13 @@ def _checkpoints(run: Path) -> list[Path]:
 
 
 def _is_whole(path: Path) -> bool:
+    """Return whether all checksums of a checkpoint are right and torch finds all its parts, which it maps alone."""
     try:
         with zipfile.ZipFile(path) as archive:
-            return archive.testzip() is None
-    except (OSError, EOFError, zipfile.BadZipFile):
+            if archive.testzip() is not None:
+                return False
+        return isinstance(torch.load(path, map_location="cpu", weights_only=True, mmap=True), dict)
+    except Exception:  # a damaged archive may raise anything
         return False
 
 

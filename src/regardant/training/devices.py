@@ -2,9 +2,11 @@
 
 import contextlib
 import ctypes
+import math
 import os
 import resource
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -99,8 +101,10 @@ def require_memory(build: Callable[[], nn.Module]) -> None:
 
 
 @contextlib.contextmanager
-def memory_guard(what: str, advice: str) -> Iterator[None]:
+def memory_guard(what: str, advice: str, most: int | None = None) -> Iterator[None]:
     """Turn running out of memory into an OutOfMemory error: `what` does not fit, `advice` says what to do.
+
+    `most` is the number of bytes that may be allocated, if that is less than what is free.
 
     Linux grants more memory than there is and kills the process that uses it. A limit makes the allocation itself fail,
     in time to tell the user what to change.
@@ -108,7 +112,7 @@ def memory_guard(what: str, advice: str) -> Iterator[None]:
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     held = _data_segment()
     if held:
-        limit = held + available_memory()
+        limit = held + (available_memory() if most is None else min(most, available_memory()))
         resource.setrlimit(resource.RLIMIT_DATA, (limit if hard < 0 else min(limit, hard), hard))
     try:
         yield
@@ -118,6 +122,31 @@ def memory_guard(what: str, advice: str) -> Iterator[None]:
         raise
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+class MemoryLimit:
+    """Context in which an allocation fails that this machine has no memory for, as `memory_guard` describes.
+
+    It may be entered for every update: the memory that is free is looked at once a second.
+    """
+
+    def __init__(self) -> None:
+        self.looked_at = -math.inf
+        self.limit: int | None = None
+        self.before = (0, 0)
+
+    def __enter__(self) -> None:
+        now = time.monotonic()
+        if now - self.looked_at >= 1:
+            held, self.looked_at = _data_segment(), now
+            self.limit = held + available_memory() if held else None
+        self.before = resource.getrlimit(resource.RLIMIT_DATA)
+        _, hard = self.before
+        if self.limit is not None:
+            resource.setrlimit(resource.RLIMIT_DATA, (self.limit if hard < 0 else min(self.limit, hard), hard))
+
+    def __exit__(self, *exception: object) -> None:
+        resource.setrlimit(resource.RLIMIT_DATA, self.before)
 
 
 def ran_out_of_memory(error: RuntimeError | MemoryError) -> bool:

@@ -25,6 +25,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 from rich.table import Column
 
 from regardant.training.checkpoints import write_atomically
+from regardant.training.events import read_events
 
 _WINDOW = 10.0
 """Seconds over which targets per second are measured."""
@@ -200,19 +201,6 @@ def _memory_of(process: str) -> Memory | None:
     if "VmRSS" not in kib:  # it has ended, and nobody has asked for its exit code
         return None
     return Memory(*(int(kib[field].split()[0]) * 1024 for field in ("VmRSS", "VmHWM")))
-
-
-def read_events(path: Path) -> list[dict[str, Any]]:
-    """Return the events of a metrics.jsonl; none if there is no file. A line cut short by a kill is skipped."""
-    events: list[dict[str, Any]] = []
-    if not path.is_file():
-        return events
-    for line in path.read_text(encoding="utf-8").splitlines():
-        try:
-            events.append(json.loads(line))
-        except json.JSONDecodeError:
-            continue
-    return events
 
 
 def _format(numbers: dict[str, float]) -> str:

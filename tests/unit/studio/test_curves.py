@@ -5,9 +5,8 @@ import os
 
 import pytest
 
-from regardant.studio.catalogue import LAST_EVENTS, last_events
 from regardant.studio.curves import events_after
-from regardant.training.reporting import read_events
+from regardant.training.events import LAST_EVENTS, last_events, read_events
 
 
 def line(update, event="train"):

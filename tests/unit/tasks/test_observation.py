@@ -11,7 +11,7 @@ from regardant.data.batching import PairBatch, pad
 from regardant.tasks import load_recipe
 from regardant.tasks.observation import PROBED, SAMPLES, _entropy, entropy_of_heads
 from regardant.tasks.translation.task import Translation
-from regardant.training.reporting import read_events
+from regardant.training.events import read_events
 
 SIZES = (
     "model={kind: recurrent, embedding_size: 16, hidden_size: 32, num_layers: 1, max_length: 48, decoder: {kind: %s}}"

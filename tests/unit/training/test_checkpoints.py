@@ -82,7 +82,20 @@ def one_wrong_bit(path):
     path.write_bytes(content)
 
 
-@pytest.mark.parametrize("damage", [truncate, one_wrong_bit, lambda path: path.write_bytes(b"")])
+def bad_name(path):
+    """In the archive's directory, whose names are UTF-8."""
+    content = bytearray(path.read_bytes())
+    at = content.rindex(b"data.pkl")
+    content[at - 46 + 9] |= 8  # the flag of UTF-8 names
+    content[at] = 0xFF
+    path.write_bytes(content)
+
+
+def no_mapping(path):
+    torch.save([1, 2], path)
+
+
+@pytest.mark.parametrize("damage", [truncate, one_wrong_bit, bad_name, no_mapping, lambda path: path.write_bytes(b"")])
 def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(damage, tmp_path):
     older, newer = (save_checkpoint(tmp_path, STATE, update, keep=2) for update in (1, 2))
     damage(newer)
@@ -223,3 +236,44 @@ def test_truncated_or_absent_weights_are_one_line(tmp_path):
     with pytest.raises(RunError, match="no whole safetensors file") as error:
         load_into(tied_model(), path)
     assert "\n" not in str(error.value)
+
+
+def with_header(path, change):
+    """Change the JSON at the start of a safetensors file."""
+    content = path.read_bytes()
+    end = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:end])
+    change(header)
+    changed = json.dumps(header).encode()
+    path.write_bytes(len(changed).to_bytes(8, "little") + changed + content[end:])
+
+
+HEADERS = {
+    "metadata that is no JSON": lambda header: header["__metadata__"].update(regardant="{"),
+    "metadata that is a list": lambda header: header["__metadata__"].update(regardant="[]"),
+    "ties that are a list": lambda header: header["__metadata__"].update(regardant='{"tied": [1]}'),
+    "a tie to nothing": lambda header: header["__metadata__"].update(regardant='{"tied": {"2.weight": "x"}}'),
+    "an unknown type": lambda header: header["1.bias"].update(dtype="F31"),
+    "a shape of another size": lambda header: header["1.bias"].update(shape=[2]),
+    "a shape of texts": lambda header: header["1.bias"].update(shape=["3"]),
+    "offsets beyond the end": lambda header: header["1.bias"].update(data_offsets=[0, 10**12]),
+}
+
+
+@pytest.mark.parametrize("name", HEADERS)
+def test_a_damaged_header_is_one_line(name, tmp_path):
+    path = tmp_path / "model.safetensors"
+    save_weights(path, tied_model().state_dict(), {})
+    with_header(path, HEADERS[name])
+    with pytest.raises(RunError, match="no whole safetensors file") as error:
+        load_into(tied_model(), path)
+    assert "\n" not in str(error.value)
+
+
+def test_weights_of_another_type_do_not_fit(tmp_path):
+    """An integer of the same size would be read as another number."""
+    model, path = tied_model(), tmp_path / "model.safetensors"
+    save_weights(path, model.state_dict(), {})
+    with_header(path, lambda header: header["1.bias"].update(dtype="I32"))
+    with pytest.raises(RunError, match=r"of another type: 1\.bias"):
+        load_into(model, path)

@@ -83,7 +83,8 @@ def test_listening_finds_a_socket_open_to_the_network():
 
 
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="sockets are listed on Linux only")
-def test_no_process_of_a_training_listens_beyond_loopback(tiny_text_config, tmp_path):
+def test_processes_listen_on_loopback_alone_and_save_when_all_are_told_to_end(tiny_text_config, tmp_path):
+    """A service manager sends SIGTERM to all processes of a training."""
     recipe = tmp_path / "recipe.yaml"
     asked = ("training.processes=2", "training.max_updates=1000000")
     recipe.write_text(dump(tiny_text_config(*asked)), encoding="utf-8")
@@ -96,9 +97,14 @@ def test_no_process_of_a_training_listens_beyond_loopback(tiny_text_config, tmp_
             assert leader.poll() is None, leader.stderr.read().decode()
             (follower,) = Path(f"/proc/{leader.pid}/task/{leader.pid}/children").read_text().split()
             found = [listening(process) for process in (leader.pid, follower)]
+            for process in (int(follower), leader.pid):
+                os.kill(process, signal.SIGTERM)
+            told = leader.stderr.read().decode()
+            assert leader.wait(60) == 130, told
         finally:
-            leader.send_signal(signal.SIGINT)
-            leader.stderr.read()
+            leader.kill()
+    assert "the same command goes on from there" in told and "Traceback" not in told
+    assert list((tmp_path / "run" / "checkpoints").glob("*.pt"))
     assert all(found), "processes exchange gradients over sockets"
     assert found[0] | found[1] <= LOOPBACK
 

@@ -16,6 +16,7 @@ from regardant.models.representations import Representation
 from regardant.planning.probes import Decisions
 from regardant.tasks.base import TaskConfig, Trained
 from regardant.tasks.probe import Probe
+from regardant.training.events import named
 
 LEAST_EVENTS = 20
 """Lines of metrics that make a curve, ten updates each."""
@@ -74,20 +75,21 @@ class Case:
     @cached_property
     def training(self) -> list[Mapping[str, Any]]:
         """Events of training, ten updates each."""
-        return [event for event in self.events if event["event"] == "train"]
+        return [{"loss": None, "gradient_norm": None, **event} for event in named(self.events, "train", "progress")]
 
     @cached_property
     def validations(self) -> list[Mapping[str, Any]]:
         """Events of validation, a loss in each."""
-        return [event for event in self.events if event["event"] == "validation" and event["loss"] is not None]
+        return named(self.events, "validation", "loss")
 
     @property
     def kept(self) -> Mapping[str, Any]:
         """The validation whose weights were kept. Raises LeftOut before the first."""
-        if not self.validations:
-            raise LeftOut("nothing has been validated yet")
         metric = self.config.metric
-        return max(self.validations, key=lambda event: metric.score(event[metric.name]))
+        validations = named(self.validations, "validation", metric.name)
+        if not validations:
+            raise LeftOut("nothing has been validated yet")
+        return max(validations, key=lambda event: metric.score(event[metric.name]))
 
     def curve(self, name: str) -> list[tuple[int, float]]:
         """Return (update, value) of a number of training events, if finite. Raises LeftOut for too few events."""

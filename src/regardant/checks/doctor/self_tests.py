@@ -7,6 +7,7 @@ Shape legend: N rows, T elements of an input, V answers to choose from.
 """
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -44,8 +45,19 @@ def written_input(model: Model) -> str | None:
     return model.inputs[-1] if isinstance(model, SequenceToSequenceModel | CausalModel) else None
 
 
-def padding_mask(case: Case) -> Seen:
-    """Compare the scores of items in a padded batch with those of the same items alone."""
+class Change(NamedTuple):
+    """The largest change of scores by something that must not change them."""
+
+    size: float
+    """In standard deviations of all scores."""
+    where: str
+    rows: int = 0
+    """Rows that were tried."""
+    bound: float = NOTHING
+
+
+def padding_change(case: Case) -> Change:
+    """Compare the scores of items in a padded batch with those of the same items alone. Raises LeftOut."""
     probe, padded = case.probe, {name: width for name, width in _padded(case)}
     if not padded:
         raise LeftOut("no input of this task is padded, or all rows that were tried are equally long")
@@ -66,22 +78,28 @@ def padding_mask(case: Case) -> Seen:
             together = together[: len(scores)]
         changes[row] = _change(case, together, scores)
     worst = max(changes, key=changes.__getitem__)
-    measured = f"scores change by {changes[worst]:.1g} of their spread when {len(changes)} items lose their padding"
-    if changes[worst] <= NOTHING:
+    where = f"an item of {int(lengths[name][worst])} {case.unit(name)}s, padded to {width}"
+    return Change(changes[worst], where, len(changes))
+
+
+def padding_mask(case: Case) -> Seen:
+    """Find scores that depend on padding."""
+    change = padding_change(case)
+    measured = f"scores change by {change.size:.1g} of their spread when {change.rows} items lose their padding"
+    if change.size <= change.bound:
         return Seen(measured)
-    unit = case.unit(name)
     finding = Finding(
         "padding changes the answers: a padding mask is missing",
-        f"an item of {int(lengths[name][worst])} {unit}s, padded to {width}: its scores change by "
-        f"{changes[worst]:.2g} of their spread when it stands alone; rounding would be under {NOTHING:g}",
+        f"{change.where}: its scores change by "
+        f"{change.size:.2g} of their spread when it stands alone; rounding would be under {NOTHING:g}",
         "mask padding as keys: View(keys=tokens != PAD) for every attention to a padded input, leave it out of what "
         "the head pools, and zero it before layers that mix elements otherwise",
     )
     return Seen(measured, [finding])
 
 
-def future_mask(case: Case) -> Seen:
-    """Compare the scores of the first positions with those for other tokens after them."""
+def future_change(case: Case) -> Change:
+    """Compare the scores of the first positions with those for other tokens after them. Raises LeftOut."""
     name = _require_written(case)
     written, lengths = case.probe.inputs[name], torch.tensor(case.lengths(name))
     cut = int(lengths.max()) // 2
@@ -92,13 +110,22 @@ def future_mask(case: Case) -> Seen:
     before = _real(case, name)[:, :cut]
     after = case.scores(case.probe.replaced(name, changed))
     change = _change(case, case.answers[:, :cut][before], after[:, :cut][before])
-    measured = f"scores of the first {cut} positions change by {change:.1g} of their spread when later tokens change"
-    if change <= NOTHING:
+    return Change(change, f"position {cut}", len(written))
+
+
+def future_mask(case: Case) -> Seen:
+    """Find scores that depend on later tokens."""
+    change = future_change(case)
+    cut = change.where.removeprefix("position ")
+    measured = (
+        f"scores of the first {cut} positions change by {change.size:.1g} of their spread when later tokens change"
+    )
+    if change.size <= change.bound:
         return Seen(measured)
     finding = Finding(
         "the future changes the past: a causal mask is missing",
-        f"other tokens from position {cut} on change the scores before it by {change:.2g} of their spread; rounding "
-        f"would be under {NOTHING:g}",
+        f"other tokens from {change.where} on change the scores before it by {change.size:.2g} of their spread; "
+        f"rounding would be under {NOTHING:g}",
         "let no position that writes see a later one: View(causal=True) for every self-attention of the decoder, and "
         "no padding to the right in layers that mix positions otherwise",
     )

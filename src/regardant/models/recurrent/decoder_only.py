@@ -99,7 +99,7 @@ class RecurrentLanguageModelConfig(CausalConfig):
     hidden_size: int = Field(256, gt=0)
     """Size of a state."""
 
-    num_layers: int = Field(1, gt=0)
+    num_layers: int = Field(1, gt=0, le=1000)
     """Number of layers."""
 
     dropout: float = Field(0.0, ge=0, lt=1)

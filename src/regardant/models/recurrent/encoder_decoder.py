@@ -88,7 +88,7 @@ class RecurrentConfig(SequenceToSequenceConfig):
     """Size of a state, and of the vector that the encoder gives for each token; without an encoder, of the
     source's vectors."""
 
-    num_layers: int = Field(1, gt=0)
+    num_layers: int = Field(1, gt=0, le=1000)
     """Layers of the encoder, and of the decoder."""
 
     bidirectional: bool = True

@@ -29,7 +29,7 @@ class RecurrentEncoderConfig(EncoderConfig):
     hidden_size: int = Field(256, gt=0)
     """Size of a state, both directions together."""
 
-    num_layers: int = Field(1, gt=0)
+    num_layers: int = Field(1, gt=0, le=1000)
     """Number of layers."""
 
     bidirectional: bool = True

@@ -6,12 +6,12 @@ The page computes everything else itself (`static/lab/`).
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, field_validator
 
 from regardant.checks.verify import CHECKS
 from regardant.checks.verify.check import Claim, named
 from regardant.studio.lab.database import SCHEMA, STUDENTS, select
-from regardant.studio.lab.search import MOST_LETTERS, MOST_LINES, similarities
+from regardant.studio.lab.search import MOST_LETTERS, MOST_LETTERS_OF_ALL, MOST_LINES, similarities
 from regardant.studio.lab.timing import points
 
 router = APIRouter(prefix="/api/lab")
@@ -25,6 +25,13 @@ class Search(BaseModel):
 
     query: str = Field(max_length=MOST_LETTERS)
     """What is looked for."""
+
+    @field_validator("lines")
+    @classmethod
+    def lines_are_few_enough(cls, lines: list[str]) -> list[str]:
+        if sum(map(len, lines)) > MOST_LETTERS_OF_ALL:
+            raise ValueError(f"the lines have more than {MOST_LETTERS_OF_ALL:,} letters: leave some out")
+        return lines
 
     by: Literal["words", "letters"] = "words"
     """What is counted: words, or stretches of letters, which forgive a slip of the pen."""

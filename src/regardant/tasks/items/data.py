@@ -111,7 +111,7 @@ def read_splits(folder: Path) -> tuple[dict[str, EncodedItems], dict[str, str]]:
         for name in fingerprints:
             items = Arrays(folder / name)
             splits[name] = EncodedItems(items, items.lengths, np.load(folder / f"{name}.targets.npy"))
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
         raise RunError(f"{folder} is damaged ({error}): train into another folder") from error
     return splits, fingerprints
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from regardant.errors import ConfigError, DataError, RunError
 from regardant.modalities import Codec
+from regardant.modalities.text import TextCodec
 from regardant.models import Model
 from regardant.tasks.base import Example, Prediction, Trained
 from regardant.tasks.inspection import Elements, Inspection, examples_of, format_shares, look, shown_inputs
@@ -121,6 +122,18 @@ class TrainedItems(Trained):
     def examples(self, count: int, folder: Path) -> list[Example]:
         """Return the first items of the validation set."""
         return examples_of(self.codec, self._splits()["validation"].items, count, folder)
+
+    def encoded_twice(self, count: int) -> list[tuple[Sequence[int], Sequence[int]]]:
+        """Return the tokens of texts, and those of the texts that they spell. Empty where items are no texts."""
+        if type(self.codec) is not TextCodec:
+            return []
+        kept = self._splits()["validation"].first(count).items
+        spelled = [self.codec.argument(one, self.folder, "") for one in kept]
+        return [
+            (one.tolist(), self.codec.tokenizer.encode(text))
+            for one, text in zip(kept, spelled, strict=True)
+            if text is not None
+        ]
 
     def encoded(self, item: str) -> NDArray[Any]:
         """Return an item of a command line as the codec has it, cut to the model's length. Raises DataError."""

@@ -59,6 +59,7 @@ def inspect_pair(
         raise DataError("the text is blank: give a sentence to look at")
     candidates: list[Candidate] = []
     notes: Sequence[str] = ()
+    generator.encoded([item], [target or ""])  # refuses an item that is too long before the search for its text
     if target is None:
         (found,) = generator.generate([item], generation)
         target, candidates, notes = found.text, found.candidates, found.notes

@@ -70,6 +70,22 @@ class TrainedTranslator(TrainedGenerator):
         links = None if gold is None else [parse_links(line) for line in gold]
         return Measured("validation", list(pairs["source"]), list(pairs["target"]), links)
 
+    def encoded_twice(self, count: int) -> list[tuple[Sequence[int], Sequence[int]]]:
+        """Return the tokens of sources and targets of the validation text."""
+        text, pairs = self.folder / "data" / "text", self.validation_pairs()
+        if not (text / MARKER).is_file():
+            return []
+        sources, targets = pairs.encoded(range(min(count, len(pairs))))
+        lines: dict[str, list[str]] = Splits.load(text).validation[:count]
+        tokenizers = self.translator.tokenizers
+        kept = [one.tolist() for one in sources] + targets
+        now = tokenizers.source.encode_batch(lines["source"]) + tokenizers.target.encode_batch(lines["target"])
+        return list(zip(kept, now, strict=True))
+
+    def export_differences(self, count: int) -> dict[str, tuple[float, str]]:
+        sources, _ = self.validation_pairs().encoded(range(min(count, len(self.validation_pairs()))))
+        return self.engines.differences(sources)
+
     def export(self, to: str, folder: Path, quantization: str) -> None:
         """Write the model to a new folder in another program's format."""
         self.engines.export(to, folder, quantization)

@@ -13,7 +13,7 @@ from regardant.modalities import TextModalityConfig
 from regardant.tasks import load_recipe, task_named
 from regardant.tasks.masked_language_modelling.task import BLANK
 from regardant.training.checkpoints import latest_checkpoint, load_checkpoint
-from regardant.training.reporting import read_events
+from regardant.training.events import read_events
 
 pytestmark = pytest.mark.xdist_group("masked")  # one process makes what all tests share
 

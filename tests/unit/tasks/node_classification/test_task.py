@@ -19,7 +19,7 @@ from regardant.studio.app import make_app
 from regardant.tasks import load_recipe, task_named
 from regardant.tasks.node_classification.task import NodeClassificationConfig
 from regardant.training.checkpoints import latest_checkpoint, load_checkpoint
-from regardant.training.reporting import read_events
+from regardant.training.events import read_events
 
 CPU = torch.device("cpu")
 NODES = 60

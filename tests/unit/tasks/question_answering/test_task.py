@@ -14,7 +14,7 @@ from regardant import run
 from regardant.errors import ConfigError, DataError
 from regardant.studio.app import make_app
 from regardant.tasks import load_recipe, task_named
-from regardant.training.reporting import read_events
+from regardant.training.events import read_events
 from tests.runs import runs_of
 
 pytestmark = pytest.mark.xdist_group("question_answering")  # one process makes what all tests share

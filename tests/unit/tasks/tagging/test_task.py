@@ -17,7 +17,7 @@ from regardant.models.heads import IGNORED
 from regardant.studio.app import make_app
 from regardant.tasks import load_recipe, task_named
 from regardant.tasks.items.data import Planned
-from regardant.training.reporting import read_events
+from regardant.training.events import read_events
 
 pytestmark = pytest.mark.xdist_group("tagging")  # one process makes what all tests share
 

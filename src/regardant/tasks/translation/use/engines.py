@@ -3,13 +3,17 @@
 RUN/engines/NAME    an export, made when it is first asked for and again when the weights are others
 """
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
+from numpy.typing import NDArray
 
 from regardant.config.did_you_mean import did_you_mean
 from regardant.errors import ConfigError
-from regardant.generation.search import ModelSearcher
+from regardant.generation.config import GenerationConfig
+from regardant.generation.search import ModelSearcher, Searcher
 from regardant.layers.linear import Layouts
 from regardant.tasks.translation.use.translator import Translator
 
@@ -50,6 +54,23 @@ class Engines:
         translator = self.ready["torch"]
         export(translator.model, translator.tokenizers, folder, quantization)
 
+    def differences(self, sources: Sequence[NDArray[Any]]) -> dict[str, tuple[float, str]]:
+        """Return by name of an export, as it is in the folder, the largest difference of its log-probability of a token
+        and the model's, over what it writes for encoded sources, and the source."""
+        native, greedy = self.ready["torch"], GenerationConfig(beam_size=1)
+        found = {}
+        for folder in sorted(self.folder.glob("ctranslate2-*")):
+            searcher = self._searcher(folder)
+            written = searcher.search(sources, [[] for _ in sources], greedy, native.max_length - 1)
+            best = [(number, one[0]) for number, one in enumerate(written) if one[0].finished]
+            scores = native.scores([sources[number] for number, _ in best], [one.tokens for _, one in best])
+            off = [
+                (abs(one.log_probability - score) / (len(one.tokens) + 1), f"validation item {number + 1}")
+                for (number, one), score in zip(best, scores, strict=True)
+            ]
+            found[folder.name] = max(off, default=(0.0, "nothing written to its end"))
+        return found
+
     def _in_bfloat16(self) -> Translator:
         native = self.ready["torch"]
         searcher = ModelSearcher(native.model, native.codec, native.device, Layouts(torch.bfloat16))
@@ -57,15 +78,18 @@ class Engines:
 
     def _on_ctranslate2(self, quantization: str) -> Translator:
         from regardant.interop.ctranslate2.export import exported  # an extra
-        from regardant.interop.ctranslate2.search import CTranslate2Searcher
-        from regardant.interop.ctranslate2.threads import choose_threads
 
         native = self.ready["torch"]
-        tokenizers, device = native.tokenizers, native.device
         folder = self.folder / f"ctranslate2-{quantization}"
-        exported(native.model, tokenizers, folder, quantization)
+        exported(native.model, native.tokenizers, folder, quantization)
+        return Translator(native.model, native.tokenizers, native.device, self._searcher(folder))
+
+    def _searcher(self, folder: Path) -> Searcher:
+        """Return what searches with the export in a folder."""
+        from regardant.interop.ctranslate2.search import CTranslate2Searcher  # an extra
+        from regardant.interop.ctranslate2.threads import choose_threads
+
+        tokenizers, device = self.ready["torch"].tokenizers, self.ready["torch"].device
         cores = 1 if device.type == "cuda" else torch.get_num_threads()
         threads = choose_threads(folder, cores, tokenizers.source.pieces)
-        return Translator(
-            native.model, tokenizers, device, CTranslate2Searcher(folder, tokenizers, threads, device.type)
-        )
+        return CTranslate2Searcher(folder, tokenizers, threads, device.type)

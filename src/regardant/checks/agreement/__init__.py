@@ -1,0 +1,63 @@
+"""Two ways to compute the same, compared on a trained model and its own validation data.
+
+`ways` compares what the model computes, `files` what the run folder keeps. A comparison has a largest difference, the
+place of it and a bound, which rounding does not reach. One that does not apply to the run is left out by name.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from regardant.checks.agreement.comparison import Compared, KeptCase
+from regardant.checks.agreement.files import FILES
+from regardant.checks.agreement.ways import WAYS
+from regardant.checks.doctor.case import LeftOut
+
+COMPARISONS: dict[str, Callable[[KeptCase], Compared]] = {**WAYS, **FILES}
+"""All comparisons by name, in the order of reports."""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Results of the comparisons of a run."""
+
+    compared: Mapping[str, Compared]
+    left_out: Mapping[str, str]
+    """Reasons for which comparisons do not apply, by name."""
+
+    @property
+    def failed(self) -> list[str]:
+        """Names of comparisons over their bounds."""
+        return [name for name, one in self.compared.items() if not one.agrees]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values for --json."""
+        return {
+            "failed": self.failed,
+            "compared": [{"name": name, **asdict(one), "agrees": one.agrees} for name, one in self.compared.items()],
+            "left_out": [{"name": name, "why": why} for name, why in self.left_out.items()],
+        }
+
+    def lines(self) -> list[str]:
+        """Return a table for people."""
+        width = max(len(name) for name in (*self.compared, *self.left_out, ""))
+        lines = [
+            f"{'agrees' if one.agrees else 'FAILED'}  {name:{width}}  {one.difference:8.2g} of at most "
+            f"{one.bound:<7.2g} {one.unit}{', ' + one.where if one.where else ''}"
+            for name, one in self.compared.items()
+        ]
+        lines += [f"-       {name:{width}}  left out: {why}" for name, why in self.left_out.items()]
+        count = len(self.compared)
+        verdict = f"{len(self.failed)} of {count} FAILED" if self.failed else f"all {count} agree"
+        return [*lines, verdict]
+
+
+def compare_ways(case: KeptCase) -> Agreement:
+    """Make all comparisons of a run."""
+    compared, left_out = {}, {}
+    for name, compare in COMPARISONS.items():
+        try:
+            compared[name] = compare(case)
+        except LeftOut as reason:
+            left_out[name] = str(reason)
+    return Agreement(compared, left_out)

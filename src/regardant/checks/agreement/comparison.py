@@ -1,0 +1,64 @@
+"""The result of a comparison, and the difference of scores."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from regardant.checks.doctor.case import Case
+from regardant.checks.doctor.self_tests import NOTHING
+from regardant.tasks.base import Trained
+
+
+@dataclass(frozen=True)
+class KeptCase(Case):
+    """A run that can be opened once more, from its folder as it is now."""
+
+    open_anew: Callable[[], Trained]
+
+
+SPREADS = "standard deviations of the scores"
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The largest difference of what two ways compute."""
+
+    difference: float
+    bound: float
+    """Largest difference that is no fault."""
+    unit: str = SPREADS
+    where: str = ""
+    """Place of the largest difference."""
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the difference is within the bound. NaN is not."""
+        return self.difference <= self.bound
+
+
+def compare_scores(
+    case: Case, before: Tensor, after: Tensor, *, among: Tensor | None = None, bound: float = NOTHING
+) -> Compared:
+    """Compare scores [N, ...] of the rows of the probe, at the elements `among` [N, T] alone if given.
+
+    Scores of minus infinity, which are masked, are compared as such.
+    """
+    before, after = before.float().cpu(), after.float().cpu()
+    finite = case.answers[~case.answers.isneginf()]
+    difference = (before - after).abs().div(float(finite.std().clamp_min(1e-12)))
+    difference = difference.masked_fill(before.isneginf() & after.isneginf(), 0.0)
+    if among is not None:
+        difference = difference.masked_fill(~among.cpu().view(*among.shape, *[1] * (difference.dim() - 2)), 0.0)
+    if not difference.any():
+        return Compared(0.0, bound)
+    if difference.isnan().any():
+        return Compared(float("nan"), bound, where="scores that are NaN")
+    flat = int(difference.argmax())
+    place: list[int] = []
+    for size in reversed(difference.shape):
+        flat, at = divmod(flat, size)
+        place.insert(0, at)
+    words = ["row", "element"] if difference.dim() > 2 else ["row"]
+    where = ", ".join(f"{word} {at + 1}" for word, at in zip(words, place, strict=False))
+    return Compared(float(difference.max()), bound, where=where)

@@ -1,0 +1,61 @@
+"""The position of a training, the numbers of an update, and the result."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from torch import Tensor
+
+from regardant.training.early_stopping import BestValidation
+from regardant.training.metrics import Metric
+
+ADDED = {"parts", "skipped", "skipped_in_a_row"}
+"""Fields of the cursor that checkpoints of earlier versions lack."""
+
+
+@dataclass
+class Cursor(BestValidation):
+    """Position of a run, with its best validation."""
+
+    update: int = 0
+    epoch: int = 0
+    batch: int = 0
+    """Batches of this epoch that are consumed."""
+    seconds: float = 0.0
+    """Training and validation time, over all resumes."""
+    validation_seconds: float = 0.0
+    validated_at: int = 0
+    """The update of the last validation."""
+    parts: int = 1
+    """Parts in which a batch is read, since a whole one did not fit into memory."""
+    skipped: int = 0
+    """Updates that were left out, since their gradients were not finite."""
+    skipped_in_a_row: int = 0
+    """Those of the last reported updates, without one that was made after them."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Result of a training."""
+
+    cursor: Cursor
+    finished: bool
+    """False: interrupted, and can be resumed."""
+    targets: int
+    """Targets trained on since the start or resume."""
+    metric: Metric
+    """The metric that selected the best weights."""
+
+    @property
+    def best(self) -> float:
+        """Value of that metric for the best weights."""
+        return self.metric.score(self.cursor.best)
+
+
+class Update(NamedTuple):
+    """Numbers of one update, on the device."""
+
+    plain: Tensor
+    """Loss without regularisation, summed over the targets."""
+    targets: int
+    norm: Tensor
+    """Norm of the gradient before clipping."""

@@ -1,0 +1,72 @@
+"""Events of a training, the lines of metrics.jsonl, read by every tool alike.
+
+A line that is no event is skipped: one cut short by a kill, one of other text, one with a text where a number stands.
+Numbers that JSON does not have (NaN, Infinity) become null, as the reporter writes them.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+OF_NUMBERS = ("train", "validation")
+"""Names of events whose values are numbers alone."""
+
+LARGEST = 2.0**63
+"""Bound of a number. A larger one is damage, and a float could not hold every integer."""
+
+LAST_EVENTS = 65_536
+"""Bytes at the end of a file in which the last events are looked for."""
+
+
+def read_events(path: Path) -> list[dict[str, Any]]:
+    """Return the events of a metrics.jsonl; none if there is no file."""
+    return parse_events(path.read_bytes().split(b"\n")) if path.is_file() else []
+
+
+def last_events(path: Path) -> dict[str, dict[str, Any]]:
+    """Return the last event of each name. Empty for a run without events."""
+    if not path.is_file():
+        return {}
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - LAST_EVENTS))
+        lines = file.read().split(b"\n")
+    return {event["event"]: event for event in parse_events(lines)}
+
+
+def parse_events(lines: Iterable[bytes]) -> list[dict[str, Any]]:
+    """Return the events among lines, in their order."""
+    return [event for line in lines if (event := _parsed(line)) is not None]
+
+
+def named(events: Iterable[Mapping[str, Any]], name: str, *numbers: str) -> list[Mapping[str, Any]]:
+    """Return the events of a name that have all of these numbers."""
+    return [
+        event for event in events if event["event"] == name and all(event.get(number) is not None for number in numbers)
+    ]
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    try:
+        event = json.loads(line.decode(), parse_constant=lambda name: None, parse_float=_finite)
+    except (ValueError, RecursionError):
+        return None
+    return event if isinstance(event, dict) and _is_whole(event) else None
+
+
+def _finite(text: str) -> float | None:
+    number = float(text)
+    return number if math.isfinite(number) else None
+
+
+def _is_whole(event: dict[str, Any]) -> bool:
+    name = event.get("event")
+    if not isinstance(name, str) or type(event.get("update")) is not int or event.get("time") is None:
+        return False
+    numbers = event.values() if name in OF_NUMBERS else (event["update"], event["time"])
+    return all(one is name or one is None or _is_number(one) for one in numbers)
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) < LARGEST

@@ -1,0 +1,103 @@
+"""Requests are held to limits before any work is done for them."""
+
+import threading
+import time
+
+import pytest
+from fastapi.testclient import TestClient
+
+from regardant.studio.app import make_app
+from regardant.studio.catalogue import Catalogue
+from regardant.studio.guard import LARGEST_BODY
+from regardant.studio.open_runs import MOST_WAITING, Busy, OpenRuns
+
+AT = "http://localhost:8421"
+
+
+def test_a_text_longer_than_the_model_is_refused_before_it_is_translated(ask, monkeypatch, trained):
+    def search(*arguments):
+        raise AssertionError("the search began")
+
+    monkeypatch.setattr("regardant.generation.search.ModelSearcher.search", search)
+    told = ask("look", status=422, text="\N{GRINNING FACE} " * 2000)["detail"]
+    assert "tokens, the model takes 48: shorten it" in told
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "told"),
+    [
+        ("look", {"off": [{"attention": "x", "head": 0}] * 1001}, "off: list should have at most 1000 items"),
+        ("look", {"text": "x" * 4001}, "text: string should have at most 4000 characters"),
+        ("look", {"beam_size": 10**22}, "beam_size"),
+        ("lab/search", {"lines": ["x" * 2000] * 101, "query": "x"}, "more than 200,000 letters: leave some out"),
+        ("lab/search", {"lines": ["x"] * 5001, "query": "x"}, "at most 5000 items"),
+    ],
+)
+def test_what_is_too_much_is_one_line(ask, path, body, told):
+    assert told in ask(path, status=422, **body)["detail"]
+
+
+@pytest.mark.parametrize("after", [-1, 2**63, 10**30, "x"])
+def test_events_after_no_place_are_refused(studio, after):
+    client, name = studio
+    answer = client.get("/api/events", params={"run": name, "after": after})
+    assert answer.status_code == 422 and answer.json()["detail"].startswith("after: input should be")
+
+
+def test_a_request_without_a_body_is_named(studio):
+    client, _ = studio
+    answer = client.post("/api/look")
+    assert answer.json() == {"detail": "the request: field required"}
+
+
+def test_a_large_body_is_refused_unread(studio):
+    client, _ = studio
+    answer = client.post("/api/look", content=b"x" * (LARGEST_BODY + 1))
+    assert (answer.status_code, answer.text) == (413, "a request may have 17,825,792 bytes at most")
+
+
+def test_a_large_body_of_unknown_length_is_refused_when_it_becomes_too_large(studio):
+    client, _ = studio
+    sent = []
+
+    def blocks():
+        for _ in range(40):
+            sent.append(1)
+            yield b"x" * 2**20
+
+    assert client.post("/api/look", content=blocks()).status_code == 413
+
+
+def test_the_studio_refuses_whom_it_would_let_wait_for_long(trained, tmp_path):
+    folder = trained().folder
+    runs, inside, leave = OpenRuns(Catalogue([folder])), [], threading.Event()
+
+    def look():
+        with runs.trained(folder.as_posix()):
+            inside.append(1)
+            leave.wait(20)
+
+    waiting = [threading.Thread(target=look) for _ in range(MOST_WAITING)]
+    for thread in waiting:
+        thread.start()
+    try:
+        while not inside:
+            time.sleep(0.01)
+        while runs.places._value:
+            time.sleep(0.01)
+        with pytest.raises(Busy, match="8 questions are waiting for a model already"), runs.trained(folder.as_posix()):
+            pass
+    finally:
+        leave.set()
+        for thread in waiting:
+            thread.join()
+    with runs.trained(folder.as_posix()):
+        pass
+
+
+def test_busy_is_answered_with_503(trained, monkeypatch):
+    folder = trained().folder
+    client = TestClient(make_app([folder]), base_url=AT, raise_server_exceptions=False)
+    monkeypatch.setattr(OpenRuns, "_place", lambda self: (_ for _ in ()).throw(Busy("later")))
+    answer = client.post("/api/look", json={"run": folder.as_posix(), "text": "a cat"})
+    assert (answer.status_code, answer.json()) == (503, {"detail": "later"})

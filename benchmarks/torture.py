@@ -28,26 +28,41 @@ GRAMMAR_SIZES = {"train": 1000, "validation": 40, "test": 110, "heldout": 10}
 WORDS = ("tokenizer.kind=word", "tokenizer.vocab_size=250")
 NARROW = tuple(f"model.{one}" for one in ("preset=null", "d_model=32", "num_heads=2", "d_ff=64", "max_length=48"))
 SHALLOW = ("model.encoder.num_layers=1", "model.decoder.num_layers=1")
-TOY = (*NARROW, *SHALLOW, "data.train_size=300", "data.validation_size=20", "data.test_size=20")
+TOY_DATA = ("data.train_size=300", "data.validation_size=20", "data.test_size=20")
+TOY = (*NARROW, *SHALLOW, *TOY_DATA)
+RECURRENT = (*TOY_DATA, "model={kind: recurrent, preset: null, d_model: 32, hidden_size: 32, max_length: 48}")
 GRAMMAR = (*NARROW, *SHALLOW, *(f"data.{name}_size={size}" for name, size in GRAMMAR_SIZES.items()), *WORDS)
 IMAGES = ("model.d_model=32", "model.num_heads=2", "model.d_ff=64")
 
-RECIPES = {"demo": GRAMMAR, "copy": TOY, "reverse": TOY, "in-context": (), "digits-vit": IMAGES}
-"""Recipes whose trainings are killed, with overrides that make them small."""
+ALONE, TOGETHER = "training.processes=1", "training.processes=2"
 
-DAMAGED = {"demo": "The old judge sees the small cat.", "copy": "a b c", "in-context": "a"}
+MODELS = {
+    "Transformer": ("demo", (*GRAMMAR, ALONE)),
+    "recurrent": ("copy", (*RECURRENT, ALONE)),
+    "language model": ("in-context", (ALONE,)),
+    "classification": ("digits-vit", (*IMAGES, ALONE)),
+    "two processes": ("demo", (*GRAMMAR, TOGETHER)),
+    "toy": ("copy", (*TOY, ALONE)),
+}
+"""Recipes with overrides that make them small."""
+
+KILLED = ("Transformer", "recurrent", "language model", "classification", "two processes")
+"""Trainings that are killed."""
+
+DAMAGED = {"Transformer": "The old judge sees the small cat.", "toy": "a b c", "language model": "a"}
 """Items for the runs that are damaged."""
 
-SMALL = ("training.max_minutes=null", "training.max_epochs=null", "training.max_updates=40", "training.processes=1")
+SMALL = ("training.max_minutes=null", "training.max_epochs=null", "training.max_updates=40")
 """Overrides of every training."""
 
-KILLS = 5
+KILLS = 10
 """Kills of each training."""
 
 
-def command(recipe: str, folder: Path, *overrides: str) -> list[str]:
+def command(model: str, folder: Path, *overrides: str) -> list[str]:
     """Return the command that trains a small model."""
-    given = [word for one in (*SMALL, *RECIPES[recipe], *overrides) for word in ("--set", one)]
+    recipe, own = MODELS[model]
+    given = [word for one in (*SMALL, *own, *overrides) for word in ("--set", one)]
     return [sys.executable, "-m", "regardant", "train", recipe, "--out", str(folder), *given]
 
 
@@ -56,26 +71,27 @@ def quietly(words: list[str], **options: Any) -> subprocess.CompletedProcess[str
     return subprocess.run(words, capture_output=True, text=True, **options)
 
 
-def damage(recipe: str, flips_each: int, edits_each: int) -> Counter[str]:
+def damage(model: str, flips_each: int, edits_each: int) -> Counter[str]:
     """Return how many damages of each file of a run had which end."""
-    item, folder = DAMAGED[recipe], FOLDER / recipe
-    quietly(command(recipe, folder), check=True)
-    expected, random, found = outputs(folder, [item]), Random(recipe), Counter[str]()
+    item, folder = DAMAGED[model], FOLDER / model.replace(" ", "-")
+    quietly(command(model, folder), check=True)
+    expected, random, found = outputs(folder, [item]), Random(model), Counter[str]()
     for file in files_of(folder):
         for what, change in [*flips(random, flips_each), *edits(file, random, edits_each)]:
             end = verdict(folder, file, change, [item], expected)
             found[end.split()[0]] += 1
             if end not in ("refused", "same"):
-                print(f"{recipe} {file} {what}: {end}", flush=True)
+                print(f"{model} {file} {what}: {end}", flush=True)
     return found
 
 
-def killed(recipe: str) -> int:
+def killed(model: str) -> int:
     """Return the number of kills after which a training ended bit-equal to one without; -1 if it did not."""
-    whole, parts, random = FOLDER / f"{recipe}-whole", FOLDER / f"{recipe}-killed", Random(recipe)
+    name = model.replace(" ", "-")
+    whole, parts, random = FOLDER / f"{name}-whole", FOLDER / f"{name}-killed", Random(model)
     often = "training.checkpoint_minutes=1e-9"
     start = time.monotonic()
-    quietly(command(recipe, whole, often), check=True)
+    quietly(command(model, whole, often), check=True)
     took = time.monotonic() - start
     parts.mkdir(parents=True)
     # Precision and kernel are decided by timing: once for both. Files are fingerprinted anew.
@@ -83,14 +99,14 @@ def killed(recipe: str) -> int:
     kills = 0
     for _ in range(KILLS):
         with subprocess.Popen(
-            command(recipe, parts, often), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            command(model, parts, often), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         ) as process:
             try:
                 process.wait(random.uniform(0.3, 1.0) * took)
             except subprocess.TimeoutExpired:
                 process.send_signal(signal.SIGKILL)
                 kills += 1
-    quietly(command(recipe, parts, often), check=True)
+    quietly(command(model, parts, often), check=True)
     same = (whole / "model.safetensors").read_bytes() == (parts / "model.safetensors").read_bytes()
     return kills if same else -1
 
@@ -104,19 +120,19 @@ def one_line(done: subprocess.CompletedProcess[str], phrase: str) -> bool:
 def full_disk() -> bool:
     """Return whether a disk that is full in the middle of a training is one line, and the training resumes."""
     folder = FOLDER / "full"
-    words = command("copy", folder)
+    words = command("toy", folder)
     limited = quietly(["sh", "-c", 'ulimit -f 200; exec "$@"', "sh", *words])
     return one_line(limited, "is the disk full or read-only?") and quietly(words).returncode == 0
 
 
 def read_only() -> bool:
     """Return whether a file system that cannot be written is one line."""
-    return one_line(quietly(command("copy", Path("/proc/run"))), "cannot be written")
+    return one_line(quietly(command("toy", Path("/proc/run"))), "cannot be written")
 
 
 def two_at_once() -> bool:
     """Return whether a second training into a folder is refused, and the first one ends."""
-    words = command("copy", FOLDER / "two", "training.max_updates=400")
+    words = command("toy", FOLDER / "two", "training.max_updates=400")
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as first:
         while not (FOLDER / "two" / ".regardant-lock").is_file() and first.poll() is None:
             time.sleep(0.05)
@@ -131,8 +147,8 @@ def main() -> None:
     asked = parser.parse_args()
     measurement = Measurement(scratch=asked.scratch)
     shutil.rmtree(FOLDER, ignore_errors=True)
-    damaged = {recipe: damage(recipe, asked.flips, asked.edits) for recipe in DAMAGED}
-    kills = {recipe: killed(recipe) for recipe in RECIPES}
+    damaged = {model: damage(model, asked.flips, asked.edits) for model in DAMAGED}
+    kills = {model: killed(model) for model in KILLED}
     others = {"full disk": full_disk(), "read-only": read_only(), "two trainings": two_at_once()}
     wrong = sum(count for ends in damaged.values() for end, count in ends.items() if end not in ("refused", "same"))
     bars = [

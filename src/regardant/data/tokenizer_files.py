@@ -12,8 +12,9 @@ LEARNED = ("vocab", "merges")
 """Parts of a model that training learns. All others follow from its kind."""
 
 
-def restored(content: Mapping[str, Any], usual: Mapping[str, Any] | None) -> hf.Tokenizer:
-    """Return a tokenizer from its JSON; `usual` is that of an untrained one of its kind, if all others are like it.
+def restored(content: Mapping[str, Any], usual: Mapping[str, Any] | None, *, is_own: bool = True) -> hf.Tokenizer:
+    """Return a tokenizer from its JSON; `usual` is that of an untrained one of its kind, if all others are
+    like it. Ids of one that is not our own are not looked at.
 
     Raises ValueError for a part that is not the usual one, as a normaliser that is gone, padding to a million tokens
     or BPE dropout, and for a vocabulary without the special tokens or with a hole; another Exception for other damage.
@@ -23,6 +24,8 @@ def restored(content: Mapping[str, Any], usual: Mapping[str, Any] | None) -> hf.
         if _settings(content.get(part)) != _settings(expected.get(part)):
             raise ValueError(f"its {part} is not that of its kind")
     backend = hf.Tokenizer.from_str(json.dumps(content))
+    if not is_own:
+        return backend
     vocabulary = backend.get_vocab(with_added_tokens=False)
     if sorted(vocabulary.values()) != list(range(len(vocabulary))):
         raise ValueError("its ids are not 0, 1, 2, ...")

@@ -238,10 +238,11 @@ class Tokenizers:
             config = TokenizerConfig(**content["config"])
             kind = Tokenizer.own.get(config.kind, Tokenizer)
             usual = None if config.kind in Tokenizer.own else _canonical(_untrained(config))
-            source = kind(config, restored(content["source"], usual))
+            is_own = config.kind != "pretrained"
+            source = kind(config, restored(content["source"], usual, is_own=is_own))
             if config.joint:
                 return cls(source, source)
-            return cls(source, kind(config, restored(content["target"], usual)))
+            return cls(source, kind(config, restored(content["target"], usual, is_own=is_own)))
         except OSError as error:
             raise DataError(f"{path} cannot be read: {error.strerror}; give the tokenizer.json of a run") from None
         except Exception as error:  # all that the library raises for a damaged file

@@ -84,7 +84,7 @@ def test_exploding_gradients_are_found(doctor, brief):
 
 def test_gradients_that_are_not_finite_are_found_in_a_run_that_never_came_to_a_model(tiny_config, tmp_path):
     sick = tiny_config("training.schedule={kind: linear, learning_rate: 1.0e+30, warmup_steps: 1}")
-    with pytest.raises(RunError, match="gradient was not finite"):
+    with pytest.raises(RunError, match="in a row were not finite"):
         run.train(sick, tmp_path / "sick", lambda line: None)
     diagnosis = run.load(tmp_path / "sick").doctor()
     finding = the_finding(diagnosis, "gradient norms")
@@ -293,7 +293,9 @@ def test_two_large_gradients_of_a_hundred_are_an_accident_and_two_bursts_are_not
 
 def test_overfitting_is_found_where_what_is_kept_is_old(trained, tmp_path):
     folder = shutil.copytree(trained(KNOWN).folder, tmp_path / "changed")
-    told = [{"event": "validation", "update": 100 * n, "loss": 2 + abs(n - 1), "bleu": 0.0} for n in range(1, 5)]
+    told = [
+        {"event": "validation", "time": n, "update": 100 * n, "loss": 2 + abs(n - 1), "bleu": 0.0} for n in range(1, 5)
+    ]
     with (folder / "metrics.jsonl").open("a", encoding="utf-8") as file:
         file.writelines(json.dumps(event) + "\n" for event in told)
     finding = dict(run.load(folder).doctor().findings)["overfitting"]

@@ -42,7 +42,7 @@ def gradient_norms(case: Case) -> Seen:
     """Find gradients that are not finite, that explode or that vanish."""
     if not case.training:
         raise LeftOut("no update has been logged yet")
-    lost = [event for event in case.training if event["gradient_norm"] is None]
+    lost = [event for event in case.training if event["gradient_norm"] is None or event.get("skipped")]
     if lost:
         return Seen("not finite", [_not_finite(case, lost[0]["update"])])
     norms = case.curve("gradient_norm")

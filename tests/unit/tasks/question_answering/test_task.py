@@ -361,7 +361,7 @@ def test_a_run_whose_questions_are_damaged_says_so(answerer, tmp_path):
     own = run.load(shutil.copytree(answerer.folder, tmp_path / "run"))
     (own.folder / "data" / "test.questions.jsonl").write_text("{}\n", encoding="utf-8")
     told = []
-    with pytest.raises(Exception, match=r"test\.questions\.jsonl is damaged"):
+    with pytest.raises(Exception, match=r"test\.questions\.jsonl is not what training wrote"):
         told.append(own.evaluate())
     assert not told and own.predict([ITEM])[0].answer == "dark blue"
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from . import configuration, verbs
 from .links import BrokenLinkError
 from .offline import remote
 from .stage import stage, write
@@ -51,6 +52,9 @@ def build(site: Path, staged: Path) -> None:
     pages = staged / "pages"
     stage(ROOT, pages)
     shutil.copytree(ASSETS, pages / ASSETS.name)
+    write(pages / "docs/reference/verbs.md", verbs.page())
+    for name, text in configuration.pages().items():
+        write(pages / f"docs/reference/configuration/{name}.md", text)
     settings = yaml.safe_load(SETTINGS.read_text(encoding="utf-8"))
     settings["nav"] = with_globs(settings["nav"], pages)
     if missing := sorted(_pages(pages) - set(paths(settings["nav"]))):

@@ -19,6 +19,7 @@ from . import configuration, verbs
 from .links import BrokenLinkError
 from .offline import remote
 from .stage import stage, write
+from .tutorials import TutorialError, execute_all
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = Path(__file__).with_name("zensical.yml")
@@ -35,7 +36,7 @@ def main() -> int:
     site, staged = asked.site.resolve(), asked.stage.resolve()
     try:
         build(site, staged)
-    except (BrokenLinkError, SiteError) as error:
+    except (BrokenLinkError, TutorialError, SiteError) as error:
         print(f"docs: {error}", file=sys.stderr)
         return 1
     print(f"open {site / 'index.html'}")
@@ -47,7 +48,7 @@ class SiteError(RuntimeError):
 
 
 def build(site: Path, staged: Path) -> None:
-    """Stage the pages and build the site. Raises BrokenLinkError or SiteError."""
+    """Stage the pages and build the site. Raises BrokenLinkError, TutorialError or SiteError."""
     shutil.rmtree(staged, ignore_errors=True)
     pages = staged / "pages"
     stage(ROOT, pages)
@@ -59,6 +60,7 @@ def build(site: Path, staged: Path) -> None:
     settings["nav"] = with_globs(settings["nav"], pages)
     if missing := sorted(_pages(pages) - set(paths(settings["nav"]))):
         raise SiteError(f"pages that no menu of {SETTINGS.name} leads to: {', '.join(missing)}")
+    execute_all([pages / path for path in paths(settings["nav"]) if Path(path).parent.name == "tutorials"])
     write(staged / "zensical.yml", yaml.safe_dump(settings, sort_keys=False))
     _run_zensical(staged)
     if loads := remote(staged / "html"):

@@ -27,8 +27,9 @@ class Page:
 
 def pages() -> dict[str, str]:
     """Return the text of each page by its name."""
-    tasks = {name: task_named(name).config for name in MODULES}
-    found = collect(list(tasks.values()))
+    # A task's module may add kinds to sections of others, so each task is asked before the next one is imported.
+    tasks = {name: (schema := task_named(name).config, inner_sections(schema)) for name in MODULES}
+    found = collect([schema for schema, _ in tasks.values()])
     homes = {
         schema: f"{page.name}.md#{anchor(schema)}"
         for page in found
@@ -65,6 +66,11 @@ def sections(annotation: Any) -> list[type[Config]]:
     return [choice for choice in [*choices, *held] if is_config(choice)]
 
 
+def inner_sections(schema: type[Config]) -> dict[str, list[type[Config]]]:
+    """Return the configurations that each field of a configuration may be or hold."""
+    return {name: sections(given.annotation) for name, given in schema.model_fields.items()}
+
+
 def own_fields(schema: type[Config]) -> list[FieldHelp]:
     """Return the help of the fields of a configuration, without those of its sections."""
     return [row for row in describe(schema) if row.path in schema.model_fields]
@@ -80,17 +86,19 @@ def _add(page: Page, path: str, annotation: Any, met: set[type[Config]]) -> None
             _add(page, f"{path}.{name}", inner.annotation, met)
 
 
-def _recipe(tasks: dict[str, type[Config]], homes: dict[type[Config], str]) -> Iterator[str]:
-    yield "# Recipes"
+def _recipe(
+    tasks: dict[str, tuple[type[Config], dict[str, list[type[Config]]]]], homes: dict[type[Config], str]
+) -> Iterator[str]:
+    yield "# Tasks and sections"
     yield (
         "A recipe is a YAML file that names its task and sets fields of the task's sections. `--set a.b=c` sets one on "
         "the command line. A section with several kinds names one by `kind`. Fields that are left out have their "
         "defaults. This reference is generated from the configuration classes of the package."
     )
-    for name, schema in tasks.items():
+    for name, (schema, inner) in tasks.items():
         yield f"## {name}"
         yield _docstring(schema)
-        yield _table(schema, homes)
+        yield _table(schema, inner, homes)
 
 
 def _page(page: Page, homes: dict[type[Config], str]) -> Iterator[str]:
@@ -106,17 +114,15 @@ def _page(page: Page, homes: dict[type[Config], str]) -> Iterator[str]:
             yield _docstring(schema)
             yield f"Class `{anchor(schema)}`."
             if own_fields(schema):
-                yield _table(schema, homes)
+                yield _table(schema, inner_sections(schema), homes)
 
 
-def _table(schema: type[Config], homes: dict[type[Config], str]) -> str:
+def _table(schema: type[Config], inner: dict[str, list[type[Config]]], homes: dict[type[Config], str]) -> str:
     rows = ["| field | type | default | meaning |", "|---|---|---|---|"]
     for row in own_fields(schema):
-        given = schema.model_fields[row.path]
-        inner = sections(given.annotation)
-        types = _links(inner, homes) if inner else f"`{_cell(row.type)}`"
-        default = row.default if row.default == "required" or not row.default else f"`{_cell(row.default)}`"
-        rows.append(f"| `{given.alias or row.path}` | {types} | {default} | {_cell(row.help)} |")
+        types = _links(inner[row.path], homes) if inner[row.path] else f"`{row.type}`"
+        default = row.default if row.default == "required" or not row.default else f"`{row.default}`"
+        rows.append(f"| `{schema.model_fields[row.path].alias or row.path}` | {types} | {default} | {_cell(row.help)} |")
     return "\n".join(rows)
 
 

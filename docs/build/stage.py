@@ -5,8 +5,8 @@ from pathlib import Path
 
 from .links import follow
 
-PAGES = ["README.md", "CONTRIBUTING.md", "docs/*.md", "docs/decisions/*.md", "docs/reference/*.md"]
-"""Patterns of the pages that are staged as they are. Generated pages and tutorials come beside them."""
+PAGES = ["README.md", "CONTRIBUTING.md", "docs/*.md", "docs/decisions/*.md", "docs/reference/*.md", "docs/tutorials/*.md"]
+"""Patterns of the pages in the repository."""
 
 
 def stage(root: Path, folder: Path) -> None:

@@ -58,8 +58,7 @@ def build(site: Path, staged: Path) -> None:
         write(pages / f"docs/reference/configuration/{name}.md", text)
     settings = yaml.safe_load(SETTINGS.read_text(encoding="utf-8"))
     settings["nav"] = with_globs(settings["nav"], pages)
-    if missing := sorted(_pages(pages) - set(paths(settings["nav"]))):
-        raise SiteError(f"pages that no menu of {SETTINGS.name} leads to: {', '.join(missing)}")
+    check_menu(settings["nav"], pages)
     execute_all([pages / path for path in paths(settings["nav"]) if Path(path).parent.name == "tutorials"])
     write(staged / "zensical.yml", yaml.safe_dump(settings, sort_keys=False))
     _run_zensical(staged)
@@ -95,9 +94,11 @@ def paths(nav: list[Any]) -> list[str]:
     return found
 
 
-def _pages(pages: Path) -> set[str]:
-    # Lists of linked folders are reached by the links alone.
-    return {str(page.relative_to(pages)) for page in pages.rglob("*.md") if page.name != "index.md"}
+def check_menu(nav: list[Any], pages: Path) -> None:
+    """Raise SiteError if a staged page is in no menu. Lists of linked folders are reached by links alone."""
+    staged = {str(page.relative_to(pages)) for page in pages.rglob("*.md") if page.name != "index.md"}
+    if missing := sorted(staged - set(paths(nav))):
+        raise SiteError(f"pages that no menu of {SETTINGS.name} leads to: {', '.join(missing)}")
 
 
 def _run_zensical(staged: Path) -> None:

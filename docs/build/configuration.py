@@ -122,7 +122,9 @@ def _table(schema: type[Config], inner: dict[str, list[type[Config]]], homes: di
     for row in own_fields(schema):
         types = _links(inner[row.path], homes) if inner[row.path] else f"`{row.type}`"
         default = row.default if row.default == "required" or not row.default else f"`{row.default}`"
-        rows.append(f"| `{schema.model_fields[row.path].alias or row.path}` | {types} | {default} | {_cell(row.help)} |")
+        rows.append(
+            f"| `{schema.model_fields[row.path].alias or row.path}` | {types} | {default} | {_cell(row.help)} |"
+        )
     return "\n".join(rows)
 
 

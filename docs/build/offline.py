@@ -35,6 +35,10 @@ class _Loads(HTMLParser):
         super().__init__()
         self.addresses: list[str] = []
 
+    def handle_data(self, data: str) -> None:
+        if self.lasttag == "style":
+            self.addresses += STYLE.findall(data)
+
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
         if tag == "link" and given.get("rel") in ("canonical", "prev", "next"):

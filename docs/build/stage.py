@@ -5,7 +5,14 @@ from pathlib import Path
 
 from .links import follow
 
-PAGES = ["README.md", "CONTRIBUTING.md", "docs/*.md", "docs/decisions/*.md", "docs/reference/*.md", "docs/tutorials/*.md"]
+PAGES = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "docs/*.md",
+    "docs/decisions/*.md",
+    "docs/reference/*.md",
+    "docs/tutorials/*.md",
+]
 """Patterns of the pages in the repository."""
 
 

@@ -8,12 +8,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import jupytext
-import nbformat
-from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError
-from traitlets.config import Config
-
 from .stage import write
 
 TIMEOUT = 300
@@ -51,6 +45,12 @@ def execute(page: Path, folder: Path) -> None:
 
     Raises TutorialError for code that fails.
     """
+    import jupytext  # with the rest of the extra `docs`
+    import nbformat
+    from nbclient import NotebookClient
+    from nbclient.exceptions import CellExecutionError
+    from traitlets.config import Config
+
     notebook = jupytext.reads(HEADER + page.read_text(encoding="utf-8"), "md")
     for cell in notebook.cells:
         if cell.source.startswith(SHELL):

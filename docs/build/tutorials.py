@@ -23,7 +23,7 @@ jupyter:
 SHELL = "%%bash"
 """First line of a cell that the shell runs; in the page, a block of the language bash."""
 
-COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 class TutorialError(RuntimeError):
@@ -60,7 +60,7 @@ def execute(page: Path, folder: Path) -> None:
     sockets = Config({"KernelManager": {"transport": "ipc", "ip": str(folder / f".{page.stem}")}})  # no open port
     client = NotebookClient(notebook, timeout=TIMEOUT, kernel_name="python3", resources=place, config=sockets)
     try:
-        client.execute(env={**os.environ, "PATH": programs, "NO_COLOR": "1"})
+        client.execute(env={**os.environ, "PATH": programs, "TTY_COMPATIBLE": "0"})
     except CellExecutionError as error:
         raise TutorialError(f"{page.name}: {COLOUR.sub('', str(error))}") from error
     nbformat.write(notebook, page.with_suffix(".ipynb"))

@@ -6,7 +6,7 @@ BIN := .venv/bin
 
 PEERS := benchmarks/.peers
 
-.PHONY: setup demo test test-slow test-browser mutants check experiments ladder clean
+.PHONY: setup demo docs test test-slow test-browser mutants check experiments ladder clean
 .PHONY: bench bench-attention bench-training bench-decoding bench-memory bench-processes bench-profile
 .PHONY: torture bench-accelerator bench-startup bench-serving bench-smoke bench-families bench-own-files
 
@@ -24,10 +24,17 @@ setup: .venv/ready
 demo: setup
 	$(BIN)/regardant demo
 
+docs: .venv/docs
+	$(BIN)/python -m docs.build
+
+.venv/docs: .venv/ready
+	PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	touch $@
+
 test: setup
 	$(BIN)/pytest -m 'not slow and not browser' -n 2 --dist loadgroup
 
-test-slow: setup
+test-slow: .venv/docs
 	$(BIN)/pytest -m slow
 
 test-browser: setup
@@ -99,4 +106,4 @@ $(PEERS)/%/ready: benchmarks/peers/%.txt
 	touch $@
 
 clean:
-	rm -rf .venv $(PEERS) runs .screenshots .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf .venv $(PEERS) runs site .site .screenshots .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -45,3 +45,10 @@ def test_without_one_a_line_says_what_to_install(tmp_path, pythons):
 def test_a_python_that_is_given_is_taken(tmp_path):
     done = dry_setup(tmp_path, {"python3.13": True}, "PYTHON=/opt/mine")
     assert "/opt/mine -m venv .venv\n" in done.stdout
+
+
+@pytest.mark.parametrize("target", ["docs", "test-slow"])
+def test_the_libraries_of_the_site_are_installed_where_it_is_built(target):
+    command = [str(MAKE), "--dry-run", "--always-make", target, "PYTHON=/opt/mine"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert "PIP_CONSTRAINT=constraints.txt .venv/bin/pip install" in done.stdout and "'.[docs]'" in done.stdout

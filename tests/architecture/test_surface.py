@@ -37,6 +37,8 @@ VERBS = [
     "verify",
 ]
 RECIPES = list(config.recipes())
+BEFORE = r"(?:^|[;&|$]\s*|\s/)\s*"
+"""What stands before a command in a line of shell."""
 
 
 def verbs() -> list[str]:
@@ -53,7 +55,7 @@ def commands(markdown: str) -> Iterator[tuple[str, str]]:
     """Program and first argument of each `regardant` and `make` in the fenced code blocks of a text."""
     for block in re.findall(r"^```(?:\w*)\n(.*?)^```", markdown, flags=re.MULTILINE | re.DOTALL):
         for line in block.splitlines():
-            yield from re.findall(r"(?:^|[;&|$]\s*|\s/)\s*(?:[\w./-]*/)?(regardant|make)\s+([\w-]+)", line)
+            yield from re.findall(rf"{BEFORE}(?:[\w./-]*/)?(regardant|make)\s+(?:--plugin\s+\w+\s+)?([\w-]+)", line)
 
 
 def own_command(name: str) -> list[str]:
@@ -83,13 +85,15 @@ def test_every_verb_and_every_option_has_a_help():
 
 def test_commands_are_found_in_fenced_blocks_only():
     text = "regardant serve\n```sh\nmake setup && make demo\n$ regardant train x | head; regardant plan x\n"
-    text += ".venv/bin/regardant recipes  # regardant here is a word\ncd regardant demo\n```\nmake nothing\n"
+    text += ".venv/bin/regardant recipes  # regardant here is a word\ncd regardant demo\n"
+    text += "regardant --plugin mine export x\n```\nmake nothing\n"
     assert list(commands(text)) == [
         ("make", "setup"),
         ("make", "demo"),
         ("regardant", "train"),
         ("regardant", "plan"),
         ("regardant", "recipes"),
+        ("regardant", "export"),
     ]
 
 

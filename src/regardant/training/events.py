@@ -13,8 +13,8 @@ from typing import Any
 OF_NUMBERS = ("train", "validation")
 """Names of events whose values are numbers alone."""
 
-LARGEST = 2.0**63
-"""Bound of a number. A larger one is damage, and a float could not hold every integer."""
+LARGEST = 2**63
+"""Bound of an integer. A larger one is damage, and no float may hold it."""
 
 LAST_EVENTS = 65_536
 """Bytes at the end of a file in which the last events are looked for."""
@@ -69,4 +69,4 @@ def _is_whole(event: dict[str, Any]) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and abs(value) < LARGEST
+    return type(value) is float or (type(value) is int and abs(value) < LARGEST)

@@ -7,11 +7,14 @@ page can load.
 from regardant.pictures.charts import Bars, Curve, alone, bar_chart, line_chart
 from regardant.pictures.head_grid import head_grid_svg
 from regardant.pictures.heat_map import heat_map_svg
+from regardant.pictures.one_head import head_svg
 from regardant.pictures.page import attention_page, in_notebook
+from regardant.pictures.pdf import pdf, require_pdf
 from regardant.pictures.picture import AttentionPicture, Layout
 from regardant.pictures.png import png
 from regardant.pictures.report import Chapter, report_page
 from regardant.pictures.sparkline import sparkline
+from regardant.pictures.svg import Drawing
 from regardant.pictures.table import Table
 
 __all__ = [
@@ -19,16 +22,20 @@ __all__ = [
     "Bars",
     "Chapter",
     "Curve",
+    "Drawing",
     "Layout",
     "Table",
     "alone",
     "attention_page",
     "bar_chart",
     "head_grid_svg",
+    "head_svg",
     "heat_map_svg",
     "in_notebook",
     "line_chart",
+    "pdf",
     "png",
     "report_page",
+    "require_pdf",
     "sparkline",
 ]

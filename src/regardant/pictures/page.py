@@ -27,10 +27,19 @@ FRAME_HEIGHT = 820
 
 
 def attention_page(
-    sentences: Sequence[Sequence[AttentionPicture]], *, title: str, summary: Sequence[tuple[str, str]] = ()
+    sentences: Sequence[Sequence[AttentionPicture]],
+    *,
+    title: str,
+    summary: Sequence[tuple[str, str]] = (),
+    in_words: bool = True,
 ) -> str:
     """Return the whole page. Each sentence has a picture for each kind of attention; the last kind is shown first, or
-    the one that says what to choose. summary: (label, value) numbers under the title, such as ("BLEU", "41.3")."""
+    the one that says what to choose.
+
+    Args:
+        summary: (label, value) numbers under the title, such as ("BLEU", "41.3").
+        in_words: open with words, where the elements make words; else with the pieces.
+    """
     if not sentences or not all(sentences):
         raise ValueError("a page without a picture; give each sentence at least one AttentionPicture")
     script = "".join(_without_imports(asset(name)) for name in SCRIPTS)
@@ -46,7 +55,7 @@ def attention_page(
         summary=summary_list(summary),
         style=style,
         style_hash=digest(style),
-        data=_json([record(pictures) for pictures in sentences]),
+        data=_json([{**record(pictures), "unit": "Words" if in_words else "Pieces"} for pictures in sentences]),
         weights="\n".join(layers),
         script=script,
         script_hash=digest(script),

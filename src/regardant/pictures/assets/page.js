@@ -16,7 +16,7 @@ let shown = 0; // the number of a sentence
 
 function startOf(sentence) {
   const [kind, layer, head] = sentence.chosen;
-  return { kind, layer, head, form: null, unit: "Pieces", word: null };
+  return { kind, layer, head, form: null, unit: sentence.unit, word: null };
 }
 
 function show(number, start) {

@@ -22,9 +22,6 @@ from regardant.pictures.picture import AttentionPicture, Layout
 SCRIPTS = ("weights.js", "drawing.js", "save.js", "view.js", "page.js")
 """In the order of their imports; inlined, they are one module."""
 
-FRAME_HEIGHT = 820
-"""Pixels of a page inside a notebook."""
-
 
 def attention_page(
     sentences: Sequence[Sequence[AttentionPicture]],
@@ -60,11 +57,6 @@ def attention_page(
         script=script,
         script_hash=digest(script),
     )
-
-
-def in_notebook(page: str) -> str:
-    """Return a page as an element of a notebook's output, in a frame of its own."""
-    return f'<iframe srcdoc="{escaped(page)}" style="width: 100%; height: {FRAME_HEIGHT}px; border: 0"></iframe>'
 
 
 def record(pictures: Sequence[AttentionPicture]) -> dict[str, object]:

@@ -37,7 +37,8 @@ STYLE = """
 .drawing .frame { fill: none; stroke: #e4dfd3; }
 .drawing .lit { fill: #e0780f; }
 .drawing .weight { stroke: #e0780f; stroke-linecap: round; }
-.drawing text { fill: #21242b; font: 14px system-ui, -apple-system, "Segoe UI", "Noto Sans", "DejaVu Sans", Arial, sans-serif; }
+.drawing text { fill: #21242b; font-size: 14px; }
+.drawing text { font-family: system-ui, -apple-system, "Segoe UI", "Noto Sans", "DejaVu Sans", Arial, sans-serif; }
 .drawing .name { font-size: 11px; paint-order: stroke; stroke: #fdfcf9; stroke-width: 3px; }
 .drawing .title { font-weight: bold; }
 .drawing .quiet { fill: #626872; font-size: 13px; }

@@ -24,7 +24,7 @@ class ChosenHeads:
     """"words" or "pieces". None: words where the item has words."""
 
     def __bool__(self) -> bool:
-        return self != ChosenHeads()
+        return self != ALL_HEADS
 
     def of(self, pictures: Sequence[AttentionPicture]) -> list[AttentionPicture]:
         """Return the chosen kinds in the chosen unit. Raises ConfigError for a kind or unit that the item lacks."""
@@ -53,6 +53,9 @@ class ChosenHeads:
                 allowed = "1" if count == 1 else f"1 to {count}"
                 raise ConfigError(f"{picture.kind} has no {name} {number}: choose {allowed}")
         return layer - 1, None if self.head is None else self.head - 1
+
+
+ALL_HEADS = ChosenHeads()
 
 
 def _plain(kind: str) -> str:

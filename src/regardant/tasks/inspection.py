@@ -37,7 +37,7 @@ from regardant.pictures import (
     require_pdf,
 )
 from regardant.tasks.base import Example
-from regardant.tasks.chosen_heads import ChosenHeads
+from regardant.tasks.chosen_heads import ALL_HEADS, ChosenHeads
 from regardant.tasks.measure_tables import kind_title
 from regardant.training.checkpoints import write_atomically
 
@@ -119,7 +119,7 @@ class Inspection:
         """Return the elements that are attended to, by kind of attention."""
         return self.inputs[self.sides[kind].keys]
 
-    def page(self, chosen: ChosenHeads = ChosenHeads()) -> str:
+    def page(self, chosen: ChosenHeads = ALL_HEADS) -> str:
         """Return one HTML file that needs nothing else, which opens with the chosen heads.
 
         Raises RunError for a model without attention, as do drawings.

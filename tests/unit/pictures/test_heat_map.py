@@ -103,11 +103,11 @@ def test_the_caption_and_the_scale_say_what_is_drawn():
 
 
 def boxes(svg):
-    """Left, right, and distance from the line of its neighbours, of every word: rows upright, columns along 45 degrees."""
+    """(left, height, size) of the words of rows; (left, right, top, size) of those of columns, which lean."""
     rows, columns = [], []
     for text in ElementTree.fromstring(svg).iter(f"{SVG}text"):
         size = float(re.search(r"font-size: ([\d.]+)px", text.get("style") or "font-size: 14px")[1])
-        width = text_width(text.findtext(f"{SVG}title") and text[0].tail or text.text) * size / FONT_SIZE
+        width = text_width((text.findtext(f"{SVG}title") and text[0].tail) or text.text) * size / FONT_SIZE
         if text.get("text-anchor") == "end":
             rows.append((float(text.get("x")) - width, float(text.get("y")), size))
         elif place := re.match(r"translate\(([\d.]+) ([\d.]+)\)", text.get("transform") or ""):

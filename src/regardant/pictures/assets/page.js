@@ -66,4 +66,8 @@ if (sentences.length > 1) {
 } else {
   recall();
 }
+if (inFrame && frameElement) {
+  const fit = () => (frameElement.style.height = `${Math.ceil(document.body.getBoundingClientRect().height)}px`);
+  new ResizeObserver(fit).observe(document.body);
+}
 addEventListener("hashchange", () => location.reload()); // somebody has written another address

@@ -67,6 +67,7 @@ if (sentences.length > 1) {
   recall();
 }
 if (inFrame && frameElement) {
+  document.documentElement.classList.add("framed");
   const fit = () => (frameElement.style.height = `${Math.ceil(document.body.getBoundingClientRect().height)}px`);
   new ResizeObserver(fit).observe(document.body);
 }

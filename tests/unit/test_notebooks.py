@@ -1,5 +1,6 @@
 """What a notebook shows of runs, answers, pictures, measures and comparisons, by IPython's own formatter."""
 
+import json
 import shutil
 from html.parser import HTMLParser
 from xml.etree import ElementTree
@@ -50,12 +51,12 @@ def test_a_run_says_what_it_learned_how_well_and_how_to_go_on(opened):
     assert len(html) < 3000 and "iframe" not in html
 
 
-def test_the_best_score_is_that_of_the_best_validation(trained_on_labels):
-    found = trained_on_labels()
-    text = " ".join(Text(shown(found)).text)
-    events = [line for line in (found.folder / "metrics.jsonl").read_text("utf-8").splitlines() if "best_" in line]
-    best = max(float(line.partition('"best_accuracy": ')[2].rstrip("}")) for line in events)
-    assert f"{best:.4g}" in text and "run.predict([item])" in text
+def test_the_best_score_is_that_of_the_best_validation(tiny_run, tmp_path):
+    shutil.copy(tiny_run / "run.yaml", tmp_path)
+    validations = [{"bleu": bleu, "best_bleu": best} for bleu, best in ((12.5, 12.5), (90.25, 90.25), (50.0, None))]
+    events = [{"event": "validation", "update": n, "time": 1.0, **one} for n, one in enumerate(validations, 1)]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events), encoding="utf-8")
+    assert "90.25 on validation data" in " ".join(Text(shown(run.load(tmp_path))).text)
 
 
 def test_a_run_without_weights_says_so(tiny_run, tmp_path):

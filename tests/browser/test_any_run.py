@@ -102,7 +102,7 @@ def test_an_image_is_looked_at_by_its_patches(visit, runs, digit):
     expect(page.locator(".translation")).to_have_text(found.answer)
     expect(page.locator(".item-grid img")).to_be_visible()
     expect(page.get_by_role("radio", name="Grid")).to_be_checked()
-    page.get_by_role("radio", name="Encoder self-attention, layer 1, head 1").click()
+    page.get_by_role("radio", name="Encoder self-attention, layer 2, head 2").click()
     page.get_by_role("button", name="row 2, column 1").click()
     expect(page.locator(".readout")).to_contain_text("row 2, column 1 looks at")
     weights = found.pictures[0].weights[1, 1, 2]

@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from regardant.pictures import AttentionPicture, Layout, attention_page, in_notebook
+from regardant.tasks.chosen_heads import ChosenHeads
 
 SVG = "{http://www.w3.org/2000/svg}"
 KINDS = ["Encoder self-attention", "Decoder self-attention", "Cross-attention"]
@@ -46,21 +47,26 @@ def inspected(trained):
     return trained().inspect("The old judge sees the small cat.", "Le vieux juge voit le petit chat.")
 
 
+def in_pieces(sentences, **more):
+    """A page that opens with pieces."""
+    return attention_page(sentences, in_words=False, **more)
+
+
 def test_a_page_opens_from_disk_with_the_network_cut(open_page, inspected):
-    opened = open_page(inspected.page())
+    opened = open_page(inspected.page(ChosenHeads(unit="pieces")))
     expect(opened.page.get_by_role("heading", name=inspected.source)).to_be_visible()
     expect(opened.page.locator(".figure > svg")).to_be_visible()
-    expect(opened.page.locator("h3", has_text="Cross-attention, layer 0, mean of heads")).to_be_visible()
+    expect(opened.page.locator("h3", has_text="Cross-attention, layer 1, mean of heads")).to_be_visible()
     opened.screenshot("inspected")
 
 
 def test_every_head_s_table_has_the_numbers_of_the_capture(open_page, inspected):
-    page = open_page(inspected.page()).page
+    page = open_page(inspected.page(ChosenHeads(unit="pieces"))).page
     page.get_by_text("As a table").click()
     for picture in inspected.pictures:
         for head in range(picture.weights.shape[1]):
-            page.get_by_role("radio", name=f"{picture.kind}, layer 0, head {head}").click()
-            caption = f"{picture.kind}, layer 0, head {head}, percent of each row"
+            page.get_by_role("radio", name=f"{picture.kind}, layer 1, head {head + 1}").click()
+            caption = f"{picture.kind}, layer 1, head {head + 1}, percent of each row"
             expect(page.get_by_role("table", name=caption)).to_be_visible()
             assert table_of(page) == shown_percent(picture.weights[0, head])
             assert page.locator("thead th").all_inner_texts() == picture.source
@@ -69,9 +75,9 @@ def test_every_head_s_table_has_the_numbers_of_the_capture(open_page, inspected)
 
 def test_the_cells_of_the_map_are_as_dark_as_their_weights(open_page):
     pictures = sentence()
-    page = open_page(attention_page([pictures], title="x")).page
-    page.get_by_role("radio", name="Encoder self-attention, layer 1, head 0").click()
-    expect(page.get_by_role("img", name=re.compile("Encoder self-attention, layer 1, head 0"))).to_be_visible()
+    page = open_page(in_pieces([pictures], title="x")).page
+    page.get_by_role("radio", name="Encoder self-attention, layer 2, head 1").click()
+    expect(page.get_by_role("img", name=re.compile("Encoder self-attention, layer 2, head 1"))).to_be_visible()
     shown = page.locator(".cell").evaluate_all(
         "cells => cells.map((cell) => Number(cell.getAttribute('fill-opacity')))"
     )
@@ -80,9 +86,9 @@ def test_the_cells_of_the_map_are_as_dark_as_their_weights(open_page):
 
 def test_clicking_a_word_says_where_it_looks(open_page):
     pictures = sentence()
-    opened = open_page(attention_page([pictures], title="x"))
+    opened = open_page(in_pieces([pictures], title="x"))
     page = opened.page
-    page.get_by_role("radio", name="Cross-attention, layer 0, head 1").click()
+    page.get_by_role("radio", name="Cross-attention, layer 1, head 2").click()
     page.get_by_role("button", name="p2", exact=True).click()
     row = pictures[2].weights[0, 1, 2]
     best = int(row.argmax())
@@ -97,8 +103,8 @@ def test_clicking_a_word_says_where_it_looks(open_page):
 
 def test_pieces_are_gathered_to_words(open_page):
     pictures = sentence()
-    page = open_page(attention_page([pictures], title="x")).page
-    page.get_by_role("radio", name="Cross-attention, layer 1, head 1").click()
+    page = open_page(in_pieces([pictures], title="x")).page
+    page.get_by_role("radio", name="Cross-attention, layer 2, head 2").click()
     page.get_by_text("As a table").click()
     page.get_by_role("radio", name="Words", exact=True).check()
     expect(page.locator("thead th")).to_have_text([word for word, _ in pictures[2].source_units])
@@ -110,23 +116,30 @@ def test_pieces_are_gathered_to_words(open_page):
     np.testing.assert_allclose(shown, 100 * merged, atol=0.51)
 
 
+def test_a_page_opens_with_words(open_page):
+    pictures = sentence()
+    page = open_page(attention_page([pictures], title="x")).page
+    expect(page.get_by_role("radio", name="Words", exact=True)).to_be_checked()
+    expect(page.get_by_role("button", name=pictures[2].target_units[0][0], exact=True)).to_be_visible()
+
+
 def test_the_heads_can_be_walked_by_keyboard(open_page):
-    page = open_page(attention_page([sentence()], title="x")).page
-    page.get_by_role("radio", name="Cross-attention, layer 0, mean of heads").focus()
+    page = open_page(in_pieces([sentence()], title="x")).page
+    page.get_by_role("radio", name="Cross-attention, layer 1, mean of heads").focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowDown")
-    chosen = page.get_by_role("radio", name="Cross-attention, layer 1, head 0")
+    chosen = page.get_by_role("radio", name="Cross-attention, layer 2, head 1")
     expect(chosen).to_be_focused()
     expect(chosen).to_have_attribute("aria-checked", "true")
     assert page.locator("[role=radio][aria-checked=true]").count() == 1
-    expect(page.locator("h3").first).to_have_text("Cross-attention, layer 1, head 0")
+    expect(page.locator("h3").first).to_have_text("Cross-attention, layer 2, head 1")
 
 
 def test_what_is_shown_is_in_the_address_and_comes_back_from_it(open_page):
-    html = attention_page([sentence(), sentence(3)], title="x")
+    html = in_pieces([sentence(), sentence(3)], title="x")
     page = open_page(html).page
     page.get_by_role("radio", name="2. A sentence").check()
-    page.get_by_role("radio", name="Decoder self-attention, layer 2, head 0").click()
+    page.get_by_role("radio", name="Decoder self-attention, layer 3, head 1").click()
     page.get_by_role("radio", name="Lines").check()
     page.get_by_role("button", name="p3", exact=True).click()
     told = {name: values[0] for name, values in parse_qs(urlsplit(page.url).fragment).items()}
@@ -140,7 +153,7 @@ def test_what_is_shown_is_in_the_address_and_comes_back_from_it(open_page):
         "word": "3",
     }
     again = open_page(html, f"#{urlsplit(page.url).fragment}").page
-    expect(again.locator("h3").first).to_have_text("Decoder self-attention, layer 2, head 0")
+    expect(again.locator("h3").first).to_have_text("Decoder self-attention, layer 3, head 1")
     expect(again.locator(".figure path.line").first).to_be_visible()
     expect(again.locator(".readout")).to_contain_text("p3 looks at")
 
@@ -149,18 +162,18 @@ def test_what_is_shown_is_in_the_address_and_comes_back_from_it(open_page):
     "fragment", ["#sentence=9&kind=x&layer=77&head=-4&form=toString&unit=constructor&word=1e9", "#%", "#kind"]
 )
 def test_an_address_of_nonsense_shows_the_page_as_it_begins(open_page, fragment):
-    page = open_page(attention_page([sentence()], title="x"), fragment).page
-    expect(page.locator("h3").first).to_have_text("Cross-attention, layer 1, mean of heads")
+    page = open_page(in_pieces([sentence()], title="x"), fragment).page
+    expect(page.locator("h3").first).to_have_text("Cross-attention, layer 2, mean of heads")
     expect(page.locator(".figure > svg")).to_be_visible()
 
 
 def test_a_picture_is_saved_as_svg_that_brings_its_colours(open_page):
-    page = open_page(attention_page([sentence()], title="x")).page
+    page = open_page(in_pieces([sentence()], title="x")).page
     for form, kind in (("Heat map", "rect"), ("Lines", "path")):
         page.get_by_role("radio", name=form).check()
         with page.expect_download() as downloading:
             page.get_by_role("button", name="Save this picture").click()
-        assert downloading.value.suggested_filename == "cross-attention-layer-1-mean-of-heads.svg"
+        assert downloading.value.suggested_filename == "cross-attention-layer-2-mean-of-heads.svg"
         text = downloading.value.path().read_text(encoding="utf-8")
         root = ElementTree.fromstring(text)
         assert len(list(root.iter(f"{SVG}{kind}"))) > 10
@@ -170,14 +183,14 @@ def test_a_picture_is_saved_as_svg_that_brings_its_colours(open_page):
 def test_markup_in_a_word_stays_text(open_page):
     words = ["</script><script>alert(1)</script>", "<img src=x onerror=alert(1)>", "&lt;"]
     picture = AttentionPicture(words[0], words, words, attention(1, 1, 3, 3), note=words[1])
-    page = open_page(attention_page([[picture]], title=words[1], summary=[(words[0], words[2])])).page
+    page = open_page(in_pieces([[picture]], title=words[1], summary=[(words[0], words[2])])).page
     assert page.get_by_role("button", name=words[0], exact=True).inner_text() == words[0]
     assert page.locator("img, section script").count() == 0
     assert page.locator("h1").inner_text() == words[1]
 
 
 def test_six_layers_eight_heads_three_kinds_and_sixty_tokens_are_painted_at_once(open_page):
-    opened = open_page(attention_page([sentence(6, 8, 60)], title="x"))
+    opened = open_page(in_pieces([sentence(6, 8, 60)], title="x"))
     opened.page.wait_for_selector(".figure > svg .cell")
     drawn = opened.page.evaluate("performance.now()")
     first = opened.page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
@@ -187,14 +200,14 @@ def test_six_layers_eight_heads_three_kinds_and_sixty_tokens_are_painted_at_once
 
 
 def test_five_hundred_tokens_do_not_freeze_the_page(open_page):
-    opened = open_page(attention_page([sentence(3, 4, 500)], title="x"))
+    opened = open_page(in_pieces([sentence(3, 4, 500)], title="x"))
     page = opened.page
     page.wait_for_selector(".figure > svg image")
     page.evaluate(
         "() => { window.longest = 0; let last = performance.now(); const tick = () => { const now = performance.now(); "
         "window.longest = Math.max(window.longest, now - last); last = now; requestAnimationFrame(tick); }; tick(); }"
     )
-    for label in ("Decoder self-attention, layer 2, head 3", "Cross-attention, layer 0, mean of heads"):
+    for label in ("Decoder self-attention, layer 3, head 4", "Cross-attention, layer 1, mean of heads"):
         page.get_by_role("radio", name=label).click()
         expect(page.locator("h3").first).to_have_text(label)
     page.get_by_text("As a table").click()
@@ -209,7 +222,7 @@ def test_five_hundred_tokens_do_not_freeze_the_page(open_page):
 
 @pytest.mark.parametrize(("scheme", "ink"), [("light", "rgb(29, 79, 158)"), ("dark", "rgb(138, 186, 255)")])
 def test_colours_follow_light_and_dark(open_page, scheme, ink):
-    opened = open_page(attention_page([sentence()], title="x"), color_scheme=scheme)
+    opened = open_page(in_pieces([sentence()], title="x"), color_scheme=scheme)
     page = opened.page
     assert page.locator(".cell").first.evaluate("cell => getComputedStyle(cell).fill") == ink
     page.wait_for_function("document.querySelector('.heads canvas').width > 100")
@@ -217,12 +230,16 @@ def test_colours_follow_light_and_dark(open_page, scheme, ink):
 
 
 def test_a_notebook_s_frame_shows_the_page(open_page):
-    page = open_page(
-        f"<!doctype html><title>notebook</title>{in_notebook(attention_page([sentence()], title='x'))}"
-    ).page
+    page = open_page(f"<!doctype html><title>notebook</title>{in_notebook(in_pieces([sentence()], title='x'))}").page
     frame = page.frame_locator("iframe")
-    frame.get_by_role("radio", name="Cross-attention, layer 0, head 1").click()
-    expect(frame.locator("h3").first).to_have_text("Cross-attention, layer 0, head 1")
+    frame.get_by_role("radio", name="Cross-attention, layer 1, head 2").click()
+    expect(frame.locator("h3").first).to_have_text("Cross-attention, layer 1, head 2")
+    fits = "([frame]) => frame.clientHeight === frame.contentDocument.documentElement.scrollHeight"
+    fits += " && frame.clientHeight === Math.ceil(frame.contentDocument.body.getBoundingClientRect().height)"
+    for width in (1200, 600):
+        page.set_viewport_size({"width": width, "height": 700})
+        page.wait_for_function(f"({fits})(document.querySelectorAll('iframe'))")
+    assert page.locator("iframe").evaluate("frame => frame.clientHeight") > 700
 
 
 PICTURE = (
@@ -264,7 +281,7 @@ def in_order(weights, beside):
 @pytest.mark.parametrize("picture", [PICTURE, None])
 def test_an_item_is_drawn_on_its_grid_with_the_attention_of_a_chosen_element(open_page, picture):
     own, _ = item(picture=picture)
-    opened = open_page(attention_page([[own]], title="x"))
+    opened = open_page(in_pieces([[own]], title="x"))
     page = opened.page
     expect(page.get_by_role("radio", name="Grid")).to_be_checked()
     expect(page.locator(".figure .lit")).to_have_count(6)
@@ -285,7 +302,7 @@ def test_a_graph_is_drawn_with_the_attention_of_a_node_on_lines(open_page):
     names, places = ["a", "b", "c", "d"], [(0, 0), (1, 0), (1, 1), (0, 1)]
     layout = Layout(names, 1, 4, places=places, edges=[(0, 1), (1, 2), (2, 3)])
     own = AttentionPicture("x", names, names, attention(1, 2, 4, 4), source_layout=layout, target_layout=layout)
-    opened = open_page(attention_page([[own]], title="x"))
+    opened = open_page(in_pieces([[own]], title="x"))
     page, weights = opened.page, own.weights[0].mean(0)
     lines = page.locator(".figure .weight")
     expect(lines).to_have_count(3)
@@ -305,7 +322,7 @@ def test_a_graph_is_drawn_with_the_attention_of_a_node_on_lines(open_page):
 
 def test_a_class_token_stands_beside_the_grid_and_is_looked_from_first(open_page):
     (own, _) = item(["<class>"])
-    opened = open_page(attention_page([[own]], title="x"))
+    opened = open_page(in_pieces([[own]], title="x"))
     page = opened.page
     np.testing.assert_allclose(shades(page), in_order(own.weights[1].mean(0)[0], 1), atol=0.02)
     expect(page.get_by_role("button", name="<class>")).to_have_attribute("aria-pressed", "true")
@@ -314,8 +331,8 @@ def test_a_class_token_stands_beside_the_grid_and_is_looked_from_first(open_page
 
 
 def test_words_look_at_the_elements_of_an_item_and_other_forms_stay(open_page):
-    page = open_page(attention_page([item()], title="x")).page
-    page.get_by_role("radio", name="Cross-attention, layer 0, head 1").click()
+    page = open_page(in_pieces([item()], title="x")).page
+    page.get_by_role("radio", name="Cross-attention, layer 1, head 2").click()
     page.get_by_role("button", name="black").click()
     np.testing.assert_allclose(shades(page), in_order(item()[1].weights[0, 1, 1], 0), atol=0.02)
     with page.expect_download() as downloading:
@@ -325,11 +342,11 @@ def test_words_look_at_the_elements_of_an_item_and_other_forms_stay(open_page):
     page.get_by_role("radio", name="Heat map").check()
     expect(page.locator(".figure .cell")).to_have_count(18)
     assert parse_qs(urlsplit(page.url).fragment)["form"] == ["Heat map"]
-    page.get_by_role("radio", name="Encoder self-attention, layer 0, head 1").click()
+    page.get_by_role("radio", name="Encoder self-attention, layer 1, head 2").click()
     expect(page.locator(".figure .cell")).to_have_count(36)
 
 
 def test_a_sentence_is_offered_no_grid(open_page):
-    page = open_page(attention_page([sentence()], title="x")).page
+    page = open_page(in_pieces([sentence()], title="x")).page
     expect(page.get_by_role("radio", name="Heat map")).to_be_checked()
     expect(page.get_by_role("radio", name="Grid")).to_be_hidden()

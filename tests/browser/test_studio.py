@@ -118,7 +118,7 @@ def test_a_sentence_is_translated_and_looked_at(visit, trained):
     expect(page.locator(".translation")).to_have_text(expected)
     expect(page.locator(".figure > svg")).to_be_visible()
     opened.screenshot("studio-translate")
-    page.get_by_role("radio", name="Cross-attention, layer 0, head 1").click()
+    page.get_by_role("radio", name="Cross-attention, layer 1, head 2").click()
     page.get_by_role("group", name="Words to look from").get_by_role("button").nth(1).click()
     page.get_by_role("radio", name="Lines").check()
     told = state_of(page)
@@ -131,7 +131,7 @@ def test_a_sentence_is_translated_and_looked_at(visit, trained):
     )
     saved(page, page.get_by_role("button", name="Save this picture"))
     again = visit("/look", **told).page
-    expect(again.locator("h3").first).to_have_text("Cross-attention, layer 0, head 1")
+    expect(again.locator("h3").first).to_have_text("Cross-attention, layer 1, head 2")
     expect(again.locator(".readout")).to_contain_text("looks at")
 
 
@@ -158,7 +158,7 @@ def test_heads_are_switched_off(visit, trained):
     page.get_by_text("Heads switched off: none").click()
     group = page.get_by_role("group", name="Cross-attention", exact=True)
     for head in (0, 1):
-        group.get_by_label(f"layer 0, head {head}").check()
+        group.get_by_label(f"layer 1, head {head + 1}").check()
         expect(page.get_by_text(re.compile(rf"Heads switched off: .*:{head}"))).to_be_visible()
     expect(page.locator(".translation")).to_have_text(expected)
     opened.screenshot("studio-heads-off")
@@ -207,9 +207,9 @@ def test_the_five_steps(visit):
     opened.screenshot("studio-five-steps")
     page.get_by_role("combobox", name="Attention").select_option(CROSS)
     expect(page.get_by_text("No key is masked for this query.")).to_be_visible()
-    page.get_by_role("radio", name="1", exact=True).check()
+    page.get_by_role("radio", name="2", exact=True).check()
     page.get_by_role("combobox", name="Query").select_option(index=3)
-    expect(page.get_by_role("radio", name="1", exact=True)).to_be_checked()
+    expect(page.get_by_role("radio", name="2", exact=True)).to_be_checked()
     expect(page).to_have_url(re.compile("query=3"))
     told = state_of(page)
     assert (told["attention"], told["head"]) == (CROSS, "1")

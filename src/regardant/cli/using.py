@@ -84,20 +84,39 @@ def inspect(
         typer.Option(
             metavar="FILE",
             dir_okay=False,
-            help=".html: a page to look around in, which needs no network; .svg and .png: all heads side by side; "
+            help=".html: a page to look around in, which needs no network; .svg, .png or .pdf: a picture; "
             ".json: the numbers.",
         ),
     ] = Path("attention.html"),
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Kind of attention, as cross-attention. [default: all, or the last one where --layer is given]",
+        ),
+    ] = None,
+    layer: Annotated[
+        int | None, typer.Option(metavar="N", help="A layer; the first is 1. [default: all, side by side]")
+    ] = None,
+    head: Annotated[
+        int | None, typer.Option(metavar="N", help="A head of it; the first is 1. [default: the mean of its heads]")
+    ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(metavar="UNIT", help="Rows and columns: words or pieces. [default: words, where there are any]"),
+    ] = None,
 ) -> None:
-    """Draw all attention over one item. Every layer, head and kind, while the model reads it and answers: by a
-    translation, the likeliest next tokens, or a class. Example: regardant inspect runs/sst2 "a fine film" """
+    """Draw the attention over one item. Every layer, head and kind, or the one that is chosen, while the model reads it
+    and answers: by a translation, the likeliest next tokens, or a class. Layers and heads count from 1. Examples:
+    regardant inspect runs/sst2 "a fine film" and, for one head, regardant inspect runs/demo "The cat sees." --layer 2
+    --head 3 --out head.pdf"""
     from regardant.run import load
     from regardant.tasks.inspection import require_format
 
     require_format(out)
     read, *given = read_lines(one.encode(errors="surrogateescape") for one in (text, target) if one is not None)
     found = load(run).inspect(read, *given)
-    found.save(out)
+    found.save(out, kind, layer, head, unit)
     print(found.answer)
     say(f"kept in {out}")
 

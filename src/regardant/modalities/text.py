@@ -29,6 +29,9 @@ from regardant.models.representations import RepresentationBuilder, tokens
 
 TOKENIZER = "tokenizer.json"
 
+SPACE = "▁"
+"""A space in the name of a token, as `Tokenizer.tokens` writes it."""
+
 SENTENCE_END = re.compile(r"(?<=[.!?…。！？])(?=\s)")
 WORD_END = re.compile(r"(?<=\S)(?=\s)")
 """Both leave the space with what follows, as the pieces of a tokenizer do."""
@@ -185,21 +188,37 @@ def word_units(tokenizer: Tokenizer, text: str, labels: Sequence[str]) -> list[t
 
 
 def units_of_spans(text: str, spans: Sequence[tuple[int, int]], labels: Sequence[str]) -> list[tuple[str, int]]:
-    """Return the same for tokens that stand for these characters of a text: (first, after the last)."""
+    """Return the same for tokens that stand for these characters of a text: (first, after the last).
+
+    A token that is a space alone belongs to the word after it, or at the end of a text to what stands before it.
+    """
     named = words(text)
     numbers = word_of_token(spans, [(word.start, word.end) for word in named])
     numbers += [NO_WORD] * (len(labels) - len(numbers))
     units: list[tuple[str, int]] = []
-    before = NO_WORD
+    before, spaces = NO_WORD, 0
     for label, word in zip(labels, numbers, strict=False):
-        if word == NO_WORD:
-            units.append((label, 1))
-        elif word == before:
-            units[-1] = (named[word].text, units[-1][1] + 1)
+        if word == NO_WORD and not label.strip(SPACE):
+            spaces += 1
+            continue
+        if word != NO_WORD and word == before:
+            units[-1] = (units[-1][0], units[-1][1] + spaces + 1)
+        elif word != NO_WORD:
+            units.append((named[word].text, spaces + 1))
         else:
-            units.append((named[word].text, 1))
-        before = word
+            _lengthen(units, spaces)
+            units.append((label.strip(SPACE), 1))
+        before, spaces = word, 0
+    _lengthen(units, spaces)
     return units
+
+
+def _lengthen(units: list[tuple[str, int]], spaces: int) -> None:
+    """Add tokens that are spaces to the last unit, or as a unit of their own before any other."""
+    if spaces and units:
+        units[-1] = (units[-1][0], units[-1][1] + spaces)
+    elif spaces:
+        units.append((SPACE, spaces))
 
 
 def _pack(line: str, tokenizer: Tokenizer, longest: int) -> Iterator[list[int]]:

@@ -7,28 +7,39 @@ page can load.
 from regardant.pictures.charts import Bars, Curve, alone, bar_chart, line_chart
 from regardant.pictures.head_grid import head_grid_svg
 from regardant.pictures.heat_map import heat_map_svg
-from regardant.pictures.page import attention_page, in_notebook
+from regardant.pictures.notebook import Answers, facts, in_notebook, tables_in_notebook
+from regardant.pictures.one_head import head_svg
+from regardant.pictures.page import attention_page
+from regardant.pictures.pdf import pdf, require_pdf
 from regardant.pictures.picture import AttentionPicture, Layout
 from regardant.pictures.png import png
 from regardant.pictures.report import Chapter, report_page
 from regardant.pictures.sparkline import sparkline
+from regardant.pictures.svg import Drawing
 from regardant.pictures.table import Table
 
 __all__ = [
+    "Answers",
     "AttentionPicture",
     "Bars",
     "Chapter",
     "Curve",
+    "Drawing",
     "Layout",
     "Table",
     "alone",
     "attention_page",
     "bar_chart",
+    "facts",
     "head_grid_svg",
+    "head_svg",
     "heat_map_svg",
     "in_notebook",
     "line_chart",
+    "pdf",
     "png",
     "report_page",
+    "require_pdf",
     "sparkline",
+    "tables_in_notebook",
 ]

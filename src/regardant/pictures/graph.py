@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regardant.pictures.picture import Layout
-from regardant.pictures.svg import escaped, shorten
+from regardant.pictures.svg import FONT_SIZE, escaped, label, shorten, text_width
 
 RADIUS = 0.02
 """Radius of a node, as a share of the drawing's width."""
@@ -14,21 +14,56 @@ RADIUS = 0.02
 WIDEST = 0.05
 """Width of the line of the largest weight, as a share of the drawing's width."""
 
-LABEL = 9.0
+MOST_WIDTH = 9.0
+"""Pixels of that line at most."""
+
+LETTERS = 11.0
 """Pixels of the letters of a node's name."""
+
+Box = tuple[float, float, float, float]
+"""Left, top, right, bottom."""
 
 
 def drawn_graph(layout: Layout, x: float, y: float, width: float) -> list[str]:
     """Return the nodes with their names, and a line for each edge."""
     at = _places(layout, x, y, width)
-    lines = "".join(_line(at[one], at[other]) for one, other in layout.edges)
     nodes = [f'<circle class="cell" cx="{left:.1f}" cy="{top:.1f}" r="{RADIUS * width:.1f}"/>' for left, top in at]
-    names = [
-        f'<text x="{left + RADIUS * width + 1:.1f}" y="{top:.1f}" dominant-baseline="central" '
-        f'style="font-size: {LABEL}px">{escaped(shorten(label))}</text>'
-        for (left, top), label in zip(at, layout.labels, strict=True)
-    ]
-    return [f'<path class="frame" d="{lines}"/>', *nodes, *names]
+    return [edges(layout, x, y, width), *nodes, *node_names(layout, x, y, width)]
+
+
+def edges(layout: Layout, x: float, y: float, width: float) -> str:
+    """Return a line for each edge."""
+    at = _places(layout, x, y, width)
+    lines = "".join(_line(at[one], at[other]) for one, other in layout.edges)
+    return f'<path class="frame" d="{lines}"/>'
+
+
+def node_names(layout: Layout, x: float, y: float, width: float) -> list[str]:
+    """Return the name of each node beside it, where it covers no node, no other name and stays on the drawing.
+
+    A name that fits nowhere is left out.
+    """
+    radius = RADIUS * width
+    at = _places(layout, x, y, width)
+    taken: list[Box] = [(left - radius, top - radius, left + radius, top + radius) for left, top in at]
+    names = []
+    for number, ((left, top), name) in enumerate(zip(at, layout.labels, strict=True)):
+        wide = text_width(shorten(name)) * LETTERS / FONT_SIZE
+        for anchor, middle, height in (
+            ("start", left + radius + 2 + wide / 2, top),
+            ("end", left - radius - 2 - wide / 2, top),
+            ("middle", left, top - radius - 2 - LETTERS / 2),
+            ("middle", left, top + radius + 2 + LETTERS / 2),
+        ):
+            box = (middle - wide / 2, height - LETTERS / 2, middle + wide / 2, height + LETTERS / 2)
+            others = (one for index, one in enumerate(taken) if index != number)
+            if box[0] >= x and box[2] <= x + width and not any(_overlap(box, one) for one in others):
+                edge = {"start": box[0], "end": box[2], "middle": middle}[anchor]
+                place = f'class="name" x="{edge:.1f}" y="{height:.1f}" text-anchor="{anchor}"'
+                names.append(label(name, f'{place} dominant-baseline="central"'))
+                taken.append(box)
+                break
+    return names
 
 
 def weighted_graph(
@@ -47,13 +82,14 @@ def weighted_graph(
         weights: weight of each node.
     """
     at = _places(layout, x, y, width)
+    widest = min(MOST_WIDTH, WIDEST * width)
     among = matrix[len(matrix) - len(at) :, matrix.shape[1] - len(at) :]
     ends = np.array(layout.edges, dtype=np.int64).reshape(-1, 2)
     of_edges = (among[ends[:, 0], ends[:, 1]] + among[ends[:, 1], ends[:, 0]]) / 2
     shares = of_edges / max(float(of_edges.max(initial=0)), 1e-9)
     lines = [
         f'<path class="weight" d="{_line(at[one], at[other])}" stroke-opacity="{share:.3f}" '
-        f'stroke-width="{share * WIDEST * width:.2f}"><title>'
+        f'stroke-width="{share * widest:.2f}"><title>'
         f"{escaped(f'{layout.labels[one]} and {layout.labels[other]}: {weight:.3f}')}</title></path>"
         for (one, other), share, weight in zip(layout.edges, shares, of_edges, strict=True)
     ]
@@ -70,6 +106,10 @@ def _places(layout: Layout, x: float, y: float, width: float) -> list[tuple[floa
     return [
         (x + 2 * RADIUS * width + left * inner, y + 2 * RADIUS * width + top * inner) for left, top in layout.places
     ]
+
+
+def _overlap(one: Box, other: Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 def _line(one: tuple[float, float], other: tuple[float, float]) -> str:

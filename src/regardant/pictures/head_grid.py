@@ -1,5 +1,6 @@
 """All heads of all layers and kinds side by side, as a standalone SVG: one row per layer, one column per head."""
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,17 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regardant.pictures.graph import weighted_graph
+from regardant.pictures.heat_map import SCALE_NAME
 from regardant.pictures.item import caption_of, drawn_item, item_weights, shades
 from regardant.pictures.picture import AttentionPicture
-from regardant.pictures.svg import FONT_SIZE, document, escaped, shaded, text_width
+from regardant.pictures.svg import FONT_SIZE, Drawing, document, escaped, fitted, page, ramp, shaded
 
 SIDE = 72  # of a head
 GAP = 10
 MARGIN = 24
+LAYER = 66  # width of the name of a layer
+LEAST_WIDTH = 480  # of the texts above the heads
+ITEM = 240  # width of an item
+MOST_ITEM = 480  # height of an item
 MOST_CELLS = 64  # to a side: what is smaller than a pixel is not drawn
 
 
-def head_grid_svg(pictures: Sequence[AttentionPicture]) -> str:
+def head_grid_svg(pictures: Sequence[AttentionPicture]) -> Drawing:
     """Return an SVG document of one item with a grid of heads for each kind of attention.
 
     A head is drawn as its matrix of weights, as shades over the item where the keys stand on a grid, or as weights on
@@ -27,42 +33,73 @@ def head_grid_svg(pictures: Sequence[AttentionPicture]) -> str:
     if not pictures:
         raise ValueError("a grid without a picture; give at least one AttentionPicture")
     most_heads = max(picture.weights.shape[1] for picture in pictures)
-    left = MARGIN + FONT_SIZE + GAP
-    width = left + max(most_heads * (SIDE + GAP), 340) + MARGIN
-    parts, items, y = _items(pictures, left, float(MARGIN))
-    width = max(width, left + (text_width(caption_of(pictures)) if parts else 0) + MARGIN)
+    left = MARGIN + LAYER
+    width = max(left + most_heads * (SIDE + GAP), MARGIN + LEAST_WIDTH, *_scale_widths(pictures)) + MARGIN
+    parts, y = _heading(pictures, width - 2 * MARGIN)
+    items_drawn, items, y = _items(pictures, MARGIN, y)
+    parts += items_drawn
     for picture, item in zip(pictures, items, strict=True):
         num_layers, num_heads = picture.weights.shape[:2]
-        y += FONT_SIZE
-        parts.append(f'<text x="{MARGIN}" y="{y:.1f}">{escaped(picture.kind)}</text>')
+        y += FONT_SIZE + GAP
+        parts.append(f'<text class="title" x="{MARGIN}" y="{y:.1f}">{escaped(picture.kind)}</text>')
         y += 2 * GAP
-        parts += [_number(head, left + head * (SIDE + GAP) + SIDE / 2, y) for head in range(num_heads)]
+        parts += [_name(f"head {head + 1}", left + head * (SIDE + GAP) + SIDE / 2, y) for head in range(num_heads)]
         y += GAP
         height = _height(picture)
         for layer in range(num_layers):
-            parts.append(_number(layer, MARGIN + FONT_SIZE / 2, y + height / 2 + 4))
+            parts.append(_name(f"layer {layer + 1}", MARGIN, y + height / 2 + 4, anchor="start"))
             for head in range(num_heads):
                 parts += _head(picture, item, layer, head, left + head * (SIDE + GAP), y)
             y += height + GAP
         y += GAP
-    page = f'<rect class="page" x="0.5" y="0.5" width="{width - 1:.0f}" height="{y + MARGIN - 1:.0f}" rx="10"/>'
-    title = f"{pictures[0].title}: all layers and heads"
-    return document([page, *parts], width, y + MARGIN, title=title)
+    y += GAP
+    for of_cells in _scales(pictures):
+        parts.append(_scale(MARGIN, y, of_cells)[0])
+        y += 2 * GAP
+    return document([page(width, y + GAP), *parts], width, y + GAP, title=f"{pictures[0].title}: all layers and heads")
+
+
+def _heading(pictures: Sequence[AttentionPicture], width: float) -> tuple[list[str], float]:
+    """Return what is drawn, and the item with its answer in a line each; and the height where the rest begins."""
+    y = float(MARGIN + FONT_SIZE)
+    parts = [f'<text class="title" x="{MARGIN}" y="{y:.1f}">All layers and heads</text>']
+    for line in (pictures[0].title, pictures[0].note, caption_of(pictures)):
+        if line:
+            y += FONT_SIZE + 6
+            full = f"<title>{escaped(line)}</title>"
+            parts.append(f'<text class="quiet" x="{MARGIN}" y="{y:.1f}">{full}{escaped(fitted(line, width))}</text>')
+    return parts, y + GAP
+
+
+def _scales(pictures: Sequence[AttentionPicture]) -> list[bool]:
+    """Return which scales of shades the drawing has: of cells, of shades over an item."""
+    on_item = [picture.source_layout is not None for picture in pictures]
+    return [of_cells for of_cells in (True, False) if (not of_cells) in on_item]
+
+
+def _scale(x: float, y: float, of_cells: bool) -> tuple[str, float]:
+    name, most = (SCALE_NAME, "100%") if of_cells else ("of the head", "largest weight")
+    return ramp(x, y, name, most, of_cells=of_cells)
+
+
+def _scale_widths(pictures: Sequence[AttentionPicture]) -> list[float]:
+    return [MARGIN + _scale(0, 0, of_cells)[1] for of_cells in _scales(pictures)]
 
 
 @dataclass(frozen=True)
 class Placed:
     """An item that is drawn once, and referred to by each head: a picture is in the file one time."""
 
-    number: int
+    name: str
     x: float
     y: float
+    width: float
 
     def again(self, x: float, y: float, width: float) -> str:
         """Return the item at another place, so many pixels wide."""
-        scale = width / (2 * SIDE)
+        scale = width / self.width
         at = f"translate({x - self.x * scale:.2f} {y - self.y * scale:.2f}) scale({scale:.4g})"
-        return f'<use href="#item-{self.number}" transform="{at}"/>'
+        return f'<use href="#{self.name}" transform="{at}"/>'
 
 
 def _items(pictures: Sequence[AttentionPicture], x: float, y: float) -> tuple[list[str], list[Placed | None], float]:
@@ -76,13 +113,12 @@ def _items(pictures: Sequence[AttentionPicture], x: float, y: float) -> tuple[li
         elif (first := layouts.index(layout)) < number:
             placed.append(placed[first])
         else:
-            placed.append(Placed(number, x, y))
-            parts += [f'<g id="item-{number}">', *drawn_item(layout, x, y, 2 * SIDE), "</g>"]
-            y += 2 * SIDE * layout.height + GAP
-    if parts:
-        y += FONT_SIZE
-        parts.append(f'<text class="quiet" x="{x:.1f}" y="{y:.1f}">{escaped(caption_of(pictures))}</text>')
-        y += 2 * GAP
+            width = max(2 * SIDE, min(ITEM, MOST_ITEM / layout.height))
+            drawn = drawn_item(layout, x, y, width)
+            name = f"item-{zlib.crc32(''.join(drawn).encode()):08x}"  # a notebook has many drawings in one document
+            placed.append(Placed(name, x, y, width))
+            parts += [f'<g id="{name}">', *drawn, "</g>"]
+            y += width * layout.height + GAP
     return parts, placed, y
 
 
@@ -101,8 +137,8 @@ def _head(picture: AttentionPicture, item: Placed | None, layer: int, head: int,
     return [item.again(x, y, SIDE), *shades(weights, layout, x, y, SIDE)]
 
 
-def _number(number: int, x: float, y: float) -> str:
-    return f'<text class="quiet" x="{x:.1f}" y="{y:.1f}" text-anchor="middle">{number}</text>'
+def _name(name: str, x: float, y: float, anchor: str = "middle") -> str:
+    return f'<text class="quiet" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{name}</text>'
 
 
 def _thumbnail(weights: NDArray[np.floating[Any]], x: float, y: float) -> list[str]:

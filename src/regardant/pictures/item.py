@@ -9,10 +9,7 @@ from numpy.typing import NDArray
 
 from regardant.pictures.graph import drawn_graph
 from regardant.pictures.picture import AttentionPicture, Layout
-from regardant.pictures.svg import FONT_SIZE, escaped, shorten
-
-DARKEST = 0.75
-"""Opacity of the largest weight: the item stays visible below it."""
+from regardant.pictures.svg import DARKEST, FONT_SIZE, escaped, shorten
 
 LEAST_GAP = 4.0
 """Pixels between two lines of a grid. Lines that stand closer would hide the picture."""
@@ -49,12 +46,18 @@ def shades(weights: NDArray[np.floating[Any]], layout: Layout, x: float, y: floa
     ]
 
 
-def item_weights(picture: AttentionPicture, layer: int, head: int) -> NDArray[np.floating[Any]]:
-    """Return the weights of a head over the elements of the grid: of the class token, or the mean of all queries."""
-    assert picture.source_layout is not None
-    matrix = picture.matrix(layer, head)[:, len(picture.source) - len(picture.source_layout.labels) :]
+def key_weights(picture: AttentionPicture, layer: int, head: int | None) -> NDArray[np.floating[Any]]:
+    """Return the weights [S] of a head, or of the mean of the layer's heads: those of the class token, or the mean of
+    all queries."""
+    matrix = picture.matrix(layer, head)
     found: NDArray[np.floating[Any]] = matrix.mean(0) if picture.class_token is None else matrix[0]
     return found
+
+
+def item_weights(picture: AttentionPicture, layer: int, head: int | None) -> NDArray[np.floating[Any]]:
+    """Return the same weights over the elements of the grid alone."""
+    assert picture.source_layout is not None
+    return key_weights(picture, layer, head)[len(picture.source) - len(picture.source_layout.labels) :]
 
 
 def _label(layout: Layout, number: int, x: float, y: float, side: float) -> str:
@@ -64,8 +67,12 @@ def _label(layout: Layout, number: int, x: float, y: float, side: float) -> str:
     return f'<text {at} text-anchor="middle" dominant-baseline="central" style="font-size: {size:.1f}px">{text}</text>'
 
 
+def asking(picture: AttentionPicture) -> str:
+    """Return whose attention is drawn over an item."""
+    return f"attention of {picture.class_token}" if picture.class_token else "mean attention of all queries"
+
+
 def caption_of(pictures: Sequence[AttentionPicture]) -> str:
-    """Return one line that names the query whose attention is drawn over an item."""
-    named = dict.fromkeys(one.class_token for one in pictures if one.source_layout is not None)
-    queries = " or ".join("the mean of all queries" if one is None else one for one in named)
-    return f"Shades: attention of {queries}, relative to the largest weight of the head."
+    """Return one line that names the queries whose attention is drawn over items. Empty where no item is drawn."""
+    named = dict.fromkeys(asking(one) for one in pictures if one.source_layout is not None)
+    return f"Shades over the item: {' or '.join(named)}." if named else ""

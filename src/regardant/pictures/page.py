@@ -22,15 +22,21 @@ from regardant.pictures.picture import AttentionPicture, Layout
 SCRIPTS = ("weights.js", "drawing.js", "save.js", "view.js", "page.js")
 """In the order of their imports; inlined, they are one module."""
 
-FRAME_HEIGHT = 820
-"""Pixels of a page inside a notebook."""
-
 
 def attention_page(
-    sentences: Sequence[Sequence[AttentionPicture]], *, title: str, summary: Sequence[tuple[str, str]] = ()
+    sentences: Sequence[Sequence[AttentionPicture]],
+    *,
+    title: str,
+    summary: Sequence[tuple[str, str]] = (),
+    in_words: bool = True,
 ) -> str:
     """Return the whole page. Each sentence has a picture for each kind of attention; the last kind is shown first, or
-    the one that says what to choose. summary: (label, value) numbers under the title, such as ("BLEU", "41.3")."""
+    the one that says what to choose.
+
+    Args:
+        summary: (label, value) numbers under the title, such as ("BLEU", "41.3").
+        in_words: open with words, where the elements make words; else with the pieces.
+    """
     if not sentences or not all(sentences):
         raise ValueError("a page without a picture; give each sentence at least one AttentionPicture")
     script = "".join(_without_imports(asset(name)) for name in SCRIPTS)
@@ -46,16 +52,11 @@ def attention_page(
         summary=summary_list(summary),
         style=style,
         style_hash=digest(style),
-        data=_json([record(pictures) for pictures in sentences]),
+        data=_json([{**record(pictures), "unit": "Words" if in_words else "Pieces"} for pictures in sentences]),
         weights="\n".join(layers),
         script=script,
         script_hash=digest(script),
     )
-
-
-def in_notebook(page: str) -> str:
-    """Return a page as an element of a notebook's output, in a frame of its own."""
-    return f'<iframe srcdoc="{escaped(page)}" style="width: 100%; height: {FRAME_HEIGHT}px; border: 0"></iframe>'
 
 
 def record(pictures: Sequence[AttentionPicture]) -> dict[str, object]:

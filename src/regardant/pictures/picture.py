@@ -4,7 +4,7 @@ Shapes: L layers, H heads, T target elements (queries, rows), S source elements 
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -125,6 +125,39 @@ class AttentionPicture:
         layout = self.target_layout
         return self.target[0] if layout is not None and len(self.target) == len(layout.labels) + 1 else None
 
+    @property
+    def has_words(self) -> bool:
+        """Whether its elements make words of several pieces."""
+        return bool(self.source_units)
+
+    def in_words(self) -> "AttentionPicture":
+        """Return the same between words: a word gets the sum over its pieces, and attends by their mean.
+
+        Without units the picture itself. Gold links, which join pieces, are left out.
+        """
+        if not self.has_words:
+            return self
+        columns = _starts(self.source_units)
+        rows, lengths = _starts(self.target_units), [count for _, count in self.target_units]
+        to_words = np.add.reduceat(self.weights, columns, axis=3)
+        between = np.add.reduceat(to_words, rows, axis=2) / np.array(lengths)[:, None]
+        source, target = ([word for word, _ in units] for units in (self.source_units, self.target_units))
+        return replace(
+            self,
+            source=source,
+            target=target,
+            weights=between.clip(0, 1),
+            gold=(),
+            source_units=(),
+            target_units=(),
+            source_layout=None,
+            target_layout=None,
+        )
+
+    def head_name(self, layer: int, head: int | None) -> str:
+        """Return what a picture of a head, or of the mean of a layer's heads, is called: it counts from 1."""
+        return f"{self.kind}, layer {layer + 1}, {'mean of heads' if head is None else f'head {head + 1}'}"
+
     def matrix(self, layer: int, head: int | None) -> NDArray[np.floating[Any]]:
         """[T, S]: one head's weights, or with None the mean of the layer's heads."""
         num_layers, num_heads = self.weights.shape[:2]
@@ -134,3 +167,8 @@ class AttentionPicture:
         if head is not None and not 0 <= head < num_heads:
             raise ValueError(f"head {head} is not drawn; choose 0 to {num_heads - 1}, or the mean of heads")
         return heads.mean(axis=0) if head is None else heads[head, :, :]
+
+
+def _starts(units: Sequence[tuple[str, int]]) -> NDArray[np.int64]:
+    """Return the number of the first piece of each unit."""
+    return np.cumsum([0, *(count for _, count in units[:-1])])

@@ -19,28 +19,44 @@ WIDEST = 2400  # pixels
 SHADES = 16
 """How many a drawing of many cells tells apart."""
 
+DARKEST = 0.75
+"""Opacity of the largest weight over an item, which stays visible below it."""
+
+RAMP_STEP = 6
+"""Pixels of one of the shades of a scale."""
+
+NARROW, WIDE = frozenset(" .,:;'!|()[]fijlrtI-/"), frozenset("mwMW@%—…<>+=~&#")
+"""Letters of less and of more width than others."""
+
 STYLE = """
-.page { fill: #fdfcf9; stroke: #e4dfd3; }
-.cell { fill: #1d4f9e; stroke: #e4dfd3; stroke-width: 1; }
-.gold { fill: none; stroke: #e0780f; stroke-width: 2.5; }
-.shade { fill: none; stroke: #1d4f9e; }
-.frame { fill: none; stroke: #e4dfd3; }
-.lit { fill: #e0780f; }
-.weight { stroke: #e0780f; stroke-linecap: round; }
-text { fill: #21242b; font: 14px system-ui, -apple-system, "Segoe UI", "Noto Sans", "DejaVu Sans", Arial, sans-serif; }
-.quiet { fill: #626872; font-size: 13px; }
+.drawing .page { fill: #fdfcf9; stroke: #e4dfd3; }
+.drawing .cell { fill: #1d4f9e; stroke: #e4dfd3; stroke-width: 1; }
+.drawing .ramp { fill: #1d4f9e; }
+.drawing .gold { fill: none; stroke: #e0780f; stroke-width: 2.5; }
+.drawing .shade { fill: none; stroke: #1d4f9e; }
+.drawing .frame { fill: none; stroke: #e4dfd3; }
+.drawing .lit { fill: #e0780f; }
+.drawing .weight { stroke: #e0780f; stroke-linecap: round; }
+.drawing text { fill: #21242b; font-size: 14px; }
+.drawing text { font-family: system-ui, -apple-system, "Segoe UI", "Noto Sans", "DejaVu Sans", Arial, sans-serif; }
+.drawing .name { font-size: 11px; paint-order: stroke; stroke: #fdfcf9; stroke-width: 3px; }
+.drawing .title { font-weight: bold; }
+.drawing .quiet { fill: #626872; font-size: 13px; }
 @media (prefers-color-scheme: dark) {
-  .page { fill: #15171c; stroke: #2d313a; }
-  .cell { fill: #8abaff; stroke: #2d313a; }
-  .gold { stroke: #ffb14a; }
-  .shade { stroke: #8abaff; }
-  .frame { stroke: #2d313a; }
-  .lit { fill: #ffb14a; }
-  .weight { stroke: #ffb14a; }
-  text { fill: #e9e7e2; }
-  .quiet { fill: #9ba1ac; }
+  .drawing .page { fill: #15171c; stroke: #2d313a; }
+  .drawing .cell { fill: #8abaff; stroke: #2d313a; }
+  .drawing .ramp { fill: #8abaff; }
+  .drawing .gold { stroke: #ffb14a; }
+  .drawing .shade { stroke: #8abaff; }
+  .drawing .frame { stroke: #2d313a; }
+  .drawing .lit { fill: #ffb14a; }
+  .drawing .weight { stroke: #ffb14a; }
+  .drawing text { fill: #e9e7e2; }
+  .drawing .name { stroke: #15171c; }
+  .drawing .quiet { fill: #9ba1ac; }
 }
 """
+"""Rules of a drawing alone: a notebook has several drawings, and others beside them, in one document."""
 
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -50,25 +66,73 @@ def escaped(text: str) -> str:
     return markup.escaped(NOT_XML.sub("\ufffd", text))
 
 
+class Drawing(str):
+    """An SVG document, which a notebook shows as a picture."""
+
+    def _repr_svg_(self) -> str:
+        return str(self)
+
+
 def shorten(word: str, longest: int = LONGEST_LABEL) -> str:
     """At most so many characters, the last one an ellipsis where some are missing."""
     return word if len(word) <= longest else word[: longest - 1] + "…"
 
 
 def text_width(text: str) -> float:
-    """Pixels at FONT_SIZE, guessed from the script: whoever opens the file brings the font."""
-    return FONT_SIZE * sum(1.0 if unicodedata.east_asian_width(c) in "WF" else 0.58 for c in text)
+    """Return the pixels of a text at FONT_SIZE, estimated from the widths of DejaVu Sans, which is a wide font."""
+    return FONT_SIZE * sum(map(_em, text))
 
 
-def document(parts: Sequence[str], width: float, height: float, *, title: str) -> str:
+def fitted(text: str, width: float) -> str:
+    """Return as much of a text as is so many pixels wide at FONT_SIZE, an ellipsis in the place of the rest."""
+    if text_width(text) <= width:
+        return text
+    kept = len(text)
+    while kept and text_width(text[:kept] + "…") > width:
+        kept -= 1
+    return text[:kept].rstrip() + "…"
+
+
+def label(word: str, place: str, longest: int = LONGEST_LABEL) -> str:
+    """Return a word as an element with these attributes; one that is cut is written in full in the element's title."""
+    cut = shorten(word, longest)
+    title = "" if cut == word else f"<title>{escaped(word)}</title>"
+    return f"<text {place}>{title}{escaped(cut)}</text>"
+
+
+def document(parts: Sequence[str], width: float, height: float, *, title: str) -> Drawing:
     """Return a whole file. What would be wider than WIDEST is scaled down."""
     scale = min(1.0, WIDEST / width)
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-labelledby="title" width="{width * scale:.0f}" '
-        f'height="{height * scale:.0f}" viewBox="0 0 {width:.0f} {height:.0f}">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="drawing" role="img" aria-label="{escaped(title)}" '
+        f'width="{width * scale:.0f}" height="{height * scale:.0f}" viewBox="0 0 {width:.0f} {height:.0f}">'
     )
-    named = f'<title id="title">{escaped(title)}</title>'
-    return "\n".join([head, named, f"<style>{STYLE}</style>", *parts, "</svg>", ""])
+    named = f"<title>{escaped(title)}</title>"
+    return Drawing("\n".join([head, named, f"<style>{STYLE}</style>", *parts, "</svg>", ""]))
+
+
+def page(width: float, height: float) -> str:
+    """Return the ground of a drawing."""
+    return f'<rect class="page" x="0.5" y="0.5" width="{width - 1:.0f}" height="{height - 1:.0f}" rx="10"/>'
+
+
+def ramp(x: float, y: float, name: str, most: str, *, of_cells: bool) -> tuple[str, float]:
+    """Return the scale of shades from 0% to `most`, with what it measures, about the height y; and its width."""
+    look, darkest = ("ramp", 1.0) if of_cells else ("lit", DARKEST)
+    left = x + text_width("0%") + 6
+    steps = (
+        f'<path class="{look}" d="M{left + step * RAMP_STEP:.1f} {y - 6:.1f}h{RAMP_STEP}v12h-{RAMP_STEP}z" '
+        f'fill-opacity="{darkest * (step + 0.5) / SHADES:.3f}"/>'
+        for step in range(SHADES)
+    )
+    right = left + SHADES * RAMP_STEP
+    words = f"{most} {name}"
+    place = f'class="quiet" y="{y:.1f}" dominant-baseline="central"'
+    frame = f'<path class="frame" d="M{left:.1f} {y - 6:.1f}H{right:.1f}v12H{left:.1f}z"/>'
+    drawn = (
+        f'<text {place} x="{x:.1f}">0%</text>{"".join(steps)}{frame}<text {place} x="{right + 6:.1f}">{words}</text>'
+    )
+    return f'<g class="legend">{drawn}</g>', right + 6 + text_width(words) - x
 
 
 def shaded(weights: NDArray[np.floating[Any]], left: float, top: float, cell: float) -> list[str]:
@@ -82,3 +146,13 @@ def shaded(weights: NDArray[np.floating[Any]], left: float, top: float, cell: fl
     place = f'transform="translate({left:.1f} {top:.1f}) scale({cell:.4g})"'
     paths = (f'<path stroke-opacity="{shade / SHADES:.4g}" d="{"".join(runs[shade])}"/>' for shade in sorted(runs))
     return [f'<g class="shade" {place}>', *paths, "</g>"]
+
+
+def _em(letter: str) -> float:
+    if unicodedata.combining(letter):
+        return 0.0
+    if unicodedata.east_asian_width(letter) in "WF":
+        return 1.0
+    if letter in NARROW:
+        return 0.4
+    return 1.0 if letter in WIDE else 0.7 if letter.isupper() else 0.62

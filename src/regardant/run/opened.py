@@ -13,9 +13,11 @@ from regardant.config import Config
 from regardant.config.plugins import import_plugins
 from regardant.data.item_files import list_item_files
 from regardant.errors import DataError, RunError
+from regardant.pictures import Answers
 from regardant.planning.probes import use_kernel
 from regardant.run.fingerprints import WEIGHTS, of_evaluation, of_model, require_unchanged
 from regardant.run.folder import Record, require_verb
+from regardant.run.overview import overview
 from regardant.tasks import task_named
 from regardant.tasks.base import Prediction, Trained
 from regardant.training.devices import keep_freed_memory, memory_guard, the_device
@@ -66,7 +68,7 @@ class Run:
         """
         translator = self.translator if engine == "torch" else self.translation.engines.on(engine)
         given = self.translation.config.generation
-        return translator.generate(lines, given.replaced(**generation) if generation else given, prefixes)
+        return Answers(translator.generate(lines, given.replaced(**generation) if generation else given, prefixes))
 
     def export(self, to: str, folder: Path, quantization: str = "int8") -> None:
         """Write the model to a new folder in the format of another program: `ctranslate2` with weights of a type, or
@@ -167,7 +169,7 @@ class Run:
 
     def predict(self, items: Sequence[str], **options: Any) -> list[Prediction]:
         """Return the answers to items: texts, or paths of files where items are no text."""
-        return self.trained.predict(items, **options)
+        return Answers(self.trained.predict(items, **options))
 
     def items_of(self, arguments: Sequence[str]) -> list[str]:
         """Return arguments, and where items are files, in the place of a folder the files in it. Raises DataError for a
@@ -183,6 +185,9 @@ class Run:
                 raise DataError(f"{argument} has no file that ends in {', '.join(self.config.suffixes)}: give some")
             items += found
         return items
+
+    def _repr_html_(self) -> str:
+        return overview(self.folder, self.record)
 
     def _require(self, verb: str) -> None:
         require_verb(self.folder, self.config, verb)

@@ -14,6 +14,7 @@ from regardant.config import Config
 from regardant.errors import ConfigError, RunError
 from regardant.models.base import Model
 from regardant.models.heads import Loss
+from regardant.pictures import facts
 from regardant.tasks.comparison import compare_runs
 from regardant.tasks.probe import Probe
 from regardant.training.config import TrainingConfig
@@ -161,6 +162,9 @@ class Prediction:
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for --json."""
         return {"item": self.item, "answer": self.answer, **self.details, "notes": list(self.notes)}
+
+    def _repr_html_(self) -> str:
+        return facts(self.item, [("answer", self.answer), *(("note", note) for note in self.notes)])
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from regardant.config.differences import differences
 from regardant.errors import RunError
 from regardant.evaluation.paired import Difference, paired_bootstrap
-from regardant.pictures import Chapter, Curve, Table, line_chart, report_page
+from regardant.pictures import Chapter, Curve, Table, line_chart, report_page, tables_in_notebook
 from regardant.tasks.training_history import (
     COSTS,
     TrainingHistory,
@@ -115,6 +115,9 @@ class RunComparison:
             title=f"{len(self.runs)} runs compared",
             summary=[("compared with", self.runs[0].name)],
         )
+
+    def _repr_html_(self) -> str:
+        return tables_in_notebook([self._table(name) for name in self.sets])
 
     def _table(self, name: str) -> Table:
         shown = [metric for metric in self.metrics if all(metric.name in run.scores[name] for run in self.runs)]

@@ -7,7 +7,7 @@ tokens that are read, attention to another input is from tokens that are written
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -26,18 +26,22 @@ from regardant.modalities import Codec
 from regardant.models.base import AttentionKind, Model
 from regardant.pictures import (
     AttentionPicture,
+    Drawing,
     Layout,
     attention_page,
     head_grid_svg,
-    heat_map_svg,
+    head_svg,
     in_notebook,
+    pdf,
     png,
+    require_pdf,
 )
 from regardant.tasks.base import Example
+from regardant.tasks.chosen_heads import ALL_HEADS, ChosenHeads
 from regardant.tasks.measure_tables import kind_title
 from regardant.training.checkpoints import write_atomically
 
-FORMATS = (".html", ".svg", ".png", ".json")
+FORMATS = (".html", ".svg", ".png", ".pdf", ".json")
 """Formats of a kept inspection."""
 
 NEXT_TOKENS = 10
@@ -115,22 +119,45 @@ class Inspection:
         """Return the elements that are attended to, by kind of attention."""
         return self.inputs[self.sides[kind].keys]
 
-    def page(self) -> str:
-        """Return one HTML file that needs nothing else. RunError for a model without attention, as do drawings."""
-        return attention_page([self._drawn()], title="Attention")
+    def page(self, chosen: ChosenHeads = ALL_HEADS) -> str:
+        """Return one HTML file that needs nothing else, which opens with the chosen heads.
 
-    def svg(self, kind: str | None = None, layer: int = 0, head: int | None = None) -> str:
-        """Return all heads side by side; or a head of a kind ("Cross-attention"), or the mean of a layer's heads."""
-        if kind is None:
-            return head_grid_svg(self._drawn())
-        for picture in self.pictures:
-            if picture.kind == kind:
-                return heat_map_svg(picture, layer, head)
-        raise ValueError(f"there is no {kind}: choose {', '.join(picture.kind for picture in self.pictures)}")
+        Raises RunError for a model without attention, as do drawings.
+        """
+        pictures = self._drawn()
+        shown = chosen.of(pictures)[-1]
+        if place := chosen.place(shown):
+            layer, head = place
+        else:
+            layer, head = len(shown.weights) - 1, None
+        opened = [
+            replace(one, chosen=(layer, -1 if head is None else head)) if one.kind == shown.kind else one
+            for one in pictures
+        ]
+        return attention_page([opened], title="Attention", in_words=chosen.unit != "pieces")
 
-    def png(self, kind: str | None = None, layer: int = 0, head: int | None = None) -> bytes:
-        """Return the same as pixels."""
-        return png(self.svg(kind, layer, head))
+    def svg(
+        self, kind: str | None = None, layer: int | None = None, head: int | None = None, unit: str | None = None
+    ) -> Drawing:
+        """Return a picture of one head, of the mean of a layer's heads, or of all heads side by side.
+
+        Args:
+            kind: kind of attention, as "Cross-attention". None: all kinds, or the last one where a layer is given.
+            layer: layer, from 1. None: all layers.
+            head: head, from 1. None: the mean of the layer's heads.
+            unit: "words" or "pieces". None: words where the item has words.
+
+        Raises:
+            ConfigError: a kind, layer, head or unit that the item or the model lacks.
+            RunError: a model without attention.
+        """
+        return self._drawing(ChosenHeads(kind, layer, head, unit))
+
+    def png(
+        self, kind: str | None = None, layer: int | None = None, head: int | None = None, unit: str | None = None
+    ) -> bytes:
+        """Return the picture of `svg` as a PNG file."""
+        return png(self.svg(kind, layer, head, unit))
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for JSON: the answer, elements, all weights, and the places that `records` has."""
@@ -139,31 +166,57 @@ class Inspection:
             "answer": self.answer,
             **self.details,
             "inputs": {name: {"labels": one.labels, "words": one.units} for name, one in self.inputs.items()},
-            "attention": [
-                {
-                    "kind": picture.kind,
-                    "rows": picture.target,
-                    "columns": picture.source,
-                    "weights": np.round(picture.weights.astype(float), 6).tolist(),
-                }
-                for picture in self.pictures
-            ],
+            "attention": [_plain(picture) for picture in self.pictures],
             "places": list(self.records),
         }
 
-    def save(self, path: str | Path) -> None:
-        """Keep it as the file's name says: .html, .svg or .png (all heads), .json. Raises ConfigError for others."""
-        path = Path(path)
+    def save(
+        self,
+        path: str | Path,
+        kind: str | None = None,
+        layer: int | None = None,
+        head: int | None = None,
+        unit: str | None = None,
+    ) -> None:
+        """Keep it as the file's name says: the picture of `svg` as .svg, .png or .pdf; .html, a page that opens with
+        that picture; .json, all numbers, or those of that picture.
+
+        Raises:
+            ConfigError: another format, a choice that `svg` refuses, or a PDF without the library for it.
+            RunError: a picture of a model without attention.
+        """
+        path, chosen = Path(path), ChosenHeads(kind, layer, head, unit)
         require_format(path)
         if path.suffix == ".json":
-            write_atomically(path, json.dumps(self.as_dict(), ensure_ascii=False) + "\n")
+            write_atomically(path, json.dumps(self._numbers(chosen), ensure_ascii=False) + "\n")
         elif path.suffix == ".html":
-            write_atomically(path, self.page())
+            write_atomically(path, self.page(chosen))
         else:
-            write_atomically(path, self.svg() if path.suffix == ".svg" else self.png())
+            drawing = self._drawing(chosen)
+            if path.suffix == ".pdf":
+                write_atomically(path, pdf(drawing, title=f"Attention: {self.title or self.item}"))
+            else:
+                write_atomically(path, png(drawing) if path.suffix == ".png" else drawing)
 
     def _repr_html_(self) -> str:
         return in_notebook(self.page())
+
+    def _drawing(self, chosen: ChosenHeads) -> Drawing:
+        pictures = chosen.of(self._drawn())
+        place = chosen.place(pictures[-1])
+        return head_grid_svg(pictures) if place is None else head_svg(pictures[-1], *place)
+
+    def _numbers(self, chosen: ChosenHeads) -> dict[str, Any]:
+        """Return all numbers, or with a choice those of the chosen heads alone."""
+        if not chosen:
+            return self.as_dict()
+        pictures = chosen.of(self._drawn())
+        if (place := chosen.place(pictures[-1])) is None:
+            return {**self.as_dict(), "attention": [_plain(one) for one in pictures]}
+        layer, head = place
+        weights = pictures[-1].matrix(layer, head)
+        at = {"layer": layer + 1, "head": "mean" if head is None else head + 1}
+        return {**self.as_dict(), "attention": [{**_plain(pictures[-1]), **at, "weights": _rounded(weights)}]}
 
     def _drawn(self) -> list[AttentionPicture]:
         if not self.pictures:
@@ -231,7 +284,24 @@ def likeliest(logits: Tensor, tokenizer: Tokenizer, count: int = NEXT_TOKENS) ->
     ]
 
 
+def _plain(picture: AttentionPicture) -> dict[str, Any]:
+    """Return plain values for JSON: names of rows and columns, and the weights [L, H, T, S]."""
+    return {
+        "kind": picture.kind,
+        "rows": picture.target,
+        "columns": picture.source,
+        "weights": _rounded(picture.weights),
+    }
+
+
+def _rounded(weights: NDArray[np.floating[Any]]) -> list[Any]:
+    plain: list[Any] = np.round(weights.astype(float), 6).tolist()
+    return plain
+
+
 def require_format(path: Path) -> None:
     """Raise ConfigError for a file that an inspection cannot be kept as."""
     if path.suffix not in FORMATS:
         raise ConfigError(f"{path} is none of {', '.join(FORMATS)}: give the file a name that ends in one of them")
+    if path.suffix == ".pdf":
+        require_pdf()

@@ -33,7 +33,7 @@ SHOWN = {
 """Headings of the columns, by field of HeadMeasures."""
 
 COLUMNS = [
-    "Rows are layer.head, counted from 0. Values are means over queries.",
+    "Rows are layer.head, counted from 1. Values are means over queries.",
     "  entropy           nats; 0: all weight on one key. Of uniform 1: equal weights",
     "  distance          positions between a query and its keys, in the mean",
     "  previous to last  share of weight on the previous key, its own, the next, and",
@@ -73,7 +73,7 @@ def head_tables(
     """Where each head looks; and what each is worth, with more columns and rows."""
     places = _places(found)
     idle = f" ({found.no_op.sum()} idle)" if found.no_op.any() else ""
-    looks = [[f"{layer}.{head}", *_cells(found, layer, head)] for layer, head in places]
+    looks = [[f"{layer + 1}.{head + 1}", *_cells(found, layer, head)] for layer, head in places]
     yield Table(f"{kind_title(kind)}: where each head looks{idle}", ["head", *SHOWN.values()], looks)
     worth = []
     for number, (layer, head) in enumerate(places):
@@ -81,7 +81,7 @@ def head_tables(
         alone = nearest == number
         alike = ["-", "-"] if alone else [_named(found, nearest), f"{found.distances[number, nearest]:.2f}"]
         lost, gradient = f"{importance.ablation[layer, head]:+.4f}", f"{importance.gradient[layer, head]:.4f}"
-        worth.append([f"{layer}.{head}", *alike, lost, gradient, *(cells[layer][head] for _, cells in extra)])
+        worth.append([f"{layer + 1}.{head + 1}", *alike, lost, gradient, *(cells[layer][head] for _, cells in extra)])
     rho = importance.rank_correlation
     agree = "" if rho is None else f" (Spearman's rho {rho:.2f})"
     heads = ["head", "most\nalike", "at", "loss\nwithout", "by\ngradient", *(name for name, _ in extra)]
@@ -90,7 +90,7 @@ def head_tables(
 
 def followed_table(kind: str, rolled: HeadMeasures, flow: HeadMeasures | None) -> Table:
     """Return rollout up to each layer, and flow."""
-    rows = [[f"layer {layer}", *_cells(rolled, layer, 0)] for layer in range(len(rolled.entropy))]
+    rows = [[f"layer {layer + 1}", *_cells(rolled, layer, 0)] for layer in range(len(rolled.entropy))]
     if flow is not None:
         rows.append([f"flow of {flow.sentences}", *_cells(flow, 0, 0)])
     return Table(f"{kind_title(kind)} followed down to the input by rollout", ["up to", *SHOWN.values()], rows)
@@ -120,4 +120,4 @@ def _places(found: HeadMeasures) -> list[tuple[int, int]]:
 
 def _named(found: HeadMeasures, number: int) -> str:
     layer, head = divmod(number, found.entropy.shape[1])
-    return f"{layer}.{head}"
+    return f"{layer + 1}.{head + 1}"

@@ -35,7 +35,7 @@ from regardant.inspection import (
 )
 from regardant.inspection.capture import CLASS_TOKEN, class_tokens
 from regardant.models.base import Model
-from regardant.pictures.table import Table
+from regardant.pictures import Table, tables_in_notebook
 from regardant.tasks.measure_tables import COLUMNS, followed_table, head_tables, kind_title, lens_table
 from regardant.tasks.probe import Probe
 from regardant.training.checkpoints import write_atomically
@@ -122,6 +122,9 @@ class Measures:
         for table in self.tables():
             lines += ["", *table.lines()]
         return [*lines, "", *COLUMNS] + [""] * bool(self.notes) + self.notes
+
+    def _repr_html_(self) -> str:
+        return tables_in_notebook(list(self.tables()), [self.title(), *self.notes])
 
     def save(self, folder: Path) -> None:
         """Keep both in a folder."""

@@ -2,15 +2,17 @@
 
 import json
 import re
+from itertools import combinations
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 from regardant.data.graph_structure import drawing_places
-from regardant.pictures import AttentionPicture, Layout, attention_page, head_grid_svg, png
-from regardant.pictures.graph import WIDEST
+from regardant.pictures import AttentionPicture, Layout, attention_page, head_grid_svg, head_svg, png
+from regardant.pictures.graph import LETTERS, WIDEST, node_names
 from regardant.pictures.head_grid import SIDE
+from regardant.pictures.svg import FONT_SIZE, text_width
 
 SVG = "{http://www.w3.org/2000/svg}"
 NAMES = ["a", "b", "c <&>", "d"]
@@ -47,6 +49,30 @@ def test_edges_are_as_wide_as_their_weights_in_both_directions(beside):
         "c <&> and d",
     ]
     assert png(head_grid_svg([picture])).startswith(b"\x89PNG")
+
+
+def test_names_of_nodes_cover_no_node_and_no_other_name():
+    labels = ["first node", "second node", "third", "last"]
+    close = Layout(labels, 1, 4, places=[(0, 0), (0.1, 0), (0.1, 0.05), (1, 1)])
+    boxes = []
+    for text in node_names(close, 0, 0, 480):
+        root = ElementTree.fromstring(text)
+        x, y, width = float(root.get("x")), float(root.get("y")), text_width(root.text) * LETTERS / FONT_SIZE
+        left = x - {"start": 0, "middle": 0.5, "end": 1}[root.get("text-anchor")] * width
+        boxes.append((left, left + width, y))
+    assert len(boxes) >= 3 and all(left >= 0 and right <= 480 for left, right, _ in boxes)
+    for one, other in combinations(boxes, 2):
+        assert one[1] <= other[0] or other[1] <= one[0] or abs(one[2] - other[2]) >= LETTERS
+    nodes = [(480 * 0.04 + 480 * 0.92 * x, 480 * 0.04 + 480 * 0.92 * y) for x, y in close.places]
+    for left, right, y in boxes:
+        assert not any(left < x < right and abs(height - y) < LETTERS / 2 for x, height in nodes)
+
+
+def test_one_head_of_a_graph_names_its_nodes_above_its_lines():
+    drawing = head_svg(drawn(), 0, 1)
+    assert drawing.rindex('class="weight"') < drawing.index('class="name"')
+    assert "Lines: attention along an edge, relative to the largest." in drawing
+    assert "Encoder" not in drawing and "Cross-attention, layer 1, head 2" in drawing
 
 
 def test_a_graph_without_edges_is_drawn():

@@ -5,6 +5,7 @@ import pytest
 
 from regardant.pictures import AttentionPicture, head_grid_svg
 from regardant.pictures.head_grid import pooled
+from regardant.pictures.svg import text_width
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -18,7 +19,11 @@ def test_every_head_of_every_layer_and_kind_is_drawn_once():
     root = ElementTree.fromstring(head_grid_svg([picture("Self"), picture("Cross", 1, 2)]))
     assert len([group for group in root.iter(f"{SVG}g") if group.get("class") == "shade"]) == 2 * 3 + 1 * 2
     texts = [text.text for text in root.iter(f"{SVG}text")]
-    assert texts == ["Self", "0", "1", "2", "0", "1", "Cross", "0", "1", "0"]
+    assert texts == [
+        *("All layers and heads", None, "Self", "head 1", "head 2", "head 3", "layer 1", "layer 2"),
+        *("Cross", "head 1", "head 2", "layer 1", "0%", "100% of a row's attention"),
+    ]
+    assert "".join(list(root.iter(f"{SVG}text"))[1].itertext()) == "A <b>" * 2  # whole in the title, then as it fits
     assert root.findtext(f"{SVG}title") == "A <b>: all layers and heads"
 
 
@@ -28,6 +33,18 @@ def test_everything_lies_on_the_page():
     for rect in root.iter(f"{SVG}rect"):
         assert 0 <= float(rect.get("x")) <= float(rect.get("x")) + float(rect.get("width")) <= width
         assert 0 <= float(rect.get("y")) <= float(rect.get("y")) + float(rect.get("height")) <= height
+
+
+def test_an_item_and_its_answer_stand_above_cut_to_the_width_and_whole_in_a_title():
+    words = ["t"]
+    long = "The old judge " * 20
+    drawn = head_grid_svg([AttentionPicture(long, words, words, np.ones((1, 1, 1, 1)), note="Translation: Le juge")])
+    root = ElementTree.fromstring(drawn)
+    item = next(text for text in root.iter(f"{SVG}text") if text.findtext(f"{SVG}title") == long)
+    shown = "".join(item.itertext()).removeprefix(long)
+    assert shown.endswith("…") and long.startswith(shown[:-1])
+    assert float(item.get("x")) + text_width(shown) <= float(root.get("width"))
+    assert "Translation: Le juge</text>" in drawn
 
 
 def test_sixty_tokens_of_six_layers_eight_heads_and_three_kinds_stay_under_2_megabytes():

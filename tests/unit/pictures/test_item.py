@@ -47,7 +47,7 @@ def test_labels_that_do_not_fit_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("beside", "named"), [(["<class>"], "attention of <class>,"), ([], "attention of the mean of all queries,")]
+    ("beside", "named"), [(["<class>"], "attention of <class>."), ([], "mean attention of all queries.")]
 )
 def test_every_head_is_shaded_by_the_class_token_or_the_mean(beside, named):
     picture = drawn(beside)
@@ -57,12 +57,12 @@ def test_every_head_is_shaded_by_the_class_token_or_the_mean(beside, named):
         weights = head[0, 1:] if beside else head.mean(0)
         expected.append(DARKEST * weights / weights.max())
     np.testing.assert_allclose(opacities(root), np.concatenate(expected), atol=5e-4)
-    assert any(named in (text.text or "") for text in root.iter(f"{SVG}text"))
+    assert any("".join(text.itertext()).endswith(named) for text in root.iter(f"{SVG}text"))
 
 
 def test_the_picture_is_in_the_file_once():
     found = head_grid_svg([drawn(), drawn(seed=1)])
-    assert found.count(PIXEL) == 1 and found.count('<use href="#item-0"') == 8
+    assert found.count(PIXEL) == 1 and len(re.findall(r'<use href="#item-[0-9a-f]{8}"', found)) == 8
     assert png(found).startswith(b"\x89PNG")
 
 
@@ -98,7 +98,7 @@ def test_lines_that_would_hide_the_picture_are_left_out():
         wide = Layout([str(number) for number in range(columns)], 1, columns, PIXEL, columns / 3)
         weights = np.full((1, 1, columns, columns), 1 / columns)
         picture = AttentionPicture("a.wav", wide.labels, wide.labels, weights, source_layout=wide)
-        (path,) = (one for one in ElementTree.fromstring(head_grid_svg([picture])).iter(f"{SVG}path"))
+        path, *_ = ElementTree.fromstring(head_grid_svg([picture])).iter(f"{SVG}path")  # others are the scale's
         return path.get("d").count("v")
 
     assert (lines(10), lines(100)) == (9, 0)

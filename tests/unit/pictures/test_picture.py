@@ -58,3 +58,23 @@ def test_units_that_do_not_make_up_the_pieces_are_refused():
         picture_of(even(1, 1, 2, 3), source_units=units, target_units=units)
     with pytest.raises(ValueError, match="give those of source and target, or none"):
         picture_of(even(1, 1, 2, 3), source_units=units)
+
+
+def test_a_word_gets_the_sum_over_its_pieces_and_attends_by_their_mean():
+    weights = np.array([[[[0.5, 0.2, 0.3], [0.1, 0.3, 0.6]]]])
+    units = {"source_units": [("ab", 2), ("c", 1)], "target_units": [("xy", 2)]}
+    merged = picture_of(weights, gold={(0, 0)}, chosen=(0, 0), **units).in_words()
+    assert (merged.source, merged.target, merged.gold) == (["ab", "c"], ["xy"], ())
+    np.testing.assert_allclose(merged.weights, [[[[0.55, 0.45]]]])
+    assert merged.chosen == (0, 0) and not merged.has_words
+
+
+def test_without_units_a_picture_stays_as_it_is():
+    picture = picture_of(even(1, 1, 2, 3))
+    assert picture.in_words() is picture
+
+
+def test_names_of_heads_count_from_1():
+    picture = picture_of(even(2, 2, 2, 3))
+    assert picture.head_name(1, 0) == "Cross-attention, layer 2, head 1"
+    assert picture.head_name(0, None) == "Cross-attention, layer 1, mean of heads"

@@ -58,7 +58,7 @@ export function heatMap(scene, label) {
   const large = isLarge(scene);
   const cell = large
     ? Math.max(2, Math.min(20, Math.floor(1000 / Math.max(rows, columns))))
-    : Math.max(12, Math.min(42, Math.floor(640 / columns)));
+    : Math.max(12, Math.min(42, Math.floor(640 / columns), Math.floor(600 / rows)));
   const size = Math.min(14, cell); // of the words
   const written = cell < LEAST_LABEL ? () => "" : shorten;
   const source = scene.source.map(written);

@@ -16,7 +16,7 @@ let shown = 0; // the number of a sentence
 
 function startOf(sentence) {
   const [kind, layer, head] = sentence.chosen;
-  return { kind, layer, head, form: null, unit: "Pieces", word: null };
+  return { kind, layer, head, form: null, unit: sentence.unit, word: null };
 }
 
 function show(number, start) {
@@ -65,5 +65,10 @@ if (sentences.length > 1) {
   main.prepend(html("nav", { "aria-label": "Sentences" }, chooser));
 } else {
   recall();
+}
+if (inFrame && frameElement) {
+  document.documentElement.classList.add("framed");
+  const fit = () => (frameElement.style.height = `${Math.ceil(document.body.getBoundingClientRect().height)}px`);
+  new ResizeObserver(fit).observe(document.body);
 }
 addEventListener("hashchange", () => location.reload()); // somebody has written another address

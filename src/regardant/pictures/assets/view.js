@@ -6,7 +6,7 @@ import { saveDrawing } from "./save.js";
 import { MEAN, besideGrid, matrixOf, percent, rowOf, sceneOf, strongest } from "./weights.js";
 
 const FORMS = { Grid: gridView, "Heat map": heatMap, Lines: lineView };
-export const UNITS = ["Pieces", "Words"];
+export const UNITS = ["Words", "Pieces"];
 // The forms of a kind, its own first.
 const formsOf = (kind) => Object.keys(FORMS).filter((form) => form !== "Grid" || kind.sourceLayout);
 // The row that is shown first: that of a class token, which stands beside the grid of the others.
@@ -162,8 +162,9 @@ export function attentionView(sentence, state, changed) {
   return html("section", {}, html("h2", {}, sentence.title), pair, ...note, html("div", { class: "columns" }, stage, side));
 }
 
+// For people layers and heads count from 1, in the state and in the address from 0.
 export function nameOf(layer, head) {
-  return `layer ${layer}, ${head === MEAN ? "mean of heads" : `head ${head}`}`;
+  return `layer ${layer + 1}, ${head === MEAN ? "mean of heads" : `head ${head + 1}`}`;
 }
 
 function spaced(elements) {
@@ -260,9 +261,9 @@ function headGrid(kind, choose) {
 
   walkWithArrows(buttons, columns.length, 0);
   mark(null, null);
-  const names = ["", "mean", ...columns.slice(1)].map((name) => html("span", { class: "quiet" }, String(name)));
+  const names = ["", "mean", ...columns.slice(1).map((head) => head + 1)].map((name) => html("span", { class: "quiet" }, String(name)));
   const rows = [...Array(kind.layers).keys()].flatMap((layer) => [
-    html("span", { class: "quiet" }, String(layer)),
+    html("span", { class: "quiet" }, String(layer + 1)),
     ...buttons.slice(layer * columns.length, (layer + 1) * columns.length),
   ]);
   const label = `${kind.kind}: layers and heads`;

@@ -19,6 +19,7 @@ from regardant.generation.search import ModelSearcher, Searcher, batches_of_like
 from regardant.generation.teacher_forcing import score_pairs
 from regardant.modalities import Codec
 from regardant.models import SequenceToSequenceModel
+from regardant.pictures import facts
 from regardant.tasks.probe import Probe
 
 LINE_BREAK = re.compile(r"[\r\n]+")
@@ -68,6 +69,12 @@ class GeneratedText:
     def tokens(self) -> list[str]:
         """Its pieces."""
         return self.candidates[0].tokens
+
+    def _repr_html_(self) -> str:
+        others = [("next best", f"{one.text} ({one.score:.3f})") for one in self.candidates[1:]]
+        score = f"{self.score:.3f}, the log-probability by its length"
+        rows = [("text", self.text), ("score", score), *others, *(("note", note) for note in self.notes)]
+        return facts(self.source, rows)
 
 
 class TextGenerator:

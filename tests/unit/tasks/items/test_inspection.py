@@ -1,6 +1,7 @@
 """One item in a classifier and one text in a language model: elements, attention, and the answer with its numbers."""
 
 import json
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -8,8 +9,9 @@ import torch
 
 from regardant.errors import ConfigError, DataError, RunError
 from regardant.inspection import capture
-from regardant.modalities.text import word_units
+from regardant.modalities.text import units_of_spans, word_units
 
+SVG = "{http://www.w3.org/2000/svg}"
 TEXT = "the old cat sees the dog ."
 
 
@@ -66,6 +68,14 @@ def test_a_text_is_drawn_with_what_the_language_model_would_write_next(trained_o
     assert share == pytest.approx(float(logits[-1].softmax(-1).max()), abs=1e-6)
     assert found.answer.startswith(f"likeliest next: {token!r} ") and found.shares[0] == (repr(token), share)
     assert len(found.details["next_tokens"]) == len("the old cat")
+
+
+def test_a_lone_space_belongs_to_the_word_after_it():
+    spans = [(0, 2), (2, 3), (3, 5), (5, 7), (7, 8)]
+    pieces = ["▁la", "▁", "zo", "ne", "▁"]
+    assert units_of_spans("la zone ", spans, pieces) == [("la", 1), ("zone", 4)]
+    assert units_of_spans("la ", spans[:2], ["▁la", "▁", "<eos>"]) == [("la", 2), ("<eos>", 1)]
+    assert units_of_spans(" ", [(0, 1)], ["▁"]) == [("▁", 1)]
 
 
 def test_tokens_beyond_the_text_stand_alone(trained_on_labels):
@@ -179,6 +189,34 @@ def test_an_image_that_cannot_be_read_is_one_line(regardant, trained_on_digits, 
     said = regardant("inspect", trained_on_digits().folder, tmp_path / name, "--out", tmp_path / "a.html")
     assert (said.code, said.err.count("\n"), (tmp_path / "a.html").exists()) == (2, 1, False)
     assert message in said.err
+
+
+def test_one_head_of_an_image_is_its_picture_with_shades_and_a_scale(trained_on_digits, digit):
+    found = trained_on_digits().inspect(str(digit))
+    (picture,) = found.pictures
+    drawing = found.svg(layer=1, head=1)
+    root = ElementTree.fromstring(drawing)
+    texts = ["".join(text.itertext()) for text in root.iter(f"{SVG}text")]
+    weights = picture.weights[0, 0].mean(0)
+    assert texts[:2] == ["Encoder self-attention, layer 1, head 1", "Shades: mean attention of all queries."]
+    assert texts[-1] == f"{weights.max():.1%} of its attention"
+    lit = [one for one in root.iter(f"{SVG}rect") if one.get("class") == "lit"]
+    assert [one.findtext(f"{SVG}title").rpartition(": ")[2] for one in lit] == [f"{one:.3f}" for one in weights]
+    assert picture.source_layout.picture in drawing
+
+
+def test_the_attention_on_a_class_token_is_told_in_words(trained_on_digits, digit):
+    given = ("head.pooling=class_token", "model.max_length=5", "training.max_updates=10", "training.validate_every=10")
+    found = trained_on_digits(*given).inspect(str(digit))
+    share = found.pictures[0].weights[0, 1, 0, 0]
+    assert f"{share:.0%} of it is on &lt;class&gt;, which is not drawn." in found.svg(layer=1, head=2)
+
+
+@pytest.mark.parametrize("name", ["a.svg", "a.html"])
+def test_a_unit_for_an_item_without_words_is_one_line(regardant, trained_on_digits, digit, tmp_path, name):
+    said = regardant("inspect", trained_on_digits().folder, digit, "--unit", "words", "--out", tmp_path / name)
+    assert (said.code, said.out, (tmp_path / name).exists()) == (2, "", False)
+    assert said.err == "regardant: the elements of this item make no words: leave out the unit\n"
 
 
 def test_a_text_stays_a_line_of_words(inspection):

@@ -76,17 +76,65 @@ def test_the_likeliest_next_tokens_come_first_with_their_probabilities(inspectio
 
 
 def test_one_head_the_mean_or_all_heads_are_drawn(inspection):
-    names = ["Cross-attention, layer 0, head 1", "Cross-attention, layer 0, mean of heads"]
-    for head, name in zip((1, None), names, strict=True):
-        drawing = inspection.svg("Cross-attention", 0, head)
+    names = ["Cross-attention, layer 1, head 2", "Cross-attention, layer 1, mean of heads"]
+    for head, name in zip((2, None), names, strict=True):
+        drawing = inspection.svg("cross-attention", 1, head)
         assert ElementTree.fromstring(drawing) is not None and name in drawing
+    assert names[0] in inspection.svg(layer=1, head=2), "the last kind, where none is given"
     assert all(kind in inspection.svg() for kind in KINDS)
+    one_kind = inspection.svg("Encoder self-attention")
+    assert KINDS[0] in one_kind and "Cross-attention" not in one_kind
     assert inspection.png("Cross-attention").startswith(b"\x89PNG")
-    with pytest.raises(ValueError, match="there is no cross: choose Encoder self-attention, Decoder self-attention"):
-        inspection.svg("cross")
 
 
-FORMATS = [("a.html", b"<!doctype"), ("a.svg", b"<svg"), ("a.png", b"\x89PNG"), ("a.json", b"{")]
+def test_a_drawn_head_is_the_head_of_that_number(inspection):
+    drawing = ElementTree.fromstring(inspection.svg("Cross-attention", layer=1, head=2, unit="pieces"))
+    cells = [float(one.get("fill-opacity")) for one in drawing.iter() if one.get("class") == "cell"]
+    np.testing.assert_allclose(cells, inspection.pictures[-1].weights[0, 1].ravel(), atol=5e-4)
+
+
+def test_rows_and_columns_are_words_unless_pieces_are_asked_for(inspection):
+    words, pieces = inspection.svg(layer=1), inspection.svg(layer=1, unit="pieces")
+    assert ">judge</text>" in words and "▁" not in words
+    assert ">▁judge</text>" in pieces and "▁" not in inspection.svg()
+    assert '"unit":"Words"' in inspection.page()
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        (
+            {"kind": "cross"},
+            "there is no cross: choose Encoder self-attention, Decoder self-attention, Cross-attention",
+        ),
+        ({"layer": 2}, "Cross-attention has no layer 2: choose 1"),
+        ({"layer": 0}, "Cross-attention has no layer 0: choose 1"),
+        ({"layer": 1, "head": 3}, "Cross-attention has no head 3: choose 1 to 2"),
+        ({"unit": "letters"}, "unit is letters: choose words or pieces"),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.svg", "a.html", "a.json"])
+def test_what_is_not_there_is_refused_and_nothing_is_written(inspection, tmp_path, name, choice, message):
+    with pytest.raises(ConfigError, match=f"^{message}$"):
+        inspection.save(tmp_path / name, **choice)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_page_opens_with_the_chosen_head(inspection, tmp_path):
+    inspection.save(tmp_path / "a.html", kind="Encoder self-attention", layer=1, head=2, unit="pieces")
+    page = (tmp_path / "a.html").read_text("utf-8")
+    assert '"chosen":[0,0,1]' in page and '"unit":"Pieces"' in page
+
+
+def test_json_of_a_choice_has_the_numbers_of_its_picture(inspection, tmp_path):
+    inspection.save(tmp_path / "a.json", layer=1, head=2)
+    (told,) = json.loads((tmp_path / "a.json").read_text("utf-8"))["attention"]
+    assert (told["kind"], told["layer"], told["head"]) == ("Cross-attention", 1, 2)
+    assert told["columns"] == ["The", "judge", "sleeps", ".", "<eos>"]
+    np.testing.assert_allclose(told["weights"], inspection.pictures[-1].in_words().weights[0, 1], atol=1e-6)
+
+
+FORMATS = [("a.html", b"<!doctype"), ("a.svg", b"<svg"), ("a.png", b"\x89PNG"), ("a.pdf", b"%PDF-"), ("a.json", b"{")]
 
 
 @pytest.mark.parametrize(("name", "begins"), FORMATS)
@@ -96,8 +144,10 @@ def test_it_is_kept_as_the_name_of_the_file_says(inspection, tmp_path, name, beg
 
 
 def test_a_name_that_says_nothing_is_refused(inspection, tmp_path):
-    with pytest.raises(ConfigError, match=r"a.pdf is none of .html, .svg, .png, .json: give the file a name that ends"):
-        inspection.save(tmp_path / "a.pdf")
+    with pytest.raises(
+        ConfigError, match=r"a.gif is none of .html, .svg, .png, .pdf, .json: give the file a name that ends"
+    ):
+        inspection.save(tmp_path / "a.gif")
     assert not list(tmp_path.iterdir())
 
 

@@ -31,8 +31,8 @@ export function alignmentView(alignment, title) {
   for (const part of figure.querySelectorAll("[data-row]")) {
     part.addEventListener("pointerenter", () => look(Number(part.dataset.row)));
   }
-  const head = alignment.head === -1 ? "mean of heads" : `head ${alignment.head}`;
-  const where = `Read off layer ${alignment.layer}, ${head}${alignment.shift ? ", a step later" : ""}: `;
+  const head = alignment.head === -1 ? "mean of heads" : `head ${alignment.head + 1}`;
+  const where = `Read off layer ${alignment.layer + 1}, ${head}${alignment.shift ? ", a step later" : ""}: `;
   const why = alignment.chosen
     ? "where gold links of the validation text say it is best."
     : "each word's heaviest source word; evaluating the run chooses the place by gold links, where it has any.";

@@ -1,6 +1,6 @@
 // An item, the answer of a run, the attention of all heads, and how the answer changes with the item and without heads.
 
-import { UNITS, attentionView } from "../pictures/view.js";
+import { UNITS, attentionView, nameOf } from "../pictures/view.js";
 import { MEAN, inflate, readKind } from "../pictures/weights.js";
 import { busy, button, field, select, tabbed, trainedRuns } from "../choosing.js";
 import { itemField } from "../item.js";
@@ -11,7 +11,7 @@ import { beamTree } from "./beam_tree.js";
 import { changedWords } from "./changes.js";
 
 const TABS = ["Attention", "Alignment", "Beam search"];
-const NOTHING = { kind: "", layer: "", head: "", form: "", unit: "Pieces", word: "" };
+const NOTHING = { kind: "", layer: "", head: "", form: "", unit: "Words", word: "" };
 const state = readState({ run: "", text: "", target: "", beam: "", off: "", tab: TABS[0], candidate: "", ...NOTHING });
 
 const main = shell();
@@ -135,7 +135,7 @@ function switchOf(name, layer, head, chosen) {
     state.off = [...next].join(",");
     look();
   });
-  return html("label", { class: "switch" }, box, `layer ${layer}, head ${head}`);
+  return html("label", { class: "switch" }, box, nameOf(layer, head));
 }
 
 function showAttention(panel) {
@@ -152,7 +152,7 @@ function showAttention(panel) {
       head: wanted < count ? wanted : MEAN,
     });
   }
-  if (!UNITS.includes(start.unit)) start.unit = "Pieces";
+  if (!UNITS.includes(start.unit)) start.unit = "Words";
   start.word = numberOr(state.word, null);
   panel.append(
     attentionView(sentence, start, (now) => {

@@ -85,7 +85,7 @@ export function drawEntropy(element, events, kind, axis) {
   const trace = {
     type: "heatmap",
     x: events.map(AXES[axis]),
-    y: heads.map(([layer, head]) => `layer ${layer}, head ${head}`),
+    y: heads.map(([layer, head]) => `layer ${layer + 1}, head ${head + 1}`),
     z: heads.map(([layer, head]) => events.map((event) => event.entropy[kind]?.[layer]?.[head] ?? null)),
     colorscale: colours,
     zmin: 0,

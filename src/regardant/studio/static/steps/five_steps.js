@@ -31,7 +31,7 @@ export function fiveSteps(page, panel) {
 
   function chooser(told) {
     const here = told.places.find(({ place }) => place === told.place);
-    const heads = [...Array(here.heads).keys()].map(String);
+    const heads = Array.from({ length: here.heads }, (_, i) => String(i + 1));
     const places = select(
       told.places.map(({ place }) => place),
       told.place,
@@ -39,7 +39,7 @@ export function fiveSteps(page, panel) {
     );
     const words = told.queries.map((word, i) => `${i}: ${word}`);
     const query = select(words, words[told.query], (name) => show({ query: String(words.indexOf(name)) }));
-    const head = choice("Head", heads, String(told.head), (name) => show({ head: name }));
+    const head = choice("Head", heads, String(told.head + 1), (_, number) => show({ head: String(number) }));
     return html(
       "div",
       { class: "asking" },
@@ -104,7 +104,7 @@ export function fiveSteps(page, panel) {
     add(
       "Mix",
       "sum of weight · v over all keys",
-      `The output of head ${told.head} for ${word}.`,
+      `The output of head ${told.head + 1} for ${word}.`,
       strips(shares, "Weighted values", { largest: most }),
       strips([{ name: "mixed", values: told.mixed, marked: true }], "mixed", { largest: most }),
     );

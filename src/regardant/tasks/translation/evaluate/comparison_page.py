@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from regardant.evaluation.comparison import Compared
-from regardant.pictures import Bars, Chapter, Curve, Table, bar_chart, line_chart, report_page
+from regardant.pictures import Bars, Chapter, Curve, Table, bar_chart, line_chart, report_page, tables_in_notebook
 from regardant.tasks.training_history import COSTS, Validation
 from regardant.tasks.translation.evaluate.comparison import Comparison, SharedSet
 
@@ -27,6 +27,11 @@ class ComparisonReport:
 
     def as_dict(self) -> dict[str, Any]:
         return self.comparison.as_dict()
+
+    def _repr_html_(self) -> str:
+        sets = self.comparison.sets
+        notes = dict.fromkeys(note for one in sets for note in _notes(self.comparison, one))
+        return tables_in_notebook([_table(self.comparison, one) for one in sets], list(notes))
 
 
 def told(comparison: Comparison) -> list[str]:

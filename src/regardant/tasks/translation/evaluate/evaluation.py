@@ -185,10 +185,10 @@ def summary(name: str, scores: dict[str, Any]) -> Sequence[str]:
         lines.append(f"  {-scores['bleu_lost']:+.2f} BLEU by {scores['engine']} in place of torch")
     if "alignment_error_rate" in scores:
         place = scores["alignment"]
-        head = "mean of heads" if place["head"] < 0 else f"head {place['head']}"
+        head = "mean of heads" if place["head"] < 0 else f"head {place['head'] + 1}"
         shift = "shifted by one" if place["shift"] else "not shifted"
         lines.append(
             f"  alignment error rate {scores['alignment_error_rate']:.3f} "
-            f"(cross-attention of layer {place['layer']}, {head}, {shift}; chosen on validation)"
+            f"(cross-attention of layer {place['layer'] + 1}, {head}, {shift}; chosen on validation)"
         )
     return [*lines, *cuts]

@@ -58,7 +58,7 @@ def tables(measures: TranslatorMeasures) -> Iterator[Table]:
             _column(name, way) for name, way in zip(("alignment\nerror", "shifted\nby one"), aligned, strict=False)
         ]
         means = [
-            [f"{layer}, mean", "-", "-", "-", "-", *(f"{way[layer][-1]:.3f}" for way in aligned)]
+            [f"{layer + 1}, mean", "-", "-", "-", "-", *(f"{way[layer][-1]:.3f}" for way in aligned)]
             for layer in range(len(found.entropy) if aligned else 0)
         ]
         yield from head_tables(kind, found, measures.importance[kind], columns, means)
@@ -86,7 +86,7 @@ def _relations(measures: TranslatorMeasures) -> Iterator[Table]:
     rows = []
     for one in measures.relations:
         if one.count >= LEAST_COUNT:
-            found = [f"{one.count:,}", f"{one.layer}.{one.head}", one.way, f"{one.accuracy:.1%}"]
+            found = [f"{one.count:,}", f"{one.layer + 1}.{one.head + 1}", one.way, f"{one.accuracy:.1%}"]
             rows.append([one.relation, *found, f"{one.offset:+d}", f"{one.baseline:.1%}"])
     heads = ["relation", "words", "head", "way", "right", "offset", "right by\noffset"]
     caption = f"Grammar: best heads of relations of {LEAST_COUNT} words or more, chosen on other sentences"
@@ -94,5 +94,5 @@ def _relations(measures: TranslatorMeasures) -> Iterator[Table]:
 
 
 def _told_way(one: Agreement) -> str:
-    head = "mean of heads" if one.head == MEAN else f"head {one.head}"
-    return f"layer {one.layer}, {head}{' x rollout of the encoder' if one.rolled else ''}"
+    head = "mean of heads" if one.head == MEAN else f"head {one.head + 1}"
+    return f"layer {one.layer + 1}, {head}{' x rollout of the encoder' if one.rolled else ''}"

@@ -1,0 +1,55 @@
+"""A run in a notebook: what it has learned, how well, and what can be done with it, without opening its model."""
+
+from pathlib import Path
+from typing import Any
+
+from regardant.config import Config
+from regardant.pictures import facts
+from regardant.run.folder import Record
+from regardant.training.reporting import read_events
+
+MOST_LETTERS = 100
+"""Characters of the settings of the data."""
+
+CALLS = {"translate": "run.translate([text])", "generate": "run.generate(prompt)"}
+"""The verbs of a task as calls."""
+
+
+def overview(folder: Path, record: Record) -> str:
+    """Return a table: the task, the data, the model, the best score on validation data, and how to go on."""
+    config = record.config
+    verbs = [CALLS[verb] for verb in config.verbs if verb in CALLS] or ["run.predict([item])"]
+    calls = [*verbs, "run.evaluate()", "run.inspect(item)", "run.measure()"]
+    trained = (folder / "model.safetensors").is_file()
+    rows = [
+        ("task", config.task),
+        ("data", _settings(config.data)),
+        ("model", _model(config.model, record.plan)),
+        (f"best {config.metric.name}", _best(folder, config.metric.unit)),
+        ("go on", ", ".join(calls) if trained else "it has no weights yet: train it to its end"),
+    ]
+    return facts(str(folder), rows)
+
+
+def _settings(data: Config) -> str:
+    """Return the kind of data, and the settings that are not the defaults."""
+    given = data.model_dump(mode="json", exclude_defaults=True)
+    kind = getattr(data, "kind", None)
+    settings = ", ".join(f"{name} {value}" for name, value in given.items() if name != "kind" and value is not None)
+    told = f"{kind}: {settings}" if kind and settings else kind or settings
+    return told if len(told) <= MOST_LETTERS else told[: MOST_LETTERS - 1] + "…"
+
+
+def _model(model: Config, plan: dict[str, Any]) -> str:
+    kind = str(getattr(model, "kind", "")).replace("_", " ")
+    size = f"{plan['parameters']:,} parameters" if "parameters" in plan else ""
+    return ", ".join(part for part in (kind, size) if part)
+
+
+def _best(folder: Path, unit: str) -> str:
+    """Return the best score of validation so far."""
+    best = None
+    for event in read_events(folder / "metrics.jsonl"):
+        found = (value for name, value in event.items() if name.startswith("best_") and value is not None)
+        best = next(found, best)
+    return "not validated yet" if best is None else f"{best:.4g}{f' {unit}' if unit else ''} on validation data"

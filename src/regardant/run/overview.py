@@ -6,7 +6,7 @@ from typing import Any
 from regardant.config import Config
 from regardant.pictures import facts
 from regardant.run.folder import Record
-from regardant.training.reporting import read_events
+from regardant.training.events import read_events
 
 MOST_LETTERS = 100
 """Characters of the settings of the data."""

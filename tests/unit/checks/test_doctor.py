@@ -9,6 +9,7 @@ from random import Random
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from regardant import config, run
 from regardant.checks.doctor import CHECKS
@@ -394,6 +395,10 @@ def small_recipe(corpus, text_file, labelled_files, waves, tmp_path):
     for at, samples in enumerate(noise):
         write_recording(tmp_path / f"{at % 2}_ann_{at}.wav", Recording(samples, 8000))
     recordings = [f"data.root={tmp_path}", "data.source=.", r"data.test=.*_.?[5-9]\.wav", "data.validation_share=0.3"]
+    for at, pixels in enumerate(np.random.default_rng(1).integers(0, 255, (40, 8, 8), dtype=np.uint8)):
+        (tmp_path / "photos" / str(at % 2)).mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels).save(tmp_path / "photos" / str(at % 2) / f"{at}.png")
+    photos = [f"data.root={tmp_path}", "data.source=photos"]
     by_task = {
         "forecasting": [
             f"data={{root: {waves.parent}, source: waves.csv, train: 400, validation: 110, test: 110}}",
@@ -441,7 +446,8 @@ def small_recipe(corpus, text_file, labelled_files, waves, tmp_path):
             before = tmp_path / Path(earlier).name
             run.train(load(before.name), before, lambda line: None)
             small.append(f"training.from={before}")
-        of_data = by_data.get(recipe["data"].get("kind", "table"), made)
+        of_images = name == "image_classification"
+        of_data = photos if of_images else by_data.get(recipe["data"].get("kind", "table"), made)
         return load_recipe(recipe, [*small, *by_task.get(recipe["task"], of_data), *by_name.get(name, [])], origin=name)
 
     return load

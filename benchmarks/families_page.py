@@ -38,6 +38,8 @@ def page(results: Mapping[str, Mapping[str, Any]]) -> str:
         measured = f"Measured on {cpu['cores']} cores of {cpu['cpu']} at commit {result['commit']}."
         if result.get("disturbed"):
             measured += " Minutes were taken beside other programs: they are upper limits."
+        if result.get("since"):
+            measured += f" The recipe has changed since: {result['since']}."
         parts.append("\n".join([*section(result), "", *bars.markdown(result["bars"]), "", measured, ""]))
     return "\n".join(parts)
 

@@ -13,8 +13,10 @@ LEARNED = ("vocab", "merges")
 
 
 def restored(content: Mapping[str, Any], usual: Mapping[str, Any] | None, *, is_own: bool = True) -> hf.Tokenizer:
-    """Return a tokenizer from its JSON; `usual` is that of an untrained one of its kind, if all others are
-    like it. Ids of one that is not our own are not looked at.
+    """Return a tokenizer from its JSON.
+
+    `usual` is the JSON of an untrained tokenizer of its kind; None: the kind has no usual one. `is_own`: whether the
+    first ids are those of the special tokens, as in no imported tokenizer.
 
     Raises ValueError for a part that is not the usual one, as a normaliser that is gone, padding to a million tokens
     or BPE dropout, and for a vocabulary without the special tokens or with a hole; another Exception for other damage.

@@ -1,7 +1,10 @@
 """A limit on the bytes of a body, held while it comes in."""
 
+from collections.abc import Callable
+
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from regardant.server.answers import problem
@@ -12,20 +15,20 @@ TOO_LARGE = 413
 class BodyLimit:
     """Refuses a request whose body has more bytes, by its Content-Length, or as soon as so many were read.
 
-    Starlette's own middleware answers in plain text.
+    Starlette's own middleware answers in plain text. `answer` makes the response of a line and a status.
     """
 
-    def __init__(self, app: ASGIApp, most: int) -> None:
-        self.app, self.most = app, most
+    def __init__(self, app: ASGIApp, most: int, answer: Callable[[str, int], Response] = problem) -> None:
+        self.app, self.most, self.answer = app, most, answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        line = f"the body has more than {self.most:,} bytes: send several requests"
+        line = f"the body has more than {self.most:,} bytes: send less at once"
         length = Headers(scope=scope).get("content-length", "")
         if length.isdecimal() and int(length) > self.most:
-            await problem(line, TOO_LARGE)(scope, receive, send)
+            await self.answer(line, TOO_LARGE)(scope, receive, send)
             return
         read = 0
 

@@ -14,6 +14,7 @@ from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
 
 from regardant.errors import RegardantError
+from regardant.server.body_limit import BodyLimit
 from regardant.studio import attention_routes, curves, items, lab, steps, timeline
 from regardant.studio.catalogue import Catalogue, UnknownRun
 from regardant.studio.guard import Guard
@@ -27,11 +28,15 @@ PICTURES = Path(str(files("regardant.pictures") / "assets"))
 PAGES = {"/": "home", "/runs": "runs", "/look": "look", "/steps": "steps", "/lab": "lab"}
 """Folders of `static/` that hold the pages' index.html, by address."""
 
+LARGEST_BODY = 17 * 2**20
+"""Bytes of a request: a little more than the largest file of an item (`studio.items`)."""
+
 
 def make_app(folders: Sequence[Path]) -> FastAPI:
     """Return the studio's application over run folders, and over folders that hold runs."""
     app = FastAPI(title="Regardant studio", docs_url=None, redoc_url=None, openapi_url=None)
-    app.add_middleware(Guard)
+    app.add_middleware(BodyLimit, most=LARGEST_BODY, answer=_too_large)
+    app.add_middleware(Guard)  # outside of the limit: its refusals come first, and its headers go everywhere
     app.add_exception_handler(RegardantError, _problem)
     app.add_exception_handler(RequestValidationError, _misunderstood)
     catalogue = Catalogue(folders)
@@ -61,6 +66,11 @@ def _page(name: str) -> Callable[[], FileResponse]:
 def _plotly() -> FileResponse:
     """Return the library from the installed wheel."""
     return FileResponse(str(files("plotly") / "package_data" / "plotly.min.js"), media_type="text/javascript")
+
+
+def _too_large(line: str, status: int) -> JSONResponse:
+    """Return the refusal of a body as pages read it."""
+    return JSONResponse({"detail": line}, status_code=status)
 
 
 def _problem(request: Request, error: Exception) -> JSONResponse:

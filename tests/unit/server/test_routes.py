@@ -252,7 +252,7 @@ def test_a_body_beyond_the_limit_is_refused(client):
     texts = ["a" * 30_000]
     answer = client.post("/v1/translate", json={"run": "demo", "texts": texts})
     assert answer.status_code == 413
-    assert answer.json() == {"error": "the body has more than 20,000 bytes: send several requests"}
+    assert answer.json() == {"error": "the body has more than 20,000 bytes: send less at once"}
 
     def pieces():  # without a Content-Length
         yield b'{"run": "demo", "texts": ["'

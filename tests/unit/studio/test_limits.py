@@ -6,9 +6,8 @@ import time
 import pytest
 from fastapi.testclient import TestClient
 
-from regardant.studio.app import make_app
+from regardant.studio.app import LARGEST_BODY, make_app
 from regardant.studio.catalogue import Catalogue
-from regardant.studio.guard import LARGEST_BODY
 from regardant.studio.open_runs import MOST_WAITING, Busy, OpenRuns
 
 AT = "http://localhost:8421"
@@ -53,7 +52,8 @@ def test_a_request_without_a_body_is_named(studio):
 def test_a_large_body_is_refused_unread(studio):
     client, _ = studio
     answer = client.post("/api/look", content=b"x" * (LARGEST_BODY + 1))
-    assert (answer.status_code, answer.text) == (413, "a request may have 17,825,792 bytes at most")
+    assert answer.status_code == 413
+    assert answer.json() == {"detail": "the body has more than 17,825,792 bytes: send less at once"}
 
 
 def test_a_large_body_of_unknown_length_is_refused_when_it_becomes_too_large(studio):

@@ -1,8 +1,9 @@
 """Checkpoints and weights, in files that are complete or absent even if the process is killed.
 
 A file is written beside its final path, flushed to disk and renamed, so that a reader finds the old or the new file.
-One process writes to a run folder. Files loaded here cannot run code: checkpoints are plain containers and tensors
-(`weights_only`), weights are safetensors.
+Several processes may write one path: each writes beside it under a name of its own, and the last to rename wins. Only
+the holder of the folder's lock writes checkpoints and weights. Files loaded here cannot run code: checkpoints are plain
+containers and tensors (`weights_only`), weights are safetensors.
 
     RUN/checkpoints/update-00001234.pt    all that resuming needs
     RUN/model.safetensors                 all that using the model needs
@@ -15,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -44,8 +46,7 @@ def save_checkpoint(run: Path, state: dict[str, Any], update: int, keep: int) ->
     """
     folder = run / "checkpoints"
     path = folder / f"update-{update:08d}.pt"
-    for left_by_a_kill in folder.glob(f"*{_PART}"):
-        left_by_a_kill.unlink()
+    _clear(folder, "*")
     save_whole(path, state)
     checkpoints = _checkpoints(run)
     newest = checkpoints.index(path) + 1
@@ -108,6 +109,7 @@ def save_weights(path: Path, weights: Mapping[str, Tensor], metadata: Mapping[st
     }
     # One entry, since the library writes several in random order.
     header = {_HEADER: json.dumps({**metadata, "tied": tied})}
+    _clear(path.parent, path.name)
     with _replacing(path) as part:
         save_file(stored, part, metadata=header)
 
@@ -179,7 +181,7 @@ def _renamed(weights: dict[str, Tensor], model: nn.Module) -> dict[str, Tensor]:
 @contextmanager
 def _replacing(path: Path) -> Iterator[Path]:
     """Yield a path to write to. It is renamed to `path` at the end, or deleted after an exception."""
-    part = path.with_name(path.name + _PART)
+    part = path.with_name(f"{path.name}.{uuid4().hex}{_PART}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -191,6 +193,12 @@ def _replacing(path: Path) -> Iterator[Path]:
             part.unlink(missing_ok=True)
     except (OSError, RuntimeError, SafetensorError) as error:  # each writer has its own error for a full disk
         raise RunError(f"cannot write {path} ({_first_line(error)}); is the disk full or read-only?") from error
+
+
+def _clear(folder: Path, name: str) -> None:
+    """Delete what a kill left of files of a name, which only the holder of the folder's lock writes."""
+    for left in folder.glob(f"{name}.*{_PART}"):
+        left.unlink(missing_ok=True)
 
 
 def _to_disk(path: Path) -> None:

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -67,6 +68,20 @@ def test_a_given_up_continuation_does_not_outlive_the_next_save(tmp_path):
     truncate(tmp_path / "checkpoints" / "update-00000003.pt")
     save_checkpoint(tmp_path, STATE, 2, keep=1)
     assert files_in(tmp_path / "checkpoints") == ["update-00000002.pt"]
+
+
+def test_one_path_may_be_written_by_several_at_once(tmp_path):
+    """As by two evaluations of one run."""
+    with ThreadPoolExecutor(4) as writers:
+        list(writers.map(lambda number: write_atomically(tmp_path / "a.json", str(number) * 9), [1, 2, 3, 4] * 50))
+    assert (tmp_path / "a.json").read_text() in {str(number) * 9 for number in (1, 2, 3, 4)}
+    assert files_in(tmp_path) == ["a.json"]
+
+
+def test_weights_that_a_kill_left_half_written_are_deleted_by_the_next_saving(tmp_path):
+    (tmp_path / "model.safetensors.1f.part").write_bytes(b"left by a kill")
+    save_weights(tmp_path / "model.safetensors", {"a": torch.ones(1)}, {})
+    assert files_in(tmp_path) == ["model.safetensors"]
 
 
 def test_a_run_without_checkpoints_has_no_latest(tmp_path):

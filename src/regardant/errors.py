@@ -1,4 +1,4 @@
-"""What can go wrong for a user, as a tree.
+"""Errors that a user can cause or meet, as a tree.
 
 RegardantError
 ├── ConfigError      a recipe or an override that cannot be right

@@ -45,7 +45,7 @@ VERBS = (
     "recipes",
     "verify",
 )
-"""In the order in which one meets them."""
+"""Commands in the order in which a new user needs them."""
 
 app.registered_commands.sort(key=lambda command: VERBS.index(command.name or getattr(command.callback, "__name__", "")))
 

@@ -1,4 +1,4 @@
-"""From a document and its overrides to a validated configuration, or to one report of all problems."""
+"""Loading of a document and its overrides: a validated configuration, or one report of all problems."""
 
 import copy
 import reprlib

@@ -1,4 +1,4 @@
-"""Which training pairs are left out, and a count of them by reason.
+"""Removal of training pairs that do harm, with a count by reason.
 
 Long, lopsided, untranslated and repeated pairs slow training or teach the wrong thing (Khayrallah and Koehn
 2018, "On the Impact of Various Types of Noise on Neural Machine Translation",
@@ -36,7 +36,7 @@ class Reason(StrEnum):
 
 
 class CleaningConfig(Config):
-    """Which training pairs are left out. Empty and unreadable ones always are."""
+    """Rules by which training pairs are left out. Empty and unreadable ones always are."""
 
     max_chars: int = Field(2000, gt=0)
     """Most characters a sentence may have; longer ones are seldom one sentence, and one sets a batch's memory."""
@@ -62,12 +62,12 @@ class Dropped:
     count: int
 
     first_line: int | None
-    """Where the first of them starts; None if they were found after the lines were read."""
+    """Line on which the first of these pairs starts; None if they were found after the lines were read."""
 
 
 @dataclass
 class CleaningReport:
-    """What was read, what was kept, and why the rest was not."""
+    """Counts of pairs read, kept and left out, by reason."""
 
     read: int = 0
     kept: int = 0
@@ -78,17 +78,17 @@ class CleaningReport:
         self.dropped.setdefault(reason, Dropped(0, line)).count += 1
 
     def summary(self) -> str:
-        """In a few words: `0 of 3 pairs kept, 2 empty, 1 over long`."""
+        """Return the counts in a few words: `0 of 3 pairs kept, 2 empty, 1 over long`."""
         reasons = [f"{dropped.count:,} {_words(reason)}" for reason, dropped in self._in_order()]
         return ", ".join([f"{self.kept:,} of {self.read:,} pairs kept", *reasons])
 
     def lines(self) -> list[str]:
-        """For a terminal: a line with the totals, then one for each reason that occurred."""
+        """Return lines for a terminal: one with the totals, then one for each reason that occurred."""
         reasons = [f"{d.count:>9,} {_words(reason)}{_where(d)}" for reason, d in self._in_order()]
         return [f"{self.kept:>9,} of {self.read:,} pairs kept", *reasons]
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON: every reason, also those that did not occur."""
+        """Return plain values for JSON, with every reason, also those that did not occur."""
         dropped = {str(reason): asdict(self.dropped.get(reason, Dropped(0, None))) for reason in Reason}
         return {"read": self.read, "kept": self.kept, "dropped": dropped}
 

@@ -16,7 +16,7 @@ class StoredFile:
     name: str
     """The place of the cell, for messages."""
     suffix: str
-    """That of the path that stands beside the content. Empty: there is none."""
+    """Suffix of the path that stands beside the content. Empty: there is no path."""
     content: bytes
 
     def __str__(self) -> str:

@@ -47,10 +47,10 @@ class Splits:
     """Test sets by name."""
 
     report: CleaningReport
-    """What cleaning left out of the training text. Pairs split off from it count as kept."""
+    """Counts of training pairs that cleaning kept and left out. Pairs split off for validation count as kept."""
 
     fingerprints: dict[str, str]
-    """By split, `train` and `validation` and the tests' names: SHA-256 of its pairs, equal on all machines."""
+    """SHA-256 of the pairs of each split (`train`, `validation` and the tests by name), equal on all machines."""
 
     @classmethod
     def write(cls, folder: Path, sets: Mapping[str, Iterable[Pair]], report: CleaningReport) -> Self:
@@ -96,7 +96,7 @@ class Splits:
 
 
 class Pairs(Config):
-    """Where pairs are read from: two text files, or two columns of a table."""
+    """Source of sentence pairs: two text files, or two columns of a table."""
 
     source: str
     """A file with one sentence a line (plain, .gz or .zst); if `table` is set, the name of its column."""
@@ -109,10 +109,10 @@ class Pairs(Config):
     """A .tsv, .csv, .jsonl or .parquet file, a folder holding a Hugging Face dataset, or its name on the hub."""
 
     split: str | None = None
-    """Which split of a dataset; may be left out where there is one."""
+    """Split of a dataset. Optional if there is only one."""
 
     subset: str | None = None
-    """Which variant of a dataset of the hub, as en-fr of Helsinki-NLP/opus_books."""
+    """Variant of a dataset of the hub, such as en-fr of Helsinki-NLP/opus_books."""
 
     @model_validator(mode="after")
     def _only_datasets_have_splits(self) -> Self:
@@ -162,7 +162,7 @@ class PairsConfig(Pairs):
     """How many pairs to split off to test on; if not set a twentieth, and at most 1,000."""
 
     cleaning: CleaningConfig = CleaningConfig()
-    """Which training pairs are left out."""
+    """Rules by which training pairs are left out."""
 
     links: str | None = None
     """Word alignments of the training text, for `alignment_guidance`: a file with a line a pair, `0-0 1-2`, source
@@ -278,7 +278,7 @@ def _unreadable(pairs: Pairs, side: str, line: int, fault: Fault) -> DataError:
 
 
 def _assign(ranks: npt.NDArray[np.uint64], sizes: Sequence[int]) -> npt.NDArray[np.int8]:
-    """Which part each pair goes to: TRAIN, 1 for the first of `sizes`, 2 for the second, ... or LEFT_OUT.
+    """Return the part that each pair goes to: TRAIN, 1 for the first of `sizes`, 2 for the second, ... or LEFT_OUT.
 
     Equal ranks are equal sources. Pairs that share the last source taken into a part, but find it full, are
     left out: the sizes are exact, and a source is in one part only.

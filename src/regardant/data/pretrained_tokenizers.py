@@ -49,7 +49,7 @@ class PretrainedTokenizer(Tokenizer, kind="pretrained"):
         self.config, self.backend = config, backend
         assert config.vocab_size is not None
         self.rows = rows = rows_of(config.special, config.vocab_size)
-        """Of each id: that of the imported model."""
+        """Ids of the imported model, by id of this tokenizer."""
         names = {theirs: piece for piece, theirs in backend.get_vocab(with_added_tokens=True).items()}
         self.vocab_size = len(rows)
         self.pieces = [

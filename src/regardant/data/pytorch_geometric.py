@@ -23,7 +23,7 @@ MASKS = {"train_mask": "train", "val_mask": "val", "test_mask": "test"}
 
 
 class Data(Protocol):
-    """What is read of a `torch_geometric.data.Data`: tensors, or None."""
+    """Fields that are read of a `torch_geometric.data.Data`: tensors, or None."""
 
     x: Any
     """[V, F]"""

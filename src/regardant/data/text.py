@@ -104,7 +104,7 @@ class EncodedText:
     """The splits of a text as tokens, and what they were made of."""
 
     tokens: dict[str, Tokens]
-    """By split: train, validation and, where there is one, test. Memory-mapped."""
+    """Tokens of each split (train, validation and, if there is one, test), memory-mapped."""
     characters: dict[str, int]
     """How many each split has."""
     fingerprints: dict[str, str]

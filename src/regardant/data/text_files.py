@@ -39,7 +39,7 @@ class Fault(Enum):
     """Its bytes are not valid UTF-8."""
 
     NUL = "nul_character"
-    """It contains NUL characters, as UTF-16 read as UTF-8 does."""
+    """The line contains NUL characters, as UTF-16 read as UTF-8 does."""
 
     MISSING = "missing"
     """Its row is too short, lacks the key or holds a null."""

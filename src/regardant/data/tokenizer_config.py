@@ -1,4 +1,4 @@
-"""What a token is: the configuration of tokenizers."""
+"""Configuration of tokenizers."""
 
 from typing import Literal, Self
 
@@ -15,7 +15,7 @@ class TokenizerConfig(Config):
     """How text becomes tokens."""
 
     kind: Literal["character", "word", "whitespace", "byte", "bpe", "unigram", "code", "kmer", "pretrained"] = "bpe"
-    """What a token is. bpe and unigram find pieces between a character and a word; code does, and keeps white space;
+    """Kind of tokens. bpe and unigram find pieces between a character and a word; code does, and keeps white space;
     kmer reads DNA; pretrained is that of an imported model."""
 
     vocab_size: int | None = Field(None, gt=len(SPECIAL_TOKENS))
@@ -35,7 +35,7 @@ class TokenizerConfig(Config):
     """Letters from the start of a kmer to that of the next, at most k (1). k: they do not overlap."""
 
     special: tuple[int | None, ...] = ()
-    """Of kind pretrained: the imported model's ids of padding, start, end, unknown and mask; null for one it lacks."""
+    """Ids of the imported model for padding, start, end, unknown and mask (kind pretrained); null for one it lacks."""
 
     @model_validator(mode="after")
     def _leave_room_for_pieces(self) -> Self:

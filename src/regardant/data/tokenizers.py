@@ -104,11 +104,11 @@ class Tokenizer:
         return encoding.ids, encoding.offsets
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """As `encode`, for many texts on all cores."""
+        """Return the ids of many texts, encoded on all cores."""
         return [encoding.ids for encoding in self.backend.encode_batch_fast(texts)]
 
     def encode_long(self, text: str) -> NDArray[np.integer]:
-        """As `encode`, for a text of any length; where a token is a character or a byte, a hundred times as fast."""
+        """Return the ids of a text of any length, of characters or bytes a hundred times as fast as `encode`."""
         if self.config.kind not in ("character", "byte"):
             return np.array(self.encode(text), np.int64)
         text = _normalised(text, self.config, self.backend)
@@ -141,7 +141,7 @@ class Tokenizer:
         return [self._readable(token) for token in ids]
 
     def spans(self, ids: Iterable[int]) -> list[tuple[int, int]]:
-        """Where each token stands in `decode(ids)`. The spans join without gaps and cover the text.
+        """Return the span of each token in `decode(ids)`. The spans join without gaps and cover the text.
 
         The space before a word belongs to the word's first token. Special tokens have an empty span, and so
         have the bytes of a character before its last.
@@ -166,7 +166,7 @@ class Tokenizer:
 
     @property
     def normalisation(self) -> str:
-        """What `normalise` does, for people."""
+        """Description of `normalise` for people."""
         steps = ["lower-cased"] if self.config.lowercase else []
         if self.config.kind not in EXACT:
             steps += ["NFC"]
@@ -179,7 +179,7 @@ class Tokenizer:
 
     @cached_property
     def _id_of_code(self) -> NDArray[np.int64]:
-        """Of a character, by its number; the last stands for all that follow."""
+        """Id of a character by its code point. The last entry stands for all code points that follow."""
         ids = {ord(piece): token for token, piece in enumerate(self.pieces) if len(piece) == 1}
         table = np.full(max(ids, default=0) + 2, UNK, np.int64)
         table[list(ids)] = list(ids.values())

@@ -90,7 +90,7 @@ class TrainingWindows:
         return self.context * sum(map(len, self.plan(0)))
 
     def plan(self, epoch: int) -> list[NDArray[np.int64]]:
-        """Where the windows of each batch begin."""
+        """Return the starts of the windows of each batch."""
         generator = np.random.default_rng([self.seed, epoch])
         first = generator.integers(min(self.context, len(self.tokens) - self.context))
         starts = generator.permutation(np.arange(first, len(self.tokens) - self.context, self.context))
@@ -121,7 +121,7 @@ class PlannedStreams(NamedTuple):
     """A planned batch of streams."""
 
     starts: NDArray[np.int64]
-    """Where the windows begin in the text."""
+    """Starts of the windows in the text."""
     begins: bool
     """Whether the streams begin with these windows."""
 

@@ -31,7 +31,7 @@ NO_WORD = -1
 """The word of a token that belongs to none, such as the end of the sentence."""
 
 THRESHOLDS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0)
-"""What `choose_threshold` tries."""
+"""Thresholds that `choose_threshold` tries."""
 
 
 def alignment_error_rate(

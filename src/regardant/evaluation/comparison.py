@@ -47,10 +47,10 @@ class Compared:
 
 @dataclass(frozen=True)
 class Signatures:
-    """What makes the scores comparable with others."""
+    """Signatures that make the scores comparable with others."""
 
     bleu: str
-    """With the resamples of the paired test."""
+    """Signature of BLEU with the resamples of the paired test."""
     chrf: str
 
 
@@ -122,7 +122,7 @@ def _difference(first: Result, other: Result, first_matches: Any, other_matches:
 
 
 class _BleuDifference(BLEU):
-    """Of counts of two translations, the first one's before the other's, how much better the other is."""
+    """Gain in BLEU of a second translation over a first, from their counts side by side."""
 
     def _compute_score_from_stats(self, stats: Any) -> Score:  # type: ignore[override]
         half = len(stats) // 2

@@ -29,7 +29,7 @@ MOST_STREAMS = 128
 
 @dataclass(frozen=True)
 class TextScore:
-    """What a text costs a model. Its first token is given, so it counts nowhere."""
+    """Score of a text under a language model. The first token is given and not scored."""
 
     nats: float
     """Minus the log-probability of the text."""
@@ -55,7 +55,7 @@ class TextScore:
         return self.nats_per_character / math.log(2)
 
     def as_dict(self) -> dict[str, Any]:
-        """For --json."""
+        """Return plain values for --json."""
         return {
             "loss": self.loss,
             "perplexity": self.perplexity,

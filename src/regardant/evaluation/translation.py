@@ -28,7 +28,7 @@ class TranslationMetrics(Config):
     """Scores of every validation beside the loss; `evaluate` gives them too. The first one selects the best weights."""
 
     tokenize: Literal["13a", "none", "intl", "char"] = "13a"
-    """What BLEU counts: words by mteval-v13a, the text's own spaces, words by mteval-v14, or characters."""
+    """Units that BLEU counts: words by mteval-v13a, the text's own spaces, words by mteval-v14, or characters."""
 
     lowercase: bool = False
     """BLEU and chrF without regard to case. TER, as its authors defined it, never regards it."""
@@ -45,7 +45,7 @@ class TranslationScores:
     chrf: float
     ter: float
     signature: str
-    """Of BLEU."""
+    """Signature of BLEU."""
     chrf_signature: str
     ter_signature: str
     bleu_interval: tuple[float, float]

@@ -29,7 +29,7 @@ class Candidate:
     """How many tokens it has, EOS counted."""
     token: int
     log_probability: float
-    """Of all its tokens, in nats."""
+    """Log probability of all tokens of the candidate, in nats."""
     score: float
     """The same after the length penalty."""
     fate: Fate

@@ -23,7 +23,7 @@ class Hypothesis:
     """A target that a search proposes."""
 
     tokens: list[int]
-    """Without SOS and EOS."""
+    """Tokens of the hypothesis, without SOS and EOS."""
     score: float
     """Log-probability after the length penalty: the rank."""
     log_probability: float

@@ -84,7 +84,7 @@ def _one_thread() -> Iterator[None]:
 
 
 _given: tuple[Work[Any, Any], Sequence[Any], Any]
-"""In a forked process: its function, the items, and how many of them all workers have taken."""
+"""Work of a forked process: its function, the items, and how many of them all workers have taken."""
 
 
 def _begin(*given: Any) -> None:

@@ -1,4 +1,4 @@
-"""Which heads follow which grammatical relations: attention between words held to a treebank.
+"""Heads that follow grammatical relations: attention between words compared with a treebank.
 
 A head says which word governs a dependent in one of two ways: the other word that the dependent gives most weight, or
 the other word that gives the dependent most weight. For each relation the best head and way is chosen on every other
@@ -30,7 +30,7 @@ class RelationScore:
     """How well one head knows one relation."""
 
     relation: str
-    """As the treebank names it: nsubj, obj, det, ..."""
+    """Name of the relation in the treebank: nsubj, obj, det, ..."""
     count: int
     """Dependents that were scored."""
     layer: int
@@ -39,14 +39,14 @@ class RelationScore:
     accuracy: float
     """The share of dependents whose governor it names."""
     offset: int
-    """Where the governor most often stands, seen from the dependent."""
+    """Most frequent distance from the dependent to its governor, in words."""
     baseline: float
     """The share of dependents whose governor stands there."""
 
 
 @dataclass
 class _Tally:
-    """What one half of the sentences says of a relation."""
+    """Counts of a relation in one half of the sentences."""
 
     right: Tensor = field(default_factory=lambda: torch.zeros(()))
     """[ways, L, H]"""

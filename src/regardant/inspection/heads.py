@@ -1,4 +1,4 @@
-"""What each head of attention does, in numbers, over sentences.
+"""Measures of each head of attention over sentences.
 
 A row of weights is taken as a distribution: what is negative counts as nothing, and the rest is divided by its sum. A
 query that may see a single key has no choice, and is left out of everything; so is a row of zeros. Means are over all
@@ -19,7 +19,7 @@ NO_OP = 0.9
 """A head is idle whose queries give one idle token at least so much, in the mean: `almost all`."""
 
 OFFSETS = {"previous": -1, "own": 0, "next": 1}
-"""Where a key stands, seen from the query."""
+"""Distances from a query to a key, by name."""
 
 
 class Attended(NamedTuple):
@@ -33,10 +33,10 @@ class Attended(NamedTuple):
 
 @dataclass(frozen=True)
 class HeadMeasures:
-    """Of every head [L, H], or of every two heads. NaN where there was nothing to measure."""
+    """Measures of every head [L, H], or of every two heads. NaN where there was nothing to measure."""
 
     entropy: Tensor
-    """In nats: 0 where all weight is on one key."""
+    """Mean entropy of a row, in nats: 0 if all weight is on one key."""
     entropy_share: Tensor
     """The same, divided by that of a uniform row over the keys that may be seen: from 0 to 1."""
     distance: Tensor
@@ -46,9 +46,9 @@ class HeadMeasures:
     own: Tensor
     next: Tensor
     first: Tensor
-    """On the first key of the sentence."""
+    """Mean weight on the first key of the sentence."""
     last: Tensor
-    """On the last one: of a source, its end of sentence."""
+    """Mean weight on the last key, which is the end of sentence of a source."""
     coverage: Tensor
     """The mean over keys of min(1, what all queries give the key), by sentence: what coverage penalties ask for (Wu et
     al. 2016, https://arxiv.org/abs/1609.08144, eq. 14). At most Q / K where there are fewer queries than keys."""
@@ -72,7 +72,7 @@ class HeadMeasures:
         return others.nan_to_num(math.inf).argmin(1) if len(others) > 1 else torch.zeros(1, dtype=torch.int64)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return plain values for JSON."""
         tensors = {name: x.tolist() for name, x in vars(self).items() if isinstance(x, Tensor)}
         return {**tensors, "no_op": self.no_op.tolist(), "sentences": self.sentences}
 

@@ -26,7 +26,7 @@ class Patch:
     """Put something else in the place of what passes there: another tensor of its shape, or a function of it."""
 
     place: str
-    """As in `capture`; anything but scores, probabilities and what recurrent cells do inside."""
+    """Name of the place, as in `capture`: any but scores, probabilities and the insides of recurrent cells."""
 
     value: Tensor | Change
 
@@ -49,7 +49,7 @@ class ScaleHead:
 
     @property
     def place(self) -> str:
-        """Where it acts."""
+        """Name of the place that is changed."""
         return f"{self.attention}.mixed"
 
     def change(self) -> Change:
@@ -82,7 +82,7 @@ class EditRow:
 
     @property
     def place(self) -> str:
-        """Where it acts."""
+        """Name of the place that is changed."""
         return f"{self.attention}.weights"
 
     def change(self) -> Change:
@@ -111,11 +111,11 @@ class MaskKey:
     attention: str
 
     key: int
-    """Where it stands in its sequence."""
+    """Position of the key in its sequence."""
 
     @property
     def place(self) -> str:
-        """What it acts on."""
+        """Name of the place that is changed."""
         return f"{self.attention}.weights"
 
 

@@ -1,4 +1,4 @@
-"""From which tokens of the input a layer's token may have what it says: attention followed down through the layers.
+"""Attention followed down through the layers, from a layer's tokens to the tokens of the input.
 
 Both take a layer to pass on half of what a token was and half of what its heads, in the mean, take from others:
 

@@ -44,9 +44,9 @@ class HeadShape:
     num_heads: int
     num_key_heads: int
     key_size: int
-    """Of a head's queries and keys."""
+    """Size of a head's queries and keys."""
     value_size: int
-    """Of a head's values."""
+    """Size of a head's values."""
     bias: bool = True
     """Whether projections have biases."""
 
@@ -57,7 +57,7 @@ class SelfAttentionCache(LayerCache):
 
     mechanism: Attention
     state: Any
-    """Of the mechanism, or all keys and values if it `decodes_with_all_keys`."""
+    """State of the mechanism, or all keys and values if it `decodes_with_all_keys`."""
     length: int = 0
     """Tokens so far."""
 

@@ -1,4 +1,4 @@
-"""What all codecs of recordings share: an item is a recording or a file of one, kept as its samples.
+"""Base of the codecs of recordings: an item is a recording or a file of one, kept as its samples.
 
 Shape legend: B recordings, N samples, T elements.
 """

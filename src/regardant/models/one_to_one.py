@@ -111,6 +111,6 @@ class OneToOne(SequenceToSequenceModel):
 
 
 def _with_ends(source: Tensor, length: int) -> Tensor:
-    """At least `length` tokens, EOS for padding and past the end."""
+    """Return at least `length` tokens, with EOS for padding and past the end."""
     source = F.pad(source, (0, max(0, length - source.shape[1])), value=EOS)
     return source.masked_fill(source == PAD, EOS)

@@ -60,7 +60,7 @@ class TransformerConfig(Config):
     """Numbers of a head's values (d_v). Empty: d_model / num_heads."""
 
     projections: Projections = "separate"
-    """Which of query, key and value of a self-attention share a matrix; none: they are the tokens themselves."""
+    """Sharing of matrices among query, key and value of a self-attention. none: they are the tokens themselves."""
 
     attention_bias: bool = True
     """Whether the projections of attention have biases."""
@@ -69,19 +69,19 @@ class TransformerConfig(Config):
     """Inner width of the feed-forward network."""
 
     feed_forward: FeedForwardConfig = LinearFeedForwardConfig()
-    """What each token goes through by itself after attention."""
+    """Network that each token passes by itself after attention."""
 
     dropout: float = Field(0.3, ge=0, lt=1)
     """Chance that a value is zeroed: on embeddings, on what each sublayer writes, inside the feed-forward network."""
 
     embedding_dropout: float | None = Field(None, ge=0, lt=1)
-    """On embeddings, where it differs from dropout."""
+    """Dropout on embeddings, if it differs from dropout."""
 
     feed_forward_dropout: float | None = Field(None, ge=0, lt=1)
     """Inside the feed-forward network, where it differs from dropout."""
 
     norm: NormPlace = "pre"
-    """Before each sublayer (trains stably) or after it (the original)."""
+    """Place of the norm: before each sublayer (trains stably) or after it (the original)."""
 
     normalisation: NormConfig = LayerNormConfig()
     """layer_norm divides by sqrt(variance + eps), layer_norm_sigma by deviation + eps, rms_norm keeps the mean."""
@@ -91,11 +91,11 @@ class TransformerConfig(Config):
     from each other, so that training keeps no activations between layers."""
 
     activation_checkpointing: bool = False
-    """In training keep only what goes into each sublayer, and compute the rest again for its gradient: a fraction of
+    """Keep only the input of each sublayer in training, and compute the rest again for its gradient: a fraction of
     the memory for a third more computing. Weights and gradients stay the same."""
 
     positions: PositionsConfig = SinusoidalConfig()
-    """Where tokens stand."""
+    """Encoding of the tokens' positions."""
 
     scale_embeddings: bool = True
     """Multiply embeddings by sqrt(d_model)."""
@@ -136,7 +136,7 @@ class TransformerConfig(Config):
 
     @model_validator(mode="after")
     def two_streams_are_pre_norm(self) -> Self:
-        """They have no norm in between."""
+        """Refuse two streams with another norm than pre: they have no norm in between."""
         if self.residual == "reversible" and self.norm == "post":
             raise ValueError("reversible residuals normalise what a sublayer reads: set norm=pre")
         return self
@@ -229,7 +229,7 @@ class TransformerConfig(Config):
 
     @property
     def input_dropout(self) -> float:
-        """On embeddings."""
+        """Dropout on embeddings."""
         return self.dropout if self.embedding_dropout is None else self.embedding_dropout
 
 

@@ -42,12 +42,12 @@ class Scale:
 
     ticks: Sequence[float]
     start: float
-    """Of the first tick."""
+    """Coordinate of the first tick."""
     end: float
-    """Of the last one."""
+    """Coordinate of the last tick."""
 
     def at(self, number: float) -> float:
-        """Where a number stands."""
+        """Return the coordinate of a number."""
         low, high = self.ticks[0], self.ticks[-1]
         return self.start + (number - low) / (high - low) * (self.end - self.start)
 

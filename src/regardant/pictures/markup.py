@@ -1,4 +1,4 @@
-"""What offline pages are made of: files of `assets/`, text that is no markup, and the hashes a policy allows by."""
+"""Parts of offline pages: files of `assets/`, escaped text, and the hashes by which a policy allows scripts."""
 
 from base64 import b64encode
 from collections.abc import Sequence

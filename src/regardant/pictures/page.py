@@ -20,7 +20,7 @@ from regardant.pictures.markup import asset, digest, escaped, summary_list
 from regardant.pictures.picture import AttentionPicture, Layout
 
 SCRIPTS = ("weights.js", "drawing.js", "save.js", "view.js", "page.js")
-"""In the order of their imports; inlined, they are one module."""
+"""Scripts in the order of their imports. Inlined, they are one module."""
 
 
 def attention_page(

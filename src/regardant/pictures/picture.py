@@ -73,7 +73,7 @@ class AttentionPicture:
     """A remark under the sentences."""
 
     kind: str = "Cross-attention"
-    """What the grid of its heads is called."""
+    """Title of the grid of its heads."""
 
     source_units: Sequence[tuple[str, int]] = ()
     """(word, how many of `source` it is made of), in their order; empty where they are words already."""

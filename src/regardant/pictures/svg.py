@@ -1,4 +1,4 @@
-"""What every drawing here is made of: words that stay words, cut to a length, and how wide they come out; shades."""
+"""Parts of every drawing: text and its width, cut to a length; shades."""
 
 import re
 import unicodedata
@@ -74,7 +74,7 @@ class Drawing(str):
 
 
 def shorten(word: str, longest: int = LONGEST_LABEL) -> str:
-    """At most so many characters, the last one an ellipsis where some are missing."""
+    """Return at most so many characters of a word, the last one an ellipsis if some are missing."""
     return word if len(word) <= longest else word[: longest - 1] + "…"
 
 

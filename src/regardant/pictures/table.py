@@ -11,10 +11,10 @@ class Table:
     """Rows named by their first cell. A ValueError says which row has more or fewer cells than there are heads."""
 
     caption: str
-    """What it shows; on a page also for those who cannot see it."""
+    """Caption of the table. Screen readers read it on a page."""
 
     heads: Sequence[str]
-    """Of the columns. A line feed is where a terminal breaks one that would be too wide."""
+    """Headings of the columns. A terminal breaks one that would be too wide at its line feed."""
 
     rows: Sequence[Sequence[str]]
 

@@ -1,1 +1,1 @@
-"""What is decided and measured before training: precision, kernel, processes, compilation, and the plan of its cost."""
+"""Decisions and measurements before training: precision, kernel, processes, compilation, and the plan of the cost."""

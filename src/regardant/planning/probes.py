@@ -54,7 +54,7 @@ class Decisions:
     precision: Precision
     kernel: Kernel
     threads: int
-    """Of all processes together."""
+    """Threads of all processes together."""
     seconds: dict[str, float] = field(default_factory=dict)
     """Seconds of a training step of a median batch, by candidate."""
     processes: int = 1

@@ -30,7 +30,7 @@ DRAIN_SECONDS = 5
 
 @dataclass(frozen=True)
 class Access:
-    """What is asked of a client."""
+    """Requirements on a client."""
 
     key: bytes | None
     """The API key. None: no key is needed."""

@@ -1,4 +1,4 @@
-"""Which requests a server on a loopback address may answer: those that name this machine and come from no other site.
+"""Protection of a server on a loopback address: it answers requests that name this machine and come from no other site.
 
 A page elsewhere can make a browser ask 127.0.0.1, and by rebinding its own name even read the answer: but then the
 Host header has that name. There is no CORS header, so nobody else's script reads an answer either.

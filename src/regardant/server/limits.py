@@ -1,4 +1,4 @@
-"""What a request may ask for, checked before any of it is computed, and the error of one that is refused."""
+"""Limits of a request, checked before any of it is computed, and the error of one that is refused."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Refusal(RegardantError):
 
 @dataclass(frozen=True)
 class Limits:
-    """What a server takes on."""
+    """Limits of a server."""
 
     max_batch: int = 32
     """Rows (texts, items) that are computed at once. A request has at most as many."""

@@ -32,7 +32,7 @@ CLOSING_SECONDS = 5
 
 @dataclass(frozen=True)
 class Address:
-    """Where a server listens, and how clients prove who they are."""
+    """Address that a server listens on, and how clients prove who they are."""
 
     host: str = "127.0.0.1"
     port: int = 8000

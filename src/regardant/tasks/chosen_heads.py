@@ -7,12 +7,12 @@ from regardant.errors import ConfigError
 from regardant.pictures import AttentionPicture
 
 UNITS = ("words", "pieces")
-"""What rows and columns may be."""
+"""Units of rows and columns."""
 
 
 @dataclass(frozen=True)
 class ChosenHeads:
-    """What is drawn of an item. Without a choice: all heads of all kinds."""
+    """Heads of an item that are drawn. By default all heads of all kinds."""
 
     kind: str | None = None
     """Kind of attention, as "Cross-attention". None: all kinds, or the last one where a layer is chosen."""

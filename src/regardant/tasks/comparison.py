@@ -57,12 +57,12 @@ class ComparedRun:
 
     folder: Path
     name: str
-    """As much of the folder's path as tells it from the others."""
+    """Shortest end of the folder's path that differs from those of the others."""
     history: TrainingHistory
     scores: Mapping[str, Mapping[str, float]]
-    """By test set and metric."""
+    """Scores by test set and metric."""
     accuracy_from_first: Mapping[str, Difference]
-    """By test set; only where the answers to single items are kept. Empty for the first run."""
+    """Differences by test set, if the answers to single items are kept. Empty for the first run."""
     settings: Sequence[str]
     """Settings that differ from those of the first run."""
 

@@ -89,7 +89,7 @@ class Inspection:
     layers: Mapping[str, list[str]]
     """Places of attention by kind, in the order of layers: `decoder.layers.0.cross_attention`."""
     records: Records
-    """By the names of places, of this one item."""
+    """Records of this item by the names of places."""
     batch: Mapping[str, Any]
     """The inputs of the model as it took them: a batch of one."""
     shares: Sequence[tuple[str, float]] = ()

@@ -70,7 +70,7 @@ def head_tables(
     extra: Sequence[Extra] = (),
     rows: Sequence[list[str]] = (),
 ) -> Iterator[Table]:
-    """Where each head looks; and what each is worth, with more columns and rows."""
+    """Yield tables of where each head looks and what it is worth, with more columns and rows if given."""
     places = _places(found)
     idle = f" ({found.no_op.sum()} idle)" if found.no_op.any() else ""
     looks = [[f"{layer + 1}.{head + 1}", *_cells(found, layer, head)] for layer, head in places]

@@ -61,18 +61,18 @@ LITTLE = frozenset({SPECIAL_TOKENS[SOS], SPECIAL_TOKENS[EOS], CLASS_TOKEN, *OF_I
 
 @dataclass(frozen=True)
 class LensLayer:
-    """What the model would say after so many layers, in the mean over tokens."""
+    """Prediction of the model after so many layers, in the mean over tokens."""
 
     layers: int
     """0: the embeddings alone."""
     first: float
     """The share of tokens that are the likeliest."""
     rank: float
-    """Of the token; the median."""
+    """Median rank of the token."""
     probability: float
-    """Of the token."""
+    """Mean probability of the token."""
     divergence: float
-    """From the last layer's distribution, nats."""
+    """Divergence from the last layer's distribution, in nats."""
 
 
 @dataclass
@@ -84,19 +84,19 @@ class Measures:
     sentences: int
     """Number of rows: pairs, windows, items."""
     heads: dict[str, HeadMeasures]
-    """By kind of attention."""
+    """Measures of heads by kind of attention."""
     importance: dict[str, HeadImportance]
     rollout: dict[str, HeadMeasures] = field(default_factory=dict)
-    """Up to every layer, as if it were a layer of one head."""
+    """Rollout up to every layer, measured as a layer of one head."""
     flow: dict[str, HeadMeasures] = field(default_factory=dict)
-    """From the last layer, rows divided by their sums, over the first few sentences."""
+    """Attention flow from the last layer, rows divided by their sums, over the first few sentences."""
     lens: list[LensLayer] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     unit: str = "item"
     """Name of a row."""
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON; what is no number is null."""
+        """Return plain values for JSON. NaN and infinity are null."""
         return {name: _plain(value) for name, value in vars(self).items()}
 
     def title(self) -> str:
@@ -104,7 +104,7 @@ class Measures:
         return f"{self.name}: {self.sentences:,} {self.unit}s"
 
     def tables(self) -> Iterator[Table]:
-        """For people."""
+        """Yield tables for people."""
         for kind, found in self.heads.items():
             yield from head_tables(kind, found, self.importance[kind])
         yield from self.followed()
@@ -212,7 +212,7 @@ def _read_layers(found: Measures, model: Model, probes: Iterable[Probe]) -> None
 
 
 def _plain(value: Any) -> Any:
-    """As JSON has it."""
+    """Return a value as JSON has it."""
     if isinstance(value, HeadMeasures | HeadImportance):
         return _plain(value.as_dict())
     if is_dataclass(value) and not isinstance(value, type):

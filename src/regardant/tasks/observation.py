@@ -40,7 +40,7 @@ def entropy_of_heads(model: Model, inputs: Mapping[str, Any]) -> dict[str, list[
 
 
 def _entropy(weights: Tensor, real: Tensor) -> list[float | None]:
-    """Of each head, from weights [B, H, Q, K] and which queries are no padding [B, Q]."""
+    """Return the entropy of each head, from weights [B, H, Q, K] and which queries are no padding [B, Q]."""
     shares = weights.clamp(min=0)
     shares = shares / shares.sum(-1, keepdim=True).clamp(min=torch.finfo(shares.dtype).tiny)
     entropy = torch.special.entr(shares).sum(-1).transpose(1, 2)[real]  # [queries, H]

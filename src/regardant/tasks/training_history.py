@@ -19,9 +19,9 @@ class Validation:
     """Numbers of one validation."""
 
     minutes: float
-    """Of training and validation so far."""
+    """Minutes of training and validation so far."""
     scores: Mapping[str, float | None]
-    """By metric. None where it was not finite, or was not measured."""
+    """Scores by metric. None if one was not finite or not measured."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class TrainingHistory:
     tokens_per_second: float
     """Targets, the median over training."""
     training_seconds: float
-    """With validations, over all resumes."""
+    """Seconds of training with validations, over all resumes."""
     validations: list[Validation]
 
     def as_dict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a run folder keeps, compared with what is computed from it: weights, encoded data, exports."""
+"""Comparison of what a run folder keeps (weights, encoded data, exports) with what is computed from it."""
 
 from collections.abc import Callable
 

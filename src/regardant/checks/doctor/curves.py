@@ -8,7 +8,7 @@ from regardant.checks.doctor.case import Case, Check, Finding, LeftOut, Seen, lo
 from regardant.pictures import Curve, line_chart
 
 MOST_POINTS = 200
-"""Of a curve that is drawn."""
+"""Most points of a drawn curve."""
 
 EXPLODES = 10.0
 """A gradient norm, of a loss that is a mean over tokens, that healthy training seldom reaches once it is under way."""

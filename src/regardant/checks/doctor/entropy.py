@@ -1,4 +1,4 @@
-"""Where attention looks on the run's own validation data: heads that are stuck, or that cannot choose.
+"""Findings about attention on the run's own validation data: heads that are stuck, or that cannot choose.
 
 Shape legend: N rows, H heads, Q queries, K keys.
 """
@@ -15,16 +15,16 @@ from regardant.inspection import attention_places, capture, real_elements
 from regardant.pictures import Bars, bar_chart
 
 ONE_HOT = 0.99
-"""What the largest weight of a row exceeds that looks at one key alone, and the share of such rows in its head."""
+"""Least largest weight of a row that looks at one key alone, and least share of such rows in a one-hot head."""
 
 ONE_POSITION = 0.95
 """The share of a sentence's rows whose largest weight is on the same key."""
 
 UNIFORM = 1e-3
-"""What the largest weight may exceed the mean by, as a share of it."""
+"""Largest excess of a uniform row's largest weight over the mean weight, as a share of the mean."""
 
 NEARLY_ALL = 0.9
-"""Of a layer's heads."""
+"""Least share of a layer's heads for a finding about the layer."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,11 @@ class Head:
     """One head of a layer, on the probe."""
 
     entropy: float
-    """In the mean, as a share of what it would be if it looked at all keys alike: 0 to 1."""
+    """Mean entropy of the rows, as a share of that of uniform weights: 0 to 1."""
     one_hot: bool
     """Every query looks at one key alone."""
     stuck: bool
-    """And all of a sentence at the same one."""
+    """All queries of a sentence look at the same key."""
     uniform: bool
     """Every query looks at all that it sees alike."""
 

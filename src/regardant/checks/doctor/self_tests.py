@@ -49,7 +49,7 @@ class Change(NamedTuple):
     """The largest change of scores by something that must not change them."""
 
     size: float
-    """In standard deviations of all scores."""
+    """Size of the change, in standard deviations of all scores."""
     where: str
     rows: int = 0
     """Rows that were tried."""
@@ -247,7 +247,7 @@ def _padded(case: Case) -> Iterator[tuple[str, int]]:
 
 
 def _real(case: Case, name: str) -> Tensor:
-    """Which elements of an input are no padding [N, T]."""
+    """Return which elements of an input are no padding [N, T]."""
     value = case.probe.inputs[name]
     lengths = torch.tensor(case.lengths(name), device=value.device)
     return torch.arange(value.shape[1], device=value.device) < lengths[:, None]

@@ -22,12 +22,12 @@ CHECKS = sorted(
 """All of them, in the order of their ids."""
 
 ROUNDING = 2e-6
-"""What a learner's attention may be off, whatever the digits say: it may compute in float32."""
+"""Largest error allowed to a learner's attention, whatever the digits say: it may compute in float32."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """What came out of the checks."""
+    """Results of the checks."""
 
     checked: list[Checked]
     mine: str | None = None
@@ -37,7 +37,7 @@ class Report:
 
     @property
     def failed(self) -> list[Checked]:
-        """Where the measured value is not the true one."""
+        """Checks whose measured value is not the true one."""
         return [one for one in self.checked if not one.ok]
 
     def verdicts(self) -> Counter[str]:
@@ -45,7 +45,7 @@ class Report:
         return Counter(one.claim.verdict for one in self.checked)
 
     def as_dict(self) -> dict[str, Any]:
-        """For --json. Of a learner's function also by how much what does not agree is off, where that is a number."""
+        """Return plain values for --json, with the errors of numbers of a learner's function that do not agree."""
         if self.mine is None:
             return {"checks": [one.as_dict() for one in self.checked]}
         off = [one.difference if math.isfinite(one.difference) else None for one in self.checked]

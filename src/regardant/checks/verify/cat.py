@@ -50,7 +50,7 @@ def by_size(output: Tensor) -> str:
 
 
 def highest_temperature(holds: Callable[[float], bool]) -> float:
-    """Up to where a statement holds that is true at 0.1 and false at 2, by halving the interval."""
+    """Return the highest temperature at which a statement holds that is true at 0.1 and false at 2, by bisection."""
     low, high = 0.1, 2.0
     for _ in range(30):
         middle = (low + high) / 2

@@ -26,7 +26,7 @@ PITIE = "10 - Attention Mechanism and Transformer Model, Pitié"
 WALKTHROUGH = "Attention is All You Need, the walk-through"
 
 Verdict = Literal["right", "rounded", "partly", "wrong", "unstated", "experiment"]
-"""Of the lecture's claim. unstated: it gives no value. experiment: only training can say."""
+"""Verdict on the lecture's claim. unstated: it gives no value. experiment: only training can tell."""
 
 Scalar = float | int | str
 Table = list[list[Scalar]]
@@ -45,14 +45,14 @@ class Attend(Protocol):
 
 @dataclass(frozen=True)
 class Claim:
-    """What a lecture says and what is true. Several figures go by name."""
+    """A lecture's statement and the truth. A claim with several figures names them."""
 
     id: str
     title: str
     source: str
     """The lecture's title."""
     lecture: str | Mapping[str, str] | None
-    """What it prints or says; None: nothing."""
+    """The lecture's figures or words. None: it gives none."""
     true: str | Mapping[str, str]
     verdict: Verdict
     note: str = ""
@@ -73,7 +73,7 @@ class Check:
 
     claim: Claim
     measure: Callable[[Attend], Any]
-    """To one value or, where the claim has several figures, to values by their names."""
+    """Function that returns one value or, if the claim has several figures, values by name."""
     attends: bool
     """Whether it measures the attention that it is given."""
 
@@ -132,7 +132,7 @@ class Checked:
 
     @property
     def figures(self) -> list[Figure]:
-        """In the order of the claim."""
+        """Figures in the order of the claim."""
         true = named(self.claim.true)
         if unknown := self.measured.keys() ^ true.keys():
             raise ValueError(f"{self.claim.id} measures other figures than it claims: {', '.join(sorted(unknown))}")
@@ -149,7 +149,7 @@ class Checked:
         return max((figure.difference for figure in self.figures if not figure.ok), default=0.0)
 
     def as_dict(self) -> dict[str, Any]:
-        """For --json. Numbers are numbers; a bound or a word is text."""
+        """Return plain values for --json. Numbers are numbers; a bound or a word is text."""
         claim = self.claim
         lecture = None if claim.lecture is None else _by_name({n: _said(t) for n, t in named(claim.lecture).items()})
         return {
@@ -251,7 +251,7 @@ def _number(text: str) -> Scalar:
 
 
 def _value(rows: Table) -> Any:
-    """As flat as it can be: a single value, a list, or a list of lists."""
+    """Return the flattest form of a table: a single value, a list, or a list of lists."""
     if len(rows) > 1:
         return rows
     return rows[0] if len(rows[0]) > 1 else rows[0][0]

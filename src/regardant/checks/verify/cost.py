@@ -25,7 +25,7 @@ GPT_3_FLOPS = 3.14e23
 V100_FLOPS_REACHED, DOLLARS_AN_HOUR = 28e12, 1.5
 A100_FLOPS_REACHED = 0.4 * 312e12
 P100_FLOPS = 9.5e12
-"""As the paper of the Transformer reckons with."""
+"""Peak rate that the Transformer's paper assumes for a P100."""
 
 
 def training_flops(parameters: float, tokens: float) -> float:
@@ -159,7 +159,7 @@ def path_lengths() -> dict[str, list[int]]:
 
 
 def _layers(n: int, *, reach: int, growth: int) -> int:
-    """Until a token has met n, when a layer adds `reach` tokens and the next one `growth` times as many."""
+    """Return the layers until a token has met n tokens. A layer adds `reach`, the next one `growth` times as many."""
     met, layers = 1, 0
     while met < n:
         met, reach, layers = met + reach, reach * growth, layers + 1

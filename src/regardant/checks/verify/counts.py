@@ -27,7 +27,7 @@ def transformer(preset: str, vocab_size: int, tied: str = "all") -> EncoderDecod
 
 
 def layer_parameters(d_model: int, d_ff: int) -> int:
-    """Of an encoder layer, and so of a decoder layer without cross-attention."""
+    """Return the parameters of an encoder layer, or of a decoder layer without cross-attention."""
     config = EncoderDecoderConfig(preset=None, d_model=d_model, num_heads=1, d_ff=d_ff)
     with torch.device("meta"):
         return parameters(EncoderLayer(config, config.encoder, NoPositions(), config.max_length))
@@ -192,7 +192,7 @@ def weight_counts() -> list[int]:
 
 
 def _layer_multiplications(length: int, d_model: int) -> tuple[int, int, int]:
-    """Of projections, of scores and mix, and of a feed-forward network of 4 d_model."""
+    """Return the multiplications of projections, of scores and mix, and of a feed-forward network of 4 d_model."""
     shape = HeadShape(d_model, 8, 8, d_model // 8, d_model // 8)
     attention, network = self_attention(shape), feed_forward(d_model, 4 * d_model)
     mechanism = ScaledDotProduct(shape.key_size)

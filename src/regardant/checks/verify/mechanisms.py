@@ -30,5 +30,5 @@ def identity(size: int) -> Tensor:
 
 
 def entropy(weights: Tensor) -> Tensor:
-    """Of each row, in nats."""
+    """Return the entropy of each row, in nats."""
     return torch.special.entr(weights).sum(-1)

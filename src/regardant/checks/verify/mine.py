@@ -90,6 +90,6 @@ def _mask_parameter(function: Callable[..., Any]) -> inspect.Parameter | None:
 
 
 def _told(error: BaseException) -> str:
-    """On one line."""
+    """Return the error's message on one line."""
     first, *_ = str(error).splitlines() or [""]
     return f"{type(error).__name__}: {first}" if first else type(error).__name__

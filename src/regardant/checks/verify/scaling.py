@@ -72,6 +72,6 @@ def _saturation(d: int) -> dict[str, Tensor]:
 
 
 def _jacobian_norm(w: Tensor) -> Tensor:
-    """Of diag(w) - w wᵀ, Frobenius: sqrt(sum w² - 2 sum w³ + (sum w²)²)."""
+    """Return the Frobenius norm of diag(w) - w wᵀ: sqrt(sum w² - 2 sum w³ + (sum w²)²)."""
     squares = w.square().sum(-1)
     return (squares - 2 * w.pow(3).sum(-1) + squares.square()).clamp_min(0).sqrt()

@@ -5,7 +5,7 @@ Forms of a verb are ordered je, il, nous, vous, ils.
 """
 
 VOWELS = "aeiouhâàéèêëîïôöûùœ"
-"""What a French word can begin with to make the one before it elide; an aspirated h is marked in the tables."""
+"""First letters of French words before which the previous word elides. An aspirated h is marked in the tables."""
 
 FEMININE = (
     ("e", "e"),
@@ -70,5 +70,5 @@ def future(stem: str) -> tuple[str, ...]:
 
 
 def imperfect(nous: str) -> tuple[str, ...]:
-    """From the present's first person plural: connaissons, connaissais."""
+    """Return the imperfect, made from the first person plural of the present: connaissons, connaissais."""
     return tuple(nous.removesuffix("ons") + ending for ending in IMPERFECT)

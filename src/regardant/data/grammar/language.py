@@ -1,4 +1,4 @@
-"""Which sentences there are, as one space that can be counted, drawn from and searched.
+"""All sentences of the grammar, as one space that can be counted, drawn from and searched.
 
 The weights aim at sentences of eight to eleven English words in which every word of the lexicon is met often.
 """
@@ -86,7 +86,7 @@ def has_passive(verb: Verb) -> bool:
 
 
 def place(verb: Verb, chance: float) -> Space[Any]:
-    """Where it happens: always for a verb that needs it, by chance for one that can have it."""
+    """Return the places of a verb: one for a verb that needs it, one by chance for a verb that may have it."""
     if not verb.places or not (chance or verb.place_needed):
         return only(None)
     somewhere = Union([Union(places(kind)) for kind in sorted(verb.places)])
@@ -98,7 +98,7 @@ def recipient(verb: Verb) -> Space[Any]:
 
 
 def roles(polarity: Polarity) -> tuple[str, str]:
-    """Of subject and of object."""
+    """Return the roles of subject and object."""
     return ("subject", "object") if polarity is Polarity.AFFIRMATIVE else ("denied", "negated")
 
 

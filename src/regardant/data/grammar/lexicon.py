@@ -37,7 +37,7 @@ class Noun:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Which rows of the determiner table it can follow; things that are counted have two numbers."""
+        """Rows of the determiner table that the noun can follow. Countable nouns have two numbers."""
         if "countries" in self.tags:
             return ("countries",)
         if "single" in self.tags:
@@ -115,7 +115,7 @@ class Phrase:
 class Determiner:
     kind: str
     forms: tuple[Phrase, Phrase]
-    """Before a masculine and a feminine noun."""
+    """Forms before a masculine and a feminine noun."""
     roles: frozenset[str]
     weight: float
 

@@ -1,4 +1,4 @@
-"""Which noun phrases there are, as spaces.
+"""Noun phrases of the grammar, as spaces.
 
 A role says which determiners fit: subject, denied (the subject of a negated verb), object, negated (the object of one:
 pas de), place (after a preposition) and head (before a complement or a relative clause).
@@ -93,7 +93,8 @@ def adjective_rows(noun: Noun, most: int) -> Space[tuple[Adjective, ...]]:
 
 
 def may_stand_in_row(first: Adjective, second: Adjective) -> bool:
-    """In English order; of two before the French noun, none may be a quality: une belle petite maison."""
+    """Return whether two adjectives may follow each other in English order. Of two that stand before the French noun,
+    none may be a quality: une belle petite maison."""
     both_before = first.before and second.before
     return first.rank < second.rank and not (both_before and 3 in (first.rank, second.rank))
 

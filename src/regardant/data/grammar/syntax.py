@@ -14,7 +14,7 @@ class NounPhrase:
     plural: bool
     determiner: Determiner
     adjectives: tuple[Adjective, ...] = ()
-    """In English order."""
+    """Adjectives in English order."""
     complement: "PrepositionalPhrase | None" = None
     """... of the king"""
     relative: "Clause | None" = None

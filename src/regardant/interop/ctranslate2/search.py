@@ -38,22 +38,22 @@ from regardant.generation.search import batches_of_like_length, length_limits
 from regardant.interop.ctranslate2.threads import Choice, Threads
 
 BATCH_TOKENS = 1024
-"""Of sources in a batch, padding counted: half as many take a tenth longer in float32."""
+"""Source tokens of a batch, with padding. Half as many take a tenth longer in float32."""
 BATCH_TOKENS_INT8 = 512
 """Twice as many take some hundredths longer in int8."""
 IMPOSSIBLE = -1e9
 """Less than any text's log-probability: what CTranslate2 gives to a forbidden token, or a copy of a forced prefix."""
 
 Found = list[tuple[list[int], float]]
-"""Of each hypothesis: the tokens after SOS, with EOS where it was written, and what they sum to in CTranslate2."""
+"""Hypotheses: the tokens after SOS, with EOS if it was written, and their log probability in CTranslate2."""
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """What is asked of one search."""
+    """Input of one search."""
 
     source: list[str]
-    """Without EOS, which CTranslate2 adds."""
+    """Source tokens without EOS, which CTranslate2 adds."""
     prefix: list[int]
     limit: int
     """Most tokens of its target, with EOS."""
@@ -72,7 +72,7 @@ class CTranslate2Searcher:
 
     @cached_property
     def engine_alone(self) -> ctranslate2.Translator:
-        """For one sentence. Where it has other threads the weights are read once more, when the first one comes."""
+        """Translator of single sentences. If its threads differ, it reads the weights again for the first sentence."""
         return self.engine if self.threads.alone == self.threads.many else self._load(self.threads.alone)
 
     def _load(self, threads: Threads) -> ctranslate2.Translator:

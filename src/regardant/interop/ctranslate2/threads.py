@@ -21,7 +21,8 @@ import ctranslate2
 from regardant.data.vocabulary import SPECIAL_TOKENS
 
 SENTENCES, LENGTH, BEAM_SIZE = 8, 16, 5
-"""Of a batch of the probe, two for every core. Any model has that many positions: see `specification.PADDED_TO`."""
+"""Sizes of a batch of the probe, two batches for each core. Any model has that many positions:
+see `specification.PADDED_TO`."""
 ALONE = 4
 """Sentences of the probe that come one after the other."""
 NEAR_TIE = 1.1
@@ -29,16 +30,16 @@ NEAR_TIE = 1.1
 
 
 class Threads(NamedTuple):
-    """What a CTranslate2 translator is built with."""
+    """Numbers of threads of a CTranslate2 translator."""
 
     batches: int
     """Decoded at the same time (inter_threads)."""
     a_batch: int
-    """That share the work of one (intra_threads)."""
+    """Threads that share the work of one batch (intra_threads)."""
 
 
 class Choice(NamedTuple):
-    """By what there is to decode."""
+    """Numbers of threads by the amount of text to decode."""
 
     many: Threads
     """Any number of sentences."""
@@ -82,7 +83,7 @@ def choose_threads(folder: Path, cores: int, vocabulary: Sequence[str]) -> Choic
 
 
 def speeds_of(folder: Path, threads: Threads, num_batches: int, vocabulary: Sequence[str]) -> Speeds:
-    """Of beam search over random sentences, each to the same length, whatever the model makes of them."""
+    """Measure beam search over random sentences, each decoded to the same length."""
     translator = ctranslate2.Translator(str(folder), inter_threads=threads.batches, intra_threads=threads.a_batch)
     draw = random.Random(0)
     words = vocabulary[len(SPECIAL_TOKENS) :]

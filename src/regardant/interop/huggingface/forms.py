@@ -24,9 +24,9 @@ class Sizes:
 
     heads: HeadShape
     rows: Sequence[int | None] = ()
-    """Of each of our token ids: the checkpoint's, or None for one that it lacks."""
+    """Token ids of the checkpoint by ours, None for one that it lacks."""
     channels: int = 1
-    """Of an image."""
+    """Channels of an image."""
     patch_size: int = 1
     """Side of a patch in pixels."""
 

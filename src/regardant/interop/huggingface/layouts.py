@@ -100,7 +100,7 @@ class Layout:
     """One architecture, such as BertForMaskedLM."""
 
     model_type: str
-    """As config.json names the family."""
+    """Name of the family in config.json."""
     architecture: str
     model: type
     """Class of our model's configuration."""

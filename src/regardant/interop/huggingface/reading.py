@@ -30,7 +30,7 @@ SEARCH = {"num_beams": "generation.beam_size", "length_penalty": "generation.len
 
 @dataclass(frozen=True)
 class Imported:
-    """What a run is made of."""
+    """Parts of an imported run."""
 
     recipe: dict[str, Any]
     weights: dict[str, Tensor]

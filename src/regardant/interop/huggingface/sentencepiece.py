@@ -36,10 +36,10 @@ LANGUAGE = re.compile(r">>.+<<")
 
 @dataclass(frozen=True)
 class Model:
-    """What is read of a .spm file."""
+    """Contents of a .spm file that are used."""
 
     scores: dict[str, float]
-    """By piece."""
+    """Scores by piece."""
     characters: bytes
     """The compiled table of normalised characters. Empty: there is none."""
 

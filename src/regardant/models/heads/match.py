@@ -1,4 +1,4 @@
-"""Which items of two inputs belong together: every item of a batch is compared with every item of the other input.
+"""Matching of items of two inputs: every item of a batch is compared with every item of the other input.
 
 Radford et al. 2021, "Learning transferable visual models from natural language supervision" (CLIP),
 https://arxiv.org/abs/2103.00020, figure 3 and section 2.5: cosine similarities divided by a learned temperature, and

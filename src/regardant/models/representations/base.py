@@ -21,7 +21,7 @@ from regardant.positions import Positions
 
 @dataclass(frozen=True)
 class InputShape:
-    """What a model asks of the representation of an input."""
+    """Requirements of a model on the representation of an input."""
 
     d_model: int
     positions: Positions
@@ -49,7 +49,7 @@ class Representation(nn.Module):
     """
 
     unit: ClassVar[str]
-    """What an element is called: token, patch, node, frame, step."""
+    """Name of an element: token, patch, node, frame, step."""
 
     reads_order: ClassVar[bool] = True
     """Whether the elements of an item have an order. Nodes of a graph have none."""

@@ -22,7 +22,7 @@ from regardant.models.vectors import Vectors
 
 @dataclass(frozen=True)
 class GraphShape:
-    """What a node's numbers are: 1 for a node that is no padding, F features, S structural numbers, L distances to the
+    """Layout of a node's numbers: 1 for a node that is no padding, F features, S structural numbers, L distances to the
     nodes of its graph (-1: no path, or no node), and L times D features of the edges to them."""
 
     features: int

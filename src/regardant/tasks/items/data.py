@@ -58,7 +58,7 @@ class Planned(NamedTuple):
 
     epoch: int
     number: int
-    """Of the batches of the epoch."""
+    """Number of the batch in its epoch."""
     indices: NDArray[np.int64]
 
 

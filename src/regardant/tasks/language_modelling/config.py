@@ -1,4 +1,4 @@
-"""What a language modelling recipe says."""
+"""Configuration of a language modelling recipe."""
 
 from typing import ClassVar, Literal, Self
 
@@ -20,11 +20,11 @@ class TextTokenizerConfig(TokenizerConfig):
     """How text becomes tokens. Of these kinds alone every space and every line end comes back."""
 
     kind: Literal["character", "byte", "code", "pretrained"] = "character"
-    """What a token is. code: pieces between a character and a word, with their white space. pretrained: that of an
+    """Kind of tokens. code: pieces between a character and a word, with their white space. pretrained: those of an
     imported model."""
 
     joint: Literal[True] = True
-    """There is one text, and so one vocabulary."""
+    """One vocabulary, since there is one text."""
 
 
 class TextTrainingConfig(NextTokenTraining):
@@ -42,7 +42,7 @@ class TextTrainingConfig(NextTokenTraining):
 
 
 class LanguageModellingConfig(TaskConfig):
-    """From a text to a model that goes on with it."""
+    """Configuration of training a model that continues a text."""
 
     verbs: ClassVar[tuple[str, ...]] = ("generate",)
 
@@ -53,16 +53,16 @@ class LanguageModellingConfig(TaskConfig):
     )
 
     task: Literal["language_modelling"] = "language_modelling"
-    """What is learned."""
+    """Name of the task."""
 
     data: TextConfig
     """A text."""
 
     model: CausalConfig = DecoderOnlyConfig()
-    """What reads and goes on."""
+    """Model that reads and continues a text."""
 
     head: WordScoresConfig = WordScoresConfig()
-    """What scores the next token."""
+    """Head that scores the next token."""
 
     training: TextTrainingConfig
     """How it learns."""

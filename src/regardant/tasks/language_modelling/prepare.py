@@ -1,4 +1,4 @@
-"""From a recipe to a job, for language models; and the settings that a recipe leaves open."""
+"""Preparation of a language model's training: the job of a recipe, and the settings that a recipe leaves open."""
 
 import math
 from dataclasses import dataclass

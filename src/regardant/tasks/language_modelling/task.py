@@ -11,7 +11,7 @@ from regardant.tasks.language_modelling.prepare import prepare_training
 
 
 class LanguageModelling(Task):
-    """From a text to a model that continues it."""
+    """Training of a model that continues a text."""
 
     name = "language_modelling"
     config = LanguageModellingConfig

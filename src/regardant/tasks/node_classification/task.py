@@ -43,7 +43,7 @@ from regardant.training.metrics import Metric
 
 
 class NodeClassificationConfig(TaskConfig):
-    """From a graph with some labelled nodes to a classifier of its nodes."""
+    """Classification of the nodes of a graph of which some are labelled."""
 
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric("accuracy", higher_is_better=True),
@@ -72,7 +72,7 @@ class NodeClassificationConfig(TaskConfig):
 
 
 class NodeClassification(Task):
-    """From a graph with some labelled nodes to a classifier of its nodes."""
+    """Classification of the nodes of a graph of which some are labelled."""
 
     name = "node_classification"
     config = NodeClassificationConfig

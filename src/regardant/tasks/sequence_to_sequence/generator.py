@@ -45,7 +45,7 @@ class GeneratedText:
     """The texts proposed for one source."""
 
     source: str
-    """As it was given: a text, or the path of a file."""
+    """Source as it was given: a text, or the path of a file."""
     candidates: list[Candidate]
     """Best first."""
     pieces: int = 1
@@ -53,7 +53,7 @@ class GeneratedText:
     finished: bool = True
     """False: stopped at the length limit before the text ended."""
     notes: list[str] = field(default_factory=list)
-    """What the user should know: a source that was split or cut, a text that did not end."""
+    """Notes for the user: a source that was split or cut, a text that did not end."""
 
     @property
     def text(self) -> str:

@@ -1,4 +1,4 @@
-"""From a recipe to a job, for tasks that answer an item by a text; and the settings that a recipe leaves open, chosen
+"""Preparation of tasks that answer an item by a text: the job of a recipe, and the settings that it leaves open, chosen
 from the size of the corpus and the speed of the machine."""
 
 import math

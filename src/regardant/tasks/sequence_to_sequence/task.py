@@ -15,7 +15,7 @@ from regardant.training.checkpoints import load_into
 
 
 class SequenceToSequence(Task):
-    """From items with a text each to a model that writes the text of an item."""
+    """Training of a model that writes the text of an item."""
 
     name = "sequence_to_sequence"
     config = SequenceToSequenceTaskConfig

@@ -23,13 +23,13 @@ class AlignmentGuidance(Config):
     https://arxiv.org/abs/1909.02074, section 4.2): the loss is that of the words + weight x that of the alignments."""
 
     weight: float = Field(0.05, gt=0)
-    """Of the alignments' cross-entropy, in nats a token."""
+    """Weight of the alignments' cross-entropy, in nats a token."""
 
     layer: int = -1
-    """Of the decoder, counted from 0; -1 is the last, -2 the one below it."""
+    """Layer of the decoder, counted from 0; -1 is the last, -2 the one below it."""
 
     head: int = Field(0, ge=0)
-    """Of that layer."""
+    """Head of that layer, counted from 0."""
 
 
 Toys = CopyConfig | ReverseConfig | SortConfig | RecallConfig | AdditionConfig | VariableDistanceConfig
@@ -37,7 +37,7 @@ Toys = CopyConfig | ReverseConfig | SortConfig | RecallConfig | AdditionConfig |
 
 
 class TranslationConfig(TextAnswerConfig):
-    """From sentence pairs to a translator."""
+    """Configuration of training a translator from sentence pairs."""
 
     verbs: ClassVar[tuple[str, ...]] = ("translate",)
 

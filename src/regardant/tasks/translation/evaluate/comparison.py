@@ -17,7 +17,7 @@ from regardant.tasks.training_history import (
 from regardant.tasks.translation.evaluate.evaluation import Evaluated, read_evaluated
 
 Sets = Mapping[str, Evaluated]
-"""What is kept of a run's evaluation, by name of the test set."""
+"""Kept evaluations of a run by name of the test set."""
 
 CURVES = ("loss", "bleu")
 """Numbers of a validation that are compared."""
@@ -40,10 +40,10 @@ class ComparedRun:
 
     folder: Path
     name: str
-    """As much of the folder's path as tells it from the others."""
+    """Shortest end of the folder's path that differs from those of the others."""
     training: TrainingHistory
     tests: dict[str, Compared]
-    """By name of the shared set."""
+    """Comparisons by name of the shared set."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from regardant.tasks.training_history import COSTS, Validation
 from regardant.tasks.translation.evaluate.comparison import Comparison, SharedSet
 
 NOTHING = "–"
-"""Where the first run has no distance from itself."""
+"""Cell of the first run, which has no difference from itself."""
 
 
 @dataclass(frozen=True)

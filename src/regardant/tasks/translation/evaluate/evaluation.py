@@ -57,7 +57,7 @@ def test_sets(text: Path, splits: Splits) -> list[TestSet]:
 
 
 def choose_on_validation(translator: Translator, text: Path, splits: Splits) -> AlignmentChoice | None:
-    """Where to read alignments, where the validation pairs have gold ones."""
+    """Return where to read alignments, or None if the validation pairs have no gold links."""
     gold = gold_links(text, "validation")
     if gold is None:
         return None
@@ -140,7 +140,7 @@ def _has_two_nameless_columns(table: Path) -> bool:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """What an evaluation has kept of a test set, a line a sentence, and the scores."""
+    """Files of an evaluated test set, a line a sentence, and the scores."""
 
     sources: list[str]
     references: list[str]

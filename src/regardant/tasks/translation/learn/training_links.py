@@ -25,10 +25,10 @@ class TrainingLinks:
     lines: list[str]
     """`0-0 1-2`, source first."""
     spans: Callable[[str], list[Span]]
-    """Where the words stand that the links count."""
+    """Function that returns the spans of the words that the links count."""
 
     def of(self, index: int) -> set[Link]:
-        """Of one pair."""
+        """Return the links of one pair."""
         return parse_links(self.lines[index])
 
 
@@ -44,7 +44,7 @@ def read_links(data: Config, splits: Splits, text: Path) -> TrainingLinks:
 
 
 def spans_between_white_space(text: str) -> list[Span]:
-    """Where the words of an aligner stand."""
+    """Return the spans of an aligner's words."""
     return [match.span() for match in re.finditer(r"\S+", text)]
 
 

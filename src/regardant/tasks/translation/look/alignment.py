@@ -39,7 +39,7 @@ MEAN_OF_HEADS = -1
 
 @dataclass(frozen=True)
 class AlignmentChoice:
-    """Where in the model to read alignments."""
+    """Place in the model to read alignments from."""
 
     layer: int
     head: int
@@ -51,7 +51,7 @@ class AlignmentChoice:
     validation_error_rate: float
 
     def as_dict(self) -> dict[str, Any]:
-        """For --json."""
+        """Return plain values for --json."""
         return asdict(self)
 
 
@@ -140,7 +140,7 @@ def words_of_tokens(tokenizer: Tokenizer, text: str, spans: Sequence[Span] | Non
 
 
 def spans_of_words(text: str) -> list[Span]:
-    """Where the words of `data.words` stand."""
+    """Return the spans of the words of `data.words`."""
     return [(word.start, word.end) for word in words(text)]
 
 

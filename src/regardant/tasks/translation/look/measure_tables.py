@@ -1,4 +1,4 @@
-"""What was measured of a translator alone, as tables for people."""
+"""Tables of the measures that only a translator has."""
 
 import math
 from collections.abc import Iterator
@@ -29,14 +29,14 @@ class Agreement:
     rolled: bool
     """Whether followed on through the encoder by rollout."""
     gradient: float
-    """With gradient x input."""
+    """Agreement with gradient x input."""
     ablation: float
-    """With leaving one token out."""
+    """Agreement with leaving one token out."""
 
 
 @dataclass
 class TranslatorMeasures(Measures):
-    """With what only a translator has."""
+    """Measures of any model and those that only a translator has."""
 
     explained: int = 0
     explanations: list[Agreement] = field(default_factory=list)
@@ -51,7 +51,7 @@ class TranslatorMeasures(Measures):
 
 
 def tables(measures: TranslatorMeasures) -> Iterator[Table]:
-    """Of heads, of layers, of explanations and of grammar."""
+    """Yield tables of heads, of layers, of explanations and of grammar."""
     for kind, found in measures.heads.items():
         aligned = measures.alignment if kind == CROSS else []
         columns = [

@@ -30,7 +30,7 @@ from regardant.tasks.translation.look.measure_tables import CROSS, ENCODER, MEAN
 from regardant.tasks.translation.use.translator import Translator
 
 EXPLAINED = 10
-"""Of them, those on which attention is held against other explanations: each costs much."""
+"""Sentences on which attention is compared with other explanations, each of which costs much."""
 
 PARSED = 500
 """Sentences of a treebank that are read."""

@@ -1,4 +1,4 @@
-"""What searches for a run's translations: torch, or an engine that its model is exported to.
+"""Engines that search for a run's translations: torch, or one that its model is exported to.
 
 RUN/engines/NAME    an export, made when it is first asked for and again when the weights are others
 """
@@ -28,8 +28,8 @@ class Engines:
         self.ready = {"torch": translator}
 
     def on(self, name: str) -> Translator:
-        """On `torch`, `torch-bfloat16` (products in bfloat16), `ctranslate2` (int8 weights) or `ctranslate2-float32`
-        and the like.
+        """Return a translator on `torch`, `torch-bfloat16` (bfloat16 products), `ctranslate2` (int8 weights),
+        `ctranslate2-float32` and the like.
 
         Raises ConfigError for an engine that there is not or that is not installed, RunError for a model that it
         cannot compute.

@@ -31,7 +31,7 @@ def test_trees_of_unseen_combinations_are_found(tmp_path):
     assert run.train(recipe, tmp_path / "run", lambda line: None).finished
     loaded = run.load(tmp_path / "run")
     scores = loaded.evaluate()["heldout"]
-    assert scores["bracket_f1"] > 0.3 and scores["well_formed"] > 0.6
+    assert scores["bracket_f1"] > 0.3 and scores["well_formed"] == 1
     assert any("bracket f1" in line for line in loaded.trained.summary("heldout", scores))
     (found,) = loaded.predict(["The cat slept."])
     assert found.answer.startswith("(S (NP The")

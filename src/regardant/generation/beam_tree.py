@@ -12,6 +12,7 @@ import torch
 from regardant.data.vocabulary import EOS, NEVER_WRITTEN, SOS
 from regardant.generation.config import GenerationConfig
 from regardant.generation.length_penalty import impossible, length_penalised
+from regardant.generation.trees import TreeTokens
 from regardant.models.base import SequenceToSequenceModel
 
 Fate = Literal["kept", "ended", "dropped"]
@@ -52,21 +53,32 @@ class BeamTree:
         return found[::-1]
 
 
-def beam_tree(model: SequenceToSequenceModel, source: Any, limit: int, config: GenerationConfig) -> BeamTree:
+def beam_tree(
+    model: SequenceToSequenceModel, source: Any, limit: int, config: GenerationConfig, trees: TreeTokens | None = None
+) -> BeamTree:
     """Search for the n best targets, of at most `limit` tokens with EOS, of a batch of one source.
 
-    The model must be in evaluation mode. Raises RunError where the model's scores are NaN.
+    With `trees` every target is a tree of these tokens. The model must be in evaluation mode. Raises RunError where the
+    model's scores are NaN.
     """
     with torch.inference_mode():
-        search = _Search(model, source, limit, config)
+        search = _Search(model, source, limit, config, trees)
         while not search.is_over():
             search.step()
     return BeamTree(search.candidates, search.best())
 
 
 class _Search:
-    def __init__(self, model: SequenceToSequenceModel, source: Any, limit: int, config: GenerationConfig) -> None:
+    def __init__(
+        self,
+        model: SequenceToSequenceModel,
+        source: Any,
+        limit: int,
+        config: GenerationConfig,
+        trees: TreeTokens | None,
+    ) -> None:
         self.model, self.limit, self.config, self.device = model, limit, config, source.device
+        self.trees = trees
         self.state = model.start(model.encode(source), config.beam_size, limit)
         self.candidates: list[Candidate] = []
         self.live: list[Candidate] = [Candidate(-1, -1, 0, SOS, 0.0, 0.0, "kept")]
@@ -81,6 +93,10 @@ class _Search:
         log_probabilities[:, list(NEVER_WRITTEN)] = -torch.inf
         for row, one in enumerate(self.live):
             log_probabilities[row, _repeats(self._tokens(one), self.config.no_repeat_ngram_size)] = -torch.inf
+        if self.trees is not None:
+            written = torch.tensor([[self._tokens(one) for one in self.live]], dtype=torch.int64, device=self.device)
+            limits = torch.tensor([self.limit], device=self.device)
+            log_probabilities.masked_fill_(self.trees.forbidden(written, limits)[0], -torch.inf)
         totals = torch.tensor([one.log_probability for one in self.live], device=self.device)
         sums = (totals[:, None] + log_probabilities).flatten()
         best, places = sums.topk(min(2 * self.config.beam_size, len(sums)))

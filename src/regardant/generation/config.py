@@ -27,6 +27,10 @@ class GenerationConfig(Config):
     no_repeat_ngram_size: int = Field(0, ge=0)
     """No hypothesis contains the same n tokens in a row twice. 0 allows every repetition."""
 
+    trees: bool = False
+    """Write one tree in well-formed brackets, such as `(S (NP a cat )NP (VP sleeps )VP )S`. Tokens must be whole
+    brackets and words: tokenizer.kind=whitespace."""
+
     nbest: int = Field(1, gt=0)
     """Hypotheses returned for each sentence, best first. At most beam_size."""
 

@@ -1,4 +1,4 @@
-"""Constraints that a user sets on the next token: no repeated n-gram, and the forced prefix first.
+"""Constraints that a user sets on the next token: no repeated n-gram, a well-formed tree, and the forced prefix first.
 
 A constraint only removes continuations. The log-probabilities of the others stay as the model gave them, so that a
 hypothesis scores the same here and under teacher forcing.
@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from regardant.data.vocabulary import PAD
+from regardant.generation.trees import TreeTokens
 
 
 @dataclass
@@ -23,17 +24,29 @@ class Constraints:
     prefixes: Tensor
     """[B, P] int64, padded with PAD."""
     no_repeat_ngram_size: int
+    limits: Tensor
+    """[B] int64, the most tokens of each target, EOS counted."""
+    trees: TreeTokens | None = None
+    """The parts of trees that tokens are, if targets must be trees."""
 
     @classmethod
-    def of(cls, prefixes: list[list[int]], no_repeat_ngram_size: int, device: torch.device) -> Self:
-        """Return the constraints of sentences with these prefixes."""
+    def of(
+        cls,
+        prefixes: list[list[int]],
+        no_repeat_ngram_size: int,
+        limits: list[int],
+        device: torch.device,
+        trees: TreeTokens | None = None,
+    ) -> Self:
+        """Return the constraints of sentences with these prefixes and limits."""
         rows = [torch.tensor(prefix, dtype=torch.int64) for prefix in prefixes]
         padded = pad_sequence(rows, batch_first=True, padding_value=PAD).to(device)
-        return cls(padded, no_repeat_ngram_size)
+        return cls(padded, no_repeat_ngram_size, torch.tensor(limits, device=device), trees)
 
     def keep(self, sentences: Tensor) -> None:
         """Drop all other sentences. [B'] int64 indices into the present B."""
         self.prefixes = self.prefixes.index_select(0, sentences)
+        self.limits = self.limits.index_select(0, sentences)
 
     def apply(self, log_probabilities: Tensor, written: Tensor) -> None:
         """Set every continuation that is not allowed to minus infinity, in place.
@@ -43,14 +56,19 @@ class Constraints:
         """
         position = written.shape[-1]
         if position >= self.prefixes.shape[1]:
-            block_repeated_ngrams(log_probabilities, written, self.no_repeat_ngram_size)
+            self._block(log_probabilities, written)
             return
         # PAD marks the sentences whose prefix is over; it is never written, so its probability is never used.
         forced = self.prefixes[:, position, None, None].expand(-1, written.shape[1], 1)  # [B, W, 1]
         given = log_probabilities.gather(-1, forced).masked_fill(forced == PAD, -torch.inf)
-        block_repeated_ngrams(log_probabilities, written, self.no_repeat_ngram_size)
+        self._block(log_probabilities, written)
         log_probabilities.masked_fill_(forced != PAD, -torch.inf)
         log_probabilities.scatter_(-1, forced, given)
+
+    def _block(self, log_probabilities: Tensor, written: Tensor) -> None:
+        block_repeated_ngrams(log_probabilities, written, self.no_repeat_ngram_size)
+        if self.trees is not None:
+            log_probabilities.masked_fill_(self.trees.forbidden(written, self.limits), -torch.inf)
 
 
 def block_repeated_ngrams(log_probabilities: Tensor, written: Tensor, size: int) -> None:

@@ -20,6 +20,7 @@ from regardant.generation.constraints import Constraints
 from regardant.generation.greedy import GreedySearch
 from regardant.generation.length_penalty import Hypothesis
 from regardant.generation.parallel import share_out
+from regardant.generation.trees import TreeTokens
 from regardant.layers.linear import Layouts
 from regardant.layers.observed import OBSERVED
 from regardant.models.base import SequenceToSequenceModel
@@ -69,6 +70,8 @@ class ModelSearcher:
     """Copies of weights for the products of a search, and the precision of these products."""
     work: Work | None = None
     """None: chosen for the device, with as many workers as torch has threads."""
+    pieces: Sequence[str] = ()
+    """The vocabulary of the targets by id, which `generation.trees` needs."""
 
     @property
     def name(self) -> str:
@@ -89,6 +92,7 @@ class ModelSearcher:
         batch_tokens = min(work.batch_tokens // config.beam_size, share)
         batches = batches_of_like_length(lengths, batch_tokens, work.batch_sentences)
         found: list[list[Hypothesis]] = [[] for _ in sources]
+        trees = TreeTokens.of(self.pieces, self.device) if config.trees else None
 
         def decode(batches: Iterable[list[int]]) -> list[tuple[int, list[Hypothesis]]]:
             decoded: list[tuple[int, list[Hypothesis]]] = []
@@ -96,7 +100,7 @@ class ModelSearcher:
                 for batch in batches:
                     source = self.codec.collate([sources[index] for index in batch]).to(self.device)
                     own = [limits[index] for index in batch]
-                    search = begin(self.model, source, own, [prefixes[index] for index in batch], config)
+                    search = begin(self.model, source, own, [prefixes[index] for index in batch], config, trees)
                     while len(search.sentences):
                         search.step()
                     decoded += [(index, search.found[number]) for number, index in enumerate(batch)]
@@ -129,13 +133,14 @@ def generate(
     prefixes: list[list[int]] | None = None,
     max_length: int | None = None,
     lengths: Sequence[int] | None = None,
+    trees: TreeTokens | None = None,
 ) -> list[list[Hypothesis]]:
     """Return the n best targets of each source of a batch [B, ...], best first, those that ended before those cut.
 
     There may be fewer than nbest, never none. Each prefix is a target's first tokens: it is written whatever it costs,
     and its log-probabilities count. max_length is the most tokens the model can write, EOS counted. `lengths` are the
     elements of each source; None: of token ids [B, S], all but PAD. The targets of a source do not depend on the
-    others. The model must be in evaluation mode.
+    others. With `trees` every target is a tree of these tokens. The model must be in evaluation mode.
 
     Raises DataError for a prefix that cannot be written, RunError where the model's scores are NaN.
     """
@@ -143,7 +148,7 @@ def generate(
     lengths = (source != PAD).sum(1).tolist() if lengths is None else lengths
     limits = length_limits(lengths, config, prefixes, max_length)
     with torch.inference_mode():
-        search = begin(model, source, limits, prefixes, config)
+        search = begin(model, source, limits, prefixes, config, trees)
         while len(search.sentences):
             search.step()
     return [search.found[sentence] for sentence in range(len(source))]
@@ -155,11 +160,13 @@ def begin(
     limits: list[int],
     prefixes: list[list[int]],
     config: GenerationConfig,
+    trees: TreeTokens | None = None,
 ) -> Search:
     """Begin the search for the targets of a batch [B, ...]: greedy search for one beam, else beam search."""
     kind = BeamSearch if config.beam_size > 1 else GreedySearch
-    asked = config.no_repeat_ngram_size > 0 or any(prefixes)
-    constraints = Constraints.of(prefixes, config.no_repeat_ngram_size, source.device) if asked else None
+    constraints = None
+    if config.no_repeat_ngram_size or any(prefixes) or trees is not None:
+        constraints = Constraints.of(prefixes, config.no_repeat_ngram_size, limits, source.device, trees)
     return kind(model, source, limits, constraints, config)
 
 

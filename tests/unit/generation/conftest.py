@@ -82,7 +82,7 @@ class TableModel:
 
 def search_alone(kind, model, sources, limits, prefixes, config):
     """Return what one search finds for sources that are padded to one length."""
-    constraints = Constraints.of(prefixes, config.no_repeat_ngram_size, torch.device("cpu"))
+    constraints = Constraints.of(prefixes, config.no_repeat_ngram_size, limits, torch.device("cpu"))
     search = kind(model, torch.tensor(sources), limits, constraints, config)
     while len(search.sentences):
         search.step()

@@ -14,19 +14,19 @@ def allowed(log_probabilities):
 def test_a_forced_token_alone_is_allowed_and_keeps_its_log_probability():
     scores = torch.arange(14.0).reshape(2, 1, 7)
     log_probabilities = scores.clone()
-    Constraints.of([[5, 6], [3]], 0, CPU).apply(log_probabilities, torch.tensor([[[5]], [[3]]]))
+    Constraints.of([[5, 6], [3]], 0, [9, 9], CPU).apply(log_probabilities, torch.tensor([[[5]], [[3]]]))
     assert allowed(log_probabilities) == [{6}, set(range(1, 7))]
     assert log_probabilities[0, 0, 6] == scores[0, 0, 6]
 
 
 def test_a_forced_token_passes_though_it_repeats():
     log_probabilities = torch.zeros(1, 1, 7)
-    Constraints.of([[5, 5]], 1, CPU).apply(log_probabilities, torch.tensor([[[5]]]))
+    Constraints.of([[5, 5]], 1, [9], CPU).apply(log_probabilities, torch.tensor([[[5]]]))
     assert allowed(log_probabilities) == [{5}]
 
 
 def test_kept_sentences_keep_their_own_prefixes():
-    constraints = Constraints.of([[5], [6], []], 0, CPU)
+    constraints = Constraints.of([[5], [6], []], 0, [9, 9, 9], CPU)
     constraints.keep(torch.tensor([2, 1]))
     log_probabilities = torch.zeros(2, 1, 7)
     constraints.apply(log_probabilities, torch.zeros(2, 1, 0, dtype=torch.int64))

@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from regardant.data.tokenizers import Tokenizers
 from regardant.data.vocabulary import EOS, NEVER_WRITTEN
+from regardant.errors import ConfigError
 from regardant.generation.config import GenerationConfig
 from regardant.generation.length_penalty import Hypothesis, impossible
 from regardant.generation.search import batches_of_like_length, length_limits
@@ -84,6 +85,8 @@ class CTranslate2Searcher:
         self, sources: Sequence[NDArray[Any]], prefixes: list[list[int]], config: GenerationConfig, max_length: int
     ) -> list[list[Hypothesis]]:
         """See Searcher. Raises DataError for a prefix that cannot be written, RunError where scores are NaN."""
+        if config.trees:
+            raise ConfigError("CTranslate2 cannot be held to generation.trees: choose the engine torch")
         limits = length_limits([len(source) + 1 for source in sources], config, prefixes, max_length)
         sentences = [
             Sentence([self.sources[token] for token in source], prefix, limit)

@@ -1,7 +1,9 @@
 """The recipe of tasks that answer an item by a text."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
+
+from pydantic import model_validator
 
 # A kind is known by being imported.
 from regardant.data import captions, digit_sequences, labelled_sources  # noqa: F401
@@ -57,6 +59,16 @@ class TextAnswerConfig(TaskConfig):
 
     evaluation: TranslationMetrics = TranslationMetrics()
     """The comparison of texts with their references."""
+
+    @model_validator(mode="after")
+    def trees_are_of_whole_tokens(self) -> Self:
+        """Refuse trees of tokens that are parts of brackets."""
+        if self.generation.trees and self.tokenizer.kind != "whitespace":
+            raise ValueError(
+                f"generation.trees needs tokens that are whole brackets and words, and tokenizer.kind is "
+                f"{self.tokenizer.kind!r}: set tokenizer.kind=whitespace or leave generation.trees out"
+            )
+        return self
 
     @property
     def metrics(self) -> Sequence[Metric]:

@@ -96,7 +96,7 @@ class TextGenerator:
     ) -> None:
         self.model, self.codec, self.tokenizer = model.eval().to(device), codec, tokenizer
         self.device = device
-        self.searcher = searcher or ModelSearcher(model, codec, device)
+        self.searcher = searcher or ModelSearcher(model, codec, device, pieces=tokenizer.pieces)
         self.max_length = model.config.max_length
 
     def generate(

@@ -12,6 +12,7 @@ from regardant.errors import DataError
 from regardant.generation.beam_tree import beam_tree
 from regardant.generation.config import GenerationConfig
 from regardant.generation.search import length_limits
+from regardant.generation.trees import TreeTokens
 from regardant.modalities.text import word_units
 from regardant.tasks.inspection import Elements, Inspection, likeliest, look, shown_inputs
 from regardant.tasks.sequence_to_sequence.generator import Candidate, TextGenerator
@@ -99,7 +100,9 @@ def beam_search(generator: TextGenerator, item: str, config: GenerationConfig) -
     if length > generator.max_length:
         raise DataError(f"the text has {length} tokens, the model takes {generator.max_length}: shorten it")
     (limit,) = length_limits([length], config, [[]], generator.max_length - 1)
-    tree = beam_tree(generator.model, generator.codec.collate([encoded]).to(generator.device), limit, config)
+    source = generator.codec.collate([encoded]).to(generator.device)
+    trees = TreeTokens.of(generator.tokenizer.pieces, generator.device) if config.trees else None
+    tree = beam_tree(generator.model, source, limit, config, trees)
     tokens = generator.tokenizer.tokens([one.token for one in tree.candidates])
     return {
         "beam_size": config.beam_size,

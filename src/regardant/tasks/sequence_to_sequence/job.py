@@ -9,6 +9,7 @@ from torch import nn
 from regardant.evaluation.texts import TEXT_SCORES
 from regardant.evaluation.trees import require_trees
 from regardant.generation.search import generate
+from regardant.generation.trees import TreeTokens
 from regardant.models import SequenceToSequenceModel
 from regardant.tasks.base import VALIDATION_SHARE, TaskJob
 from regardant.tasks.observation import PROBED, SAMPLES, entropy_of_heads
@@ -48,13 +49,14 @@ class SequenceToSequenceJob(TaskJob):
         assert isinstance(model, SequenceToSequenceModel)
         greedy = self.config.generation.replaced(beam_size=1, nbest=1, length_penalty=0)
         tokenizer, longest = self.corpus.tokenizer, self.config.model.max_length
+        trees = TreeTokens.of(tokenizer.pieces, device) if greedy.trees else None
         total, tokens, hypotheses, order = 0.0, 0, [], []
         for planned in self.validation.plan(0):
             batch = self.validation.load(planned).to(device)
             loss = model(**batch.inputs, targets=batch.targets)
             total, tokens = total + float(loss.plain), tokens + int(loss.count)
             lengths = self.validation.source_lengths[planned].tolist()
-            found = generate(model, batch.source, greedy, max_length=longest, lengths=lengths)
+            found = generate(model, batch.source, greedy, max_length=longest, lengths=lengths, trees=trees)
             hypotheses += [tokenizer.decode(best.tokens) for best, *_ in found]
             order += self.validation.kept[planned].tolist()
         self._keep_samples(dict(zip(order, hypotheses, strict=True)))

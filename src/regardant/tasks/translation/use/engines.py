@@ -73,7 +73,9 @@ class Engines:
 
     def _in_bfloat16(self) -> Translator:
         native = self.ready["torch"]
-        searcher = ModelSearcher(native.model, native.codec, native.device, Layouts(torch.bfloat16))
+        searcher = ModelSearcher(
+            native.model, native.codec, native.device, Layouts(torch.bfloat16), pieces=native.tokenizer.pieces
+        )
         return Translator(native.model, native.tokenizers, native.device, searcher)
 
     def _on_ctranslate2(self, quantization: str) -> Translator:

@@ -21,7 +21,7 @@ ANY = -1
 
 @dataclass(frozen=True)
 class TreeTokens:
-    """What each token of a vocabulary is in a tree."""
+    """Parts of a tree that the tokens of a vocabulary are."""
 
     depth: Tensor
     """[V] int64: 1 for an opening bracket, -1 for a closing one, 0 for a word."""

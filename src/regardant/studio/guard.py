@@ -16,7 +16,7 @@ POLICY = "; ".join(
         "frame-ancestors 'none'",
     )
 )
-"""For every answer: what a page may load and run, which is nothing but what the studio serves."""
+"""Policy sent with every answer: a page may load and run what the studio serves, and nothing else."""
 
 STYLED_BY_SCRIPT = {"/runs"}
 """Pages whose library, plotly, writes style elements of its own."""

@@ -29,7 +29,7 @@ LONGEST_TEXT = 4000
 
 
 class Busy(RunError):
-    """Too many questions at once."""
+    """Error of too many requests at once."""
 
 
 class Head(BaseModel):

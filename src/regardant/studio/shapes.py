@@ -55,7 +55,7 @@ def _tree(module: nn.Module, name: str, calls: dict[str, list[tuple[list[Any], l
 
 
 def _shapes(value: Any) -> Iterator[list[int]]:
-    """Of all tensors in what was passed, in their order."""
+    """Yield the shapes of all tensors in a value, in their order."""
     if isinstance(value, PackedSequence):
         yield list(value.data.shape)
     elif isinstance(value, Tensor):

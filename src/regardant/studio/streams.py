@@ -1,4 +1,4 @@
-"""What passes the layers: at every place a vector a token, what each sublayer writes, what a normalisation makes of it,
+"""Vectors that pass the layers: one a token at every place, with the outputs of sublayers and normalisations, and with
 states and gates of recurrent cells.
 
 Shape legend: T tokens, M numbers of a vector, R of a state.

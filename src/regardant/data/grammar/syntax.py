@@ -23,7 +23,7 @@ class NounPhrase:
 
 @dataclass(frozen=True, slots=True)
 class Coordination:
-    """the cat and the dog"""
+    """Joined noun phrases: the cat and the dog."""
 
     first: NounPhrase
     second: NounPhrase
@@ -31,7 +31,7 @@ class Coordination:
 
 @dataclass(frozen=True, slots=True)
 class PrepositionalPhrase:
-    """in front of the house"""
+    """Preposition and noun phrase: in front of the house."""
 
     preposition: Phrase
     phrase: NounPhrase

@@ -1,4 +1,4 @@
-"""What the lab's page asks of Python: the lectures' claims, similarities of the reader's lines, SQL, and times here.
+"""Python's part of the lab's page: the lectures' claims, similarities of the reader's lines, SQL, and times here.
 
 The page computes everything else itself (`static/lab/`).
 """
@@ -24,7 +24,7 @@ class Search(BaseModel):
     """The keys, and the values too."""
 
     query: str = Field(max_length=MOST_LETTERS)
-    """What is looked for."""
+    """Text to look for."""
 
     @field_validator("lines")
     @classmethod
@@ -34,7 +34,7 @@ class Search(BaseModel):
         return lines
 
     by: Literal["words", "letters"] = "words"
-    """What is counted: words, or stretches of letters, which forgive a slip of the pen."""
+    """Unit that is counted: words, or stretches of letters, which forgive a spelling mistake."""
 
 
 class Query(BaseModel):

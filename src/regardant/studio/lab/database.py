@@ -29,9 +29,9 @@ STUDENTS = (
 
 MOST_ROWS = 100
 MOST_STEPS = 2_000_000
-"""Of SQLite's machine, a tenth of a second or so: a recursive question may have no end."""
+"""Most steps of SQLite's virtual machine, about a tenth of a second: a recursive query may never end."""
 MOST_BYTES = 100_000
-"""Of a value."""
+"""Most bytes of a value."""
 
 ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
 
@@ -56,7 +56,7 @@ def select(sql: str) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> str | int | float | None:
-    """As JSON can say it: bytes as hexadecimal digits, infinity as a word."""
+    """Return a value as JSON can hold it: bytes as hexadecimal digits, infinity as a word."""
     if isinstance(value, bytes):
         return value.hex()
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -14,7 +14,7 @@ from zlib import crc32
 MOST_LINES = 5000
 MOST_LETTERS = 2000
 MOST_LETTERS_OF_ALL = 200_000
-"""Of all lines together, which take a second."""
+"""Most letters of all lines together, which take a second."""
 
 WORD = re.compile(r"\w+")
 STRETCHES = (2, 3, 4)

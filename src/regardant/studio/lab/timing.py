@@ -17,7 +17,7 @@ NUM_HEADS, HEAD_SIZE = 8, 64
 D_MODEL = NUM_HEADS * HEAD_SIZE
 LENGTHS = (128, 256, 512, 1024, 2048, 4096)
 WINDOW, RANK, KERNEL = 64, 64, 5
-"""What the page's lines assume for these points."""
+"""Settings of the mechanisms, which the page's lines assume too."""
 
 PATIENCE = 0.25
 """Seconds of one call after which longer inputs are left out."""
@@ -29,7 +29,7 @@ MECHANISMS: dict[str, AttentionConfig] = {
     "linear": LinearAttentionConfig(),
     "lowrank": LinformerConfig(rank=RANK, max_length=LENGTHS[-1]),
 }
-"""By the names that the page has for kinds of layers."""
+"""Mechanisms by the page's names of kinds of layers."""
 
 ONE_AT_A_TIME = Lock()
 """Two that are measured at once measure each other."""

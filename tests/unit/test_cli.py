@@ -244,7 +244,7 @@ def test_compare_says_how_to_evaluate_a_run_that_was_not(regardant, evaluated_ru
 
 def test_a_line_comes_out_for_every_line_that_goes_in(regardant, tiny_run):
     raw = "the cat\r\n\r\n  \na\u2028dog\x85ran\nred\tman\n\nold\x0ctree\nthe end".encode()
-    said = regardant("translate", tiny_run, stdin=raw)
+    said = regardant("translate", tiny_run, "--engine", "torch", stdin=raw)
     assert (said.code, said.err) == (0, "")
     assert [bool(line) for line in said.lines] == [True, False, False, True, True, False, True, True]
     assert said.out.endswith("\n")
@@ -274,7 +274,7 @@ def test_lines_are_translated_in_their_order_through_all_batches(regardant, tiny
     by_one = [regardant("translate", tiny_run, line).out.removesuffix("\n") for line in lines]
     assert len(set(by_one)) >= len(SENTENCES)
     monkeypatch.setattr(cli.answering, "LINES_AT_ONCE", 3)
-    said = regardant("translate", tiny_run, stdin=lines)
+    said = regardant("translate", tiny_run, "--engine", "torch", stdin=lines)
     assert said.lines == by_one
     assert said.err.startswith(f"line {len(lines)}: longer than the model's 32 tokens")
 
@@ -363,7 +363,9 @@ def test_score_prints_the_log_probability_of_each_given_translation(regardant, c
 
 def test_an_engine_translates_evaluates_and_is_exported(regardant, own_run, tmp_path):
     greedy = ("translate", own_run, "--with-scores", "--beam-size", 1)
-    ours = regardant(*greedy, *SENTENCES)
+    ours = regardant(*greedy, "--engine", "torch", *SENTENCES)
+    by_default = regardant(*greedy, *SENTENCES)
+    assert by_default.out == ours.out and by_default.err.startswith("engine torch (8 validation sentences are too few")
     theirs = regardant(*greedy, "--engine", "ctranslate2-float32", *SENTENCES)
     assert theirs == ours and len(theirs.lines) == len(SENTENCES)
     assert json.loads(regardant("evaluate", own_run, "--engine", "ctranslate2", "--json").out)["sentences"] == 8
@@ -384,7 +386,13 @@ def test_scoring_takes_no_engine(regardant, tiny_run, tmp_path):
 def test_a_pipe_that_is_closed_early_ends_the_program_quietly(tiny_run):
     lines = b"the cat sat .\n" * 3000
     with program(
-        "translate", tiny_run, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        "translate",
+        tiny_run,
+        "--engine",
+        "torch",
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     ) as process:
         assert process.stdin is not None and process.stdout is not None and process.stderr is not None
         reader = os.fdopen(os.dup(process.stderr.fileno()), "rb")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 import typer
 
 from regardant.cli.lines import Progress, as_json_line, print_json, read_lines, say, stdin
-from regardant.cli.options import AsJson, BeamSize, Engine, Penalty, RunFolder, app
+from regardant.cli.options import AsJson, BeamSize, Engine, Penalty, RunFolder, app, engine_of
 from regardant.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def translate(
         int | None, typer.Option(min=0, metavar="N", help="No N tokens in a row twice; 0 allows every repetition.")
     ] = None,
     prefix: Annotated[str | None, typer.Option(metavar="TEXT", help="How every translation must begin.")] = None,
-    engine: Engine = "torch",
+    engine: Engine = "auto",
     score: Annotated[
         Path | None,
         typer.Option(
@@ -119,7 +119,7 @@ def translate(
         "nbest": nbest,
         "no_repeat_ngram_size": no_repeat_ngram_size,
     }
-    given = with_scores or prefix is not None or engine != "torch" or any(one is not None for one in options.values())
+    given = with_scores or prefix is not None or engine != "auto" or any(one is not None for one in options.values())
     if score is not None and given:
         raise ConfigError("--score writes no translations: leave out all other options but --json")
     loaded = load(run)
@@ -128,6 +128,7 @@ def translate(
         if score is not None:
             _put(_log_probabilities(loaded, list(lines), score, as_json), output)
             return
+        engine = engine_of(loaded, engine) or engine
         at_once = 1 if _on_terminal(text, source) else LINES_AT_ONCE
         translations = _translations(loaded, lines, at_once, prefix, engine=engine, **options)
         _put((_translation_line(one, with_scores, as_json) for one in translations), output)

@@ -1,14 +1,19 @@
 """The program, and the options that several verbs have."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from regardant.cli.lines import say
+
+if TYPE_CHECKING:
+    from regardant.run import Run
+
 PENALTY_HELP = "Rank by log-probability / length ** ALPHA; length in tokens, EOS counted; 0 ranks by the sum alone."
-ENGINE_HELP = """What searches: torch; torch-bfloat16, whose products are rounded, for a CPU that computes so; or
-ctranslate2, which the model is exported to once. Its weights are int8 unless ctranslate2-float32 or the like is
-given."""
+ENGINE_HELP = """Program that translates: auto, the fastest one that translates the run's validation text as well as
+torch, compared once; torch; torch-bfloat16, whose products are rounded, for a CPU that multiplies so; or ctranslate2,
+to which the model is exported once, with int8 weights unless ctranslate2-float32 or the like is given."""
 
 
 def _existing_run(run: Path) -> Path:
@@ -16,6 +21,15 @@ def _existing_run(run: Path) -> Path:
     from regardant.config.run_files import run_file
 
     return run_file(run).parent
+
+
+def engine_of(run: "Run", engine: str) -> str | None:
+    """Return the engine to ask of a run, None if it does not translate. Print which one `auto` means."""
+    if "translate" not in run.config.verbs:
+        return None if engine == "auto" else engine
+    if engine == "auto":
+        say(str(run.translation.choose_engine(say)))
+    return engine
 
 
 app = typer.Typer(

@@ -31,7 +31,7 @@ def serve(
         float, typer.Option(min=0.1, max=3600, metavar="SECONDS", help="Time of a request; then its status is 504.")
     ] = 30.0,
     max_characters: Annotated[int, typer.Option(min=1, metavar="N", help="Characters of a text.")] = 4000,
-    engine: Engine = "torch",
+    engine: Engine = "auto",
     api_key_file: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="File with the API key. [default: the environment's REGARDANT_API_KEY]"),

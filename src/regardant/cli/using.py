@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from regardant.cli.lines import print_json, read_lines, say
-from regardant.cli.options import AsJson, BeamSize, Engine, Penalty, RunFolder, app
+from regardant.cli.options import AsJson, BeamSize, Engine, Penalty, RunFolder, app, engine_of
 
 DATA_HELP = """Other text to test on. For a translator, given twice: a file of sentences and one of their translations,
 a line each; given once: a .jsonl, .parquet, .csv or .tsv table with columns named source and target; a .csv or .tsv of
@@ -19,17 +19,18 @@ def evaluate(
     data: Annotated[list[Path] | None, typer.Option(metavar="FILE", help=DATA_HELP)] = None,
     beam_size: BeamSize = None,
     length_penalty: Penalty = None,
-    engine: Engine = "torch",
+    engine: Engine = "auto",
     as_json: AsJson = False,
 ) -> None:
     """Score a run on its test sets or on other text. Translations by BLEU, chrF and TER with their signatures; a
-    language model by loss, perplexity and bits a character. Another engine than torch is held to torch, which
-    translates too. What was scored is kept in RUN/evaluation. Options that are not given are as the recipe says."""
+    language model by loss, perplexity and bits a character. An engine that is named is compared with torch, which
+    translates too. What was scored is kept in RUN/evaluation. Options that are not given are as the recipe says.
+    Example: regardant evaluate runs/demo --json"""
     from regardant.run import load
 
     loaded = load(run)
-    asked = None if engine == "torch" else engine
-    scores = loaded.evaluate(data=data or (), engine=asked, beam_size=beam_size, length_penalty=length_penalty)
+    options = {"beam_size": beam_size, "length_penalty": length_penalty}
+    scores = loaded.evaluate(data=data or (), engine=engine_of(loaded, engine), **options)
     if as_json:  # the first set's scores, and beside them the other sets by name
         first, *others = scores
         print_json({**scores[first], **{name: scores[name] for name in others}})

@@ -41,7 +41,7 @@ class Service:
         self.is_draining = False
         """Whether new work is refused, as the server is about to end."""
         self._reloading = Lock()
-        opened = {name: _opened(folder, engine) for name, folder in named.items()}
+        opened = {name: _opened(folder, engine, log) for name, folder in named.items()}
         self.workers = {name: Worker(name, run, limits, self.metrics) for name, run in opened.items()}
         for name, worker in self.workers.items():
             self.metrics.watch_queue(name, lambda worker=worker: worker.rows_waiting)  # type: ignore[misc]
@@ -76,7 +76,7 @@ class Service:
         with self._reloading:
             for name, worker in self.workers.items():
                 try:
-                    worker.run = _opened(worker.run.folder, self.engine)
+                    worker.run = _opened(worker.run.folder, self.engine, self.log)
                 except (RegardantError, OSError, RuntimeError, MemoryError) as error:
                     outcome, line = "failed", f"{name} stays as it was: {' '.join(str(error).split())}"
                 else:
@@ -134,10 +134,12 @@ class Asking:
             pass
 
 
-def _opened(folder: Path, engine: str) -> Run:
+def _opened(folder: Path, engine: str, log: Callable[[str], None]) -> Run:
     """Return a run that is ready: what is opened when it is first needed is opened now."""
     run = load(folder)
     _ = run.trained
     if "translate" in run.config.verbs:
-        run.translation.engines.on(engine)
+        run.translation.on(engine)
+        if engine == "auto":
+            log(f"{folder.name}: {run.translation.choose_engine()}")
     return run

@@ -326,9 +326,11 @@ def process(*arguments):
     command = [sys.executable, "-m", "regardant", "serve", *map(str, arguments), "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"}) as run:
         try:
-            line = run.stderr.readline()
-            assert " served at http://127.0.0.1:" in line, line + run.stderr.read()
-            yield run, int(line.split(":")[-1].split()[0])
+            lines = [run.stderr.readline()]
+            while lines[-1] and " served at http://127.0.0.1:" not in lines[-1]:
+                lines.append(run.stderr.readline())
+            assert lines[-1], "".join(lines)
+            yield run, int(lines[-1].split(":")[-1].split()[0])
         finally:
             run.kill()
 

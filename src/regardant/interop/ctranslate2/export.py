@@ -37,7 +37,7 @@ def export(model: SequenceToSequenceModel, tokenizers: Tokenizers, folder: Path,
 def exported(model: SequenceToSequenceModel, tokenizers: Tokenizers, folder: Path, quantization: str) -> None:
     """See to it that `folder` holds these very weights: exported before, or now. Raises as `export`."""
     with suppress(OSError):
-        if (folder / ORIGIN).read_text(encoding="ascii") == _origin(model):
+        if (folder / ORIGIN).read_text(encoding="ascii") == origin_of(model):
             return
     _write(model, tokenizers, folder, quantization)
 
@@ -51,10 +51,11 @@ def _write(model: SequenceToSequenceModel, tokenizers: Tokenizers, folder: Path,
     with replacing(folder) as part:
         spec.save(str(part))
         tokenizers.save(part / "tokenizer.json")
-        (part / ORIGIN).write_text(_origin(model), encoding="ascii")
+        (part / ORIGIN).write_text(origin_of(model), encoding="ascii")
 
 
-def _origin(model: SequenceToSequenceModel) -> str:
+def origin_of(model: SequenceToSequenceModel) -> str:
+    """Return a digest of the weights and of the versions of both programs."""
     digest = hashlib.sha256(" ".join(version(package) for package in ("regardant", "ctranslate2")).encode())
     for name, tensor in model.state_dict().items():
         digest.update(name.encode())

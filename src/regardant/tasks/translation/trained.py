@@ -27,6 +27,7 @@ from regardant.tasks.translation.look.alignment import links_of_run
 from regardant.tasks.translation.look.measure_tables import CROSS, TranslatorMeasures
 from regardant.tasks.translation.look.measures import Measured, measure
 from regardant.tasks.translation.look.pictures import lecture_drawing, lecture_page, lecture_pictures
+from regardant.tasks.translation.use.choice import EngineChoice, choose_engine
 from regardant.tasks.translation.use.engines import Engines
 from regardant.tasks.translation.use.translator import Translator
 from regardant.training.checkpoints import write_atomically
@@ -41,6 +42,7 @@ class TrainedTranslator(TrainedGenerator):
         super().__init__(config, folder, translator)
         self.translator = translator
         self.engines = Engines(translator, folder / "engines")
+        self._choice: EngineChoice | None = None
 
     def look(self, item: str, *, target: str | None = None, **options: Any) -> PairInspection:
         """Return the inspection with up to NBEST translations and the alignment of words."""
@@ -90,12 +92,30 @@ class TrainedTranslator(TrainedGenerator):
         """Write the model to a new folder in another program's format."""
         self.engines.export(to, folder, quantization)
 
+    def validation_text(self) -> dict[str, list[str]]:
+        """Return the validation text by side, `source` and `target`. Empty lists: the run holds none."""
+        text = self.folder / "data" / "text"
+        pairs = Splits.load(text).validation if (text / MARKER).is_file() else {}
+        return {side: list(pairs[side]) if pairs else [] for side in ("source", "target")}
+
+    def choose_engine(self, log: Log = lambda _: None) -> EngineChoice:
+        """Return the choice of the engine that is named `auto`, made on the validation text when it is first needed."""
+        if self._choice is None:
+            text = self.validation_text()
+            self._choice = choose_engine(self.engines, text, self.config.generation, self.config.evaluation, log)
+        return self._choice
+
+    def on(self, engine: str) -> Translator:
+        """Return the translator on an engine by its name, or on the chosen one (`auto`). Raises as `Engines.on`."""
+        return self.engines.on(self.choose_engine().engine if engine == "auto" else engine)
+
     def evaluate(
         self, data: Sequence[Path] = (), *, engine: str | None = None, **options: Any
     ) -> dict[str, dict[str, Any]]:
         """Scores by name of the test set: the run's own ones, or the pairs in files. All is kept in RUN/evaluation.
 
-        Another engine than torch is held to torch: both translate.
+        The chosen engine (`auto`) has been compared with torch, and translates alone. Another one is compared now:
+        both translate, and what it writes is kept in a folder with its name.
         """
         given = read_test_set(data) if data else None
         text = self.folder / "data" / "text"
@@ -106,7 +126,8 @@ class TrainedTranslator(TrainedGenerator):
             raise ConfigError(f"--data {given.name} has the name of a test set of {self.folder}: rename the file")
         alignment = choose_on_validation(self.translator, text, splits) if splits is not None and not given else None
         tested = [given] if given is not None else test_sets(text, splits) if splits is not None else []
-        ours, asked_for, kept = self.translator, self.engines.on(engine or "torch"), self.folder / "evaluation"
+        asked_for, kept = self.on(engine or "torch"), self.folder / "evaluation"
+        ours = asked_for if engine == "auto" else self.translator
         measure = partial(
             evaluate_translator,
             generation=self.config.generation.replaced(**options),

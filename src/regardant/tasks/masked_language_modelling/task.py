@@ -55,7 +55,7 @@ class MaskedLanguageModellingConfig(TaskConfig):
     """Tokenizer, which turns text into tokens."""
 
     masking: Masking = "tokens"
-    """Unit of masking: tokens drawn one by one, or spans of 1 to 10 words (SpanBERT)."""
+    """Unit of masking: tokens drawn one by one, whole words, or spans of 1 to 10 words (SpanBERT)."""
 
     model: EncoderConfig = EncoderOnlyConfig()
     """The model that reads a text."""

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from regardant.errors import ConfigError, DataError, RunError
 from regardant.modalities.augmentation import Change, augmented
-from regardant.modalities.base import Codec, PartModalityConfig, whole
+from regardant.modalities.base import Codec, PartModalityConfig
 from regardant.modalities.image_size import LEAST_PATCHES, MOST_PATCHES, Size, common_size, fitting_patch, resized
 from regardant.modalities.pixels import (
     Pixels,
@@ -137,6 +137,8 @@ class ImageCodec(Codec):
     """Images to normalised pixels. Those of a data set have the run's size, a single one may have another."""
 
     unit = "patch"
+    item_name = "an image"
+    shorter_by = ", or input.patch_size"
     equal_shapes = True
 
     def __init__(self, statistics: Statistics, patch_size: int, *, resizes: bool, changes: Sequence[Change]) -> None:
@@ -167,10 +169,9 @@ class ImageCodec(Codec):
         path.write_bytes(as_png(encoded))
         return str(path)
 
-    def cut(self, encoded: NDArray[Any], length: int) -> NDArray[Any]:
-        """Return the image whole. Raises DataError if it has more than `length` patches."""
-        count = math.prod(self._grid(encoded))
-        return whole(encoded, count, length, f"an image has {count:,} patches", ", or input.patch_size")
+    def count(self, encoded: NDArray[Any]) -> int:
+        """Return the patches of an image of any size."""
+        return math.prod(self._grid(encoded))
 
     def augmented(self, encoded: NDArray[Any], seed: Sequence[int]) -> NDArray[Any]:
         return augmented(encoded, self.changes, seed) if self.changes else encoded

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from regardant.errors import ConfigError, DataError, RunError
-from regardant.modalities.base import Codec, ModalityConfig, PartModalityConfig, whole
+from regardant.modalities.base import Codec, ModalityConfig, PartModalityConfig
 from regardant.models.representations import Blocks, JoinedBuilder
 from regardant.pictures import Layout
 from regardant.training.checkpoints import write_atomically
@@ -95,6 +95,7 @@ class JoinedCodec(Codec):
     """Items of several parts to arrays of bytes, and the codec of each part."""
 
     unit = "element"
+    shorter_by = ", or give shorter items"
 
     def __init__(self, codecs: Mapping[str, Codec], rows: Mapping[str, RowType]) -> None:
         self.codecs, self.rows = codecs, rows
@@ -125,11 +126,6 @@ class JoinedCodec(Codec):
             for (part, codec), own in zip(self.codecs.items(), self.unpacked(encoded), strict=True)
         }
         return None if None in given.values() else json.dumps(given, ensure_ascii=False)
-
-    def cut(self, encoded: NDArray[Any], length: int) -> NDArray[Any]:
-        """Return the item whole. Raises DataError if it has more than `length` elements: a part would be lost."""
-        has = f"an item has {len(encoded):,} elements in its parts ({', '.join(self.codecs)})"
-        return whole(encoded, len(encoded), length, has, ", or give shorter items")
 
     def augmented(self, encoded: NDArray[Any], seed: Sequence[int]) -> NDArray[Any]:
         parts = self.unpacked(encoded)

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
@@ -153,7 +155,7 @@ def test_words_are_masked_whole_and_never_more_than_the_share(spanned):
     chosen = (targets != PAD).numpy()
     for row, first, length in zip(chosen, starts, (tokens != PAD).sum(1).tolist(), strict=True):
         bounds = [*np.flatnonzero(first[:length]).tolist(), length]
-        words = [row[start:end] for start, end in zip(bounds, bounds[1:], strict=False)]
+        words = [row[start:end] for start, end in pairwise(bounds)]
         assert all(word.all() or not word.any() for word in words)
         assert sum(map(len, words)) == length and not row[length:].any()
     counts = count_targets((tokens != PAD).sum(1).numpy())

@@ -136,8 +136,10 @@ class JoinedCodec(Codec):
 
     def collate(self, encoded: Sequence[NDArray[Any]]) -> Blocks:
         """Return the block of each part of a batch."""
-        columns = zip(*(self.unpacked(one) for one in encoded), strict=True)
-        return Blocks([codec.collate(own) for codec, own in zip(self.codecs.values(), columns, strict=True)])
+        columns = list(zip(*(self.unpacked(one) for one in encoded), strict=True))
+        parts = list(zip(self.codecs.values(), columns, strict=True))
+        lengths = zip(*([codec.count(one) for one in own] for codec, own in parts), strict=True)
+        return Blocks([codec.collate(own) for codec, own in parts], list(lengths))
 
     def by_input(self, encoded: NDArray[Any], names: Sequence[str]) -> dict[str, tuple[Codec, NDArray[Any]]]:
         """Return the whole item for a model of one input, or the part of each input for a model of several."""

@@ -61,6 +61,7 @@ def test_a_batch_has_the_block_of_each_part(codec):
     columns = list(zip(*(codec.unpacked(one) for one in encoded), strict=True))
     for block, own, column in zip(blocks.parts, codec.codecs.values(), columns, strict=True):
         assert torch.equal(block, own.collate(column))
+    assert [list(lengths) for lengths in blocks.lengths] == [[3, 4], [2, 4], [1, 4]]
     assert len(blocks) == 3 and blocks.parts[0].shape == (3, 3) and blocks.parts[1].shape == (3, 4, 4, 1)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regardant.config import Variants
+from regardant.data.item_files import ItemFile
 from regardant.errors import DataError
 from regardant.models.representations import RepresentationBuilder
 from regardant.pictures import Layout
@@ -162,6 +163,9 @@ class ModalityConfig(Variants):
     def load(self, run: Path) -> Codec:
         """Return the codec that a run folder keeps. Raises DataError."""
         raise NotImplementedError
+
+    def require_readable(self, file: ItemFile) -> None:
+        """Read a file of one item as training does. Raises UnreadableFileError for a damaged one."""
 
 
 class PartModalityConfig(ModalityConfig):

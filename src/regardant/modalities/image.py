@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 from torch import Tensor
 
+from regardant.data.item_files import ItemFile
 from regardant.errors import ConfigError, DataError, RunError
 from regardant.modalities.augmentation import Change, augmented
 from regardant.modalities.base import Codec, PartModalityConfig
@@ -116,6 +117,9 @@ class ImageModalityConfig(PartModalityConfig):
         except (OSError, ValueError, TypeError) as error:
             raise RunError(f"{run / STATISTICS} is damaged ({error}): restore it or train again") from error
         return self._codec(statistics)
+
+    def require_readable(self, file: ItemFile) -> None:
+        as_pixels(file, str(file))
 
     def _form_of(self, items: Sequence[Any]) -> tuple[Size | None, int | None]:
         """Return the size that images are given, and the channels that files are read with. None: those of the first

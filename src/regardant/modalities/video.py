@@ -89,6 +89,9 @@ class VideoModalityConfig(ModalityConfig):
             raise RunError(f"{run / STATISTICS} is damaged ({error}): restore it or train again") from error
         return self._codec(statistics)
 
+    def require_readable(self, file: ItemFile) -> None:
+        read_array(file, FILES)
+
     def _codec(self, statistics: Statistics) -> "VideoCodec":
         return VideoCodec(statistics, TubeletShape(self.tubelet_frames, self.patch_size, statistics.channels))
 

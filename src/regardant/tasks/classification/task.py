@@ -23,7 +23,15 @@ from regardant.tasks.comparison import PREDICTIONS
 from regardant.tasks.items.data import MARKER, EncodedItems
 from regardant.tasks.items.job import Answers, ItemsJob
 from regardant.tasks.items.labels import LABELS, keep_labels, read_labels
-from regardant.tasks.items.prepare import PreparedItems, build, keep_items, of_kind, seeded, with_max_length
+from regardant.tasks.items.prepare import (
+    PreparedItems,
+    build,
+    keep_items,
+    of_kind,
+    readable,
+    seeded,
+    with_max_length,
+)
 from regardant.tasks.items.trained import TrainedItems
 from regardant.training.checkpoints import write_atomically
 from regardant.training.metrics import Metric
@@ -74,7 +82,10 @@ class Classification(Task):
         sets = {}
         if not (run / "data" / MARKER).is_file():
             config = config.model_copy(update={"data": config.data.chosen(log)})
-            read = {name: of_kind(config.input, items, log) for name, items in config.data.read(config.seed).items()}
+            read = {
+                name: readable(config.input, of_kind(config.input, items, log), log)
+                for name, items in config.data.read(config.seed).items()
+            }
             labels = sorted({label for _, label in read["train"]})
             if len(labels) < 2:
                 raise DataError(f"all training items have the label {labels[0]!r}: give items of two labels or more")

@@ -55,17 +55,21 @@ def list_item_files(source: Path) -> dict[str, ItemFile]:
 
 
 def read_item_file(file: ItemFile, allowed: str) -> bytes:
-    """Return the content of a file. Raises DataError, which says what is allowed, for one that cannot be read."""
+    """Return the content of a file. Raises UnreadableFileError, which says what is allowed."""
     try:
         return file.read_bytes()
     except (OSError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:  # RuntimeError: an archive is encrypted
         raise unreadable(file, error, allowed) from error
 
 
-def unreadable(file: ItemFile, error: Exception, allowed: str) -> DataError:
+class UnreadableFileError(DataError):
+    """A file of one item whose content cannot be read."""
+
+
+def unreadable(file: ItemFile, error: Exception, allowed: str) -> UnreadableFileError:
     """Return the refusal of a file: the reason, and what is allowed."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else first_line(error)
-    return DataError(f"{file} cannot be read ({reason.partition(' <')[0]}): give {allowed}, or leave it out")
+    return UnreadableFileError(f"{file} cannot be read ({reason.partition(' <')[0]}): give {allowed}, or leave it out")
 
 
 def _is_hidden(name: str) -> bool:

@@ -2,7 +2,8 @@
 
 Devlin et al. 2019, "BERT", https://arxiv.org/abs/1810.04805, section 3.1 and appendix A.1; drawn anew in every epoch
 as in Liu et al. 2019, "RoBERTa", https://arxiv.org/abs/1907.11692, section 4.1. Spans of words: Joshi et al. 2020,
-"SpanBERT", https://arxiv.org/abs/1907.10529, section 3.1, without its boundary objective.
+"SpanBERT", https://arxiv.org/abs/1907.10529, section 3.1, without its boundary objective. Whole words: Cui et al. 2021,
+https://arxiv.org/abs/1906.08101, section 2.2.
 
 Shape legend: B batch, T tokens.
 """
@@ -19,7 +20,7 @@ from regardant.data.tokenizer_config import BYTES
 from regardant.data.tokenizers import Tokenizer
 from regardant.data.vocabulary import EOS, MASK, PAD, SOS, SPECIAL_TOKENS
 
-Masking = Literal["tokens", "spans"]
+Masking = Literal["tokens", "words", "spans"]
 
 MASKED_SHARE = 0.15
 """Share of an item's tokens that are targets."""
@@ -44,18 +45,19 @@ def mask_tokens(
     tokens: Int[Tensor, "B T"],
     vocab_size: int,
     generator: np.random.Generator,
+    masking: Masking = "tokens",
     starts: Bool[NDArray[np.bool_], "B T"] | None = None,
 ) -> tuple[Int[Tensor, "B T"], Int[Tensor, "B T"]]:
     """Return the tokens that a model reads, and the targets: the tokens it has to name, PAD elsewhere.
 
-    starts: where words start, for targets in spans of words; the tokens of a span are all hidden, all replaced or all
-    kept. None: targets are drawn one by one.
+    masking: the unit in which targets are drawn. The tokens of a span are all hidden, all replaced or all kept.
+    starts: where words start. Targets that are drawn one by one do not need it.
     """
     given = tokens.numpy()
     if starts is None:
         chosen, span = _draw_tokens(~np.isin(given, (PAD, SOS, EOS)), generator)
     else:
-        chosen, span = draw_spans(given, starts, generator)
+        chosen, span = (draw_words if masking == "words" else draw_spans)(given, starts, generator)
     fate = np.take_along_axis(generator.random(given.shape), span, 1)
     random_tokens = generator.integers(len(SPECIAL_TOKENS), vocab_size, given.shape)
     shown = np.where(chosen & (fate < HIDDEN), MASK, given)
@@ -84,6 +86,31 @@ class WordStarts:
         starts[:, 1:] |= ~self.open[tokens[:, :-1]]
         starts[:, 0] = True
         return starts
+
+
+def draw_words(
+    tokens: NDArray[np.integer], starts: NDArray[np.bool_], generator: np.random.Generator
+) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Return [B, T] which tokens are targets, in whole words, and the place of each token.
+
+    A word with more tokens than are still to be drawn is left out. So an item can have fewer targets than
+    `count_targets` says. An item of such words alone has a part of one.
+    """
+    chosen = np.zeros(tokens.shape, dtype=bool)
+    lengths = (tokens != PAD).sum(1)
+    for row, (length, missing) in enumerate(zip(lengths, count_targets(lengths), strict=True)):
+        bounds = np.append(np.flatnonzero(starts[row, :length]), length)
+        words = generator.permutation(len(bounds) - 1)
+        for word in words:
+            first, end = bounds[word], bounds[word + 1]
+            if end - first <= missing:
+                chosen[row, first:end] = True
+                missing -= end - first
+            if not missing:
+                break
+        if not chosen[row].any():
+            chosen[row, bounds[words[0]] : bounds[words[0]] + missing] = True
+    return chosen, np.broadcast_to(np.arange(tokens.shape[1]), tokens.shape)
 
 
 def draw_spans(

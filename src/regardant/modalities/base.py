@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regardant.config import Variants
+from regardant.data.item_files import ItemFile
 from regardant.errors import DataError
 from regardant.models.representations import RepresentationBuilder
 from regardant.pictures import Layout
@@ -24,6 +25,12 @@ class Codec:
 
     unit: ClassVar[str]
     """The name of an element: token, patch, node, frame, step."""
+
+    item_name: ClassVar[str] = "an item"
+    """The name of an item with its article, for messages."""
+
+    shorter_by: ClassVar[str] = ""
+    """Settings that make items shorter, as messages list them: ", or input.patch_size"."""
 
     equal_shapes: ClassVar[bool] = False
     """Whether `collate` needs arrays of one shape."""
@@ -52,8 +59,28 @@ class Codec:
         raise NotImplementedError
 
     def cut(self, encoded: NDArray[Any], length: int) -> NDArray[Any]:
-        """Return the item with its first `length` elements at most. Raises DataError where an item cannot be cut."""
-        raise NotImplementedError
+        """Return the item with its first `length` elements at most.
+
+        By default an item cannot be cut. Raises DataError for one of more elements.
+        """
+        return self.whole(encoded, self.count(encoded), length)
+
+    def whole(self, encoded: NDArray[Any], count: int, length: int, place: str = "") -> NDArray[Any]:
+        """Return an item of so many elements. Raises DataError if they are more than `length`.
+
+        `place` says which elements of the item are counted, if not all.
+        """
+        if count > length:
+            plural = f"{self.unit}es" if self.unit.endswith("ch") else f"{self.unit}s"
+            raise DataError(
+                f"{self.item_name} has {count:,} {plural}{place}, of which at most {length:,} are read: raise "
+                f"model.max_length and training.batch_tokens{self.shorter_by}"
+            )
+        return encoded
+
+    def count(self, encoded: NDArray[Any]) -> int:
+        """Return the number of an item's elements."""
+        return int(self.lengths(np.array([len(encoded)]))[0])
 
     def augmented(self, encoded: NDArray[Any], seed: Sequence[int]) -> NDArray[Any]:
         """Return a training item with the random changes of this seed. By default none."""
@@ -63,8 +90,7 @@ class Codec:
         """Return the item that a command line gives, encoded, in as many parts as a model of `length` elements reads it
         in, and notes for the user. By default one part, cut if it is longer. Raises DataError."""
         (whole,) = self.read([argument])
-        (elements,) = self.lengths(np.array([len(whole)])).tolist()
-        longer = elements > length
+        longer = self.count(whole) > length
         notes = [f"longer than the model's {length} {self.unit}s: the rest was not read"] if longer else []
         return [self.cut(whole, length) if longer else whole], notes
 
@@ -138,17 +164,9 @@ class ModalityConfig(Variants):
         """Return the codec that a run folder keeps. Raises DataError."""
         raise NotImplementedError
 
+    def require_readable(self, file: ItemFile) -> None:
+        """Read a file of one item as training does. Raises UnreadableFileError for a damaged one."""
+
 
 class PartModalityConfig(ModalityConfig):
     """Base of kinds of items that can be a part of an item of several parts."""
-
-
-def whole(encoded: NDArray[Any], elements: int, length: int, has: str, others: str = "") -> NDArray[Any]:
-    """Return an item that cannot be cut. Raises DataError if its elements are more than `length`.
-
-    `has` says whose elements they are ("an image has 64 patches"), `others` names settings that also help.
-    """
-    if elements > length:
-        cures = f"raise model.max_length and training.batch_tokens{others}"
-        raise DataError(f"{has}, of which at most {length:,} are read: {cures}")
-    return encoded

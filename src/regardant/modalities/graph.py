@@ -26,7 +26,7 @@ from regardant.data.graph_structure import (
 )
 from regardant.data.graphs import Graph
 from regardant.errors import ConfigError, DataError, RunError
-from regardant.modalities.base import Codec, ModalityConfig, whole
+from regardant.modalities.base import Codec, ModalityConfig
 from regardant.models.representations import GraphTensors, RepresentationBuilder, graph_nodes
 from regardant.models.representations.graph import PADDING
 from regardant.pictures import Layout
@@ -105,6 +105,7 @@ class GraphCodec(Codec):
     """Lists of nodes to numbers of nodes."""
 
     unit = "node"
+    item_name = "the graph"
 
     def __init__(self, config: GraphModalityConfig, graph: Graph, structure: NDArray[np.float32]) -> None:
         self.config, self.graph, self.structure = config, graph, structure
@@ -149,10 +150,6 @@ class GraphCodec(Codec):
                     distances[near] = distances[here] + 1
                     waiting.append(near)
         return np.array(list(distances)[:most], dtype=np.int32)
-
-    def cut(self, encoded: NDArray[Any], length: int) -> NDArray[Any]:
-        """Return the list whole. Raises DataError if it has more than `length` nodes."""
-        return whole(encoded, len(encoded), length, f"the graph has {len(encoded):,} nodes")
 
     def collate(self, encoded: Sequence[NDArray[Any]]) -> Tensor:
         """Return numbers of nodes [N, T], -1 behind shorter lists."""

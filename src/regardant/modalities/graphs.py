@@ -21,7 +21,7 @@ from regardant.data.graph_structure import distances
 from regardant.data.graphs import Graph
 from regardant.data.labelled_graphs import parse_graph
 from regardant.errors import DataError, RunError
-from regardant.modalities.base import Codec, whole
+from regardant.modalities.base import Codec
 from regardant.modalities.graph import StructureConfig, graph_layout
 from regardant.models.representations import GraphShape, RepresentationBuilder, small_graphs
 from regardant.pictures import Layout
@@ -82,6 +82,7 @@ class GraphsCodec(Codec):
     """Graphs to the numbers of their nodes, as `GraphShape` has them."""
 
     unit = "node"
+    item_name = "a graph"
 
     def __init__(self, config: GraphsModalityConfig, statistics: Statistics) -> None:
         self.config, self.statistics = config, statistics
@@ -127,10 +128,6 @@ class GraphsCodec(Codec):
             of_edges = of_edges.reshape(count, self.shape.most_nodes, size)[edges[:, 0], edges[:, 1]]
         ids = [str(number) for number in range(count)]
         return Graph(ids, features * deviation + mean, edges, of_edges if size else None)
-
-    def cut(self, encoded: NDArray[Any], length: int) -> NDArray[Any]:
-        """Return the graph whole. Raises DataError if it has more than `length` nodes."""
-        return whole(encoded, len(encoded), length, f"a graph has {len(encoded):,} nodes")
 
     def collate(self, encoded: Sequence[NDArray[Any]]) -> Tensor:
         """Return numbers of nodes [N, T, ...], zeros behind smaller graphs."""

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 from torch import Tensor
 
+from regardant.data.item_files import ItemFile
 from regardant.errors import ConfigError, DataError, RunError
 from regardant.modalities.augmentation import Change, augmented
-from regardant.modalities.base import Codec, PartModalityConfig, whole
+from regardant.modalities.base import Codec, PartModalityConfig
 from regardant.modalities.image_size import LEAST_PATCHES, MOST_PATCHES, Size, common_size, fitting_patch, resized
 from regardant.modalities.pixels import (
     Pixels,
@@ -117,6 +118,9 @@ class ImageModalityConfig(PartModalityConfig):
             raise RunError(f"{run / STATISTICS} is damaged ({error}): restore it or train again") from error
         return self._codec(statistics)
 
+    def require_readable(self, file: ItemFile) -> None:
+        as_pixels(file, str(file))
+
     def _form_of(self, items: Sequence[Any]) -> tuple[Size | None, int | None]:
         """Return the size that images are given, and the channels that files are read with. None: those of the first
         image."""
@@ -137,6 +141,8 @@ class ImageCodec(Codec):
     """Images to normalised pixels. Those of a data set have the run's size, a single one may have another."""
 
     unit = "patch"
+    item_name = "an image"
+    shorter_by = ", or input.patch_size"
     equal_shapes = True
 
     def __init__(self, statistics: Statistics, patch_size: int, *, resizes: bool, changes: Sequence[Change]) -> None:
@@ -167,10 +173,9 @@ class ImageCodec(Codec):
         path.write_bytes(as_png(encoded))
         return str(path)
 
-    def cut(self, encoded: NDArray[Any], length: int) -> NDArray[Any]:
-        """Return the image whole. Raises DataError if it has more than `length` patches."""
-        count = math.prod(self._grid(encoded))
-        return whole(encoded, count, length, f"an image has {count:,} patches", ", or input.patch_size")
+    def count(self, encoded: NDArray[Any]) -> int:
+        """Return the patches of an image of any size."""
+        return math.prod(self._grid(encoded))
 
     def augmented(self, encoded: NDArray[Any], seed: Sequence[int]) -> NDArray[Any]:
         return augmented(encoded, self.changes, seed) if self.changes else encoded

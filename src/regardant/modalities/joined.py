@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from regardant.errors import ConfigError, DataError, RunError
-from regardant.modalities.base import Codec, ModalityConfig, PartModalityConfig, whole
+from regardant.modalities.base import Codec, ModalityConfig, PartModalityConfig
 from regardant.models.representations import Blocks, JoinedBuilder
 from regardant.pictures import Layout
 from regardant.training.checkpoints import write_atomically
@@ -95,6 +95,7 @@ class JoinedCodec(Codec):
     """Items of several parts to arrays of bytes, and the codec of each part."""
 
     unit = "element"
+    shorter_by = ", or give shorter items"
 
     def __init__(self, codecs: Mapping[str, Codec], rows: Mapping[str, RowType]) -> None:
         self.codecs, self.rows = codecs, rows
@@ -126,11 +127,6 @@ class JoinedCodec(Codec):
         }
         return None if None in given.values() else json.dumps(given, ensure_ascii=False)
 
-    def cut(self, encoded: NDArray[Any], length: int) -> NDArray[Any]:
-        """Return the item whole. Raises DataError if it has more than `length` elements: a part would be lost."""
-        has = f"an item has {len(encoded):,} elements in its parts ({', '.join(self.codecs)})"
-        return whole(encoded, len(encoded), length, has, ", or give shorter items")
-
     def augmented(self, encoded: NDArray[Any], seed: Sequence[int]) -> NDArray[Any]:
         parts = self.unpacked(encoded)
         numbered = enumerate(zip(self.codecs.values(), parts, strict=True))
@@ -140,8 +136,10 @@ class JoinedCodec(Codec):
 
     def collate(self, encoded: Sequence[NDArray[Any]]) -> Blocks:
         """Return the block of each part of a batch."""
-        columns = zip(*(self.unpacked(one) for one in encoded), strict=True)
-        return Blocks([codec.collate(own) for codec, own in zip(self.codecs.values(), columns, strict=True)])
+        columns = list(zip(*(self.unpacked(one) for one in encoded), strict=True))
+        parts = list(zip(self.codecs.values(), columns, strict=True))
+        lengths = zip(*([codec.count(one) for one in own] for codec, own in parts), strict=True)
+        return Blocks([codec.collate(own) for codec, own in parts], list(lengths))
 
     def by_input(self, encoded: NDArray[Any], names: Sequence[str]) -> dict[str, tuple[Codec, NDArray[Any]]]:
         """Return the whole item for a model of one input, or the part of each input for a model of several."""

@@ -28,6 +28,9 @@ class RecordingModalityConfig(PartModalityConfig):
     sample_rate: int | None = Field(None, gt=0)
     """Samples a second. Empty: those of the training recordings."""
 
+    def require_readable(self, file: ItemFile) -> None:
+        read_recording(file)
+
     def alike(self, items: Iterable[Any]) -> Iterator[Recording]:
         """Yield training recordings of one sample rate. Raises DataError, also where there are none."""
         rate = None

@@ -21,7 +21,7 @@ from torch import Tensor
 from regardant.data.series import Series, read_series, require_column
 from regardant.data.tables import first_row
 from regardant.errors import DataError, RunError
-from regardant.modalities.base import Codec, ModalityConfig, whole
+from regardant.modalities.base import Codec, ModalityConfig
 from regardant.models.representations import RepresentationBuilder, SeriesShape, series_patches
 from regardant.training.checkpoints import write_atomically
 
@@ -124,6 +124,8 @@ class SeriesCodec(Codec):
     """Tables to scaled numbers, and the history of one column to what a model reads."""
 
     unit = "patch"
+    item_name = "a history"
+    shorter_by = ", or input.stride"
 
     def __init__(self, statistics: Statistics, shape: SeriesShape) -> None:
         self.statistics, self.shape = statistics, shape
@@ -172,11 +174,6 @@ class SeriesCodec(Codec):
         mean, deviation = (self._of(names, which) for which in (self.statistics.mean, self.statistics.deviation))
         further = (len(names), *[1] * (scaled.ndim - 1))
         return mean.reshape(further) + deviation.reshape(further) * scaled
-
-    def cut(self, encoded: NDArray[Any], length: int) -> NDArray[Any]:
-        """Return the history whole. Raises DataError if it has more than `length` patches."""
-        count = self.shape.patches
-        return whole(encoded, count, length, f"a history has {count:,} patches", ", or input.stride")
 
     def lengths(self, rows: NDArray[np.integer]) -> NDArray[np.int64]:
         """Return the patches of histories: all have as many."""

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from regardant.data.item_files import ItemFile
 from regardant.errors import ConfigError, DataError, RunError
-from regardant.modalities.base import Codec, ModalityConfig, whole
+from regardant.modalities.base import Codec, ModalityConfig
 from regardant.modalities.pixels import MODES, Pixels, as_pixels, data_url, moments, name_of, normalised, read_array
 from regardant.models.representations import RepresentationBuilder, TubeletShape, tubelets
 from regardant.pictures import Layout
@@ -89,6 +89,9 @@ class VideoModalityConfig(ModalityConfig):
             raise RunError(f"{run / STATISTICS} is damaged ({error}): restore it or train again") from error
         return self._codec(statistics)
 
+    def require_readable(self, file: ItemFile) -> None:
+        read_array(file, FILES)
+
     def _codec(self, statistics: Statistics) -> "VideoCodec":
         return VideoCodec(statistics, TubeletShape(self.tubelet_frames, self.patch_size, statistics.channels))
 
@@ -97,6 +100,8 @@ class VideoCodec(Codec):
     """Videos of one size to normalised pixels."""
 
     unit = "tubelet"
+    item_name = "a video"
+    shorter_by = ", or input.patch_size or input.tubelet_frames"
     equal_shapes = True
 
     def __init__(self, statistics: Statistics, tubelet: TubeletShape) -> None:
@@ -117,12 +122,6 @@ class VideoCodec(Codec):
         path = folder / f"{name}.npy"
         np.save(path, encoded)
         return str(path)
-
-    def cut(self, encoded: NDArray[Any], length: int) -> NDArray[Any]:
-        """Return the video whole. Raises DataError if it has more than `length` tubelets."""
-        count = self.times * self.rows * self.columns
-        others = ", or input.patch_size or input.tubelet_frames"
-        return whole(encoded, count, length, f"a video has {count:,} tubelets", others)
 
     def lengths(self, rows: NDArray[np.integer]) -> NDArray[np.int64]:
         """Return the tubelets of videos of so many frames."""

@@ -22,7 +22,6 @@ from torch import Tensor
 
 from regardant.data.recordings import LARGEST
 from regardant.errors import RunError
-from regardant.modalities.base import whole
 from regardant.modalities.recordings import RecordingCodec, RecordingModalityConfig
 from regardant.models.representations import RepresentationBuilder, WaveformShape, waveform_blocks
 from regardant.training.checkpoints import write_atomically
@@ -95,6 +94,8 @@ class WaveformCodec(RecordingCodec):
     """Recordings of one sample rate to blocks of samples."""
 
     unit = "block"
+    item_name = "a recording"
+    shorter_by = ", or take fewer input.scales"
 
     def __init__(self, shape: WaveformShape, statistics: Statistics) -> None:
         self.shape, self.statistics, self.sample_rate = shape, statistics, statistics.sample_rate
@@ -102,8 +103,7 @@ class WaveformCodec(RecordingCodec):
     def cut(self, encoded: NDArray[Any], length: int) -> NDArray[Any]:
         """Return the first whole periods of a recording. Raises DataError if a period has more than `length` blocks."""
         blocks = len(self.shape.order)
-        has = f"a recording has {blocks:,} blocks in {self.shape.period / self.sample_rate:g} s"
-        kept = whole(encoded, blocks, length, has, ", or take fewer input.scales")
+        kept = self.whole(encoded, blocks, length, f" in {self.shape.period / self.sample_rate:g} s")
         return kept[: length // blocks * self.shape.period]
 
     def lengths(self, rows: NDArray[np.integer]) -> NDArray[np.int64]:

@@ -369,6 +369,25 @@ def test_images_have_neither_padding_nor_an_order_to_be_changed(doctor):
     assert "attention entropy" in diagnosis.seen
 
 
+@pytest.mark.parametrize("kind", ["encoder_only", "unmasked_encoder"])
+def test_items_of_several_parts_lose_the_padding_of_each_part(doctor, kind):
+    pytest.importorskip("sklearn")
+    recipe = {
+        "task": "classification",
+        "data": {"kind": "digit_questions", "train_size": 200, "validation_size": 40, "test_size": 20},
+        "input": {
+            "kind": "joined",
+            "parts": {"question": {"kind": "text", "tokenizer": {"kind": "word"}}, "image": {"kind": "image"}},
+        },
+        "model": {"kind": kind, "d_model": 16, "num_heads": 2, "num_layers": 1, "d_ff": 32, "dropout": 0.0},
+        "training": {"max_updates": 20, "batch_tokens": 2048, "validate_every": 20, "precision": "float32"},
+    }
+    recipe["input"]["parts"]["image"]["patch_size"] = 4
+    diagnosis = doctor(load_recipe(recipe))
+    assert "items lose their padding" in diagnosis.seen["padding mask"].measured
+    assert ("padding mask" in dict(diagnosis.findings)) == (kind == "unmasked_encoder")
+
+
 RECURRENT = "{kind: recurrent, embedding_size: 32, hidden_size: 64, dropout: 0.0, max_length: 48"
 
 

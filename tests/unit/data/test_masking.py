@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
@@ -11,6 +13,7 @@ from regardant.data.masking import (
     WordStarts,
     count_targets,
     draw_spans,
+    draw_words,
     mask_tokens,
 )
 from regardant.data.tokenizer_config import TokenizerConfig
@@ -86,7 +89,7 @@ def spanned():
     tokens[:20, 200:] = PAD
     starts = generator.random((60, 300)) < 0.5
     starts[:, 0] = True
-    shown, targets = mask_tokens(tokens, VOCABULARY, np.random.default_rng(2), starts)
+    shown, targets = mask_tokens(tokens, VOCABULARY, np.random.default_rng(2), "spans", starts)
     return tokens, starts, shown, targets
 
 
@@ -138,9 +141,35 @@ def test_a_span_is_hidden_replaced_or_kept_as_a_whole(spanned):
 
 def test_spans_depend_on_the_generator_alone(spanned):
     tokens, starts, shown, targets = spanned
-    again = mask_tokens(tokens, VOCABULARY, np.random.default_rng(2), starts)
+    again = mask_tokens(tokens, VOCABULARY, np.random.default_rng(2), "spans", starts)
     assert torch.equal(again[0], shown) and torch.equal(again[1], targets)
-    assert not torch.equal(mask_tokens(tokens, VOCABULARY, np.random.default_rng(3), starts)[1], targets)
+    assert not torch.equal(mask_tokens(tokens, VOCABULARY, np.random.default_rng(3), "spans", starts)[1], targets)
+
+
+# whole words
+
+
+def test_words_are_masked_whole_and_never_more_than_the_share(spanned):
+    tokens, starts, _, _ = spanned
+    shown, targets = mask_tokens(tokens, VOCABULARY, np.random.default_rng(2), "words", starts)
+    chosen = (targets != PAD).numpy()
+    for row, first, length in zip(chosen, starts, (tokens != PAD).sum(1).tolist(), strict=True):
+        bounds = [*np.flatnonzero(first[:length]).tolist(), length]
+        words = [row[start:end] for start, end in pairwise(bounds)]
+        assert all(word.all() or not word.any() for word in words)
+        assert sum(map(len, words)) == length and not row[length:].any()
+    counts = count_targets((tokens != PAD).sum(1).numpy())
+    assert (chosen.sum(1) <= counts).all() and chosen.sum() > 0.97 * counts.sum()
+    assert (shown == MASK).sum() / chosen.sum() == pytest.approx(HIDDEN, abs=0.05)
+    apart = (shown == MASK).numpy()[:, 1:] != (shown == MASK).numpy()[:, :-1]  # a word's tokens are replaced one by one
+    assert (apart & chosen[:, 1:] & chosen[:, :-1] & ~starts[:, 1:]).sum() > 50
+
+
+def test_an_item_of_one_long_word_has_a_target():
+    tokens, starts = np.full((1, 9), VOCABULARY), np.zeros((1, 9), dtype=bool)
+    starts[0, 0] = True
+    chosen, _ = draw_words(tokens, starts, np.random.default_rng(1))
+    assert chosen.sum() == 1
 
 
 @pytest.mark.parametrize("kind", ["word", "character", "byte", "bpe", "unigram"])

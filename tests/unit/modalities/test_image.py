@@ -101,6 +101,8 @@ def test_an_image_is_never_cut(grey):
         DataError, match=r"^an image has 6 patches, of which at most 5 are read: raise model.max_length"
     ):
         grey.cut(image, 5)
+    with pytest.raises(DataError, match=r"^an image has 12 patches"):
+        grey.cut(np.concatenate([image, image]), 11)
 
 
 def test_colours_are_described():

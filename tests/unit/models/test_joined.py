@@ -39,6 +39,13 @@ def test_elements_of_all_parts_stand_side_by_side_with_the_marker_of_their_part(
         assert found.real[row].tolist() == [True] * (length + PATCHES) + [False] * (3 - length)
 
 
+def test_a_row_alone_has_no_padding_of_others_in_any_part():
+    blocks = Blocks([WORDS, IMAGES], [(length, PATCHES) for length in LENGTHS])
+    for row, length in enumerate(LENGTHS):
+        words, image = blocks.alone(row).parts
+        assert torch.equal(words, WORDS[[row], :length]) and torch.equal(image, IMAGES[[row]])
+
+
 def test_each_part_counts_its_own_positions():
     joint = joined()
     image = joint(BOTH).values[0, 3:] - joint.markers[1]

@@ -17,6 +17,7 @@ from regardant.checks.doctor.case import Case, Check, Finding, LeftOut, Seen, lo
 from regardant.data.vocabulary import PAD
 from regardant.errors import RunError
 from regardant.models.base import CausalModel, Model, SequenceToSequenceModel
+from regardant.models.representations import Blocks
 
 NOTHING = 1e-3
 """A change of scores that rounding explains, in standard deviations of the scores."""
@@ -69,7 +70,7 @@ def padding_change(case: Case) -> Change:
             continue
         cut = {one: int(lengths[one][row]) for one in padded}
         alone = {
-            one: value[row : row + 1, : cut[one]] if one in cut else value[row : row + 1]
+            one: _alone(value, row, cut[one]) if one in cut else value[row : row + 1]
             for one, value in probe.inputs.items()
         }
         scores = case.scores(alone)[0]
@@ -242,8 +243,14 @@ def _padded(case: Case) -> Iterator[tuple[str, int]]:
     """Yield the inputs that have a row shorter than the longest, with the length of the longest."""
     for name in case.probe.inputs:
         lengths = case.lengths(name)
-        if case.in_rows(name) and min(lengths) < max(lengths):
+        apart = case.in_rows(name) or isinstance(case.probe.inputs[name], Blocks)
+        if apart and min(lengths) < max(lengths):
             yield name, max(lengths)
+
+
+def _alone(value: Tensor | Blocks, row: int, length: int) -> Tensor | Blocks:
+    """Return a row of an input of so many elements without its padding."""
+    return value.alone(row) if isinstance(value, Blocks) else value[row : row + 1, :length]
 
 
 def _real(case: Case, name: str) -> Tensor:

@@ -7,30 +7,22 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 from torch import Tensor
 
 from regardant.layers.dropout import share_key
 from regardant.layers.linear import Linear
-from regardant.layers.recurrent import Cell, Combine, RecurrentEncoder
+from regardant.layers.recurrent import Cell
 from regardant.models.base import AttentionKind, SequenceToSequenceConfig
 from regardant.models.encoder_decoder import EncoderDecoder, Tied
 from regardant.models.heads import HeadBuilder
 from regardant.models.recurrent.decoders import BahdanauConfig, RecurrentDecoderConfig, RecurrentShape
+from regardant.models.recurrent.encoder import RecurrentStackConfig
 from regardant.models.representations import InputShape, RepresentationBuilder
 from regardant.models.sequence import SequenceEncoder
 from regardant.models.vectors import Vectors
 from regardant.positions import Positions, PositionsConfig
 from regardant.positions.none import NoneConfig, NoPositions
-
-
-class StateEncoder(SequenceEncoder, RecurrentEncoder):
-    """Recurrent encoder over vectors. It returns the states of all elements, and the last ones of every layer."""
-
-    def forward(self, x: Vectors) -> Vectors:
-        """Return the states [B, S, R] of all elements. Padding is not read."""
-        states, last = self.read(x.values, x.real)
-        return replace(x, values=states, state=last)
 
 
 class AnnotationEncoder(SequenceEncoder):
@@ -66,13 +58,10 @@ class RecurrentEncoderDecoder(EncoderDecoder):
         return {"decoder.cross_attention": AttentionKind("target", "source")}
 
 
-class RecurrentConfig(SequenceToSequenceConfig):
+class RecurrentConfig(RecurrentStackConfig, SequenceToSequenceConfig):
     """A recurrent encoder and a recurrent decoder."""
 
     kind: Literal["recurrent"] = "recurrent"
-
-    cell: Cell = "gru"
-    """The kind of recurrence."""
 
     encoder: Literal["recurrent", "none"] = "recurrent"
     """The recurrent encoder, or none: the decoder reads the vectors of the source's elements and begins with their mean
@@ -81,9 +70,6 @@ class RecurrentConfig(SequenceToSequenceConfig):
     positions: PositionsConfig = NoneConfig()
     """Positions of the source's elements, which a decoder without an encoder needs to read them in order."""
 
-    embedding_size: int = Field(128, gt=0)
-    """Size of a token's vector."""
-
     hidden_size: int = Field(256, gt=0)
     """Size of a state, and of the vector that the encoder gives for each token; without an encoder, of the
     source's vectors."""
@@ -91,30 +77,14 @@ class RecurrentConfig(SequenceToSequenceConfig):
     num_layers: int = Field(1, gt=0, le=1000)
     """Layers of the encoder, and of the decoder."""
 
-    bidirectional: bool = True
-    """Read the source from both sides."""
-
-    combine: Combine = "concatenate"
-    """Both directions: half of hidden_size each side by side, or all of it each and added."""
-
     decoder: RecurrentDecoderConfig = BahdanauConfig()
     """Decoder, which reads the source in one of several ways."""
 
     bptt: int | None = Field(None, gt=0)
     """Target tokens that gradients go back (truncated back-propagation through time). Empty: all."""
 
-    dropout: float = Field(0.3, ge=0, lt=1)
-    """Chance that a value is zeroed: of embeddings, between layers, before the output."""
-
     tie_embeddings: Tied = "all"
     """One matrix for source, target and output; for target and output; or three. `all` needs a joint vocabulary."""
-
-    @model_validator(mode="after")
-    def directions_share(self) -> "RecurrentConfig":
-        """Refuse an odd hidden_size for two concatenated directions."""
-        if self.bidirectional and self.combine == "concatenate" and self.hidden_size % 2:
-            raise ValueError(f"hidden_size ({self.hidden_size}) is shared by two directions: make it even")
-        return self
 
     @property
     def joint(self) -> bool:
@@ -135,7 +105,7 @@ class RecurrentConfig(SequenceToSequenceConfig):
             self,
             source(InputShape(size, self._source_positions(size), dropout=self.dropout)),
             target(InputShape(self.embedding_size, NoPositions(), dropout=self.dropout)),
-            self._build_encoder(),
+            self.build_encoder(),
             self.decoder.build(self.shape),
             head(self.embedding_size),
         )
@@ -144,18 +114,11 @@ class RecurrentConfig(SequenceToSequenceConfig):
         model.dropout_key = share_key(model)
         return model
 
-    def _build_encoder(self) -> SequenceEncoder:
+    def build_encoder(self) -> SequenceEncoder:
+        """Return the encoder: the recurrent one, or the source's vectors as they are."""
         if self.encoder == "none":
             return AnnotationEncoder(self.cell, self.hidden_size, self.num_layers)
-        return StateEncoder(
-            self.cell,
-            self.embedding_size,
-            self.hidden_size,
-            self.num_layers,
-            self.dropout,
-            bidirectional=self.bidirectional,
-            combine=self.combine,
-        )
+        return super().build_encoder()
 
     def _source_positions(self, size: int) -> Positions:
         positions = self.positions.build(

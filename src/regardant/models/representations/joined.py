@@ -22,16 +22,27 @@ class Blocks:
 
     Args:
         parts: a block [B, ...] for each part, as its own codec collates it.
+        lengths: elements of each part [P] of each row. Empty: they are not known, as after a division.
     """
 
-    def __init__(self, parts: Sequence[Tensor]) -> None:
+    def __init__(self, parts: Sequence[Tensor], lengths: Sequence[Sequence[int]] = ()) -> None:
         self.parts = parts
+        self.lengths = lengths
 
     def __len__(self) -> int:
         return len(self.parts[0])
 
     def __getitem__(self, rows: slice) -> "Blocks":
         return Blocks([part[rows] for part in self.parts])
+
+    def alone(self, row: int) -> "Blocks":
+        """Return a row as a batch of its own, without the padding that longer rows gave its parts."""
+        longest = [max(of_part) for of_part in zip(*self.lengths, strict=True)]
+        parts = [
+            part[row : row + 1] if length == most else part[row : row + 1, :length]
+            for part, length, most in zip(self.parts, self.lengths[row], longest, strict=True)
+        ]
+        return Blocks(parts, [self.lengths[row]])
 
     @property
     def device(self) -> torch.device:
@@ -40,11 +51,11 @@ class Blocks:
 
     def to(self, device: torch.device, *, non_blocking: bool = False) -> "Blocks":
         """Return the blocks on a device."""
-        return Blocks([part.to(device, non_blocking=non_blocking) for part in self.parts])
+        return Blocks([part.to(device, non_blocking=non_blocking) for part in self.parts], self.lengths)
 
     def pin_memory(self) -> "Blocks":
         """Return the blocks in memory that an accelerator reads directly."""
-        return Blocks([part.pin_memory() for part in self.parts])
+        return Blocks([part.pin_memory() for part in self.parts], self.lengths)
 
 
 class JoinedParts(Representation):

@@ -14,16 +14,22 @@ from regardant.data import labelled_sources  # noqa: F401  # a kind is known by 
 from regardant.data.labelled import LabelledConfig
 from regardant.errors import DataError
 from regardant.evaluation.classification import score_classes
-from regardant.modalities import ModalityConfig, TextModalityConfig
-from regardant.models import EncoderConfig
-from regardant.models.encoder_only import EncoderOnlyConfig
 from regardant.models.heads import HeadConfig, SequenceClassConfig
-from regardant.tasks.base import Log, Prediction, Task, TaskConfig
+from regardant.tasks.base import Log, Prediction, Task
 from regardant.tasks.comparison import PREDICTIONS
+from regardant.tasks.items.config import ItemsConfig
 from regardant.tasks.items.data import MARKER, EncodedItems
 from regardant.tasks.items.job import Answers, ItemsJob
 from regardant.tasks.items.labels import LABELS, keep_labels, read_labels
-from regardant.tasks.items.prepare import PreparedItems, build, keep_items, of_kind, seeded, with_max_length
+from regardant.tasks.items.prepare import (
+    PreparedItems,
+    build,
+    keep_items,
+    of_kind,
+    readable,
+    seeded,
+    with_max_length,
+)
 from regardant.tasks.items.trained import TrainedItems
 from regardant.training.checkpoints import write_atomically
 from regardant.training.metrics import Metric
@@ -32,7 +38,7 @@ SHOWN_CLASSES = 5
 """Number of likeliest classes on a page."""
 
 
-class ClassificationConfig(TaskConfig):
+class ClassificationConfig(ItemsConfig):
     """Configuration of a classifier of labelled items."""
 
     metrics: ClassVar[tuple[Metric, ...]] = (
@@ -49,18 +55,8 @@ class ClassificationConfig(TaskConfig):
     data: LabelledConfig
     """Items with a label each."""
 
-    input: ModalityConfig = TextModalityConfig()
-    """The kind of item."""
-
-    model: EncoderConfig = EncoderOnlyConfig()
-    """The model that reads an item."""
-
     head: HeadConfig = SequenceClassConfig()
     """The head that answers."""
-
-    @property
-    def modality(self) -> ModalityConfig:
-        return self.input
 
 
 class Classification(Task):
@@ -74,7 +70,10 @@ class Classification(Task):
         sets = {}
         if not (run / "data" / MARKER).is_file():
             config = config.model_copy(update={"data": config.data.chosen(log)})
-            read = {name: of_kind(config.input, items, log) for name, items in config.data.read(config.seed).items()}
+            read = {
+                name: readable(config.input, of_kind(config.input, items, log), log)
+                for name, items in config.data.read(config.seed).items()
+            }
             labels = sorted({label for _, label in read["train"]})
             if len(labels) < 2:
                 raise DataError(f"all training items have the label {labels[0]!r}: give items of two labels or more")
@@ -85,9 +84,7 @@ class Classification(Task):
         config = with_max_length(config, codec, splits["train"], log)
         model = seeded(config, codec, len(read_labels(run)), run)
         job = ItemsJob(config, codec, splits, model, _metrics, unit="label")
-        if job.batches.too_long:
-            job.batches.require_cut()
-            log(f"{job.batches.too_long:,} items are cut to the model's {job.batches.max_length} {codec.unit}s")
+        job.batches.log_cut(log)
         return PreparedItems(config, job, fingerprints)
 
     def open(self, config: ClassificationConfig, run: Path, device: torch.device) -> "Classifier":

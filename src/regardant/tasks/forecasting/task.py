@@ -10,12 +10,11 @@ from pydantic import model_validator
 from regardant.data.series import SeriesConfig, split_rows
 from regardant.evaluation.forecasting import score_forecasts
 from regardant.modalities import SeriesModalityConfig
-from regardant.models import EncoderConfig
-from regardant.models.encoder_only import EncoderOnlyConfig
 from regardant.models.heads import ForecastConfig
-from regardant.tasks.base import Log, Task, TaskConfig
+from regardant.tasks.base import Log, Task
 from regardant.tasks.forecasting.forecaster import Forecaster
 from regardant.tasks.forecasting.windows import ForecastingJob, windows_of
+from regardant.tasks.items.config import ItemsConfig
 from regardant.tasks.items.data import MARKER
 from regardant.tasks.items.job import Answers
 from regardant.tasks.items.prepare import PreparedItems, build, keep_items, seeded
@@ -25,7 +24,7 @@ HORIZON = 96
 """Steps to forecast where a table is long enough."""
 
 
-class ForecastingConfig(TaskConfig):
+class ForecastingConfig(ItemsConfig):
     """Configuration of a model that forecasts numeric series."""
 
     metrics: ClassVar[tuple[Metric, ...]] = (
@@ -43,9 +42,6 @@ class ForecastingConfig(TaskConfig):
     input: SeriesModalityConfig = SeriesModalityConfig()
     """The history that is read, and its patches."""
 
-    model: EncoderConfig = EncoderOnlyConfig()
-    """The model that reads a history."""
-
     head: ForecastConfig = ForecastConfig(horizon="auto", pooling="flatten")
     """The head that forecasts, by default 96 steps, or as many as a short table allows."""
 
@@ -55,10 +51,6 @@ class ForecastingConfig(TaskConfig):
         if self.head.horizon is None:
             raise ValueError("a forecast needs a number of steps: set head.horizon, as in head.horizon=96")
         return self
-
-    @property
-    def modality(self) -> SeriesModalityConfig:
-        return self.input
 
     @property
     def window(self) -> int:

@@ -18,6 +18,7 @@ from torch import Tensor
 from regardant.data.batching import Arrays, ArraysWriter, padding_share, plan_batches, sent
 from regardant.errors import RunError
 from regardant.modalities import Codec
+from regardant.tasks.base import Log
 from regardant.training.checkpoints import write_atomically
 
 MARKER = "splits.json"
@@ -152,6 +153,12 @@ class ItemBatches:
     def require_cut(self) -> None:
         """Raise DataError if the longest item cannot be cut to the model's length."""
         self.codec.cut(self.split.items[int(self.split.rows.argmax())], self.max_length)
+
+    def log_cut(self, log: Log) -> None:
+        """Log how many items are cut. Raises DataError if the longest cannot be."""
+        if self.too_long:
+            self.require_cut()
+            log(f"{self.too_long:,} items are cut to the model's {self.max_length} {self.codec.unit}s")
 
     @property
     def targets_per_epoch(self) -> int:

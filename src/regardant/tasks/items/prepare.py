@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from regardant.data.item_files import ItemFile, StoredFile
+from regardant.data.item_files import ItemFile, StoredFile, UnreadableFileError
 from regardant.data.labelled import Labelled
 from regardant.data.splits import PURPOSES
 from regardant.errors import ConfigError, DataError
@@ -67,6 +67,29 @@ def of_kind(modality: ModalityConfig, items: Sequence[Labelled], log: Log) -> li
         raise DataError(f"none of {len(others):,} files, such as {others[0]}, is of the kind {kinds}: give some")
     log(f"files of another kind than {kinds} are left out: {len(others):,}, such as {others[0]}")
     return [(item, label) for item, label in items if not isinstance(item, ItemFile) or _is_of(modality, item)]
+
+
+def readable(modality: ModalityConfig, items: Sequence[Labelled], log: Log) -> list[Labelled]:
+    """Return labelled items without damaged files, which are counted. Raises DataError if all are damaged.
+
+    Every file is read once more than training needs.
+    """
+    kept: list[Labelled] = []
+    damaged: list[UnreadableFileError] = []
+    for item, label in items:
+        try:
+            if isinstance(item, ItemFile):
+                modality.require_readable(item)
+        except UnreadableFileError as error:
+            damaged.append(error)
+        else:
+            kept.append((item, label))
+    if damaged and not kept:
+        raise damaged[0]
+    if damaged:
+        first = str(damaged[0]).partition(": give")[0]
+        log(f"files that cannot be read are left out: {len(damaged):,} of {len(items):,}; {first}")
+    return kept
 
 
 def keep_items(

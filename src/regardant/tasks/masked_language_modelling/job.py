@@ -43,7 +43,8 @@ class MaskedBatches(ItemBatches):
         seed: int,
     ) -> None:
         super().__init__(split, codec, batch_tokens=batch_tokens, max_length=max_length, seed=seed)
-        self.starts = WordStarts(codec.tokenizer) if masking == "spans" else None
+        self.masking: Masking = masking
+        self.starts = None if masking == "tokens" else WordStarts(codec.tokenizer)
 
     @property
     def targets_per_epoch(self) -> int:
@@ -53,7 +54,7 @@ class MaskedBatches(ItemBatches):
         tokens = self.codec.collate(self.arrays(planned))
         generator = np.random.default_rng([self.seed, planned.epoch, planned.number])
         starts = None if self.starts is None else self.starts(tokens.numpy())
-        shown, targets = mask_tokens(tokens, self.codec.tokenizer.vocab_size, generator, starts)
+        shown, targets = mask_tokens(tokens, self.codec.tokenizer.vocab_size, generator, self.masking, starts)
         return MaskedBatch({"input": shown}, targets, int((targets != PAD).sum()))
 
 

@@ -19,10 +19,9 @@ from regardant.errors import DataError
 from regardant.evaluation.masked_tokens import score_masked_tokens
 from regardant.modalities import TextModalityConfig
 from regardant.modalities.text import TextCodec
-from regardant.models import EncoderConfig
-from regardant.models.encoder_only import EncoderOnlyConfig
 from regardant.models.heads import NextTokenConfig
-from regardant.tasks.base import Log, Prediction, Task, TaskConfig
+from regardant.tasks.base import Log, Prediction, Task
+from regardant.tasks.items.config import ItemsConfig
 from regardant.tasks.items.data import MARKER, EncodedItems
 from regardant.tasks.items.prepare import PreparedItems, build, keep_items, seeded
 from regardant.tasks.items.trained import BATCH_ELEMENTS, TrainedItems
@@ -36,7 +35,7 @@ CANDIDATES = 5
 """Tokens that a prediction lists for a blank."""
 
 
-class MaskedLanguageModellingConfig(TaskConfig):
+class MaskedLanguageModellingConfig(ItemsConfig):
     """Configuration of a model that fills in blanks of texts."""
 
     metrics: ClassVar[tuple[Metric, ...]] = (
@@ -55,17 +54,10 @@ class MaskedLanguageModellingConfig(TaskConfig):
     """Tokenizer, which turns text into tokens."""
 
     masking: Masking = "tokens"
-    """Unit of masking: tokens drawn one by one, or spans of 1 to 10 words (SpanBERT)."""
-
-    model: EncoderConfig = EncoderOnlyConfig()
-    """The model that reads a text."""
+    """Unit of masking: tokens drawn one by one, whole words, or spans of 1 to 10 words (SpanBERT)."""
 
     head: NextTokenConfig = NextTokenConfig()
     """The head that names masked tokens."""
-
-    @property
-    def modality(self) -> TextModalityConfig:
-        return self.input
 
 
 class MaskedLanguageModelling(Task):
@@ -82,8 +74,7 @@ class MaskedLanguageModelling(Task):
         assert isinstance(codec, TextCodec)
         model = seeded(config, codec, codec.tokenizer.vocab_size, run)
         job = MaskedLanguageModellingJob(config, codec, splits, model)
-        if job.batches.too_long:
-            log(f"{job.batches.too_long:,} texts are cut to the model's {job.batches.max_length} tokens")
+        job.batches.log_cut(log)
         return PreparedItems(config, job, fingerprints)
 
     def open(self, config: MaskedLanguageModellingConfig, run: Path, device: torch.device) -> "MaskedLanguageModel":

@@ -102,10 +102,8 @@ class Matching(Task):
         model = with_first_weights(lambda: build_pair_model(config, codecs), config, run)
         job = MatchingJob(config, codecs, splits, model, Collection.load(run))
         log("; ".join([_sizes(splits), *(codec.describe() for codec in codecs.values())]))
-        for side, codec in zip((job.batches, job.batches.second), codecs.values(), strict=True):
-            if side.too_long:
-                side.require_cut()
-                log(f"{side.too_long:,} items are cut to the model's {side.max_length} {codec.unit}s")
+        for side in (job.batches, job.batches.second):
+            side.log_cut(log)
         return PreparedItems(config, job, fingerprints)
 
     def open(self, config: MatchingTaskConfig, run: Path, device: torch.device) -> Matcher:

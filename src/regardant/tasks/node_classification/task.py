@@ -22,9 +22,10 @@ from regardant.models import EncoderConfig
 from regardant.models.encoder_only import EncoderOnlyConfig
 from regardant.models.heads import IGNORED, ElementClassConfig
 from regardant.positions.none import NoneConfig
-from regardant.tasks.base import Example, Log, Prediction, Task, TaskConfig
+from regardant.tasks.base import Example, Log, Prediction, Task
 from regardant.tasks.classification.task import Classifier
 from regardant.tasks.inspection import Inspection
+from regardant.tasks.items.config import ItemsConfig
 from regardant.tasks.items.data import MARKER, EncodedItems
 from regardant.tasks.items.labels import LABELS, keep_labels, read_labels
 from regardant.tasks.items.prepare import PreparedItems, build, keep_items, seeded
@@ -42,7 +43,7 @@ from regardant.tasks.node_classification.job import (
 from regardant.training.metrics import Metric
 
 
-class NodeClassificationConfig(TaskConfig):
+class NodeClassificationConfig(ItemsConfig):
     """Classification of the nodes of a graph of which some are labelled."""
 
     metrics: ClassVar[tuple[Metric, ...]] = (
@@ -65,10 +66,6 @@ class NodeClassificationConfig(TaskConfig):
 
     head: ElementClassConfig = ElementClassConfig()
     """The head that names the class of each node."""
-
-    @property
-    def modality(self) -> GraphModalityConfig:
-        return self.input
 
 
 class NodeClassification(Task):

@@ -14,10 +14,9 @@ from regardant.data import stories  # noqa: F401  # a kind is known by being imp
 from regardant.data.questions import ContextQuestion, QuestionsConfig
 from regardant.modalities import TextModalityConfig
 from regardant.modalities.questions import QuestionsModalityConfig
-from regardant.models import EncoderConfig
-from regardant.models.encoder_only import EncoderOnlyConfig
 from regardant.models.heads import SpanConfig
-from regardant.tasks.base import Log, Task, TaskConfig
+from regardant.tasks.base import Log, Task
+from regardant.tasks.items.config import ItemsConfig
 from regardant.tasks.items.data import MARKER
 from regardant.tasks.items.prepare import PreparedItems, build, keep_items, seeded
 from regardant.tasks.question_answering.answerer import QuestionAnswerer
@@ -37,7 +36,7 @@ class AnsweringConfig(Config):
     """Most tokens of an answer."""
 
 
-class QuestionAnsweringConfig(TaskConfig):
+class QuestionAnsweringConfig(ItemsConfig):
     """Configuration of a model that answers questions by spans of their contexts."""
 
     metrics: ClassVar[tuple[Metric, ...]] = (
@@ -55,9 +54,6 @@ class QuestionAnsweringConfig(TaskConfig):
 
     input: TextModalityConfig = TextModalityConfig()
     """Tokenizer, which turns questions and contexts into tokens."""
-
-    model: EncoderConfig = EncoderOnlyConfig()
-    """The model that reads a question with its context."""
 
     head: SpanConfig = SpanConfig(no_answer=True)
     """The head that scores starts and ends."""

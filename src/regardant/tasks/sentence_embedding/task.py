@@ -15,10 +15,9 @@ from torch import Tensor
 from regardant.data.lines import LinesConfig
 from regardant.errors import ConfigError, DataError, RunError
 from regardant.modalities import TextModalityConfig
-from regardant.models import EncoderConfig
-from regardant.models.encoder_only import EncoderOnlyConfig
 from regardant.models.heads import SentenceVectorConfig
-from regardant.tasks.base import Log, Prediction, Task, TaskConfig
+from regardant.tasks.base import Log, Prediction, Task
+from regardant.tasks.items.config import ItemsConfig
 from regardant.tasks.items.data import EncodedItems
 from regardant.tasks.items.prepare import PreparedItems, build
 from regardant.tasks.items.trained import TrainedItems
@@ -26,7 +25,7 @@ from regardant.tasks.measures import Measures
 from regardant.training.metrics import Metric
 
 
-class SentenceEmbeddingConfig(TaskConfig):
+class SentenceEmbeddingConfig(ItemsConfig):
     """Configuration of a model that gives a text a vector."""
 
     verbs: ClassVar[tuple[str, ...]] = ("encode",)
@@ -42,15 +41,8 @@ class SentenceEmbeddingConfig(TaskConfig):
     input: TextModalityConfig = TextModalityConfig()
     """Tokenizer, which turns text into tokens."""
 
-    model: EncoderConfig = EncoderOnlyConfig()
-    """The model that reads a text."""
-
     head: SentenceVectorConfig = SentenceVectorConfig()
     """The head that makes one vector of those of all tokens."""
-
-    @property
-    def modality(self) -> TextModalityConfig:
-        return self.input
 
 
 class SentenceEmbedding(Task):

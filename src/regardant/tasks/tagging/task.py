@@ -12,10 +12,9 @@ from regardant.errors import ConfigError
 from regardant.evaluation.tagging import is_bio, score_tags
 from regardant.modalities import TextModalityConfig
 from regardant.modalities.words import LabelledWords, WordsModalityConfig
-from regardant.models import EncoderConfig
-from regardant.models.encoder_only import EncoderOnlyConfig
 from regardant.models.heads import ElementClassConfig
-from regardant.tasks.base import Log, Task, TaskConfig
+from regardant.tasks.base import Log, Task
+from regardant.tasks.items.config import ItemsConfig
 from regardant.tasks.items.data import MARKER
 from regardant.tasks.items.job import Answers
 from regardant.tasks.items.labels import LABELS, keep_labels, read_labels
@@ -25,7 +24,7 @@ from regardant.tasks.tagging.tagger import Tagger, numbered
 from regardant.training.metrics import Metric
 
 
-class TaggingConfig(TaskConfig):
+class TaggingConfig(ItemsConfig):
     """Configuration of a tagger of words."""
 
     metrics: ClassVar[tuple[Metric, ...]] = (
@@ -44,9 +43,6 @@ class TaggingConfig(TaskConfig):
 
     input: TextModalityConfig = TextModalityConfig()
     """Tokenizer, which turns words into tokens."""
-
-    model: EncoderConfig = EncoderOnlyConfig()
-    """The model that reads a text."""
 
     head: ElementClassConfig = ElementClassConfig()
     """The head that labels words."""
@@ -80,8 +76,7 @@ class Tagging(Task):
         codec, splits, fingerprints = keep_items(run, config, sets, log)
         model = seeded(config, codec, len(labels), run)
         job = TaggingJob(config, codec, splits, model, partial(_metrics, labels), unit="word")
-        if job.batches.too_long:
-            log(f"{job.batches.too_long:,} texts are cut to the model's {job.batches.max_length} tokens")
+        job.batches.log_cut(log)
         return PreparedItems(config, job, fingerprints)
 
     def open(self, config: TaggingConfig, run: Path, device: torch.device) -> Tagger:

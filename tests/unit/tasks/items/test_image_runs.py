@@ -1,6 +1,7 @@
 """Images in folders with nothing else set, and every tool on a run of them."""
 
 import json
+import re
 import shutil
 import zipfile
 
@@ -141,6 +142,27 @@ def test_files_of_another_kind_are_left_out_and_counted(pictures, tmp_path):
     assert sum(map(int, kept)) == 121
 
 
+def test_files_that_cannot_be_read_are_left_out_and_counted(pictures, tmp_path):
+    folder = tmp_path / "given"
+    shutil.copytree(pictures / "train", folder)
+    corrupt(folder, "3*.png")
+    count = len(list(folder.rglob("3*.png")))
+    lines = prepared(folder, tmp_path, "data.validation_share=0.2")
+    told = [re.search(r"^files that cannot be read are left out: (\d+) of \d+; (.*)$", line) for line in lines]
+    found = [match for match in told if match]
+    assert sum(int(match[1]) for match in found) == count > 1
+    assert all(re.search(r"given/\w+/3\d?\.png cannot be read \(.*\)$", match[2]) for match in found)
+    kept = lines[-1].split(";")[0].replace(" to train on", "").replace(" to validate on", "").split(", ")
+    assert sum(map(int, kept)) == 120 - count
+
+
+def test_a_damaged_file_is_not_left_out_of_an_evaluation(trained_on_pictures, pictures, tmp_path):
+    shutil.copytree(pictures / "test", tmp_path / "test")
+    corrupt(tmp_path / "test", "3.png")
+    with pytest.raises(DataError, match=r"3\.png cannot be read"):
+        run.load(trained_on_pictures().folder).evaluate(data=[tmp_path / "test"])
+
+
 def test_files_of_another_kind_are_not_evaluated(trained_on_pictures, pictures, tmp_path):
     shutil.copytree(pictures / "test", tmp_path / "test")
     (tmp_path / "test" / "lying" / "notes.txt").write_text("no image", encoding="utf-8")
@@ -154,9 +176,9 @@ def emptied(folder):
     shutil.rmtree(folder / "standing")
 
 
-def corrupt(folder):
-    path = folder / "lying" / "3.png"
-    path.write_bytes(path.read_bytes()[:40])
+def corrupt(folder, files="*.png"):
+    for path in sorted(folder.rglob(files)):
+        path.write_bytes(path.read_bytes()[:40])
 
 
 def only_texts(folder):
@@ -166,7 +188,10 @@ def only_texts(folder):
 
 FOLDERS = {
     "empty": (emptied, r"has 0 files, none in a folder, whose name is the label: correct data\.source or data\.label$"),
-    "corrupt": (corrupt, r"lying/3\.png cannot be read \(.*\): give the path of a PNG, JPEG or \.npy file, or leave"),
+    "all corrupt": (
+        corrupt,
+        r"\.png cannot be read \(.*\): give the path of a PNG, JPEG or \.npy file, or leave it out$",
+    ),
     "one label": (
         lambda folder: shutil.rmtree(folder / "standing"),
         r"^all training items have the label 'lying': give items of two labels or more$",

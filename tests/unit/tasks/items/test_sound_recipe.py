@@ -95,11 +95,23 @@ def empty_folder(folder):
     folder.mkdir()
 
 
+def damaged(folder, files):
+    for path in folder.rglob(files):
+        path.write_bytes(b"RIFF\0\0\0\0WAVE")
+
+
+def test_recordings_that_cannot_be_read_are_left_out_and_counted(sounds, tmp_path):
+    shutil.copytree(sounds, tmp_path / "given")
+    damaged(tmp_path / "given", "1.wav")
+    lines: list[str] = []
+    run.plan(load(tmp_path / "given"), tmp_path / "run", lines.append)
+    told = [line for line in lines if line.startswith("files that cannot be read are left out: ")]
+    count = sum(int(line.split(": ")[1].split(" of ")[0]) for line in told)
+    assert count == len(list((tmp_path / "given").rglob("1.wav"))) > 0
+
+
 BROKEN = {
-    "damaged": (
-        lambda folder: (folder / "low" / "1.wav").write_bytes(b"RIFF\0\0\0\0WAVE"),
-        r"1.wav cannot be read (",
-    ),
+    "damaged": (lambda folder: damaged(folder, "*.wav"), ".wav cannot be read ("),
     "empty": (
         lambda folder: soundfile.write(folder / "low" / "1.wav", np.zeros(0), RATE),
         "1.wav holds no sound: give a longer recording, or leave it out",

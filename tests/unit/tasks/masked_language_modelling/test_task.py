@@ -90,6 +90,16 @@ def test_spans_are_masked_where_the_recipe_asks_for_them(load, tmp_path):
     assert shares["spans"] > 2 * shares["tokens"]
 
 
+def test_whole_words_are_masked_where_the_recipe_asks_for_them(load, tmp_path):
+    settings = ("masking=words", "input.tokenizer={kind: character}", "model.max_length=64")
+    job = task_named("masked_language_modelling").prepare(load(*settings), tmp_path, silent).job
+    for planned in job.plan(0)[:5]:
+        texts = job.batches.inputs(planned)["input"]
+        chosen = job.load(planned).targets != PAD
+        inner = chosen & torch.from_numpy(~job.batches.starts(texts.numpy()))
+        assert inner.any() and chosen[:, :-1][inner[:, 1:]].all()
+
+
 def test_evaluation_masks_as_training_did(load, whole):
     loaded = run.load(whole)
     spans = copy.copy(loaded.trained)
@@ -223,7 +233,7 @@ def test_what_cannot_be_filled_in_is_one_line(whole, items, told):
         ("training.best_by=bleu", r"training\.best_by: given 'bleu'; allowed: loss, perplexity, accuracy"),
         ("input.kind=nothing", "input.kind"),
         ("model.kind=decoder_only", "model.kind: .*allowed: "),
-        ("masking=words", "masking: given 'words'"),
+        ("masking=lines", "masking: given 'lines'"),
     ],
 )
 def test_a_recipe_that_cannot_be_right_is_one_line(load, override, told):

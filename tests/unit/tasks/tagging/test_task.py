@@ -137,7 +137,7 @@ def test_the_validation_loss_is_the_mean_over_words(job):
 def test_texts_longer_than_the_model_are_cut_and_said(load, tmp_path):
     said = []
     job = task_named("tagging").prepare(load("model.max_length=6"), tmp_path / "run", said.append).job
-    assert any(re.fullmatch(r"\d+ texts are cut to the model's 6 tokens", line) for line in said)
+    assert any(re.fullmatch(r"\d+ items are cut to the model's 6 tokens", line) for line in said)
     assert sum(job.load(one).count for one in job.plan(0)) == job.targets_per_epoch
 
 

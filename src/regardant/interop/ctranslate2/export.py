@@ -36,8 +36,8 @@ def export(model: SequenceToSequenceModel, tokenizers: Tokenizers, folder: Path,
 
 def exported(model: SequenceToSequenceModel, tokenizers: Tokenizers, folder: Path, quantization: str) -> None:
     """See to it that `folder` holds these very weights: exported before, or now. Raises as `export`."""
-    with suppress(OSError):
-        if (folder / ORIGIN).read_text(encoding="ascii") == _origin(model):
+    with suppress(OSError, ValueError):
+        if (folder / ORIGIN).read_text(encoding="ascii") == _origin(model, folder):
             return
     _write(model, tokenizers, folder, quantization)
 
@@ -51,12 +51,16 @@ def _write(model: SequenceToSequenceModel, tokenizers: Tokenizers, folder: Path,
     with replacing(folder) as part:
         spec.save(str(part))
         tokenizers.save(part / "tokenizer.json")
-        (part / ORIGIN).write_text(_origin(model), encoding="ascii")
+        (part / ORIGIN).write_text(_origin(model, part), encoding="ascii")
 
 
-def _origin(model: SequenceToSequenceModel) -> str:
+def _origin(model: SequenceToSequenceModel, folder: Path) -> str:
+    """Return the SHA-256 of the versions, the weights and what was made of them, so that damage is exported anew."""
     digest = hashlib.sha256(" ".join(version(package) for package in ("regardant", "ctranslate2")).encode())
     for name, tensor in model.state_dict().items():
         digest.update(name.encode())
         digest.update(tensor.float().cpu().numpy().tobytes())
+    for path in sorted(one for one in folder.iterdir() if one.name != ORIGIN):
+        digest.update(f"{path.name} {path.stat().st_size}".encode())
+        digest.update(path.read_bytes())
     return digest.hexdigest()

@@ -3,25 +3,35 @@
 A damaged run must be refused by a line that names the file, or answer as before.
 """
 
+import hashlib
+import io
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import torch
 import yaml
 from safetensors.torch import load, save
 
 import regardant
 from regardant.errors import RegardantError
+from regardant.run.comparing import compare
+from regardant.training.checkpoints import latest_checkpoint, load_checkpoint
 
-UNREAD = ("evaluation", "tensorboard", "measures", "engines", "checkpoints")
-"""Folders of a run that its answers do not depend on."""
+UNREAD = ("tensorboard", "measures", "report.html", "attention.svg")
+"""What nothing reads again: logs, tables and pages for people."""
 
 DIAGNOSED = ("metrics.jsonl", "run.yaml")
 """Files that the doctor reads beside those of the model and the data."""
+
+APART = ("checkpoints", "engines", "evaluation")
+"""Folders that no answer of the model depends on, but a resumed training, an engine and a comparison."""
 
 Change = Callable[[bytes], bytes]
 
@@ -37,6 +47,30 @@ def outputs(folder: Path, items: Sequence[str], *, doctor: bool = True) -> Any:
     if doctor:
         run.doctor()
     return json.loads(json.dumps([predicted, scores], default=str))
+
+
+def outputs_of(file: Path, run: Path, folder: Path, items: Sequence[str]) -> Any:
+    """Return what depends on a file of a folder, which is a copy of a run with that file damaged, or the run itself."""
+    kind = file.parts[0]
+    if kind == "checkpoints":
+        return resumed_state(folder)
+    if kind == "engines":
+        found = regardant.load(folder).translate(items, engine=file.parts[1])
+        return [(one.text, round(one.score, 4)) for one in found]
+    if kind == "evaluation":
+        compared = compare([run, folder]).as_dict() if folder != run else None
+        return json.loads(json.dumps(compared, default=str))
+    return outputs(folder, items, doctor=file.name in DIAGNOSED)
+
+
+def resumed_state(folder: Path) -> str:
+    """Return the SHA-256 of the weights that a resumed training starts from."""
+    path = latest_checkpoint(folder)
+    assert path is not None
+    digest = hashlib.sha256()
+    for tensor in load_checkpoint(path)["model"].values():
+        digest.update(tensor.numpy().tobytes())
+    return digest.hexdigest()
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -60,30 +94,60 @@ def flips(random: Random, count: int) -> Iterator[tuple[str, Change]]:
 
 
 def edits(path: Path, random: Random, count: int) -> list[tuple[str, Change]]:
-    """Return up to `count` edits of a file: those of any file, and those of its format."""
+    """Return `count` edits of a file: those of its format in any order, then of its entries, lines or blocks."""
     known = [*ANY.items(), *FORMATS.get(path.suffix, {}).items()]
     random.shuffle(known)
-    if path.suffix in PARSED:
-        known += [(f"entry {number}", _entry_changed(path.suffix, random.random())) for number in range(count)]
+    kinds = [*GENERATED.get(path.suffix, ()), *BLOCKS]
+    for number in range(len(known), count):
+        kind = kinds[number % len(kinds)]
+        known.append((f"{kind.__name__} {number}", partial(kind, seed=random.random())))
     return known[:count]
 
 
-def verdict(run: Path, file: Path, change: Change, items: Sequence[str], expected: Any) -> str:
-    """Return "refused" or "same" for a damaged copy of a run, or in capitals what is wrong."""
-    copy = run.with_name(f"{run.name}-damaged")
-    shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(run, copy, ignore=shutil.ignore_patterns(*UNREAD))
-    try:
-        (copy / file).write_bytes(change((run / file).read_bytes()))
-        found = outputs(copy, items, doctor=file.name in DIAGNOSED)
-    except RegardantError as error:
-        named = file.name in str(error) or (len(file.parts) > 1 and str(file.parent) in str(error))
-        return "refused" if named and "\n" not in str(error) else f"UNNAMED {error}"
-    except (Exception, MemoryError) as error:
-        return f"TRACEBACK {type(error).__name__}: {error}"
-    finally:
-        shutil.rmtree(copy, ignore_errors=True)
-    return "same" if found == expected else "DIFFERENT"
+class Damage:
+    """A run, what it answers, and copies of it with a damaged file."""
+
+    def __init__(self, run: Path, items: Sequence[str]) -> None:
+        self.run, self.items = run, items
+        self.copy = run.with_name(f"{run.name}-damaged")
+        self.expected: dict[str, Any] = {}
+        """What is right, by the folder of the file that is damaged."""
+
+    def verdict(self, file: Path, change: Change) -> str:
+        """Return "refused" or "same" for a damaged copy, or in capitals what is wrong."""
+        right = self._right(file)
+        self._make_copy(file)
+        try:
+            (self.copy / file).write_bytes(change((self.run / file).read_bytes()))
+            found = outputs_of(file, self.run, self.copy, self.items)
+        except RegardantError as error:
+            named = file.name in str(error) or (len(file.parts) > 1 and str(file.parent) in str(error))
+            return "refused" if named and "\n" not in str(error) else f"UNNAMED {error}"
+        except (Exception, MemoryError) as error:
+            return f"TRACEBACK {type(error).__name__}: {error}"
+        finally:
+            shutil.rmtree(self.copy, ignore_errors=True)
+        return "same" if found in right else "DIFFERENT"
+
+    def _right(self, file: Path) -> list[Any]:
+        """Return the answers that are right where a file is damaged. A damaged checkpoint may be passed over."""
+        kind = file.parts[0] if file.parts[0] in APART else ""
+        if kind not in self.expected:
+            self._make_copy(file)
+            right = [outputs_of(file, self.run, self.copy, self.items)]
+            latest = latest_checkpoint(self.copy)
+            if latest is not None and len(list(latest.parent.iterdir())) > 1:
+                latest.unlink()
+                right.append(resumed_state(self.copy))
+            self.expected[kind] = right
+        return self.expected[kind]
+
+    def _make_copy(self, file: Path) -> None:
+        unread = {*UNREAD, *APART} - {file.parts[0]}
+        shutil.rmtree(self.copy, ignore_errors=True)
+        shutil.copytree(
+            self.run, self.copy, ignore=lambda at, names: unread & set(names) if at == str(self.run) else ()
+        )
 
 
 def _json(change: Callable[[Any], Any]) -> Change:
@@ -115,14 +179,13 @@ def _weights(change: Callable[[dict[str, torch.Tensor]], object]) -> Change:
     return edit
 
 
-def _entry_changed(suffix: str, share: float) -> Change:
-    """Return an edit that removes, doubles or replaces the entry at a share of all entries of a document."""
-    change = _json if suffix == ".json" else _yaml
+def _entry_changed(parse: Callable[[Callable[[Any], Any]], Change], content: bytes, seed: float) -> bytes:
+    """Remove, double or replace an entry of a document."""
 
     def edit(parsed: Any) -> None:
         places = list(_places(parsed))
-        holder, key = places[int(share * len(places))]
-        kind = int(share * 1e6) % 4
+        holder, key = places[int(seed * len(places))]
+        kind = int(seed * 1e6) % 4
         if kind == 0:
             del holder[key]
         elif kind == 1:
@@ -132,7 +195,17 @@ def _entry_changed(suffix: str, share: float) -> Change:
         else:
             holder[key] = holder[key] * 2 if isinstance(holder[key], int | float | str) else 1e9
 
-    return change(edit)
+    return parse(edit)(content)
+
+
+def entry_of_json(content: bytes, *, seed: float) -> bytes:
+    """Change an entry of a JSON document."""
+    return _entry_changed(_json, content, seed)
+
+
+def entry_of_yaml(content: bytes, *, seed: float) -> bytes:
+    """Change an entry of a YAML document."""
+    return _entry_changed(_yaml, content, seed)
 
 
 def _places(value: Any) -> Iterator[tuple[Any, Any]]:
@@ -149,6 +222,93 @@ def _swap_first(weights: dict[str, torch.Tensor]) -> None:
         if (other := alike.setdefault(one.shape, name)) != name:
             weights[name], weights[other] = weights[other].clone(), one.clone()
             return
+
+
+def _numbers(change: Callable[[Any], Any]) -> Change:
+    def edit(content: bytes) -> bytes:
+        written = io.BytesIO()
+        np.save(written, change(np.load(io.BytesIO(content))))
+        return written.getvalue()
+
+    return edit
+
+
+def _table(change: Callable[[pa.Table], pa.Table]) -> Change:
+    def edit(content: bytes) -> bytes:
+        changed, written = change(pa.ipc.open_stream(content).read_all()), io.BytesIO()
+        with pa.ipc.new_stream(written, changed.schema) as stream:
+            stream.write_table(changed)
+        return written.getvalue()
+
+    return edit
+
+
+def tensor_changed(content: bytes, *, seed: float) -> bytes:
+    """Change one tensor: zero, double, roll or turn it, give it another type or name, or remove it."""
+
+    def edit(weights: dict[str, torch.Tensor]) -> None:
+        name = sorted(weights)[int(seed * len(weights))]
+        one = weights[name]
+        changed = (0 * one, 2 * one, one.roll(1, 0), one.flip(0), one.double(), one.flatten(), None, one)
+        found = changed[int(seed * 1e6) % len(changed)]
+        if found is None or found is one:
+            del weights[name]
+        if found is one:
+            weights[f"{name}s"] = one
+        elif found is not None:
+            weights[name] = found.contiguous()
+
+    return _weights(edit)(content)
+
+
+def line_changed(content: bytes, *, seed: float) -> bytes:
+    """Remove, double, move, cut or replace a line."""
+    lines = content.splitlines(keepends=True)
+    at = int(seed * len(lines))
+    line = lines.pop(at)
+    found = (b"", line + line, line[: len(line) // 2], line[::-1], b"[1]\n", b"null\n", b"\xff\n", b'{"update": NaN}\n')
+    return b"".join([*lines[:at], found[int(seed * 1e6) % len(found)], *lines[at:]])
+
+
+def _block(content: bytes, seed: float) -> tuple[int, int]:
+    """Return the start and the end of a block of up to 64 bytes."""
+    start = int(seed * len(content))
+    return start, min(len(content), start + 1 + int(seed * 1e6) % 64)
+
+
+def block_zeroed(content: bytes, *, seed: float) -> bytes:
+    """Zero a block."""
+    start, end = _block(content, seed)
+    return content[:start] + bytes(end - start) + content[end:]
+
+
+def block_removed(content: bytes, *, seed: float) -> bytes:
+    """Remove a block."""
+    start, end = _block(content, seed)
+    return content[:start] + content[end:]
+
+
+def block_doubled(content: bytes, *, seed: float) -> bytes:
+    """Insert a block once more."""
+    start, end = _block(content, seed)
+    return content[:end] + content[start:]
+
+
+def block_of_noise(content: bytes, *, seed: float) -> bytes:
+    """Replace a block by random bytes."""
+    start, end = _block(content, seed)
+    return content[:start] + Random(seed).randbytes(end - start) + content[end:]
+
+
+def block_moved(content: bytes, *, seed: float) -> bytes:
+    """Move a block to the front."""
+    start, end = _block(content, seed)
+    return content[start:end] + content[:start] + content[end:]
+
+
+def cut(content: bytes, *, seed: float) -> bytes:
+    """Cut the end off."""
+    return content[: int(seed * len(content))]
 
 
 ANY: dict[str, Change] = {
@@ -177,6 +337,26 @@ FORMATS: dict[str, dict[str, Change]] = {
         "padding": _json(lambda one: one.get("source", {}).update(padding={"strategy": {"Fixed": 10**9}})),
         "no normaliser": _json(lambda one: one.get("source", {}).update(normalizer=None)),
     },
+    ".npy": {
+        "another type": _numbers(lambda one: one.astype(np.float64)),
+        "ones more": _numbers(lambda one: one + 1),
+        "backwards by rows": _numbers(lambda one: one[::-1]),
+        "another shape": _numbers(lambda one: one[None]),
+        "rolled": _numbers(lambda one: np.roll(one, 1)),
+        "cut": _numbers(lambda one: one[:-1]),
+        "negative": _numbers(lambda one: -one.astype(np.int64)),
+        "large": _numbers(lambda one: one.astype(np.int64) + 2**40),
+    },
+    ".arrow": {
+        "rows backwards": _table(lambda one: one.take(list(range(one.num_rows))[::-1])),
+        "a row less": _table(lambda one: one.slice(1)),
+        "no rows": _table(lambda one: one.slice(0, 0)),
+        "rows doubled": _table(lambda one: pa.concat_tables([one, one])),
+        "a column less": _table(lambda one: one.drop_columns(one.column_names[:1])),
+        "other names": _table(lambda one: one.rename_columns([f"{name}s" for name in one.column_names])),
+        "columns changed about": _table(lambda one: one.select(one.column_names[::-1])),
+        "numbers for texts": _table(lambda one: one.set_column(0, one.column_names[0], pa.array(range(one.num_rows)))),
+    },
     ".yaml": {
         "more heads": _yaml(lambda one: one["config"]["model"].update(num_heads=4)),
         "another kernel": _yaml(lambda one: one["decided"].update(kernel="fast")),
@@ -193,5 +373,14 @@ FORMATS: dict[str, dict[str, Change]] = {
 }
 """Edits by the suffix of a file."""
 
-PARSED = (".json", ".yaml")
-"""Suffixes of files whose entries are changed."""
+BLOCKS = (block_zeroed, block_removed, block_doubled, block_of_noise, block_moved, cut)
+"""Edits of any file, each at a place that a seed between 0 and 1 gives."""
+
+GENERATED: dict[str, tuple[Callable[..., bytes], ...]] = {
+    ".json": (entry_of_json,) * 4,
+    ".yaml": (entry_of_yaml,) * 4,
+    ".jsonl": (line_changed,) * 4,
+    ".links": (line_changed,) * 4,
+    ".safetensors": (tensor_changed,) * 4,
+}
+"""Such edits by the suffix of a file, as often as they are wanted beside BLOCKS."""

@@ -27,6 +27,10 @@ def serve(
     max_queue: Annotated[
         int, typer.Option(min=1, metavar="N", help="Texts of a run that may wait; more are answered by status 429.")
     ] = 256,
+    max_rate: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Requests a second of one address; more are answered by status 429."),
+    ] = None,
     timeout: Annotated[
         float, typer.Option(min=0.1, max=3600, metavar="SECONDS", help="Time of a request; then its status is 504.")
     ] = 30.0,
@@ -38,6 +42,9 @@ def serve(
     ] = None,
     tls_cert: Annotated[Path | None, typer.Option(metavar="FILE", help="Certificate chain in PEM, for HTTPS.")] = None,
     tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Private key of the certificate in PEM.")] = None,
+    log_bodies: Annotated[
+        bool, typer.Option("--log-bodies", help="Log the bodies of requests, which hold the texts of users.")
+    ] = False,
 ) -> None:
     """Serve runs to programs over HTTP: translations, predictions, continuations, scores, attention. Requests that come
     at one time are computed in one batch. Ends after accepted work at SIGTERM or Ctrl-C; SIGHUP opens the runs again.
@@ -50,7 +57,8 @@ def serve(
         max_batch=max_batch,
         max_wait_ms=max_wait_ms,
         max_queue=max_queue,
+        max_rate=max_rate,
         timeout=timeout,
         max_characters=max_characters,
     )
-    serve_runs(runs, Address(host, port, api_key_file, tls_cert, tls_key), limits, say, engine)
+    serve_runs(runs, Address(host, port, api_key_file, tls_cert, tls_key), limits, say, engine, logs_bodies=log_bodies)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from regardant.errors import ConfigError
+from regardant.run.fingerprints import require_as_evaluated
 from regardant.run.folder import Record
 from regardant.tasks import task_named
 from regardant.tasks.base import Report
@@ -22,6 +23,8 @@ def compare(folders: Sequence[Path], page: Path | None = None) -> Report:
     for number, folder in enumerate(folders):
         if places[number] in places[:number]:
             raise ConfigError(f"{folder} was given twice: give each run once")
+    for folder in folders:
+        require_as_evaluated(folder)
     records = {folder: Record.read(folder) for folder in folders}
     first = records[folders[0]].config
     for folder, record in records.items():

@@ -12,8 +12,15 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from regardant.errors import RunError
+from regardant.training.checkpoints import write_atomically
 
 WEIGHTS = "model.safetensors"
+
+EVALUATION = "evaluation"
+"""Folder of a run that holds scores and answers of test sets."""
+
+SUMS = "SHA256SUMS"
+"""File with the fingerprints of an evaluation, which `sha256sum --check` reads too."""
 
 DATA = "data"
 """Folder of a run that holds its data."""
@@ -71,3 +78,28 @@ def require_unchanged(folder: Path, expected: Mapping[str, str]) -> None:
                 f"{folder / name} is not what training wrote (its SHA-256 is not that in run.yaml): restore the file, "
                 "or train anew; if you changed it on purpose, remove its line under `files` in run.yaml"
             )
+
+
+def write_sums(run: Path) -> None:
+    """Write the fingerprints of all files that evaluations have kept in a run."""
+    folder = run / EVALUATION
+    paths = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != SUMS)
+    names = [path.relative_to(folder).as_posix() for path in paths]
+    if names:
+        found = fingerprints_of(folder, names)
+        write_atomically(folder / SUMS, "".join(f"{one}  {name}\n" for name, one in found.items()))
+
+
+def require_as_evaluated(run: Path) -> None:
+    """Raise RunError for a file of an evaluation that was changed. Evaluations of earlier versions have no sums."""
+    sums = run / EVALUATION / SUMS
+    if not sums.is_file():
+        return
+    try:
+        lines = [line.partition("  ") for line in sums.read_text(encoding="utf-8").splitlines()]
+    except ValueError as error:
+        raise RunError(f"{sums} is damaged ({error}): evaluate {run} anew") from error
+    expected = {name: found for found, _, name in lines}
+    for name, found in fingerprints_of(run / EVALUATION, expected).items():
+        if found != expected[name]:
+            raise RunError(f"{run / EVALUATION / name} is not what {sums} says: evaluate {run} anew")

@@ -3,7 +3,7 @@
 The lock belongs to an open file, and the kernel releases it when the process ends in any way. A kill leaves the file
 behind, but no lock. Followers of a training do not take it: their leader holds it for them.
 
-RUN/run.yaml            configuration as given and as resolved, decisions, fingerprints of data and files, the plan
+RUN/run.yaml            format, configuration as given and as resolved, decisions, fingerprints, the plan
 RUN/.regardant-lock     locked while a process trains into the folder
 """
 
@@ -28,6 +28,7 @@ from regardant.config.run_files import names_in, run_file
 from regardant.errors import ConfigError, RunError
 from regardant.planning.probes import Decisions
 from regardant.run.fingerprints import fingerprint_of_settings
+from regardant.run.migrations import FORMAT, migrated
 from regardant.tasks import load_recipe
 from regardant.tasks.base import TaskConfig
 from regardant.training.checkpoints import write_atomically
@@ -65,6 +66,7 @@ class Record:
         """Write run.yaml into a run folder."""
         settings = self.config.model_dump(mode="json", by_alias=True)
         content = {
+            "format": FORMAT,
             "regardant": __version__,
             "versions": {"python": platform.python_version(), "torch": str(torch.__version__)},
             "asked": self.asked,
@@ -82,7 +84,8 @@ class Record:
         """Return the record of a run folder. Raises RunError if it is not a complete run."""
         file = run_file(run)
         try:
-            content, origin = configuration.read_yaml(file), str(file)
+            origin = str(file)
+            content = migrated(configuration.read_yaml(file), origin)
             written = content.get("config_fingerprint")  # earlier versions wrote none
             if written is not None and written != fingerprint_of_settings(content["config"]):
                 raise RunError(
@@ -95,7 +98,7 @@ class Record:
                 decided=Decisions.from_dict(content["decided"]),
                 fingerprints=content["fingerprints"],
                 plan=content["plan"],
-                files=_texts_by_name(content.get("files", {})),
+                files=_texts_by_name(content["files"]),
             )
         except ConfigError as error:
             raise ConfigError("; ".join(line.strip() for line in str(error).splitlines())) from error

@@ -15,7 +15,7 @@ from regardant.data.item_files import list_item_files
 from regardant.errors import DataError, RunError
 from regardant.pictures import Answers
 from regardant.planning.probes import use_kernel
-from regardant.run.fingerprints import WEIGHTS, of_evaluation, of_model, require_unchanged
+from regardant.run.fingerprints import WEIGHTS, of_evaluation, of_model, require_unchanged, write_sums
 from regardant.run.folder import Record, require_verb
 from regardant.run.overview import overview
 from regardant.tasks import task_named
@@ -113,7 +113,9 @@ class Run:
         """Return the scores by name of the test set: the run's test sets, or files. They are kept in RUN/evaluation."""
         if not data:
             self.require_data()
-        return self.trained.evaluate(data, **options)
+        scores = self.trained.evaluate(data, **options)
+        write_sums(self.folder)
+        return scores
 
     def doctor(self) -> Diagnosis:
         """Diagnose the run, finished or not: problems, each with the evidence and a cure."""

@@ -9,6 +9,7 @@ from regardant.errors import ConfigError
 
 try:
     import fastapi  # noqa: F401  # imported here, so that a missing package is reported once
+    import limits  # noqa: F401
     import uvicorn  # noqa: F401
 except ModuleNotFoundError as error:
     raise ConfigError(f"the server needs {error.name}: pip install 'regardant[serve]'") from error

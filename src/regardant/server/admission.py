@@ -5,13 +5,16 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from limits import RateLimitItemPerSecond
+from limits.storage import MemoryStorage
+from limits.strategies import MovingWindowRateLimiter
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from regardant.errors import ConfigError
 from regardant.server.answers import refused
 from regardant.server.hosts import is_of_another_site, is_ours
-from regardant.server.limits import Refusal
+from regardant.server.limits import RETRY_SECONDS, Refusal
 from regardant.server.service import Service
 
 WORK = "/v1/"
@@ -70,6 +73,7 @@ class Admission:
 
     def __init__(self, app: ASGIApp, service: Service, access: Access) -> None:
         self.app, self.service, self.access = app, service, access
+        self.rates = MovingWindowRateLimiter(MemoryStorage())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -93,6 +97,12 @@ class Admission:
             return Refusal("this server answers to localhost and 127.0.0.1 with its port: ask by one of them", 400)
         if self.access.is_loopback and is_of_another_site(scope):
             return Refusal("a page of another site may not ask this server: open its own address", 403)
+        if scope["path"] not in WITHOUT_KEY and not self._is_slow_enough(scope):
+            return Refusal(
+                f"more than {self.service.limits.max_rate} requests in a second came from one address: send fewer",
+                429,
+                RETRY_SECONDS,
+            )
         if self.access.key is not None and scope["path"] not in WITHOUT_KEY:
             kind, _, given = headers.get("authorization", "").partition(" ")
             is_right = hmac.compare_digest(given.strip().encode("latin-1", "replace"), self.access.key)
@@ -101,3 +111,8 @@ class Admission:
         if self.service.is_draining and scope["path"].startswith(WORK):
             return Refusal("the server is about to end: ask another one, or try again later", 503, DRAIN_SECONDS)
         return None
+
+    def _is_slow_enough(self, scope: Scope) -> bool:
+        """Count a request. Return whether its address may send another one in this second."""
+        most, (address, *_) = self.service.limits.max_rate, scope.get("client") or ("",)
+        return most is None or self.rates.hit(RateLimitItemPerSecond(most), address)

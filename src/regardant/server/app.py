@@ -3,7 +3,7 @@
 from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI
-from fastapi.responses import Response
+from fastapi.responses import PlainTextResponse, Response
 from fastapi.security import HTTPBearer
 
 from regardant import __version__
@@ -45,7 +45,7 @@ def _operations(service: Service) -> APIRouter:
     """`/health`, `/ready` and `/metrics`."""
     router = APIRouter()
 
-    @router.get("/health", responses={503: {"model": Problem}})
+    @router.get("/health", response_class=Response, responses={503: {"model": Problem}})
     async def health() -> Response:
         """Tell whether the process works. If not, it has to be started again."""
         return (
@@ -54,14 +54,14 @@ def _operations(service: Service) -> APIRouter:
             else problem("a worker has ended: start the server again", 503)
         )
 
-    @router.get("/ready", responses={503: {"model": Problem}})
+    @router.get("/ready", response_class=Response, responses={503: {"model": Problem}})
     async def ready() -> Response:
         """Tell whether requests should be sent here."""
         if service.is_draining:
             return problem("the server is about to end: ask another one", 503)
         return await health()
 
-    @router.get("/metrics")
+    @router.get("/metrics", response_class=PlainTextResponse)
     async def metrics() -> Response:
         """Report metrics in the text format of Prometheus."""
         return Response(service.metrics.text(), media_type=PROMETHEUS)

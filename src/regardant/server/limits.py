@@ -27,6 +27,8 @@ class Limits:
     """Milliseconds that a row waits for others before a batch that is not full is computed."""
     max_queue: int = 256
     """Rows of a run that wait. A request beyond them is answered by 429."""
+    max_rate: int | None = None
+    """Requests of one address in a second. Further ones are answered by 429. None: no limit."""
     timeout: float = 30.0
     """Seconds after which a request is answered by 504."""
     max_characters: int = 4000

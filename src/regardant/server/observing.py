@@ -1,4 +1,4 @@
-"""Requests in metrics and log lines, which hold no text of a user, and faults of the server as answers."""
+"""Requests in metrics and log lines, without texts of users unless asked, and faults of the server as answers."""
 
 import time
 
@@ -6,6 +6,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from regardant.server.answers import place_of, problem
+from regardant.server.log_lines import log_line
 from regardant.server.service import Service
 
 QUIET = frozenset({"/health", "/ready", "/metrics"})
@@ -27,7 +28,13 @@ class Observing:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        began, status = time.perf_counter(), 0
+        began, status, body = time.perf_counter(), 0, bytearray()
+
+        async def receive_observed() -> Message:
+            message = await receive()
+            if self.service.logs_bodies:
+                body.extend(message.get("body", b""))
+            return message
 
         async def send_observed(message: Message) -> None:
             nonlocal status
@@ -39,9 +46,9 @@ class Observing:
             await send(message)
 
         try:
-            await self.app(scope, receive, send_observed)
+            await self.app(scope, receive_observed, send_observed)
         except Exception as error:
-            self.service.log(f"fault: {place_of(error)}")
+            self.service.log(log_line("fault", place=place_of(error)))
             if status:  # the client sees an answer without an end
                 raise ConnectionError("the answer ended early") from None
             await problem("the server made a mistake, which it has logged: report it", FAULT)(
@@ -54,4 +61,6 @@ class Observing:
             self.service.metrics.seconds.labels(path).observe(seconds)
             if path not in QUIET:
                 method = scope["method"] if scope["method"] in METHODS else "OTHER"
-                self.service.log(f"{method} {path} {status} {seconds * 1000:.0f} ms")
+                fields = {"method": method, "path": path, "status": status, "milliseconds": round(seconds * 1000)}
+                text = {"body": body.decode(errors="replace")} if self.service.logs_bodies else {}
+                self.service.log(log_line("request", **fields, **text))

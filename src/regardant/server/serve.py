@@ -45,9 +45,15 @@ class Address:
 
 
 def serve(
-    folders: Sequence[Path], address: Address, limits: Limits, log: Callable[[str], None], engine: str = "torch"
+    folders: Sequence[Path],
+    address: Address,
+    limits: Limits,
+    log: Callable[[str], None],
+    engine: str = "torch",
+    *,
+    logs_bodies: bool = False,
 ) -> None:
-    """Serve runs until a signal; `engine` translates.
+    """Serve runs until a signal; `engine` translates. The log has the bodies of requests if that is asked.
 
     Raises ConfigError for settings that cannot be used, RunError for a run or a port that cannot.
     """
@@ -62,7 +68,7 @@ def serve(
         host, port = opened.getsockname()[:2]
         is_loopback = ipaddress.ip_address(host).is_loopback
         access = Access(read_key(address.api_key_file, is_loopback=is_loopback), is_loopback)
-        service = Service(folders, limits, log, engine)
+        service = Service(folders, limits, log, engine, logs_bodies=logs_bodies)
         config = configured(service, access, address)
         scheme = "http" if address.tls_cert is None else "https"
         at = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from regardant.errors import ConfigError, RegardantError
 from regardant.run import Run, load
 from regardant.server.limits import Limits, Refusal
+from regardant.server.log_lines import log_line
 from regardant.server.metrics import Metrics
 from regardant.server.worker import Compute, ModelCall, Worker
 
@@ -25,7 +26,13 @@ class Service:
     """The runs that are served, by name: the last part of their paths."""
 
     def __init__(
-        self, folders: Sequence[Path], limits: Limits, log: Callable[[str], None], engine: str = "torch"
+        self,
+        folders: Sequence[Path],
+        limits: Limits,
+        log: Callable[[str], None],
+        engine: str = "torch",
+        *,
+        logs_bodies: bool = False,
     ) -> None:
         """Open all runs; `engine` translates. Raises RunError for a run that cannot be used, ConfigError for two of one
         name."""
@@ -36,6 +43,8 @@ class Service:
                 raise ConfigError(f"{named[name]} and {folder} are both named {name}: rename one of the folders")
             named[name] = folder
         self.limits, self.log, self.engine, self.metrics = limits, log, engine, Metrics()
+        self.logs_bodies = logs_bodies
+        """Whether the log has the bodies of requests, which hold texts of users."""
         self.active = 0
         """Requests that are being answered."""
         self.is_draining = False
@@ -78,11 +87,11 @@ class Service:
                 try:
                     worker.run = _opened(worker.run.folder, self.engine, self.log)
                 except (RegardantError, OSError, RuntimeError, MemoryError) as error:
-                    outcome, line = "failed", f"{name} stays as it was: {' '.join(str(error).split())}"
+                    outcome, why = "failed", {"error": " ".join(str(error).split())}
                 else:
-                    outcome, line = "done", f"{name} was opened again"
+                    outcome, why = "done", {}
                 self.metrics.reloads.labels(name, outcome).inc()
-                self.log(line)
+                self.log(log_line("reload", run=name, outcome=outcome, **why))
 
     def close(self) -> None:
         """End all workers."""

@@ -64,6 +64,10 @@ class TrainingConfig(Config):
     clip_norm: float = Field(1.0, ge=0)
     """Maximum norm of the gradient; a longer gradient is scaled down to it. 0: no clipping."""
 
+    spike_factor: Annotated[float, Field(gt=1, allow_inf_nan=False)] | None = None
+    """Multiple of the usual loss at which training returns to the weights of the last report below it and leaves out
+    the batches since. Takes the memory of the weights, the optimizer and the average once more. Empty: never."""
+
     precision: Precision | Literal["auto"] = "auto"
     """Precision of matrix products; weights stay float32. auto: the faster on this machine, measured once and kept."""
 

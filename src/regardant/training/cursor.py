@@ -8,7 +8,7 @@ from torch import Tensor
 from regardant.training.early_stopping import BestValidation
 from regardant.training.metrics import Metric
 
-ADDED = {"parts", "skipped", "skipped_in_a_row"}
+ADDED = {"parts", "skipped", "skipped_in_a_row", "usual_loss", "returns", "returns_in_a_row"}
 """Fields of the cursor that checkpoints of earlier versions lack."""
 
 
@@ -31,6 +31,12 @@ class Cursor(BestValidation):
     """Updates that were left out, since their gradients were not finite."""
     skipped_in_a_row: int = 0
     """Those of the last reported updates, without one that was made after them."""
+    usual_loss: float | None = None
+    """Running mean of the losses of calm reports, where spikes are watched for."""
+    returns: int = 0
+    """Returns to earlier weights after a spike of the loss."""
+    returns_in_a_row: int = 0
+    """Those without a calm report since."""
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from regardant.errors import ConfigError, OutOfMemory, RunError
 from regardant.layers.dropout import DropoutKey
+from regardant.training.calm import Calm, Order
 from regardant.training.checkpoints import latest_checkpoint, load_checkpoint
 from regardant.training.config import TrainingConfig
 from regardant.training.cursor import ADDED, Cursor, Outcome, Update
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 STATE = {"model", "optimizers", "average", "cursor", "generator", "waiting"}
-"""Keys of every checkpoint. One of a job that carries a state has `job` as well."""
+"""Keys of every checkpoint. One of a job that carries a state has `job` as well; one with a snapshot, `calm`."""
 
 
 class Trainer:
@@ -64,6 +65,9 @@ class Trainer:
         self.model: nn.Module
         self.model, *self.optimizers = fabric.setup(job.model, *config.optimizer.build(job.model))
         self.average = config.averaging.build(job.model)  # on the device that the model is on by now
+        self.calm = Calm(job.model, self.optimizers, self.average)
+        self.order = Order.NOTHING
+        """What the followers do before their next update. The first process has done it."""
         self.cursor = Cursor()
         self.stop_asked = False
         self.validating = False
@@ -93,7 +97,12 @@ class Trainer:
 
     def goes_on(self) -> bool:
         """Return whether to make another update. All processes get the answer and the clock of the first one."""
-        go, self.cursor.seconds = self.group.agree(not self.stop_asked and not self._is_over(), self.cursor.seconds)
+        go, self.cursor.seconds, order = self.group.agree(
+            not self.stop_asked and not self._is_over(), self.cursor.seconds, self.order
+        )
+        if not self.group.leads:
+            self.calm.obey(Order(int(order)))
+        self.order = Order.NOTHING
         return bool(go)
 
     def update(self) -> Update:
@@ -137,6 +146,7 @@ class Trainer:
             # Reported as late as without a checkpoint, so that metrics.jsonl does not depend on checkpoints.
             "waiting": [tuple(update) for update in self.waiting],
             **({"job": self.job.state_dict()} if isinstance(self.job, CarriesState) else {}),
+            **({"calm": self.calm.snapshot} if self.calm.snapshot else {}),
         }
 
     def _take(self) -> Sequence[Any]:
@@ -224,6 +234,7 @@ class Trainer:
             why = str(error).partition("\n")[0]
             raise RunError(f"{path} is of another model ({why}): restore it, or train anew in another --out") from error
         self.cursor = Cursor(**state["cursor"])
+        self.calm.snapshot = state.get("calm")
         device = self.fabric.device
         if device.type == "cuda" and state["generator"] is not None:  # on a CPU dropout depends on the update's number
             torch.cuda.set_rng_state(state["generator"])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from regardant.errors import RunError
+from regardant.training.calm import Order, order_after
 from regardant.training.checkpoints import save_checkpoint, save_weights
 from regardant.training.cursor import Outcome, Update
 from regardant.training.gradients import MOST_SKIPPED, save_for_study
@@ -107,13 +108,14 @@ class Fit:
         made = self._without_skipped(waiting)
         targets = sum(update.targets for update in waiting)
         trained = sum(update.targets for update in made)
+        loss = float(torch.stack([update.plain for update in made]).sum()) / trained if made else math.nan
         self.reporter.train(
             update=cursor.update,
             epoch=cursor.epoch,
             progress=min(1.0, trainer.progress()),
             seconds=cursor.seconds,
             targets=targets,
-            loss=float(torch.stack([update.plain for update in made]).sum()) / trained if made else math.nan,
+            loss=loss,
             learning_rate=trainer.rate,
             gradient_norm=float(made[-1].norm) if made else math.nan,
             **({"skipped": cursor.skipped} if cursor.skipped else {}),
@@ -121,6 +123,19 @@ class Fit:
         waiting.clear()
         if cursor.skipped_in_a_row >= MOST_SKIPPED or (cursor.skipped_in_a_row and not self._weights_are_finite()):
             self._give_up()  # after the report, in which the cause can be looked for
+        if trainer.config.spike_factor is not None:
+            self._return_after_spike(loss, trainer.config.spike_factor)
+
+    def _return_after_spike(self, loss: float, factor: float) -> None:
+        """Keep a snapshot while the loss is as usual, and return to it when the loss is not."""
+        trainer, cursor = self.trainer, self.trainer.cursor
+        trainer.order = order_after(loss, factor, cursor)
+        trainer.calm.obey(trainer.order)
+        if trainer.order == Order.RETURN:
+            self.reporter.log(
+                f"update {cursor.update:,}: the loss is {loss:.4g}, more than {factor:g} times the usual "
+                f"{cursor.usual_loss:.4g}: back to the weights of the last report below that, without the batches since"
+            )
 
     def _without_skipped(self, waiting: Sequence[Update]) -> list[Update]:
         """Count the updates that were left out, and return the others."""

@@ -13,7 +13,7 @@ from regardant.checks.agreement.comparison import Compared
 from regardant.training.checkpoints import save_weights
 from tests.runs import runs_of
 
-STORED = Path(__file__).parents[2] / "golden" / "0.1.0"
+STORED = Path(__file__).parents[2] / "golden" / "format-1"
 
 
 def copied(name, tmp_path):

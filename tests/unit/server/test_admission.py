@@ -1,5 +1,8 @@
 """Who is answered: this machine by its names, others by the API key."""
 
+import time
+from dataclasses import replace
+
 import pytest
 from fastapi.testclient import TestClient
 
@@ -7,6 +10,7 @@ from regardant.errors import ConfigError
 from regardant.server.admission import Access, read_key
 from regardant.server.app import make_app
 from regardant.server.bodies import SENTENCE
+from tests.unit.server.conftest import LIMITS
 
 KEY = "0123456789abcdef"
 GUARDED = ("/v1/runs", "/metrics", "/openapi.json", "/nothing")
@@ -74,6 +78,23 @@ def test_a_draining_server_takes_no_new_work(serving, client_of):
     assert "the server is about to end" in answer.json()["error"]
     assert client.get("/ready").status_code == 503
     assert client.get("/health").status_code == client.get("/metrics").status_code == 200
+
+
+def test_an_address_that_asks_too_fast_is_told_to_wait(serving, client_of):
+    client = client_of(serving("demo", limits=replace(LIMITS, max_rate=3)))
+    answers = [client.get("/v1/runs") for _ in range(5)]
+    assert [one.status_code for one in answers] == [200, 200, 200, 429, 429]
+    assert answers[-1].headers["retry-after"] == "1"
+    assert answers[-1].json()["error"] == "more than 3 requests in a second came from one address: send fewer"
+    assert client.get("/health").status_code == 200
+    time.sleep(1.1)
+    assert client.get("/v1/runs").status_code == 200
+
+
+def test_guesses_of_the_key_are_counted_too(serving):
+    service = serving("demo", limits=replace(LIMITS, max_rate=2))
+    guesser = TestClient(make_app(service, Access(KEY.encode(), False)), base_url="http://example.org")
+    assert [guesser.get("/v1/runs").status_code for _ in range(3)] == [401, 401, 429]
 
 
 def test_a_server_without_a_worker_is_not_healthy(serving, client_of):

@@ -290,8 +290,8 @@ def test_a_fault_is_answered_and_logged_without_the_text(serving, client_of, err
     service.workers["demo"].run.translate = fail
     answer = client_of(service).post("/v1/translate", json={"texts": [SENTENCE]})
     assert answer.status_code == status and line in answer.json()["error"]
-    assert ("fault: " in service.lines[0]) is (status == 500)
-    assert service.lines[-1].startswith(f"POST /v1/translate {status} ")
+    assert ('"event": "fault"' in service.lines[0]) is (status == 500)
+    assert json.loads(service.lines[-1])["status"] == status
     assert SENTENCE not in "".join(service.lines)
 
 
@@ -301,6 +301,21 @@ def test_no_text_of_a_user_is_logged_or_counted(serving, client_of):
     for path in ("/v1/translate", "/v1/predict", "/v1/nothing-secret", "/v1/translate?texts=secret"):
         client.post(path, json={"texts": ["secret"]})
     assert len(service.lines) == 4 and "secret" not in "".join(service.lines) + client.get("/metrics").text
+
+
+def test_a_request_is_a_json_object_in_the_log(serving, client_of):
+    service = serving("demo")
+    client_of(service).post("/v1/translate", json={"texts": [SENTENCE]})
+    (line,) = map(json.loads, service.lines)
+    assert line.pop("milliseconds") > 0
+    assert line == {"event": "request", "method": "POST", "path": "/v1/translate", "status": 200}
+
+
+def test_bodies_are_logged_where_that_is_asked(serving, client_of):
+    service = serving("demo")
+    service.logs_bodies = True
+    client_of(service).post("/v1/translate", json={"texts": [SENTENCE]})
+    assert json.loads(json.loads(service.lines[0])["body"]) == {"texts": [SENTENCE]}
 
 
 def test_the_interface_is_described_with_examples(client):
@@ -356,6 +371,6 @@ def test_a_link_is_followed_anew_by_a_reload(named_runs, tmp_path, serving):
     (tmp_path / "mine").unlink()
     (tmp_path / "mine").symlink_to(named_runs / "demo")
     service.reload()
-    assert service.lines == ["mine was opened again"]
+    assert service.lines == ['{"event": "reload", "run": "mine", "outcome": "done"}']
     assert service.worker("mine", "translate").run.config.task == "translation"
     assert service.metrics.registry.get_sample_value("regardant_reloads_total", {"run": "mine", "outcome": "done"}) == 1

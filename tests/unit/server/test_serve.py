@@ -335,9 +335,9 @@ def process(*arguments):
             run.kill()
 
 
-def line_of(server, start):
-    """The next line of a process that begins so."""
-    return next(line for line in server.stderr if line.startswith(start))
+def line_of(server, event):
+    """The next line of an event in the log of a process."""
+    return next(line for line in map(json.loads, server.stderr) if line["event"] == event)
 
 
 def test_a_process_reloads_and_ends_after_accepted_work(tmp_path, trained):
@@ -345,11 +345,11 @@ def test_a_process_reloads_and_ends_after_accepted_work(tmp_path, trained):
     with process(tmp_path / "demo", "--max-wait-ms", 500) as (server, port), ThreadPoolExecutor() as pool:
         during = pool.submit(post, port, "/v1/translate")
         server.send_signal(signal.SIGHUP)
-        assert line_of(server, "demo ") == "demo was opened again\n"
+        assert line_of(server, "reload") == {"event": "reload", "run": "demo", "outcome": "done"}
         assert during.result()[0] == 200
         (tmp_path / "demo" / "model.safetensors").rename(tmp_path / "gone")
         server.send_signal(signal.SIGHUP)
-        assert line_of(server, "demo ").startswith("demo stays as it was: ")
+        assert line_of(server, "reload")["outcome"] == "failed"
 
         with socket.create_connection(("127.0.0.1", port)) as accepted:
             accepted.sendall(head(port, "/v1/translate", len(BODY)))

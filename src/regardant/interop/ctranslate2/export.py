@@ -15,6 +15,7 @@ from pathlib import Path
 from regardant.data.tokenizers import Tokenizers
 from regardant.errors import ConfigError
 from regardant.interop.ctranslate2.specification import specify
+from regardant.interop.ctranslate2.threads import THREADS
 from regardant.interop.folders import replacing, require_empty
 from regardant.models import SequenceToSequenceModel
 
@@ -36,8 +37,8 @@ def export(model: SequenceToSequenceModel, tokenizers: Tokenizers, folder: Path,
 
 def exported(model: SequenceToSequenceModel, tokenizers: Tokenizers, folder: Path, quantization: str) -> None:
     """See to it that `folder` holds these very weights: exported before, or now. Raises as `export`."""
-    with suppress(OSError):
-        if (folder / ORIGIN).read_text(encoding="ascii") == origin_of(model):
+    with suppress(OSError, ValueError):
+        if (folder / ORIGIN).read_text(encoding="ascii") == _fingerprint(model, folder):
             return
     _write(model, tokenizers, folder, quantization)
 
@@ -51,13 +52,23 @@ def _write(model: SequenceToSequenceModel, tokenizers: Tokenizers, folder: Path,
     with replacing(folder) as part:
         spec.save(str(part))
         tokenizers.save(part / "tokenizer.json")
-        (part / ORIGIN).write_text(origin_of(model), encoding="ascii")
+        (part / ORIGIN).write_text(_fingerprint(model, part), encoding="ascii")
 
 
 def origin_of(model: SequenceToSequenceModel) -> str:
-    """Return a digest of the weights and of the versions of both programs."""
+    """Return the SHA-256 of the weights and of the versions of both programs."""
     digest = hashlib.sha256(" ".join(version(package) for package in ("regardant", "ctranslate2")).encode())
     for name, tensor in model.state_dict().items():
         digest.update(name.encode())
         digest.update(tensor.float().cpu().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _fingerprint(model: SequenceToSequenceModel, folder: Path) -> str:
+    """Return the SHA-256 of the origin and of the files of an export, so that a damaged one is written anew."""
+    digest = hashlib.sha256(origin_of(model).encode())
+    # Threads are measured when the export is opened. What is kept of them is checked where it is read.
+    for path in sorted(one for one in folder.iterdir() if one.name not in (ORIGIN, THREADS)):
+        digest.update(f"{path.name} {path.stat().st_size}".encode())
+        digest.update(path.read_bytes())
     return digest.hexdigest()

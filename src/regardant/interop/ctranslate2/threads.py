@@ -20,6 +20,9 @@ import ctranslate2
 
 from regardant.data.vocabulary import SPECIAL_TOKENS
 
+THREADS = "threads.json"
+"""File of an export that keeps the measured threads."""
+
 SENTENCES, LENGTH, BEAM_SIZE = 8, 16, 5
 """Sizes of a batch of the probe, two batches for each core. Any model has that many positions:
 see `specification.PADDED_TO`."""
@@ -58,7 +61,7 @@ def choose_threads(folder: Path, cores: int, vocabulary: Sequence[str]) -> Choic
     """Return the faster ways to use that many cores for the export in `folder`, measured there once."""
     if cores == 1:
         return Choice(Threads(1, 1), Threads(1, 1))
-    kept = folder / "threads.json"
+    kept = folder / THREADS
     with suppress(OSError, ValueError, KeyError, TypeError):
         found = json.loads(kept.read_text(encoding="utf-8"))
         if found["cores"] == cores:

@@ -1,0 +1,108 @@
+"""A spike of the loss: training returns to the weights before it, in every process, and can be resumed at any time."""
+
+import pytest
+import torch
+
+from regardant.errors import RunError
+from regardant.training.calm import MOST_RETURNS, Order, order_after
+from regardant.training.cursor import Cursor
+from regardant.training.processes import Group
+from tests.unit.training.test_engine import TinyJob, assert_same_weights, events, trainer, weights_of  # noqa: F401
+
+SETTINGS = {"spike_factor": 2.0, "averaging": {"kind": "ema"}, "clip_norm": 0}
+
+
+class SpikingJob(TinyJob):
+    """Some updates, by their number, have a loss of many times the usual one."""
+
+    def __init__(self, *spikes, **options):
+        super().__init__(**options)
+        self.spikes = set(spikes)
+
+    def loss(self, model, batch, device):
+        loss = super().loss(model, batch, device)
+        if model.dropout_key.update in self.spikes:
+            loss = loss._replace(total=50 * loss.total, plain=50 * loss.plain)
+        return loss
+
+
+def test_a_spike_returns_to_the_weights_of_the_last_calm_report(trainer, capsys):  # noqa: F811
+    job = SpikingJob(17)
+    made = trainer(job, max_updates=30, **SETTINGS)
+    outcome = made.fit()
+    assert outcome.finished and (outcome.cursor.returns, outcome.cursor.update) == (1, 30)
+    before = job.weights_at_batches
+    assert_same_weights(before[20], before[10])  # after update 20 as after update 10
+    assert not torch.equal(before[20]["head.weight"], before[19]["head.weight"])
+    assert job.seen[:20] != job.seen[10:30] and len(job.seen) == 30, "the batches since are left out"
+    steps = {float(state["step"]) for state in made.optimizers[0].state_dict()["state"].values()}
+    assert steps == {20.0}, "the optimizer returns, too"
+    told = [line for line in capsys.readouterr().err.splitlines() if "back to the weights" in line]
+    assert len(told) == 1 and told[0].startswith("update 20: the loss is ")
+
+
+def test_the_average_returns_too(trainer):  # noqa: F811
+    job = SpikingJob(17)
+    made = trainer(job, max_updates=20, **SETTINGS)
+    made.fit()
+    calm = trainer(SpikingJob(), "calm", max_updates=10, **SETTINGS)
+    calm.fit()
+    for mine, other in zip(made.average.held(), calm.average.held(), strict=True):
+        assert torch.equal(mine, other)
+
+
+def test_without_the_setting_a_spike_changes_nothing(trainer):  # noqa: F811
+    made = trainer(SpikingJob(17), max_updates=30)
+    assert made.fit().cursor.returns == 0 and "calm" not in made.state()
+
+
+@pytest.mark.parametrize("stop", [13, 20, 24])
+def test_a_run_with_a_spike_is_resumed_bit_equal(trainer, stop, monkeypatch):  # noqa: F811
+    whole = trainer(SpikingJob(17), "whole", max_updates=40, **SETTINGS)
+    whole.fit()
+    first = trainer(SpikingJob(17), "parts", max_updates=40, **SETTINGS)
+    monkeypatch.setattr(first, "_is_over", lambda: setattr(first, "stop_asked", first.cursor.update == stop))
+    assert not first.fit().finished
+    second = trainer(SpikingJob(17), "parts", max_updates=40, **SETTINGS)
+    assert second.cursor.update in (stop, stop + 1) and second.fit().finished
+    assert second.cursor.returns == 1
+    assert_same_weights(weights_of(second.job.model), weights_of(whole.job.model))
+
+
+def test_a_loss_that_stays_high_stops_training(trainer):  # noqa: F811
+    with pytest.raises(
+        RunError, match=f"also after {MOST_RETURNS} returns to earlier weights: train anew with a lower"
+    ):
+        trainer(SpikingJob(*range(11, 100)), max_updates=100, **SETTINGS).fit()
+
+
+def test_the_usual_loss_follows_calm_reports_alone():
+    cursor = Cursor()
+    assert order_after(4.0, 2.0, cursor) == Order.KEEP and cursor.usual_loss == 4.0
+    assert order_after(3.0, 2.0, cursor) == Order.KEEP and cursor.usual_loss == pytest.approx(3.9)
+    assert order_after(7.9, 2.0, cursor) == Order.RETURN and cursor.usual_loss == pytest.approx(3.9)
+    assert order_after(7.7, 2.0, cursor) == Order.KEEP and cursor.returns_in_a_row == 0
+    assert order_after(float("nan"), 2.0, cursor) == Order.NOTHING
+
+
+class Told(Group):
+    """The group of a follower, whose leader gives these orders."""
+
+    def __init__(self, *orders):
+        super().__init__(rank=1, size=2)
+        object.__setattr__(self, "orders", list(orders))
+
+    def agree(self, *numbers):
+        return [1.0, 0.0, float(self.orders.pop(0))] if self.orders else [0.0, 0.0, 0.0]
+
+    def add_up(self, parameters, *sums):
+        pass
+
+
+def test_a_follower_returns_with_its_leader(trainer):  # noqa: F811
+    job = TinyJob()
+    orders = (Order.NOTHING, Order.KEEP, Order.NOTHING, Order.NOTHING, Order.RETURN)
+    trainer(job, group=Told(*orders), max_updates=40).follow()
+    before = job.weights_at_batches
+    assert_same_weights(before[4], before[1])
+    assert not torch.equal(before[3]["head.weight"], before[1]["head.weight"])

@@ -213,7 +213,7 @@ def test_compare_writes_its_page_where_it_is_told_to(regardant, evaluated_runs, 
     said = regardant("compare", evaluated_runs / "wide", evaluated_runs / "narrow", "--page", page)
     assert said.out == without.out
     text = page.read_text(encoding="utf-8")
-    assert '<th scope="row">narrow</th>' in text and "<dt>measured against</dt><dd>wide</dd>" in text
+    assert '<th scope="row">narrow</th>' in text and "<dt>compared with</dt><dd>wide</dd>" in text
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from regardant.cli import (  # noqa: F401  # each adds its verbs
     answering,
     checking,
     exchanging,
+    extending,
     measuring,
     serving,
     training,
@@ -44,6 +45,8 @@ VERBS = (
     "doctor",
     "recipes",
     "verify",
+    "new",
+    "try",
 )
 """Commands in the order in which a new user needs them."""
 

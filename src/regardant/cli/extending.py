@@ -14,8 +14,11 @@ def new(
     part: Annotated[str, typer.Argument(metavar="PART", help="The part to add: attention.")],
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the module and of the kind in recipes.")],
 ) -> None:
-    """Write a plugin: a module with a part of your own that works, and its test. Change the formula, then try it.
-    Example: regardant new attention my_attention"""
+    """Write a plugin with a part of your own. A module that works, and its test: change the formula, then try it.
+
+    Examples:
+        regardant new attention my_attention
+    """
     from regardant.config.plugins import write_plugin
 
     module, test = write_plugin(part, name, Path())
@@ -42,8 +45,13 @@ def try_mechanism(
     as_json: AsJson = False,
 ) -> None:
     """Try an attention mechanism of your own. Checks all contracts, then trains the demo with it and without it from
-    several seeds and compares the scores. The same command resumes; a changed module is trained anew beside the runs
-    of the baseline. The exit code is 1 if a contract is broken. Example: regardant try my_attention.py"""
+    several seeds and compares the scores. The same command resumes; a changed module is trained again beside the runs
+    of the baseline. The exit code is 1 if a contract is broken.
+
+    Examples:
+        regardant try my_attention.py
+        regardant try my_attention.py --seeds 5 --minutes 2
+    """
     from regardant.config.plugins import plugin_module
 
     plugin_module(module)  # before torch is imported

@@ -5,10 +5,11 @@ from typing import Annotated
 
 import typer
 
+from regardant.cli.help import Program
+
 PENALTY_HELP = "Rank by log-probability / length ** ALPHA; length in tokens, EOS counted; 0 ranks by the sum alone."
-ENGINE_HELP = """What searches: torch; torch-bfloat16, whose products are rounded, for a CPU that computes so; or
-ctranslate2, which the model is exported to once. Its weights are int8 unless ctranslate2-float32 or the like is
-given."""
+ENGINE_HELP = """Program that decodes: torch; torch-bfloat16, faster on CPUs with bfloat16, less exact; or ctranslate2,
+to which the model is exported once, with int8 weights unless ctranslate2-float32 or another type is given."""
 
 
 def _existing_run(run: Path) -> Path:
@@ -19,7 +20,8 @@ def _existing_run(run: Path) -> Path:
 
 
 app = typer.Typer(
-    help="Train, look inside and ship attention models on your own data.",
+    cls=Program,
+    help="Train, inspect and ship attention models on your own data.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

@@ -33,14 +33,11 @@ def inline(text: str) -> Iterator[str]:
 
 def calls(line: str) -> Iterator[list[str]]:
     """Arguments of each call of the program in a line of a shell."""
-    for part in re.split(r"&&|;| \| |, then ", line):
-        words = shlex.split(part, comments=True)
+    for part in re.split(r"&&|;| \|\|? ", line.partition("`")[0]):
+        words = shlex.split(re.sub(r" [<>] ?\S+| &$", "", part), comments=True)
         words = words[next((n for n, one in enumerate(words) if one.endswith("regardant")), len(words)) + 1 :]
-        kept = [
-            one for n, one in enumerate(words) if one not in ("<", ">", "&") and words[n - 1 : n] not in (["<"], [">"])
-        ]
-        if kept and "..." not in kept:
-            yield kept
+        if words and "..." not in words:
+            yield words
 
 
 def shown() -> Iterator[tuple[str, list[str]]]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 import typer
 
 from regardant.cli.lines import Progress, as_json_line, print_json, read_lines, say, stdin
-from regardant.cli.options import AsJson, BeamSize, Engine, Penalty, RunFolder, app
+from regardant.cli.options import AsJson, BeamSize, Engine, Input, Output, Penalty, RunFolder, app
 from regardant.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -34,13 +34,8 @@ def predict(
             "question and its context. Without any: --input or stdin.",
         ),
     ] = None,
-    source: Annotated[
-        Path | None, typer.Option("--input", metavar="FILE", help="Read the items from FILE, one a line.")
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the answers to FILE instead of stdout, all at the end."),
-    ] = None,
+    source: Input = None,
+    output: Output = None,
     as_json: AsJson = False,
 ) -> None:
     """Predict the answer to each item. A class, a translation, a continuation, as the run has learned: one answer a
@@ -83,12 +78,8 @@ def translate(
     text: Annotated[
         list[str] | None, typer.Argument(metavar="TEXT", help="Sentences. Without any: --input or stdin.")
     ] = None,
-    source: Annotated[
-        Path | None, typer.Option("--input", metavar="FILE", help="Read the sentences from FILE, one a line.")
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write to FILE instead of stdout, when all is translated.")
-    ] = None,
+    source: Input = None,
+    output: Output = None,
     beam_size: BeamSize = None,
     length_penalty: Penalty = None,
     nbest: Annotated[
@@ -150,9 +141,7 @@ def encode(
     texts: Annotated[
         list[str] | None, typer.Argument(metavar="TEXT", help="Texts. Without any: --input or stdin, one a line.")
     ] = None,
-    source: Annotated[
-        Path | None, typer.Option("--input", metavar="FILE", help="Read the texts from FILE, one a line.")
-    ] = None,
+    source: Input = None,
     search: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Print the texts that are most similar to this one.")
     ] = None,

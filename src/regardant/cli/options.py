@@ -47,6 +47,10 @@ Overrides = Annotated[
     list[str] | None, typer.Option("--set", metavar="A.B=C", help="Set a field of the recipe; may be repeated.")
 ]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.", callback=_existing_run)]
+Input = Annotated[
+    Path | None, typer.Option("--input", metavar="FILE", help="Read the texts or items from FILE, one a line.")
+]
+Output = Annotated[Path | None, typer.Option(metavar="FILE", help="Write to FILE instead of stdout, all at the end.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 BeamSize = Annotated[int | None, typer.Option(min=1, metavar="N", help="Hypotheses followed at once; 1 is greedy.")]
 Penalty = Annotated[float | None, typer.Option(min=0, metavar="ALPHA", help=PENALTY_HELP)]

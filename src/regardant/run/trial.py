@@ -1,6 +1,6 @@
 """A trial of a mechanism of one's own: its contracts, then runs of the demo with it and without it, compared.
 
-OUT/trial.json             what all runs have in common, decided when the trial began
+OUT/trial.json             settings of all runs, decided when the trial began
 OUT/baseline/seed-1        the demo as it is
 OUT/version-1/seed-1       the demo with the mechanism; a changed module is the next version
 OUT/version-1/trial.html   the comparison
@@ -42,7 +42,7 @@ AROUND_TRAINING = 20.0
 
 @dataclass(frozen=True)
 class Settings:
-    """What all runs of a trial have in common."""
+    """Settings of all runs of a trial."""
 
     minutes: float
     """Minutes that the baseline was expected to train."""

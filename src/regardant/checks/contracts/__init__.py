@@ -23,7 +23,7 @@ class Contracts:
 
     kept: list[str]
     broken: Mapping[str, str]
-    """What is wrong, by name of the contract."""
+    """Failures by name of the contract."""
     left_out: list[str]
     """Contracts on fields of a view that the mechanism does not honour."""
 

@@ -25,6 +25,7 @@ def import_model(
     Examples:
         regardant import bert-base-uncased --out runs/bert
     """
+    say(f"importing {folder}")
     from regardant.run.importing import import_model as make
 
     make(folder, out, say)
@@ -51,9 +52,11 @@ def export(
         regardant export runs/demo --format ctranslate2 --out demo-ct2
     """
     from regardant.errors import ConfigError
-    from regardant.run import load
 
     if to == "hf" and quantization is not None:
         raise ConfigError("--quantization is of ctranslate2, and hf has weights in float32: leave it out")
+    say(f"exporting {run} to {out}")
+    from regardant.run import load
+
     load(run).export(to, out, quantization or "int8")
     say(f"wrote {out}")

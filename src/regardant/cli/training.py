@@ -126,6 +126,7 @@ def configuration(recipe: str, overrides: list[str] | None) -> "TaskConfig":
         document = config.read_yaml(Path(recipe))
         if isinstance(document.get("asked"), dict):  # the run.yaml of an earlier run
             document = document["asked"]
+    say(f"preparing {recipe}")
     from regardant.tasks import load_recipe  # the first to import torch
 
     return load_recipe(document, overrides or (), origin=recipe)
@@ -148,10 +149,8 @@ def _train(config: "TaskConfig", folder: Path) -> None:
     outcome = run.train(config, folder, say)
     cursor = outcome.cursor
     if not outcome.finished:
-        say(f"stopped at update {cursor.update:,}, saved in {folder}; the same command goes on from there")
+        say(f"stopped at update {cursor.update:,}, saved in {folder}; run the same command again to resume")
         raise typer.Exit(130)
-    share = cursor.validation_seconds / cursor.seconds if cursor.seconds else 0.0
-    say(
-        f"{folder}: {cursor.update:,} updates in {cursor.seconds / 60:.1f} minutes ({share:.0%} of it validation), "
-        f"best {outcome.metric.name} {outcome.best:.4g} at update {cursor.best_update:,}"
-    )
+    first, *others = outcome.summary()
+    for line in (f"{folder}: {first}", *others):
+        say(line)

@@ -27,6 +27,7 @@ VERBS = [
     "import",
     "inspect",
     "measure",
+    "new",
     "plan",
     "predict",
     "recipes",
@@ -34,6 +35,7 @@ VERBS = [
     "studio",
     "train",
     "translate",
+    "try",
     "verify",
 ]
 RECIPES = list(config.recipes())

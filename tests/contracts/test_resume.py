@@ -134,7 +134,7 @@ def test_an_interrupted_run_saves_exits_with_130_and_ends_bit_equal(tmp_path, ti
     assert process.returncode == 130, told
     stopped_at = load_checkpoint(latest_checkpoint(folder))["cursor"]["update"]
     assert 10 <= stopped_at < 60, told
-    assert f"stopped at update {stopped_at}, saved" in told and "the same command goes on from there" in told
+    assert f"stopped at update {stopped_at}, saved" in told and "run the same command again to resume" in told
     assert "Traceback" not in told
     assert run.train(tiny_config(*OVERRIDES), folder, quietly).finished
     assert f"resuming from update {stopped_at} " in capsys.readouterr().err

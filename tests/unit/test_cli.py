@@ -74,6 +74,50 @@ def test_a_shell_completes_the_names_of_recipes():
     assert subprocess.run([command], env=os.environ | words, capture_output=True).stdout.split() == [b"digits-vit"]
 
 
+FIRST_LINE = """
+import sys
+
+from regardant import cli
+
+
+class Watched:
+    def isatty(self):
+        return False
+
+    def write(self, text):
+        assert "torch" not in sys.modules
+        print(text, end="", flush=True)
+        sys.stderr = sys.__stderr__
+        raise SystemExit
+
+    def flush(self):
+        pass
+
+
+sys.argv = ["regardant", *sys.argv[1:]]
+sys.stderr = Watched()
+cli.main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("train", "demo"), "preparing demo"),
+        (("plan", "demo"), "preparing demo"),
+        (("demo",), "preparing demo"),
+        (("import", "bert", "--out", "runs/bert"), "importing bert"),
+        (("try", "mine.py"), "regardant: there is no file mine.py"),
+        (("translate", "runs/none", "x"), "regardant: there is no run runs/none"),
+        (("train", "dmeo"), "regardant: "),
+    ],
+)
+def test_the_first_line_comes_before_torch_is_imported(tmp_path, arguments, line):
+    command = [sys.executable, "-c", FIRST_LINE, *arguments]
+    told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert told.stdout.startswith(line), told.stderr
+
+
 # train
 
 
@@ -213,7 +257,7 @@ def test_compare_writes_its_page_where_it_is_told_to(regardant, evaluated_runs, 
     said = regardant("compare", evaluated_runs / "wide", evaluated_runs / "narrow", "--page", page)
     assert said.out == without.out
     text = page.read_text(encoding="utf-8")
-    assert '<th scope="row">narrow</th>' in text and "<dt>measured against</dt><dd>wide</dd>" in text
+    assert '<th scope="row">narrow</th>' in text and "<dt>compared with</dt><dd>wide</dd>" in text
 
 
 @pytest.mark.parametrize(

@@ -15,38 +15,19 @@ from regardant.cli import (  # noqa: F401  # each adds its verbs
     answering,
     checking,
     exchanging,
+    extending,
     measuring,
     serving,
     training,
     using,
 )
+from regardant.cli.help import VERBS, Verb
 from regardant.cli.lines import give_up_stdout, open_closed_streams, say
 from regardant.cli.options import app
 from regardant.errors import RegardantError
 
-VERBS = (
-    "demo",
-    "train",
-    "plan",
-    "evaluate",
-    "compare",
-    "predict",
-    "translate",
-    "generate",
-    "encode",
-    "inspect",
-    "measure",
-    "studio",
-    "serve",
-    "import",
-    "export",
-    "check",
-    "doctor",
-    "recipes",
-    "verify",
-)
-"""Commands in the order in which a new user needs them."""
-
+for _command in app.registered_commands:
+    _command.cls = Verb
 app.registered_commands.sort(key=lambda command: VERBS.index(command.name or getattr(command.callback, "__name__", "")))
 
 
@@ -55,10 +36,10 @@ def program(
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
     plugins: Annotated[
         list[str] | None,
-        typer.Option("--plugin", metavar="MODULE", help="A module of yours that adds mechanisms; may be repeated."),
+        typer.Option("--plugin", metavar="MODULE", help="Import a module of yours that adds parts; may be repeated."),
     ] = None,
 ) -> None:
-    """Train, look inside and ship attention models on your own data."""
+    """Train, inspect and ship attention models on your own data."""
     if version:
         print(f"regardant {__version__}")
         raise typer.Exit

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 import typer
 
 from regardant.cli.lines import Progress, as_json_line, print_json, read_lines, say, stdin
-from regardant.cli.options import AsJson, BeamSize, Engine, Penalty, RunFolder, app, engine_of
+from regardant.cli.options import AsJson, BeamSize, Engine, Input, Output, Penalty, RunFolder, app, engine_of
 from regardant.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -34,18 +34,18 @@ def predict(
             "question and its context. Without any: --input or stdin.",
         ),
     ] = None,
-    source: Annotated[
-        Path | None, typer.Option("--input", metavar="FILE", help="Read the items from FILE, one a line.")
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the answers to FILE instead of stdout, all at the end.")
-    ] = None,
+    source: Input = None,
+    output: Output = None,
     as_json: AsJson = False,
 ) -> None:
-    """Predict the answer to each item: its class, its translation, its continuation. Prints one answer a line, an empty
-    one for a blank item; with a folder, each after the path of its file and a tab. Examples: regardant predict
-    runs/sst2 "A moving film." and, for a run of question_answering, regardant predict runs/qa-demo
-    '{"question": "Who sees the cat?", "context": "The judge sees the cat."}'"""
+    """Predict the answer to each item. A class, a translation, a continuation, as the run has learned: one answer a
+    line, an empty one for a blank item. In a folder, each answer follows the path of its file and a tab.
+
+    Examples:
+        regardant predict runs/sst2 "A moving film."
+        regardant predict runs/digits-vit images --output answers.tsv
+        regardant predict runs/qa-demo '{"question": "Who sees the cat?", "context": "The judge sees the cat."}'
+    """
     from regardant.run import load
 
     items = items or []
@@ -78,21 +78,17 @@ def translate(
     text: Annotated[
         list[str] | None, typer.Argument(metavar="TEXT", help="Sentences. Without any: --input or stdin.")
     ] = None,
-    source: Annotated[
-        Path | None, typer.Option("--input", metavar="FILE", help="Read the sentences from FILE, one a line.")
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write to FILE instead of stdout, all at the end.")
-    ] = None,
+    source: Input = None,
+    output: Output = None,
     beam_size: BeamSize = None,
     length_penalty: Penalty = None,
     nbest: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Translations a line, best first, between tabs.")
     ] = None,
     no_repeat_ngram_size: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="No N tokens in a row twice; 0 allows every repetition.")
+        int | None, typer.Option(min=0, metavar="N", help="Never write the same N tokens in a row twice; 0: no limit.")
     ] = None,
-    prefix: Annotated[str | None, typer.Option(metavar="TEXT", help="How every translation must begin.")] = None,
+    prefix: Annotated[str | None, typer.Option(metavar="TEXT", help="Text that every translation begins with.")] = None,
     engine: Engine = "auto",
     score: Annotated[
         Path | None,
@@ -107,8 +103,14 @@ def translate(
     with_scores: Annotated[bool, typer.Option("--with-scores", help="Score and tab before each translation.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
 ) -> None:
-    """Translate sentences. A line for a line, an empty line for a blank one. Options that are not given are as the
-    recipe says. Example: regardant translate runs/demo --input a.en --output a.fr"""
+    """Translate sentences. One line of output for each line of input, an empty line for a blank one. Options default
+    to the settings of the recipe.
+
+    Examples:
+        regardant translate runs/demo "The cat sees the dog."
+        regardant translate runs/demo --input a.en --output a.fr
+        regardant translate runs/demo --nbest 3 --with-scores < a.en
+    """
     from regardant.run import load
 
     text = text or []
@@ -140,18 +142,20 @@ def encode(
     texts: Annotated[
         list[str] | None, typer.Argument(metavar="TEXT", help="Texts. Without any: --input or stdin, one a line.")
     ] = None,
-    source: Annotated[
-        Path | None, typer.Option("--input", metavar="FILE", help="Read the texts from FILE, one a line.")
-    ] = None,
+    source: Input = None,
     search: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Print the texts that are most similar to this one.")
     ] = None,
     count: Annotated[int, typer.Option(min=1, metavar="N", help="Texts that a search prints at most.")] = 5,
     as_json: AsJson = False,
 ) -> None:
-    """Encode texts as vectors of length 1. A line of numbers for each line; blank ones are left out. With --search, the
-    texts nearest to a query instead: the cosine, a tab and the text. Example: regardant encode runs/minilm --input
-    lines.txt --search "a small cat" """
+    """Encode texts as vectors of length 1. One line of numbers for each text; blank lines are left out. With --search,
+    the texts that are nearest to a query: the cosine, a tab and the text.
+
+    Examples:
+        regardant encode runs/minilm "A small cat."
+        regardant encode runs/minilm --input lines.txt --search "a small cat"
+    """
     from regardant.run import load
 
     texts = texts or []
@@ -179,20 +183,26 @@ def encode(
 @app.command()
 def generate(
     run: RunFolder,
-    prompt: Annotated[str | None, typer.Argument(metavar="PROMPT", help="How it begins; else by a line end.")] = None,
+    prompt: Annotated[str | None, typer.Argument(metavar="PROMPT", help="[default: a line feed]")] = None,
     max_tokens: Annotated[int | None, typer.Option(min=1, metavar="N", help="Tokens to write.")] = None,
     temperature: Annotated[
-        float | None, typer.Option(min=0, metavar="T", help="1: as the model has learned; 0: the likeliest token.")
+        float | None,
+        typer.Option(min=0, metavar="T", help="1: as the model predicts; 0: the likeliest token."),
     ] = None,
     top_k: Annotated[int | None, typer.Option(min=1, metavar="K", help="Draw from the K likeliest tokens.")] = None,
     top_p: Annotated[
-        float | None, typer.Option(metavar="P", help="Draw from the fewest tokens that have the share P together.")
+        float | None, typer.Option(metavar="P", help="Draw from the fewest tokens whose probabilities sum to P.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Decides what is drawn.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the random numbers.")] = 0,
     samples: Annotated[int, typer.Option(min=1, metavar="N", help="Texts to write, between lines of dashes.")] = 1,
 ) -> None:
-    """Go on with a text, as a language model has learned to. Written as it is drawn. Options that are not given are
-    as the recipe says."""
+    """Continue a text with a language model. Tokens are printed as they are drawn. Options default to the settings of
+    the recipe.
+
+    Examples:
+        regardant generate runs/shakespeare "ROMEO:" --max-tokens 200
+        regardant generate runs/shakespeare --temperature 0.7 --samples 3
+    """
     from regardant.run import load
 
     options = {"max_tokens": max_tokens, "temperature": temperature, "top_k": top_k, "top_p": top_p}

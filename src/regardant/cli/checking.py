@@ -21,8 +21,14 @@ def verify(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check what the lectures on attention claim. Each number as they print it, as it is true and as it is measured
-    here, and whether they are right."""
+    """Check published claims about attention. Each claim of the lectures with the number that is printed, the true one
+    and the one measured here.
+
+    Examples:
+        regardant verify
+        regardant verify --page claims.html
+        regardant verify --mine my_module:attention
+    """
     from regardant.checks.verify import report
     from regardant.checks.verify import verify as run_checks
     from regardant.training.checkpoints import write_atomically
@@ -40,9 +46,13 @@ def verify(
 
 @app.command()
 def check(run: RunFolder, as_json: AsJson = False) -> None:
-    """Check that the model of a run computes the same in every way. With a cache and without, alone and in a batch,
-    padded and unpadded, reloaded, exported, in bfloat16, on its own validation data. Prints the largest difference of
-    each comparison; the exit code is 1 if one is over its bound. Example: regardant check runs/demo"""
+    """Check that a model computes the same in every way. With a cache and without, alone and in a batch, padded and
+    unpadded, reloaded, exported, in bfloat16, on the validation data of the run. Prints the largest difference of each
+    comparison; the exit code is 1 if one exceeds its bound.
+
+    Examples:
+        regardant check runs/demo
+    """
     from regardant.run import load
 
     found = load(run).check()
@@ -63,8 +73,13 @@ def doctor(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Look for what is wrong with a run. Gradients, losses, masks, positions, attention, padding, memory: each finding
-    with its evidence and a cure. The exit code is 0 whatever is found; --json tells scripts."""
+    """Diagnose a run. Gradients, losses, masks, positions, attention, padding, memory: each finding with its evidence
+    and a cure. The exit code is 0 whatever is found; scripts read --json.
+
+    Examples:
+        regardant doctor runs/mine
+        regardant doctor runs/mine --page diagnosis.html
+    """
     from regardant.checks.doctor import report
     from regardant.run import load
     from regardant.training.checkpoints import write_atomically

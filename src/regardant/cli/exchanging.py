@@ -19,8 +19,13 @@ def import_model(
     ],
     out: Annotated[Path, typer.Option(metavar="RUN", help="The run folder to make.")],
 ) -> None:
-    """Make a run of a model that transformers has saved. BERT, RoBERTa, MiniLM, GPT-2, Llama, Marian, T5 and ViT;
-    nothing in the folder is executed. Example: regardant import bert-base-uncased --out runs/bert"""
+    """Make a run from a model that transformers has saved. BERT, RoBERTa, MiniLM, GPT-2, Llama, Marian, T5 and ViT;
+    nothing in the folder is executed.
+
+    Examples:
+        regardant import bert-base-uncased --out runs/bert
+    """
+    say(f"importing {folder}")
     from regardant.run.importing import import_model as make
 
     make(folder, out, say)
@@ -39,13 +44,19 @@ def export(
         ),
     ] = None,
 ) -> None:
-    """Write the model of a run for another program. hf: a folder that transformers opens, weights in float32.
-    ctranslate2: a folder that ctranslate2.Translator opens, and the tokenizer beside it. Example: regardant export
-    runs/masked --format hf --out masked-hf"""
+    """Write the model of a run for another program. hf: a folder that transformers opens, with weights in float32.
+    ctranslate2: a folder that ctranslate2.Translator opens, with the tokenizer beside the model.
+
+    Examples:
+        regardant export runs/masked --format hf --out masked-hf
+        regardant export runs/demo --format ctranslate2 --out demo-ct2
+    """
     from regardant.errors import ConfigError
-    from regardant.run import load
 
     if to == "hf" and quantization is not None:
         raise ConfigError("--quantization is of ctranslate2, and hf has weights in float32: leave it out")
+    say(f"exporting {run} to {out}")
+    from regardant.run import load
+
     load(run).export(to, out, quantization or "int8")
     say(f"wrote {out}")

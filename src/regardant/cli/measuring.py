@@ -26,9 +26,14 @@ def measure(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure what each head of attention does. Where it looks, what it is worth, whether it explains, aligns words or
-    follows grammar; over the first pairs of the validation set, or the first windows of a language model's text.
-    What was measured is kept in RUN/measures."""
+    """Measure what each head of attention does. Where it looks, how much it matters, whether it explains the answer,
+    aligns words or follows grammar; on the first pairs of the validation set, or the first windows of a language
+    model's text. Results are kept in RUN/measures.
+
+    Examples:
+        regardant measure runs/demo
+        regardant measure runs/mine --treebank dev.conllu --json
+    """
     from regardant.run import load
 
     found = load(run).measure(data=data or (), treebank=treebank)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from regardant.cli.help import Program
 from regardant.cli.lines import say
 
 if TYPE_CHECKING:
@@ -12,8 +13,8 @@ if TYPE_CHECKING:
 
 PENALTY_HELP = "Rank by log-probability / length ** ALPHA; length in tokens, EOS counted; 0 ranks by the sum alone."
 ENGINE_HELP = """Program that translates: auto, the fastest one that translates the run's validation text as well as
-torch, compared once; torch; torch-bfloat16, whose products are rounded, for a CPU that multiplies so; or ctranslate2,
-to which the model is exported once, with int8 weights unless ctranslate2-float32 or the like is given."""
+torch, compared once; torch; torch-bfloat16, faster on CPUs with bfloat16, less exact; or ctranslate2, to which the
+model is exported once, with int8 weights unless ctranslate2-float32 or another type is given."""
 
 
 def _existing_run(run: Path) -> Path:
@@ -33,7 +34,8 @@ def engine_of(run: "Run", engine: str) -> str | None:
 
 
 app = typer.Typer(
-    help="Train, look inside and ship attention models on your own data.",
+    cls=Program,
+    help="Train, inspect and ship attention models on your own data.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -59,6 +61,10 @@ Overrides = Annotated[
     list[str] | None, typer.Option("--set", metavar="A.B=C", help="Set a field of the recipe; may be repeated.")
 ]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.", callback=_existing_run)]
+Input = Annotated[
+    Path | None, typer.Option("--input", metavar="FILE", help="Read the texts or items from FILE, one a line.")
+]
+Output = Annotated[Path | None, typer.Option(metavar="FILE", help="Write to FILE instead of stdout, all at the end.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 BeamSize = Annotated[int | None, typer.Option(min=1, metavar="N", help="Hypotheses followed at once; 1 is greedy.")]
 Penalty = Annotated[float | None, typer.Option(min=0, metavar="ALPHA", help=PENALTY_HELP)]

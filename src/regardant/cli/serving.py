@@ -17,7 +17,7 @@ def serve(
     host: Annotated[
         str, typer.Option(metavar="HOST", help="Address to listen on. One that other machines reach needs an API key.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="0 is any free one.")] = 8000,
+    port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="Port; 0: any free one.")] = 8000,
     max_batch: Annotated[
         int, typer.Option(min=1, metavar="N", help="Texts or items that are computed at once, and of one request.")
     ] = 32,
@@ -46,9 +46,14 @@ def serve(
         bool, typer.Option("--log-bodies", help="Log the bodies of requests, which hold the texts of users.")
     ] = False,
 ) -> None:
-    """Serve runs to programs over HTTP: translations, predictions, continuations, scores, attention. Requests that come
-    at one time are computed in one batch. Ends after accepted work at SIGTERM or Ctrl-C; SIGHUP opens the runs again.
-    Example: regardant serve runs/demo, then curl http://127.0.0.1:8000/v1/translate --json '{"texts": ["A cat."]}'"""
+    """Serve runs to other programs over HTTP. Translations, predictions, continuations, scores and attention; requests
+    that arrive together are computed in one batch. SIGTERM or Ctrl-C ends it after accepted work, SIGHUP opens runs
+    again.
+
+    Examples:
+        regardant serve runs/demo
+        regardant serve runs/demo runs/sst2 --host 0.0.0.0 --api-key-file key.txt
+    """
     from regardant.server.limits import Limits
     from regardant.server.serve import Address
     from regardant.server.serve import serve as serve_runs

@@ -23,10 +23,17 @@ def train(
     overrides: Overrides = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="RUN", help="The run folder. If not given runs/RECIPE, or where the run.yaml is."),
+        typer.Option(metavar="RUN", help="The run folder. [default: runs/RECIPE, or the folder of the run.yaml]"),
     ] = None,
 ) -> None:
-    """Train into a run folder. The same command goes on where it was interrupted."""
+    """Train a recipe into a run folder. Settings that are left open are chosen from the data and the machine, and
+    printed with the expected time before training starts. Ctrl-C saves a checkpoint; the same command resumes.
+
+    Examples:
+        regardant train demo
+        regardant train translation --set data.source=a.en --set data.target=a.de --out runs/mine
+        regardant train runs/mine/run.yaml --set training.max_minutes=60
+    """
     folder, config = out or _default_folder(recipe), configuration(recipe, overrides)
     _train(config, folder)
     use = f"{config.verbs[0]} {folder} 'Your text.'" if config.verbs else f"predict {folder} ITEM"
@@ -36,7 +43,12 @@ def train(
 
 @app.command()
 def plan(recipe: Recipe, overrides: Overrides = None, as_json: AsJson = False) -> None:
-    """Say what training will cost. Parameters, memory, FLOPs and time, measured without an update."""
+    """Estimate the cost of a training. Parameters, memory, FLOPs and time, measured without an update.
+
+    Examples:
+        regardant plan multi30k-en-de-raw --set data.root=FOLDER
+        regardant plan demo --set model.d_model=256 --json
+    """
     from tempfile import TemporaryDirectory
 
     config = configuration(recipe, overrides)
@@ -54,11 +66,20 @@ def plan(recipe: Recipe, overrides: Overrides = None, as_json: AsJson = False) -
 def recipes(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[RECIPE]", help="Print all that its header says.", autocompletion=recipe_names),
+        typer.Argument(
+            metavar="RECIPE",
+            help="Print its command, cost and scores.",
+            autocompletion=recipe_names,
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the recipes that come with the package, by task."""
+    """List recipes by task, or print one. A recipe is a file of settings that comes with the package.
+
+    Examples:
+        regardant recipes
+        regardant recipes demo
+    """
     from regardant import config
 
     if name is not None:
@@ -78,7 +99,13 @@ def recipes(
 
 @app.command()
 def demo(out: Annotated[Path, typer.Option(metavar="RUN", help="The run folder.")] = Path("runs/demo")) -> None:
-    """Show it all on the embedded corpus. Trains, evaluates, translates two sentences and draws where it looks."""
+    """Train and show a translator in three minutes. It learns English to French from the embedded grammar, without a
+    download; it is scored, and translates two sentences whose attention is drawn.
+
+    Examples:
+        regardant demo
+        regardant demo --out runs/first
+    """
     _train(configuration("demo", None), out)
     evaluate(out)
     from regardant.run import load
@@ -99,6 +126,7 @@ def configuration(recipe: str, overrides: list[str] | None) -> "TaskConfig":
         document = config.read_yaml(Path(recipe))
         if isinstance(document.get("asked"), dict):  # the run.yaml of an earlier run
             document = document["asked"]
+    say(f"preparing {recipe}")
     from regardant.tasks import load_recipe  # the first to import torch
 
     return load_recipe(document, overrides or (), origin=recipe)
@@ -121,10 +149,8 @@ def _train(config: "TaskConfig", folder: Path) -> None:
     outcome = run.train(config, folder, say)
     cursor = outcome.cursor
     if not outcome.finished:
-        say(f"stopped at update {cursor.update:,}, saved in {folder}; the same command goes on from there")
+        say(f"stopped at update {cursor.update:,}, saved in {folder}; run the same command again to resume")
         raise typer.Exit(130)
-    share = cursor.validation_seconds / cursor.seconds if cursor.seconds else 0.0
-    say(
-        f"{folder}: {cursor.update:,} updates in {cursor.seconds / 60:.1f} minutes ({share:.0%} of it validation), "
-        f"best {outcome.metric.name} {outcome.best:.4g} at update {cursor.best_update:,}"
-    )
+    first, *others = outcome.summary()
+    for line in (f"{folder}: {first}", *others):
+        say(line)

@@ -23,9 +23,14 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     """Score a run on its test sets or on other text. Translations by BLEU, chrF and TER with their signatures; a
-    language model by loss, perplexity and bits a character. An engine that is named is compared with torch, which
-    translates too. What was scored is kept in RUN/evaluation. Options that are not given are as the recipe says.
-    Example: regardant evaluate runs/demo --json"""
+    language model by loss, perplexity and bits per character; other tasks by the metrics of their recipe. Scores are
+    kept in RUN/evaluation. Options default to the settings of the recipe. An engine that is named is compared
+    with torch.
+
+    Examples:
+        regardant evaluate runs/demo
+        regardant evaluate runs/mine --data test.en --data test.de --json
+    """
     from regardant.run import load
 
     loaded = load(run)
@@ -44,9 +49,7 @@ def evaluate(
 def compare(
     runs: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="RUN RUN...", help="Folders of evaluated runs; the first is what the others are held to."
-        ),
+        typer.Argument(metavar="RUN...", help="Folders of evaluated runs; the others are compared with the first."),
     ],
     page: Annotated[
         Path | None,
@@ -54,8 +57,13 @@ def compare(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare evaluated runs on the test sets they share. Scores, also by length of the source; what chance may be
-    in them, by paired bootstrap against the first run; what each run cost."""
+    """Compare runs on the test sets they share. Scores, also by length of the source; paired bootstrap tests against
+    the first run; what each training cost. Evaluate the runs first.
+
+    Examples:
+        regardant compare runs/first runs/second
+        regardant compare runs/first runs/second runs/third --page comparison.html
+    """
     from regardant import run
 
     report = run.compare(runs, page)
@@ -100,17 +108,22 @@ def inspect(
         int | None, typer.Option(metavar="N", help="A layer; the first is 1. [default: all, side by side]")
     ] = None,
     head: Annotated[
-        int | None, typer.Option(metavar="N", help="A head of it; the first is 1. [default: the mean of its heads]")
+        int | None,
+        typer.Option(metavar="N", help="A head of the layer; the first is 1. [default: the mean of all]"),
     ] = None,
     unit: Annotated[
         str | None,
         typer.Option(metavar="UNIT", help="Rows and columns: words or pieces. [default: words, where there are any]"),
     ] = None,
 ) -> None:
-    """Draw the attention over one item. Every layer, head and kind, or the one that is chosen, while the model reads it
-    and answers: by a translation, the likeliest next tokens, or a class. Layers and heads count from 1. Examples:
-    regardant inspect runs/sst2 "a fine film" and, for one head, regardant inspect runs/demo "The cat sees." --layer 2
-    --head 3 --out head.pdf"""
+    """Draw the attention over one item. Every layer, head and kind, or a chosen one, while the model reads the item
+    and answers: by a translation, the likeliest next tokens, or a class. Layers and heads count from 1.
+
+    Examples:
+        regardant inspect runs/demo "The cat sees the dog."
+        regardant inspect runs/demo "The cat sees the dog." --layer 2 --head 3 --out head.pdf
+        regardant inspect runs/sst2 "a fine film" --out attention.svg
+    """
     from regardant.run import load
     from regardant.tasks.inspection import require_format
 
@@ -129,11 +142,16 @@ def studio(
         typer.Argument(metavar="RUN...", help="Folders of runs, or that hold runs. If not given, those under runs/."),
     ] = None,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, metavar="N", help="Of this machine; 0 is any free one.")
+        int, typer.Option(min=0, max=65535, metavar="N", help="Port of this machine; 0: any free one.")
     ] = 8421,
 ) -> None:
-    """Look at runs in a browser. Live curves while they train, translations and all attention, each step of it with
-    its numbers, and a lab. On this machine alone; Ctrl-C ends it."""
+    """Look at runs in a browser. Curves while they train, translations and their attention, each step of attention
+    with its numbers, and a lab. It serves this machine alone; Ctrl-C ends it.
+
+    Examples:
+        regardant studio
+        regardant studio runs/demo runs/mine --port 9000
+    """
     from regardant.studio.serve import serve
 
     serve(runs or [Path("runs")], port, say)

@@ -4,11 +4,23 @@ The user names them on the command line or in Python. A run folder never does, s
 """
 
 import importlib
+import importlib.util
+import keyword
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
+from string import Template
 
 from regardant.errors import ConfigError
+
+PARTS: Mapping[str, Mapping[str, str]] = {
+    "attention": {"{name}.py": "attention.py.txt", "test_{name}.py": "test_attention.py.txt"},
+}
+"""Names of files and of their templates, by the part that they add."""
+
+BASES = frozenset({"Attention", "ScoredAttention"})
+"""Names of classes in templates."""
 
 
 def import_plugins(names: Sequence[str]) -> None:
@@ -23,3 +35,39 @@ def import_plugins(names: Sequence[str]) -> None:
                 f"plugin {name} cannot be imported ({type(error).__name__}: {error}): name a module as Python does, "
                 "my_module for my_module.py in this folder"
             ) from error
+
+
+def plugin_module(file: Path) -> str:
+    """Return the name of the module in a file, which `import_plugins` can import from now on.
+
+    Raises ConfigError for a file that is missing or has no name of a module.
+    """
+    if file.suffix != ".py" or not file.stem.isidentifier():
+        raise ConfigError(f"{file} is no Python module: give a file such as my_attention.py")
+    if not file.is_file():
+        raise ConfigError(f"there is no file {file}: write one with: regardant new attention {file.stem}")
+    if (folder := str(file.resolve().parent)) not in sys.path:
+        sys.path.insert(0, folder)
+    return file.stem
+
+
+def write_plugin(part: str, name: str, folder: Path) -> list[Path]:
+    """Write a plugin that adds a part, and its test, from templates. Returns the files.
+
+    Raises ConfigError for an unknown part, a name that no module or class can have, and a file that exists.
+    """
+    if part not in PARTS:
+        raise ConfigError(f"no template adds {part!r}: give one of {', '.join(PARTS)}")
+    class_name = "".join(word.capitalize() for word in name.split("_"))
+    if not name.isidentifier() or keyword.iskeyword(name) or name != name.lower() or class_name in BASES:
+        raise ConfigError(f"{name!r} is no name for a module: give lower-case letters, as in my_{part}")
+    texts = {folder / file.format(name=name): template for file, template in PARTS[part].items()}
+    if existing := [str(path) for path in texts if path.exists()]:
+        raise ConfigError(f"{', '.join(existing)} exists: give another name, or remove it")
+    if importlib.util.find_spec(name) is not None:
+        raise ConfigError(f"Python has a module {name} already: give another name, as my_{name}")
+    title = name.replace("_", " ").capitalize()
+    for path, template in texts.items():
+        text = (files("regardant.config") / "templates" / template).read_text(encoding="utf-8")
+        path.write_text(Template(text).substitute(name=name, class_name=class_name, title=title), encoding="utf-8")
+    return list(texts)

@@ -3,6 +3,8 @@
 Importing a mixer registers it.
 """
 
-from regardant.layers import convolution, dense, graph_convolution
-
-__all__ = ["convolution", "dense", "graph_convolution"]
+from regardant.layers import (  # noqa: F401  # importing a module registers its kind
+    convolution,
+    dense,
+    graph_convolution,
+)

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from regardant.planning.busy import Waiting
 from regardant.planning.compilation import compiling_pays
 from regardant.planning.probes import HINDRANCE, Decisions, decide, dry_run, least, threads_of_one, time_to_measure
 from regardant.tasks.base import Log, Prepared, TaskJob
@@ -79,11 +80,13 @@ def plan_run(prepared: Prepared, device: torch.device, log: Log) -> tuple[Decisi
     training.optimizer.build(job.model)  # the first one loads 70 MB of torch, in each process
     resident = memory().current
     with memory_guard("a batch", "take a smaller model, or lower training.batch_tokens and raise training.accumulate"):
-        until = time.perf_counter() + time_to_measure(training)
+        until, waited = time.perf_counter() + time_to_measure(training), Waiting()
         decisions = _decide(job, training, device, until, log)
         decisions.apply(job.model)  # time and measure the settings that training will use
         log(decisions.summary())
         speed = targets_per_second(job, decisions, device, until)
+        if device.type == "cpu" and (note := waited.note()):
+            log(note)
         resolved = prepared.with_speed(speed, log)
         return decisions, plan_training(job, resolved.training, decisions, speed, device, resident)
 

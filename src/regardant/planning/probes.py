@@ -229,7 +229,11 @@ class Steps:
         Candidates take turns, so that a period of other load falls on all of them. The first round warms up, and counts
         only if there is no time for another.
         """
-        seconds = {way: self._seconds_of(way) for way in ways}
+        seconds, start = {}, time.perf_counter()
+        for number, way in enumerate(ways, 1):
+            if time.perf_counter() > start + SAID_SECONDS:
+                self.log(f"measuring ways of computing a step: {number} of {len(ways)}")
+            seconds[way] = self._seconds_of(way)
         left = min(ROUNDS * sum(seconds.values()), self.until - time.perf_counter())
         if left > SAID_SECONDS:
             self.log(f"measuring {len(ways)} ways of computing a step: about {left:.0f} s")

@@ -81,7 +81,7 @@ def _begin(config: TaskConfig, continued: TaskConfig, folder: Path, log: Log) ->
     )
     record.write(folder)
     (folder / UNFINISHED).unlink()
-    return _fit(prepared, record, folder)
+    return replace(_fit(prepared, record, folder), announced=planned.updates)
 
 
 def taken_over(config: TaskConfig) -> TaskConfig:
@@ -115,7 +115,8 @@ def _resume(config: TaskConfig, folder: Path, log: Log) -> Outcome:
     resumed = replace(record, asked=asked, config=resolved, files=files)
     if resumed != record:
         resumed.write(folder)
-    return _fit(prepared, resumed, folder)
+    announced = record.plan.get("updates") if asked == record.asked else None
+    return replace(_fit(prepared, resumed, folder), announced=announced)
 
 
 def with_budget(recorded: TrainingConfig, asked: TrainingConfig) -> TrainingConfig:

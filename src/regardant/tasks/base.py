@@ -14,7 +14,7 @@ from regardant.config import Config
 from regardant.errors import ConfigError, RunError
 from regardant.models.base import Model
 from regardant.models.heads import Loss
-from regardant.pictures import facts
+from regardant.pictures import Chapter, facts
 from regardant.tasks.comparison import compare_runs
 from regardant.tasks.probe import Probe
 from regardant.training.config import TrainingConfig
@@ -245,6 +245,9 @@ class Report(Protocol):
 
     def lines(self) -> list[str]:
         """Return lines for people."""
+
+    def chapters(self) -> Sequence[Chapter]:
+        """Return the chapters of the page."""
 
     def page(self) -> str:
         """Return an offline page."""

@@ -103,15 +103,19 @@ class RunComparison:
             lines += ["", f"settings of {run.name} that differ from {self.runs[0].name}", *settings]
         return lines[1:]
 
-    def page(self) -> str:
-        """Return an offline page: tables, curves of validations, settings."""
+    def chapters(self) -> list[Chapter]:
+        """Return chapters of a page: tables, curves of validations, settings."""
         chapters = [Chapter(title=f"Test set: {name}", notes=[], parts=[self._table(name)]) for name in self.sets]
         chapters.append(Chapter(title="Validation during training", notes=[], parts=self._curves()))
         rows = [[run.name, "\n".join(run.settings) or "none"] for run in self.runs[1:]]
         table = Table(f"Settings that differ from {self.runs[0].name}", ["run", "settings"], rows, prose=True)
         chapters.append(Chapter(title="Settings", notes=[], parts=[table]))
+        return chapters
+
+    def page(self) -> str:
+        """Return an offline page."""
         return report_page(
-            chapters,
+            self.chapters(),
             title=f"{len(self.runs)} runs compared",
             summary=[("compared with", self.runs[0].name)],
         )

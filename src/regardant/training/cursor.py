@@ -11,6 +11,9 @@ from regardant.training.metrics import Metric
 ADDED = {"parts", "skipped", "skipped_in_a_row", "usual_loss", "returns", "returns_in_a_row"}
 """Fields of the cursor that checkpoints of earlier versions lack."""
 
+NEARLY = 0.1
+"""Share by which updates may differ from those announced without a word."""
+
 
 @dataclass
 class Cursor(BestValidation):
@@ -50,11 +53,33 @@ class Outcome:
     """Targets trained on since the start or resume."""
     metric: Metric
     """The metric that selected the best weights."""
+    patience: int | None = None
+    """Validations without a better one after which training stops early."""
+    announced: int | None = None
+    """Updates that the plan announced. None: the budget was changed afterwards."""
 
     @property
     def best(self) -> float:
         """Value of that metric for the best weights."""
         return self.metric.score(self.cursor.best)
+
+    def summary(self) -> list[str]:
+        """Return lines for people: what was done, and why it is not what was announced where it is not."""
+        cursor, made = self.cursor, self.cursor.update
+        share = cursor.validation_seconds / cursor.seconds if cursor.seconds else 0.0
+        line = (
+            f"{made:,} updates in {cursor.seconds / 60:.1f} minutes ({share:.0%} of it validation), "
+            f"best validation {self.metric.name} {self.best:.4g} at update {cursor.best_update:,}"
+        )
+        if self.announced is None or abs(made - self.announced) <= NEARLY * self.announced:
+            return [line]
+        if made > self.announced:
+            why = "updates were faster than measured before training"
+        elif cursor.stops(self.patience):
+            why = f"{self.patience} validations in a row were not better"
+        else:
+            why = "updates were slower than measured before training, and the minutes of the budget were over"
+        return [line, f"{self.announced:,} updates were announced and {made:,} made: {why}"]
 
 
 class Update(NamedTuple):

@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import logging
 import math
 import os
 import resource
@@ -39,6 +40,7 @@ def make_fabric(precision: "Precision") -> "Fabric":
     """Return Lightning Fabric on the device of this machine."""
     from lightning_fabric import Fabric  # takes as long as torch, and only training needs it
 
+    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # it reports the precision, as the plan does
     name_in_fabric: Literal["bf16-mixed", "32-true"] = "bf16-mixed" if precision == "bfloat16" else "32-true"
     fabric = Fabric(accelerator=the_device().type, devices=1, precision=name_in_fabric)
     fabric.launch()

@@ -57,7 +57,7 @@ class Fit:
         if not trainer.stop_asked and cursor.validated_at != cursor.update:
             self._validate()
         self._checkpoint()
-        return Outcome(cursor, not trainer.stop_asked, self.targets, trainer.metric)
+        return Outcome(cursor, not trainer.stop_asked, self.targets, trainer.metric, trainer.config.patience)
 
     def _record(self, update: Update) -> None:
         trainer = self.trainer

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from regardant.evaluation.paired import paired_bootstrap
+from regardant.evaluation.paired import paired_bootstrap, paired_over_seeds
 
 
 def test_the_paired_bootstrap_tells_chance_from_a_difference():
@@ -24,3 +24,15 @@ def test_the_paired_bootstrap_resamples_all_items():
     found = paired_bootstrap([0, 0, 0], [0, 0, 3], samples=4000)
     assert found.difference == 1
     assert found.interval == (0, 3)  # with a chance of 8/27 no resample holds it, with one of 1/27 all do
+
+
+def test_seeds_are_paired_and_tested_by_student_s_t():
+    found = paired_over_seeds([1.0, 2.0, 3.0], [2.0, 4.0, 6.0])  # differences 1, 2, 3: t = 2 sqrt(3), two degrees
+    assert found.difference == 2.0
+    assert found.interval == pytest.approx((2 - 4.302653 / 3**0.5, 2 + 4.302653 / 3**0.5))
+    assert found.p == pytest.approx(0.0741799, abs=1e-6)
+
+
+def test_one_seed_and_equal_differences_cannot_be_tested():
+    assert paired_over_seeds([1.0], [2.0]) is None
+    assert paired_over_seeds([1.0, 2.0], [2.0, 3.0]) is None

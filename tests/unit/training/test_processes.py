@@ -103,7 +103,7 @@ def test_processes_listen_on_loopback_alone_and_save_when_all_are_told_to_end(ti
             assert leader.wait(60) == 130, told
         finally:
             leader.kill()
-    assert "the same command goes on from there" in told and "Traceback" not in told
+    assert "run the same command again to resume" in told and "Traceback" not in told
     assert list((tmp_path / "run" / "checkpoints").glob("*.pt"))
     assert all(found), "processes exchange gradients over sockets"
     assert found[0] | found[1] <= LOOPBACK

@@ -22,8 +22,15 @@ class ComparisonReport:
     def lines(self) -> list[str]:
         return told(self.comparison)
 
+    def chapters(self) -> list[Chapter]:
+        return chapters(self.comparison)
+
     def page(self) -> str:
-        return page(self.comparison)
+        return report_page(
+            self.chapters(),
+            title=f"{len(self.comparison.runs)} runs compared",
+            summary=[("compared with", self.comparison.runs[0].name)],
+        )
 
     def as_dict(self) -> dict[str, Any]:
         return self.comparison.as_dict()
@@ -42,9 +49,9 @@ def told(comparison: Comparison) -> list[str]:
     return lines[1:]
 
 
-def page(comparison: Comparison) -> str:
-    """Return the tables, BLEU by length as bars, validation on the way as curves."""
-    chapters = [
+def chapters(comparison: Comparison) -> list[Chapter]:
+    """Return the tables, BLEU by length as bars, validation during training as curves."""
+    tests = [
         Chapter(
             title=f"Test set: {one.name}",
             notes=_notes(comparison, one),
@@ -52,11 +59,7 @@ def page(comparison: Comparison) -> str:
         )
         for one in comparison.sets
     ]
-    return report_page(
-        [*chapters, _on_the_way(comparison)],
-        title=f"{len(comparison.runs)} runs compared",
-        summary=[("measured against", comparison.runs[0].name)],
-    )
+    return [*tests, _validations(comparison)]
 
 
 def _table(comparison: Comparison, tested: SharedSet) -> Table:
@@ -101,14 +104,14 @@ def _length_bars(comparison: Comparison, tested: SharedSet) -> str:
     return bar_chart(groups, title=f"BLEU on {tested.name} by length of the source; the numbers are in the table")
 
 
-def _on_the_way(comparison: Comparison) -> Chapter:
+def _validations(comparison: Comparison) -> Chapter:
     rows = [
         [run.name, f"{one.minutes:.1f}", _number(one.scores["loss"]), _number(one.scores["bleu"])]
         for run in comparison.runs
         for one in run.training.validations
     ]
     return Chapter(
-        title="On the way",
+        title="Validation during training",
         parts=[
             *_curves(comparison, "validation BLEU, greedy", lambda one: one.scores["bleu"]),
             *_curves(comparison, "validation loss, nats a token", lambda one: one.scores["loss"]),

@@ -88,6 +88,7 @@ def _tokenizers(config: TranslationConfig, splits: Splits, log: Callable[[str], 
     def column(name: str) -> Any:
         return (text for chunk in splits.train.iter(batch_size=CHUNK) for text in chunk[name])
 
+    log(f"learning a {config.tokenizer.kind} vocabulary")
     words = count_words(column("source")) + count_words(column("target"))
     asked = config.tokenizer.vocab_size or vocab_size_for(words)
     return Tokenizers.train(config.tokenizer, column("source"), column("target"), asked)

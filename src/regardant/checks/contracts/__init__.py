@@ -1,0 +1,69 @@
+"""Contracts of attention, which any mechanism must keep: one of this package, or one in a module of a user.
+
+`scenes` has queries and keys under every kind of view, `contract` says what a contract is, `attention` has them all.
+"""
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+
+from regardant.attention import Attention, AttentionConfig
+from regardant.checks.contracts import attention as attention  # which fills CONTRACTS
+from regardant.checks.contracts.contract import CONTRACTS, BrokenContract, Contract, Make
+from regardant.checks.contracts.scenes import HEAD_SIZE, NUM_HEADS
+
+__all__ = ["CONTRACTS", "BrokenContract", "Contract", "Contracts", "check_contracts", "maker"]
+
+
+@dataclass(frozen=True)
+class Contracts:
+    """Contracts of one mechanism, checked."""
+
+    kept: list[str]
+    broken: Mapping[str, str]
+    """Failures by name of the contract."""
+    left_out: list[str]
+    """Contracts on fields of a view that the mechanism does not honour."""
+
+    def lines(self) -> list[str]:
+        """Return lines for people."""
+        broken = [f"BROKEN  {name}: {why}" for name, why in self.broken.items()]
+        left_out = f", {len(self.left_out)} do not apply" if self.left_out else ""
+        total = len(self.kept) + len(self.broken)
+        return [*broken, f"contracts       {len(self.kept)} of {total} kept{left_out}"]
+
+
+def maker(config: AttentionConfig) -> Make:
+    """Return what makes the mechanism of a configuration, with the same weights every time."""
+    return functools.partial(_build, config)
+
+
+def _build(config: AttentionConfig) -> Attention:
+    torch.default_generator.manual_seed(0)  # torch.manual_seed takes 1 ms: it keeps the stack for other devices
+    return config.build(num_heads=NUM_HEADS, head_size=HEAD_SIZE)
+
+
+def check_contracts(make: Make) -> Contracts:
+    """Check every contract that applies to a mechanism."""
+    honoured = make()
+    kept, broken, left_out = [], {}, []
+    for name, contract in CONTRACTS.items():
+        if not contract.applies_to(honoured):
+            left_out.append(name)
+            continue
+        try:
+            contract.keep(make)
+        except Exception as error:  # a user's mechanism may raise anything
+            broken[name] = _explained(error)
+        else:
+            kept.append(name)
+    return Contracts(kept, broken, left_out)
+
+
+def _explained(error: Exception) -> str:
+    """Return the first two lines of a failure, and the scene."""
+    said = [line.strip() for line in str(error).splitlines() if line.strip()][:2] or ["no message"]
+    kind = [] if isinstance(error, AssertionError) else [type(error).__name__]
+    return "; ".join([*kind, *said, *getattr(error, "__notes__", [])])

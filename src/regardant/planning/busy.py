@@ -1,0 +1,51 @@
+"""Load of the machine by other programs, seen as the time that this one waits for a core."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+SCHEDULED = Path("/proc/self/schedstat")
+"""Nanoseconds that the main thread ran and waited, kept by Linux."""
+
+BUSY = 0.3
+"""Share of waiting from which measured speed is worth little: an idle machine has under 0.02."""
+
+
+class Reading(NamedTuple):
+    """Times of the main thread in nanoseconds, since it began."""
+
+    ran: int
+    waited: int
+
+
+def read_scheduled() -> Reading | None:
+    """Return the times of the main thread. None: the system does not keep them."""
+    try:
+        ran, waited, _ = map(int, SCHEDULED.read_text(encoding="ascii").split())
+    except (OSError, ValueError):
+        return None
+    return Reading(ran, waited)
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Waiting for a core since this was made."""
+
+    begun: Reading | None = field(default_factory=read_scheduled)
+
+    def share(self) -> float:
+        """Return the share of the time in which this program could have run and waited. 0 where nobody knows."""
+        now = read_scheduled()
+        if self.begun is None or now is None:
+            return 0.0
+        ran, waited = now.ran - self.begun.ran, now.waited - self.begun.waited
+        return waited / (ran + waited) if ran + waited > 0 else 0.0
+
+    def note(self) -> str | None:
+        """Return a line for people if the machine is busy."""
+        if (share := self.share()) < BUSY:
+            return None
+        return (
+            f"this machine is busy: measuring waited for a core {share:.0%} of the time, so the plan is for a slower "
+            "machine than this; wait until other programs end, or set training.max_updates"
+        )

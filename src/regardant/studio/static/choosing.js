@@ -19,10 +19,9 @@ export function button(name, act, attributes = {}) {
   return element;
 }
 
-// The runs that have weights, by name. Throws where there is none.
+// The runs that have weights, by name.
 export async function trainedRuns() {
   const runs = (await ask("/api/runs")).filter((run) => run.trained);
-  if (!runs.length) throw new Error("there is no trained run here: `regardant demo` trains a translator in two minutes");
   return Object.fromEntries(runs.map((run) => [run.run, run]));
 }
 
@@ -74,5 +73,9 @@ export function tabbed(names, chosen, show) {
     });
     choose(offered.includes(now) ? now : offered[0]);
   };
-  return { element, again };
+  const open = (name) => {
+    choose(name);
+    buttons[names.indexOf(name)].scrollIntoView({ block: "nearest" });
+  };
+  return { element, again, choose: open };
 }

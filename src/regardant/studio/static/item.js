@@ -2,7 +2,7 @@
 
 import { ask, complain, html } from "./shell.js";
 
-const LONGEST = 44; // letters of an example that is offered
+const [LONGEST, TEXTS] = [34, 4]; // letters of an example text, and texts that are offered
 const SENTENCE = "The old judge sees the small cat."; // for runs that have no examples
 
 // `show` is called when another item is chosen. `follow` fits the field to a run.
@@ -50,7 +50,7 @@ export function itemField(rows, show) {
     file.hidden = !ofFiles;
     file.accept = run.suffixes.join(",");
     examples.hidden = !offered.length;
-    examples.replaceChildren(html("span", { class: "quiet" }, "Try:"), ...offered.map(exampleOf));
+    examples.replaceChildren(html("span", { class: "quiet" }, "Try:"), ...(ofFiles ? offered : offered.slice(0, TEXTS)).map(exampleOf));
     const fits = ofFiles ? isFile(text.value, run) : text.value.trim() && !(before && isFile(text.value, before));
     if (!fits) text.value = offered[0]?.item ?? (ofFiles ? "" : SENTENCE);
   }

@@ -18,7 +18,7 @@ export function comparison(names, sides, changed) {
 
 function sideOf(names, side, number, tell) {
   const title = number ? "Right" : "Left";
-  const text = html("textarea", { rows: 1, dir: "auto" });
+  const text = html("textarea", { rows: 2, dir: "auto" });
   text.value = side.text;
   const headPlace = html("div", {});
   const says = html("p", { class: "quiet", "aria-live": "polite" });

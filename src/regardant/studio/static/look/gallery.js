@@ -6,7 +6,8 @@ import { html } from "../shell.js";
 
 // kinds: those of an item; roles: for each kind its heads with their words. `choose(kind, layer, head)` opens one.
 export function gallery(kinds, roles, chosen, choose) {
-  const groups = kinds.flatMap((kind, k) => {
+  const groups = [...kinds.keys()].reverse().flatMap((k) => {
+    const kind = kinds[k];
     const cards = roles[k].map((role) => cardOf(kind, k, role, chosen, choose));
     return [html("h3", {}, kind.kind), html("ul", { class: "head-cards" }, ...cards)];
   });

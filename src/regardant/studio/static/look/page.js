@@ -259,7 +259,7 @@ try {
     });
     options.append(html("div", { class: "asking" }, fields.target, fields.beam_size), switches);
     shown.append(tabs.element);
-    main.append(html("h1", { class: "small" }, "Look inside"), form, html("div", { class: "tries" }, item.examples, words.element), options, shown);
+    main.append(html("h1", { class: "small" }, "Look inside"), form, html("div", { class: "tries" }, item.examples, words.element, options), shown);
     await open(state.run);
     if (gone) complain(`There is no trained run “${gone}” here. This is ${state.run}; choose another one below.`);
   }

@@ -6,8 +6,9 @@ export function field(label, input) {
   return html("label", { class: "field" }, html("span", {}, label), input);
 }
 
-export function select(names, chosen, choose) {
-  const options = names.map((name) => html("option", { value: name, ...(name === chosen ? { selected: "" } : {}) }, name));
+// `labelOf` gives what people read in place of a name.
+export function select(names, chosen, choose, labelOf = (name) => name) {
+  const options = names.map((name) => html("option", { value: name, ...(name === chosen ? { selected: "" } : {}) }, labelOf(name)));
   const element = html("select", {}, ...options);
   element.addEventListener("change", () => choose(element.value));
   return element;

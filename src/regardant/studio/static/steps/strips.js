@@ -4,7 +4,8 @@ import { svg } from "../shell.js";
 
 const [CELL, NAMES, LETTER] = [26, 164, 8];
 const WITH_NUMBERS = 16; // columns: of more, cells are narrow and numbers are told by pointing
-const LONGEST = 24;
+const LONGEST = 36;
+const DARK = 0.55; // share of the darkest colour on which a number is written in the colour of the page
 const ROBUST = 0.97; // share of the numbers below the darkest colour: a few outliers do not wash out the others
 
 export function short(value) {
@@ -47,7 +48,7 @@ export function strips(rows, label, { columns = [], choose = null, chosen = null
       );
       const number =
         wide >= 40
-          ? [svg("text", { x: x + wide / 2, y: y + CELL / 2, "text-anchor": "middle", class: "number-in" }, short(value))]
+          ? [svg("text", { x: x + wide / 2, y: y + CELL / 2, "text-anchor": "middle", class: `number-in${isDark(value, most) ? " on-dark" : ""}` }, short(value))]
           : [];
       return svg("g", {}, svg("rect", { x, y: y + 1, width: wide - 1, height: CELL - 2, ...ink }, title), ...number);
     });
@@ -75,6 +76,8 @@ export function strips(rows, label, { columns = [], choose = null, chosen = null
   if (chosen !== null) bands[chosen]?.classList.add("is-chosen");
   return drawing;
 }
+
+const isDark = (value, most) => value !== null && Math.abs(value) / most > DARK;
 
 function nameOf(name) {
   const letters = [...String(name)];

@@ -69,6 +69,10 @@ def lab(browser: Browser, address: str) -> Iterator[Callable[..., Opened]]:
         one.page.on("console", lambda said: said.type in ("error", "warning") and one.complaints.append(said.text))
         one.page.on("pageerror", lambda error: one.complaints.append(str(error)))
         one.page.goto(one.address)
+        skip = one.page.get_by_role("button", name="Show without a guess")
+        skip.or_(one.page.locator(".claims details")).first.wait_for()
+        if skip.is_visible():
+            skip.click()
         one.page.locator(".claims details").first.wait_for()
         return one
 
@@ -104,7 +108,7 @@ def test_every_number_of_the_lectures_is_the_true_one_to_its_digits(lab, bench):
         for name, text in true.items():
             _, printed, shown, verdict = rows[name]
             assert printed.replace("\n", "; ") == text
-            assert verdict == "agrees" and fits(text, shown), f"{id} {name}: {shown} is not {text}"
+            assert verdict == "we agree with the truth" and fits(text, shown), f"{id} {name}: {shown} is not {text}"
             if not set("±<>") & set(text):
                 assert shown.replace("\n", "; ") == text
 

@@ -4,24 +4,40 @@ Pages come from this machine, load nothing from elsewhere and answer to nobody e
 JSON and is written as text nodes.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, JSONResponse
+from fastapi.responses import FileResponse, JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
 
 from regardant.errors import RegardantError
 from regardant.server.body_limit import BodyLimit
-from regardant.studio import attention_routes, curves, items, lab, steps, timeline
+from regardant.studio import attention_routes, curves, items, lab, steps, timeline, verdicts
 from regardant.studio.catalogue import Catalogue, UnknownRun
 from regardant.studio.guard import Guard
 from regardant.studio.open_runs import Busy, OpenRuns
 
 MOST_PROBLEMS = 5
 """Problems of a request that are listed."""
+
+WORDS = {
+    ("string_too_long",): "at most {max_length} characters",
+    ("too_long",): "at most {max_length} of them",
+    ("less_than_equal",): "at most {le}",
+    ("less_than",): "below {lt}",
+    ("greater_than_equal",): "at least {ge}",
+    ("greater_than",): "above {gt}",
+    ("missing",): "missing",
+    ("string_type",): "a text is needed",
+    ("bool_type", "bool_parsing"): "true or false is needed",
+    ("int_type", "int_parsing", "int_from_float", "float_type", "float_parsing"): "a number is needed",
+}
+"""Problems of a field by their types, in words, with the bounds of the field."""
 
 STATIC = Path(str(files("regardant.studio") / "static"))
 PICTURES = Path(str(files("regardant.pictures") / "assets"))
@@ -39,10 +55,12 @@ def make_app(folders: Sequence[Path]) -> FastAPI:
     app.add_middleware(Guard)  # outside of the limit: its refusals come first, and its headers go everywhere
     app.add_exception_handler(RegardantError, _problem)
     app.add_exception_handler(RequestValidationError, _misunderstood)
+    app.add_exception_handler(HTTPException, _nowhere)
     catalogue = Catalogue(folders)
     runs = OpenRuns(catalogue)
     app.include_router(timeline.routes(catalogue))
     app.include_router(curves.routes(catalogue))
+    app.include_router(verdicts.routes(catalogue))
     files = items.ItemFiles()
     app.include_router(items.routes(runs, files))
     app.include_router(attention_routes.routes(runs, files))
@@ -81,8 +99,25 @@ def _problem(request: Request, error: Exception) -> JSONResponse:
 
 def _misunderstood(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    problems = [
-        f"{'.'.join(map(str, one['loc'][1:])) or 'the request'}: {one['msg'][0].lower()}{one['msg'][1:]}"
-        for one in error.errors()[:MOST_PROBLEMS]
-    ]
+    problems = [told(one) for one in error.errors()[:MOST_PROBLEMS]]
     return JSONResponse({"detail": "; ".join(problems)}, status_code=422)
+
+
+def told(problem: Mapping[str, Any]) -> str:
+    """Return a field's problem in words of the page, never the library's."""
+    field = ".".join(map(str, problem["loc"][1:])) or "the request"
+    bounds = problem.get("ctx", {})
+    if problem["type"] == "value_error":
+        return str(bounds["error"])
+    for names, words in WORDS.items():
+        if problem["type"] in names:
+            return f"{field}: {words.format(**bounds)}"
+    return f"{field}: this cannot be read"
+
+
+async def _nowhere(request: Request, error: Exception) -> Response:
+    """Return the page that says what there is, to a browser that asks for an address which is none."""
+    assert isinstance(error, HTTPException)
+    if error.status_code == 404 and "text/html" in request.headers.get("accept", ""):
+        return FileResponse(STATIC / "missing" / "index.html", status_code=404)
+    return JSONResponse({"detail": f"the studio has no {request.url.path}"}, status_code=error.status_code)

@@ -4,6 +4,7 @@ from typing import Any
 
 from fastapi import APIRouter
 
+from regardant.data.words import words
 from regardant.pictures.page import packed, record
 from regardant.studio.items import ItemFiles
 from regardant.studio.open_runs import Asked, OpenRuns
@@ -18,7 +19,7 @@ class AskedView(Asked):
 
 
 def routes(runs: OpenRuns, files: ItemFiles) -> APIRouter:
-    """`/api/look` and `/api/view`."""
+    """`/api/look`, `/api/view` and `/api/vocabulary`."""
     router = APIRouter(prefix="/api")
 
     @router.post("/look")
@@ -29,6 +30,11 @@ def routes(runs: OpenRuns, files: ItemFiles) -> APIRouter:
     @router.post("/view")
     def view(asked: AskedView) -> dict[str, Any]:
         return runs.view(asked.view, asked)
+
+    @router.get("/vocabulary")
+    def vocabulary(run: str) -> dict[str, list[str]]:
+        with runs.trained(run) as trained:
+            return {"words": sorted(trained.known_words())}
 
     return router
 
@@ -44,7 +50,15 @@ def look_at(trained: Trained, asked: Asked, title: str | None = None) -> dict[st
         "shares": found.shares,
         "pictures": _pictures(found, title or found.title or found.item),
         "views": list(trained.views),
+        "unseen": unseen_words(trained, asked.text),
     }
+
+
+def unseen_words(trained: Trained, text: str) -> list[str]:
+    """Return the words of a text that training never had, each once. Empty where those of training are not known."""
+    known = trained.known_words()
+    named = dict.fromkeys(word.text for word in words(text) if word.text.isalnum())
+    return [word for word in named if known and word.lower() not in known]
 
 
 def _pictures(found: Inspection, title: str) -> dict[str, Any] | None:

@@ -25,7 +25,7 @@ class AskedMask(BaseModel):
     window: Annotated[int, Field(ge=0, le=LONGEST)] | None = None
     """Tokens to each side that a query may attend to."""
     edges: Annotated[str, Field(max_length=2000)] = ""
-    """Pairs (query, key) that may attend, as "0-1, 3-2". A token always attends to itself."""
+    """Pairs (query, key) that may attend, counted from 1, as "1-2, 4-3". A token always attends to itself."""
 
 
 def composed(asked: AskedMask) -> dict[str, Any]:
@@ -62,11 +62,11 @@ def _edges(asked: AskedMask) -> torch.Tensor:
     for given in filter(None, (one.strip() for one in asked.edges.split(","))):
         match = EDGE.fullmatch(given)
         if match is None:
-            raise DataError(f"{given!r} is no pair of tokens: write pairs as 0-1, 3-2")
+            raise DataError(f"{given!r} is no pair of tokens: write pairs as 1-2, 4-3")
         query, key = int(match[1]), int(match[2])
-        if max(query, key) >= asked.length:
-            raise DataError(f"{given!r} is outside of {asked.length} tokens: count from 0 to {asked.length - 1}")
-        edges[query, key] = True
+        if max(query, key) > asked.length or min(query, key) < 1:
+            raise DataError(f"{given!r} is outside of {asked.length} tokens: count from 1 to {asked.length}")
+        edges[query - 1, key - 1] = True
     return edges
 
 

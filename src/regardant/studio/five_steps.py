@@ -22,6 +22,13 @@ from regardant.studio.numbers import plain
 from regardant.studio.open_runs import Asked
 from regardant.tasks.base import Trained
 from regardant.tasks.inspection import Inspection
+from regardant.tasks.measure_tables import kind_title
+
+MOST_WEIGHTS = 2500
+"""Weights of a head that are sent for all queries."""
+
+DIGITS = 4
+"""Significant digits of the numbers of all queries."""
 
 
 class AskedQuery(Asked):
@@ -63,6 +70,7 @@ def five_steps(trained: Trained, asked: AskedQuery) -> dict[str, Any]:
         "keys": keys,
         "mechanism": type(trained.model.get_submodule(_mechanism(trained.model, place))).__name__,
         "projected": _projection(trained, found, place, asked),
+        "whole": _whole_head(found.records, place, asked.head),
         **_numbers(trained.model, found.records, place, asked),
     }
 
@@ -153,7 +161,19 @@ def _input_of(linear: nn.Linear, trained: Trained, found: Inspection) -> Tensor:
 
 
 def _choice(found: Inspection, kind: str, place: str) -> dict[str, Any]:
-    return {"place": place, "heads": _num_heads(found.records, place), "queries": found.rows(kind).labels}
+    """Return a place to choose, named for people, who count layers from 1."""
+    name = f"{kind_title(kind)}, layer {found.layers[kind].index(place) + 1}"
+    return {"place": place, "name": name, "heads": _num_heads(found.records, place), "queries": found.rows(kind).labels}
+
+
+def _whole_head(records: Records, place: str, head: int) -> dict[str, Any] | None:
+    """Return scores, weights and outputs of all queries of a head, to four digits. None where they are too many."""
+    weights = records.whole(f"{place}.weights")[0, head]
+    if weights.numel() > MOST_WEIGHTS:
+        return None
+    scores = records.whole(f"{place}.scores")[0, head] if f"{place}.scores" in records else None
+    mixed = records.whole(f"{place}.mixed")[0, head]
+    return {"scores": plain(scores, DIGITS), "weights": plain(weights, DIGITS), "mixed": plain(mixed, DIGITS)}
 
 
 def _mechanism(model: nn.Module, place: str) -> str:

@@ -1,13 +1,14 @@
 """The modules of a model as a tree, with the shapes that went in and out while it read one item."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
+from regardant.models.base import Model
 from regardant.studio.open_runs import Asked
 from regardant.tasks.base import Trained
 
@@ -22,6 +23,7 @@ def traced(trained: Trained, asked: Asked) -> dict[str, Any]:
         for name, module in model.named_modules():
             hook = module.register_forward_hook(_listener(calls[name]), with_kwargs=True)
             listening.callback(hook.remove)
+        listening.enter_context(_head_calls(model, calls))
         model.scores(**found.batch)
     return {
         "item": found.item,
@@ -29,6 +31,27 @@ def traced(trained: Trained, asked: Asked) -> dict[str, Any]:
         "elements": {name: len(one.labels) for name, one in found.inputs.items()},
         "tree": _tree(model, "", calls),
     }
+
+
+@contextmanager
+def _head_calls(model: Model, calls: dict[str, list[tuple[list[Any], list[Any]]]]) -> Iterator[None]:
+    """Record the projection to the answers, which a model calls by its method `scores` and so passes no hook."""
+    name = next((name for name, module in model.named_modules() if module is model.head), None)
+    project = model.head.scores
+    if name is None:
+        yield
+        return
+
+    def listened(vectors: Any, *others: Any, **named: Any) -> Any:
+        scores = project(vectors, *others, **named)
+        calls[name].append((list(_shapes(vectors)), list(_shapes(scores))))
+        return scores
+
+    model.head.scores = listened  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        del model.head.scores
 
 
 def _listener(into: list[tuple[list[Any], list[Any]]]) -> Any:

@@ -31,7 +31,7 @@ def papers(runs: list[str]) -> list[dict[str, Any]]:
         header = config.header(name)
         paper, command = PAPER.search(header), COMMAND.search(header)
         if paper is not None and command is not None:
-            what = header.splitlines()[0].partition(": ")[2].removesuffix(".")
+            what = config.purpose(name).partition(": ")[2].removesuffix(".")
             run = next((run for run in runs if f"/{run}".endswith(f"/{name}")), None)
             found.append({**paper.groupdict(), **command.groupdict(), "recipe": name, "what": what, "run": run})
     return sorted(found, key=lambda one: (one["year"], one["recipe"]))

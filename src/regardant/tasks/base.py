@@ -206,6 +206,10 @@ class Trained:
         """
         return []
 
+    def known_words(self) -> frozenset[str]:
+        """Return the words of the texts that it was trained on, in lower case. Empty: not known."""
+        return frozenset()
+
     def measure(self, data: Sequence[Path] = (), treebank: Path | None = None) -> "Measures":
         """Return measures of its attention, over validation data or that in files. All is kept in RUN/measures."""
         raise NotImplementedError

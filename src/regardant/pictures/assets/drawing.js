@@ -12,6 +12,7 @@ const FAINTEST = 0.015; // a line below this cannot be seen
 const MOST_CELLS = 4096; // drawn one by one; more of them are painted as pixels
 const MOST_TABLE_CELLS = 10000; // written out; of more the strongest of each row
 const STRONGEST = 5;
+const MARGINS = 40; // pixels of a page beside its content, on a telephone
 const THUMBNAIL = 64; // rows and columns at most
 const ruler = document.createElement("canvas").getContext("2d");
 
@@ -48,6 +49,11 @@ function canvasOf(width, height, label, ...children) {
   return svg("svg", { viewBox: `0 0 ${w} ${h}`, width: w, height: h, role: "img", "aria-label": label }, ...children);
 }
 
+// Pixels for a drawing that would like so many, beside so many others, on a page of this width.
+function roomFor(pixels, others = 0) {
+  return Math.min(pixels, document.documentElement.clientWidth - MARGINS - others);
+}
+
 function isLarge(scene) {
   return scene.source.length * scene.target.length > MOST_CELLS;
 }
@@ -58,7 +64,7 @@ export function heatMap(scene, label) {
   const large = isLarge(scene);
   const cell = large
     ? Math.max(2, Math.min(20, Math.floor(1000 / Math.max(rows, columns))))
-    : Math.max(12, Math.min(42, Math.floor(640 / columns), Math.floor(600 / rows)));
+    : Math.max(12, Math.min(42, Math.floor(roomFor(640, widest(scene.target.map(shorten)) + 20) / columns), Math.floor(600 / rows)));
   const size = Math.min(14, cell); // of the words
   const written = cell < LEAST_LABEL ? () => "" : shorten;
   const source = scene.source.map(written);
@@ -144,7 +150,7 @@ export function resolved(colour) {
 export function lineView(scene, label) {
   const source = scene.source.map(shorten);
   const target = scene.target.map(shorten);
-  const width = Math.max(lineWidth(source), lineWidth(target), 740);
+  const width = Math.max(lineWidth(source), lineWidth(target), roomFor(740));
   const [above, below, height] = [34, 306, 340];
   const from = spread(source, width);
   const to = spread(target, width);
@@ -175,7 +181,7 @@ const DARKEST = 0.75; // opacity of the largest weight: the item stays visible b
 export function gridView(scene, label, row) {
   if (scene.layout.places.length) return graphView(scene, label, row);
   const { rows, columns, picture, aspect } = scene.layout;
-  const side = Math.max(LEAST_SIDE, Math.min(MOST_SIDE, Math.floor(GRID / Math.max(rows * aspect, columns))));
+  const side = Math.max(LEAST_SIDE, Math.min(MOST_SIDE, Math.floor(roomFor(GRID) / Math.max(rows * aspect, columns))));
   const tall = side * aspect;
   const beside = besideGrid(scene.source, scene.layout);
   const [top, width, height] = [beside ? 34 : 1, columns * side, rows * tall];
@@ -216,7 +222,7 @@ function graphView(scene, label, row) {
   const { places, edges } = scene.layout;
   const beside = besideGrid(scene.source, scene.layout);
   const weights = rowOf(scene, row);
-  const [least, side] = [beside ? 54 : 20, GRID];
+  const [least, side] = [beside ? 54 : 20, roomFor(GRID, 120)];
   const at = [
     ...Array.from({ length: beside }, (_, i) => [20 + i * MOST_SIDE, 20]),
     ...places.map(([x, y]) => [20 + x * side, least + y * side]),

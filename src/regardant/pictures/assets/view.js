@@ -5,7 +5,7 @@ import { drawThumbnail, gridView, heatMap, html, lineView, weightTable } from ".
 import { saveDrawing } from "./save.js";
 import { MEAN, besideGrid, matrixOf, percent, rowOf, sceneOf, strongest } from "./weights.js";
 
-const FORMS = { Grid: gridView, "Heat map": heatMap, Lines: lineView };
+export const FORMS = { Grid: gridView, "Heat map": heatMap, Lines: lineView };
 export const UNITS = ["Words", "Pieces"];
 // The forms of a kind, its own first.
 const formsOf = (kind) => Object.keys(FORMS).filter((form) => form !== "Grid" || kind.sourceLayout);
@@ -13,8 +13,8 @@ const formsOf = (kind) => Object.keys(FORMS).filter((form) => form !== "Grid" ||
 const firstRow = (kind) => (kind.targetLayout && besideGrid(kind.target, kind.targetLayout) ? 0 : null);
 const darkness = matchMedia("(prefers-color-scheme: dark)");
 
-// `changed` is called with the state whenever the reader has changed it.
-export function attentionView(sentence, state, changed) {
+// `changed` is called with the state whenever the reader has changed it. A page that names the item leaves out its title.
+export function attentionView(sentence, state, changed, { titled = true } = {}) {
   const keys = html("p", { class: "sentence", dir: "auto" });
   const queries = html("div", { class: "sentence", dir: "auto", role: "group", "aria-label": "Words to look from" });
   const figure = html("div", { class: "figure", tabindex: 0, role: "group", "aria-label": "Picture, scrolls if wide" });
@@ -159,7 +159,8 @@ export function attentionView(sentence, state, changed) {
   const stage = html("div", { class: "stage" }, bar, figure, legend(most, gold), table);
   const side = html("aside", {}, readout, ...grids.flatMap((grid, i) => [html("h3", {}, sentence.kinds[i].kind), grid.element]));
   show();
-  return html("section", {}, html("h2", {}, sentence.title), pair, ...note, html("div", { class: "columns" }, stage, side));
+  const heading = titled ? [html("h2", {}, sentence.title)] : [];
+  return html("section", {}, ...heading, pair, ...note, html("div", { class: "columns" }, stage, side));
 }
 
 // For people layers and heads count from 1, in the state and in the address from 0.

@@ -6,8 +6,9 @@ export function field(label, input) {
   return html("label", { class: "field" }, html("span", {}, label), input);
 }
 
-export function select(names, chosen, choose) {
-  const options = names.map((name) => html("option", { value: name, ...(name === chosen ? { selected: "" } : {}) }, name));
+// `labelOf` gives what people read in place of a name.
+export function select(names, chosen, choose, labelOf = (name) => name) {
+  const options = names.map((name) => html("option", { value: name, ...(name === chosen ? { selected: "" } : {}) }, labelOf(name)));
   const element = html("select", {}, ...options);
   element.addEventListener("change", () => choose(element.value));
   return element;
@@ -19,10 +20,9 @@ export function button(name, act, attributes = {}) {
   return element;
 }
 
-// The runs that have weights, by name. Throws where there is none.
+// The runs that have weights, by name.
 export async function trainedRuns() {
   const runs = (await ask("/api/runs")).filter((run) => run.trained);
-  if (!runs.length) throw new Error("there is no trained run here: `regardant demo` trains a translator in two minutes");
   return Object.fromEntries(runs.map((run) => [run.run, run]));
 }
 
@@ -74,5 +74,9 @@ export function tabbed(names, chosen, show) {
     });
     choose(offered.includes(now) ? now : offered[0]);
   };
-  return { element, again };
+  const open = (name) => {
+    choose(name);
+    buttons[names.indexOf(name)].scrollIntoView({ block: "nearest" });
+  };
+  return { element, again, choose: open };
 }

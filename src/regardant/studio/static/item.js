@@ -2,6 +2,7 @@
 
 import { ask, complain, html } from "./shell.js";
 
+const [LONGEST, TEXTS] = [34, 4]; // letters of an example text, and texts that are offered
 const SENTENCE = "The old judge sees the small cat."; // for runs that have no examples
 
 // `show` is called when another item is chosen. `follow` fits the field to a run.
@@ -10,7 +11,7 @@ export function itemField(rows, show) {
   const name = html("span");
   const file = html("input", { type: "file", "aria-label": "Choose a file" });
   const examples = html("div", { class: "examples", role: "group", "aria-label": "Examples" });
-  const element = html("div", { class: "field item" }, html("label", { class: "field" }, name, text), file, examples);
+  const element = html("div", { class: "field item" }, html("label", { class: "field" }, name, text), file);
   let run = null;
   let following = Promise.resolve(); // the last call of follow
 
@@ -48,19 +49,23 @@ export function itemField(rows, show) {
     name.textContent = ofFiles ? `File (${run.suffixes.join(", ")})` : "Text";
     file.hidden = !ofFiles;
     file.accept = run.suffixes.join(",");
-    const pictures = offered.filter(({ picture }) => picture);
-    examples.hidden = !pictures.length;
-    examples.replaceChildren(
-      ...pictures.map(({ item, picture }, i) => {
-        const image = html("img", { src: picture, alt: `Example ${i + 1}` });
-        const button = html("button", { type: "button", title: `Example ${i + 1}` }, image);
-        button.addEventListener("click", () => choose(item));
-        return button;
-      }),
-    );
+    examples.hidden = !offered.length;
+    examples.replaceChildren(html("span", { class: "quiet" }, "Try:"), ...(ofFiles ? offered : offered.slice(0, TEXTS)).map(exampleOf));
     const fits = ofFiles ? isFile(text.value, run) : text.value.trim() && !(before && isFile(text.value, before));
     if (!fits) text.value = offered[0]?.item ?? (ofFiles ? "" : SENTENCE);
   }
 
-  return { element, text, follow };
+  function exampleOf({ item, picture }, i) {
+    const image = picture && html("img", { src: picture, alt: `Example ${i + 1}` });
+    const letters = [...item];
+    const short = letters.length > LONGEST ? `${letters.slice(0, LONGEST - 1).join("")}…` : item;
+    const button = html("button", { type: "button", class: picture ? "of-picture" : "try", title: picture ? `Example ${i + 1}` : item, dir: "auto" }, image ?? short);
+    button.addEventListener("click", () => choose(item));
+    return button;
+  }
+
+  // What is said where there is no item to ask about.
+  const missing = () => (run?.suffixes.length ? "Choose a file, or one of the examples." : "Type a text, or choose one of the examples.");
+
+  return { element, examples, text, follow, missing };
 }

@@ -48,6 +48,26 @@ export async function ask(address, { query, body, file, signal } = {}) {
   return answered;
 }
 
+// A command for the terminal, with a button that copies it.
+export function command(line) {
+  const button = html("button", { type: "button", class: "copy", "aria-label": `Copy: ${line}` }, "Copy");
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(line);
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "Select the line to copy it";
+    }
+    setTimeout(() => (button.textContent = "Copy"), 2000);
+  });
+  return html("div", { class: "command" }, html("code", {}, line), button);
+}
+
+// What a page says where it has nothing to show: a line, and the command that changes this.
+export function empty(line, ...parts) {
+  return html("section", { class: "empty" }, html("p", {}, line), ...parts);
+}
+
 // "Save this picture": `picture` gives the SVG element that is shown now, `name` the file's name without its ending.
 export function saveButton(picture, name) {
   const button = html("button", { type: "button", class: "save" }, "Save this picture");

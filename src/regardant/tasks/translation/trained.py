@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from regardant.data.gold_alignments import gold_links
+from regardant.data.grammar import LECTURE_SENTENCES
 from regardant.data.parallel import MARKER, Splits
 from regardant.data.treebank import read_treebank
+from regardant.data.words import words
 from regardant.errors import ConfigError, RunError
 from regardant.evaluation.alignment import parse_links
-from regardant.tasks.base import Log
+from regardant.tasks.base import Example, Log
 from regardant.tasks.sequence_to_sequence.inspection import PairInspection
 from regardant.tasks.sequence_to_sequence.trained import TrainedGenerator
 from regardant.tasks.translation.config import TranslationConfig
@@ -32,6 +34,12 @@ from regardant.tasks.translation.use.engines import Engines
 from regardant.tasks.translation.use.translator import Translator
 from regardant.training.checkpoints import write_atomically
 
+GRAMMAR = "grammar"
+"""Kind of data whose language has the lectures' sentences."""
+
+MOST_LINES = 100_000
+"""Training sources whose words are listed, which takes about a second."""
+
 
 class TrainedTranslator(TrainedGenerator):
     """A translator with the folder it was trained in."""
@@ -43,6 +51,7 @@ class TrainedTranslator(TrainedGenerator):
         self.translator = translator
         self.engines = Engines(translator, folder / "engines")
         self._choice: EngineChoice | None = None
+        self._known_words: frozenset[str] | None = None
 
     def look(self, item: str, *, target: str | None = None, **options: Any) -> PairInspection:
         """Return the inspection with up to NBEST translations and the alignment of words."""
@@ -52,6 +61,24 @@ class TrainedTranslator(TrainedGenerator):
             layers = len(found.layers[CROSS])
             aligned = links_of_run(self.translator, self.folder, found.source, found.target, layers)
         return replace(found, details={**found.details, "alignment": aligned})
+
+    def examples(self, count: int, folder: Path) -> list[Example]:
+        """Return the first sources of the validation set; of the grammar, the lectures' sentences come first."""
+        found = super().examples(count, folder)
+        if self.config.data.kind == GRAMMAR:
+            found = [*(Example(pair.source) for pair in reversed(LECTURE_SENTENCES)), *found]
+        return found[:count]
+
+    def known_words(self) -> frozenset[str]:
+        """Return the words of the training sources, in lower case. Empty if the text is gone or too long to read."""
+        if self._known_words is None:
+            text = self.folder / "data" / "text"
+            sources = Splits.load(text).train["source"] if (text / MARKER).is_file() else []
+            read = sources if len(sources) <= MOST_LINES else []
+            self._known_words = frozenset(
+                word.text for line in read for word in words(line.lower()) if word.text.isalnum()
+            )
+        return self._known_words
 
     def measure(self, data: Sequence[Path] = (), treebank: Path | None = None) -> TranslatorMeasures:
         """Its attention in numbers, over the run's validation pairs or those in files, and over the sentences of a

@@ -9,6 +9,14 @@ import { MEASURES } from "./measures.js";
 import { POSITION_MEASURES } from "./position_measures.js";
 
 const ALL = { ...MEASURES, ...POSITION_MEASURES, ...COST_MEASURES };
+const VERDICTS = {
+  right: "the lecture is right",
+  wrong: "the lecture is wrong",
+  partly: "the lecture is partly right",
+  rounded: "the lecture rounds",
+  unstated: "the lecture gives no number",
+  experiment: "found by experiment",
+};
 let asked = null;
 
 // The claims of the lab, by id; fetched once.
@@ -32,9 +40,9 @@ export function claimList(ids) {
 }
 
 function claimOf(claim) {
-  const mark = html("span", { class: `verdict${claim.verdict === "wrong" ? " is-bad" : ""}` }, claim.verdict);
-  const body = html("div", {}, note(`${claim.source}. ${claim.note}`));
-  const details = html("details", { id: claim.id }, html("summary", {}, `${claim.id} ${claim.title} `, mark), body);
+  const mark = html("span", { class: `verdict${claim.verdict === "wrong" ? " is-bad" : ""}` }, VERDICTS[claim.verdict]);
+  const body = html("div", {}, note(`${claim.source}. ${claim.note} (Claim ${claim.id} of regardant verify.)`));
+  const details = html("details", { id: claim.id }, html("summary", {}, `${claim.title} `, mark), body);
   details.addEventListener("toggle", async () => {
     if (!details.open || body.childElementCount > 1) return;
     const waiting = note("measuring…");
@@ -51,7 +59,7 @@ function figures(claim, found) {
   const rows = names.map((name) => {
     const truth = claim.true[name];
     const measured = truth === undefined ? "" : found[name];
-    const ok = truth === undefined ? "" : agrees(truth, measured) ? "agrees" : "DIFFERS";
+    const ok = truth === undefined ? "" : agrees(truth, measured) ? "we agree with the truth" : "we DIFFER from the truth";
     return [
       name || "value",
       asLines(claim.lecture[name] ?? ""),
@@ -60,7 +68,7 @@ function figures(claim, found) {
       ok,
     ];
   });
-  return dataTable(`${claim.id} ${claim.title}`, ["", "lecture", "true", "this page", ""], rows, "wrapped");
+  return dataTable(claim.title, ["", "the lecture says", "the truth", "this page computes", ""], rows, "wrapped");
 }
 
 const asLines = (text) => text.replaceAll("; ", "\n");

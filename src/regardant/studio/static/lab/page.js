@@ -7,6 +7,7 @@ import { choice, html } from "./controls.js";
 import { costs } from "./costs.js";
 import { examples } from "./examples.js";
 import { readFields, writeFields } from "./fields.js";
+import { guessOf } from "./guesses.js";
 import { positions } from "./positions.js";
 import { rates } from "./rates.js";
 import { retrieval } from "./retrieval.js";
@@ -19,6 +20,7 @@ const PATIENCE = 250; // milliseconds: browsers refuse an address that changes w
 
 const main = shell();
 const stage = html("div");
+const opened = new Set(); // benches whose question is answered
 let [waiting, shown] = [null, null];
 
 function show(bench) {
@@ -36,7 +38,10 @@ function show(bench) {
     html("p", {}, bench.about),
   );
   stage.replaceChildren(element);
-  element.append(bench.open(state, remember), claimList(bench.claims));
+  const fill = () => element.append(bench.open(state, remember), claimList(bench.claims));
+  const linked = Object.keys(bench.fields).some((name) => location.hash.includes(`${name}=`)); // somebody's settings
+  if (linked || opened.has(bench.id)) fill();
+  else element.append(guessOf(bench.id, () => (opened.add(bench.id), fill())));
 }
 
 function choose(bench) {

@@ -12,6 +12,8 @@ const COLOURS = [
   "light-dark(#3a8fc0, #a9c8ff)",
 ];
 const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
+const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "x", "star"]; // of runs: told apart without colour
+const MARKS = 12; // on a curve at most
 const NOT_DRAWN = new Set(["event", "update", "time", "took", "epoch", "progress", "loss", "perplexity"]);
 const CONFIG = { displayModeBar: false, responsive: true };
 
@@ -56,8 +58,8 @@ export function drawChart(element, chart, followed, axis) {
         x: events.map(AXES[axis]),
         y: events.map((told) => told[name] ?? null),
         name: [followed.length > 1 ? names[number] : "", called].filter(Boolean).join(", ") || one.run,
-        mode: few ? "lines+markers" : "lines",
-        marker: { size: 5 },
+        mode: few || followed.length > 1 ? "lines+markers" : "lines",
+        marker: { size: 7, symbol: SYMBOLS[number % SYMBOLS.length], maxdisplayed: MARKS },
         line: { color: colour, dash, width: curve || chart.curves.length === 1 ? 2 : 1.4 },
       };
     }),

@@ -2,19 +2,22 @@
 
 import { choice } from "../pictures/view.js";
 import { button, select } from "../choosing.js";
-import { ask, complain, html, shell } from "../shell.js";
+import { ask, command, complain, empty, html, shell } from "../shell.js";
 import { readState, writeState } from "../state.js";
 import { AXES, chartsOf, drawChart, drawEntropy, saveChart } from "./charts.js";
 import { Following } from "./following.js";
 import { samplesView } from "./samples.js";
 
 const EVERY = 2000; // milliseconds between two questions
+const FEW = 8; // settings that are shown at once
 const BETWEEN = ","; // names in the address
 const state = readState({ runs: "", axis: "Updates", look: "", kind: "", sample: "0" });
 
+const asked = state.runs.split(BETWEEN).filter(Boolean);
 const main = shell();
-const list = html("div", { class: "scroll" });
+const list = html("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "List of runs, scrolls" });
 const charts = html("div", { class: "charts" });
+const verdict = html("section", { class: "verdicts", "aria-label": "Comparison", "aria-live": "polite" });
 const looks = html("section", { class: "looks", "aria-label": "Heads and samples" });
 const followed = new Map(); // by the name of the run
 const drawn = new Map(); // by title: the element of a chart
@@ -28,7 +31,7 @@ async function refreshList() {
   const rows = runs.map((run) =>
     html("tr", {}, html("td", {}, boxOf(run)), ...cellsOf(run).map((cell) => html("td", {}, cell))),
   );
-  const names = ["", "run", "task", "parameters", "updates", "minutes", "best", "done"];
+  const names = ["show", "run", "task", "parameters", "updates", "minutes", "best", "done"];
   const head = html("tr", {}, ...names.map((name) => html("th", { scope: "col" }, name)));
   const had = document.activeElement?.dataset?.run;
   list.replaceChildren(html("table", { class: "runs" }, html("thead", {}, head), html("tbody", {}, ...rows)));
@@ -107,6 +110,34 @@ function draw(shown) {
     drawChart(drawn.get(chart.title), chart, shown, state.axis);
   }
   drawLooks(shown);
+  judge(shown.map(({ run }) => run)).catch((error) => complain(error.message));
+}
+
+let judged = ""; // the runs whose comparison is shown, and how far they were
+
+// What differs between the runs, in scores and in settings.
+async function judge(names) {
+  const far = names.map((name) => `${name} ${runs.find(({ run }) => run === name)?.best}`).join(",");
+  if (far === judged) return;
+  judged = far;
+  if (names.length < 2) {
+    verdict.replaceChildren(html("p", { class: "note" }, "Tick a second run to compare: which is better, how sure that is, and which settings differ."));
+    return;
+  }
+  const found = await ask(`/api/verdict?${new URLSearchParams(names.map((name) => ["runs", name]))}`);
+  const settings = Object.entries(found.settings).map(([name, lines]) => settingsOf(name, names[0], lines));
+  verdict.replaceChildren(html("h2", {}, "What differs"), ...found.sentences.map((line) => html("p", { class: "says" }, line)), ...settings);
+}
+
+function settingsOf(name, first, lines) {
+  const rows = lines.map((line) => {
+    const [, path, before, now] = /^(\S+) was (.*), is (.*)$/s.exec(line) ?? [null, line, "", ""];
+    return html("tr", {}, html("th", { scope: "row" }, path), html("td", {}, before), html("td", {}, now));
+  });
+  const head = html("tr", {}, ...["setting", first, name].map((one) => html("th", { scope: "col" }, one)));
+  const table = html("table", { class: "differing" }, html("thead", {}, head), html("tbody", {}, ...rows));
+  const summary = html("summary", {}, `${lines.length} ${lines.length === 1 ? "setting differs" : "settings differ"} between ${first} and ${name}`);
+  return html("details", { ...(lines.length <= FEW ? { open: "" } : {}) }, summary, html("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Table, scrolls" }, table));
 }
 
 // The units of targets and of the loss: those of the runs' tasks, or neutral words where they differ.
@@ -170,11 +201,15 @@ function drawLooks(shown) {
 
 if (!Object.hasOwn(AXES, state.axis)) state.axis = "Updates";
 const axes = choice("Over", Object.keys(AXES), state.axis, (axis) => set({ axis }));
-main.append(html("h1", {}, "Runs"), list, html("div", { class: "bar over" }, html("h2", {}, "Curves"), axes), charts, looks);
+main.append(html("h1", {}, "Runs"), list, verdict, html("div", { class: "bar over" }, html("h2", {}, "Curves"), axes), charts, looks);
 try {
   await refreshList();
-  if (!runs.length) complain("there is no run here yet: `regardant demo` trains one in two minutes");
+  if (!runs.length) {
+    main.replaceChildren(html("h1", {}, "Runs"), empty("There is no run here yet. This command trains one in two minutes; it appears here by itself.", command("regardant demo"), list));
+  }
+  const gone = asked.filter((name) => !runs.some((run) => run.run === name));
   await refresh(true);
+  if (gone.length && runs.length) complain(`There is no run ${gone.map((name) => `“${name}”`).join(", ")} here. Choose one of the list.`);
 } catch (error) {
   complain(error.message);
 }

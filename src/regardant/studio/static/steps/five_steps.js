@@ -1,15 +1,22 @@
-// Project, score, scale, softmax, mix: one query of one head, with the model's own numbers.
+// Attention of one head, from its input vector to what it writes, with the model's own numbers: as a flow in time for one
+// query, and at once for all.
 
 import { choice } from "../pictures/view.js";
-import { busy, field, select } from "../choosing.js";
+import { field, select } from "../choosing.js";
 import { ask, complain, html, saveButton } from "../shell.js";
 import { natural } from "../state.js";
-import { short, strips } from "./strips.js";
+import { working } from "../working.js";
+import { flow } from "./flow.js";
+import { strips } from "./strips.js";
+import { readable } from "./tokens.js";
 
 const PRODUCTS = 12;
+const WAYS = ["One word", "All words at once"];
 
 export function fiveSteps(page, panel) {
   const { state, keep, question } = page;
+  const stage = html("div");
+  panel.append(stage);
 
   async function show(change = {}) {
     keep(change);
@@ -22,168 +29,103 @@ export function fiveSteps(page, panel) {
         query: natural(state.query),
         component: natural(state.component),
       };
-      const told = await busy(panel, () => ask("/api/steps", { body }));
-      panel.replaceChildren(chooser(told), ...sections(told));
+      const told = await working(stage, `${state.run} reads the item`, (signal) => ask("/api/steps", { body, signal }));
+      if (told !== null) draw(told);
     } catch (error) {
       complain(error.message);
     }
   }
 
-  function chooser(told) {
-    const here = told.places.find(({ place }) => place === told.place);
-    const heads = Array.from({ length: here.heads }, (_, i) => String(i + 1));
-    const places = select(
-      told.places.map(({ place }) => place),
-      told.place,
-      (attention) => show({ attention, head: "0", query: "0" }),
-    );
-    const words = told.queries.map((word, i) => `${i}: ${word}`);
-    const query = select(words, words[told.query], (name) => show({ query: String(words.indexOf(name)) }));
-    const head = choice("Head", heads, String(told.head + 1), (_, number) => show({ head: String(number) }));
-    return html(
-      "div",
-      { class: "asking" },
-      field("Attention", places),
-      field("Query", query),
-      html("div", { class: "field" }, html("span", {}, "Head"), head),
-    );
+  function draw(told) {
+    const [queries, keys] = [readable(told.queries), readable(told.keys)];
+    const at = /^\d+(\.\d+)?$/.test(state.time) ? Number(state.time) : null;
+    const body = html("div", {});
+    const fill = (way) => {
+      keep({ words: way });
+      const one = () => flow(told, queries, keys, at, (time) => keep({ time: time.toFixed(2) }));
+      body.replaceChildren(way === WAYS[1] ? whole(told, queries, keys) : one());
+    };
+    stage.replaceChildren(chooser(told, queries, fill), body, projectionOf(told));
+    fill(WAYS.includes(state.words) ? state.words : WAYS[0]);
   }
 
-  function sections(told) {
-    const word = told.queries[told.query];
-    const size = told.q.length;
-    const steps = [];
-    const add = (name, formula, told, ...drawings) => steps.push(section(steps.length + 1, name, formula, told, drawings));
-    const vectors = [
-      { name: `q of ${word}`, values: told.q, marked: true },
-      ...told.keys.map((key, i) => ({ name: `k of ${key}`, values: told.k[i] })),
-    ];
-    const values = told.keys.map((key, i) => ({ name: `v of ${key}`, values: told.v[i] }));
-    add(
-      "Project",
-      "q = x·Wq + b, k = y·Wk + b, v = y·Wv + b",
-      projectionOf(told),
-      strips(vectors, "Query and keys"),
-      strips(values, "Values"),
+  function chooser(told, queries, fill) {
+    const here = told.places.find(({ place }) => place === told.place);
+    const heads = Array.from({ length: here.heads }, (_, i) => String(i + 1));
+    const names = told.places.map(({ name }) => name);
+    const places = select(names, here.name, (name) =>
+      show({ attention: told.places[names.indexOf(name)].place, head: "0", query: "0", time: "" }),
     );
-    const row = (name, numbers) => strips([{ name, values: numbers }], name, { columns: told.keys });
-    if (told.products) {
-      add("Score", "q · k of every key", sumOf(told), row("q · k", told.products));
-      const scale = `times ${short(told.scale)}${Math.abs(told.scale * Math.sqrt(size) - 1) < 1e-6 ? ` = 1/√${size}` : ""}`;
-      const hidden = told.scores.filter((one) => one === null).length;
-      const moved = told.scores.some((one, i) => one !== null && Math.abs(one - told.scaled[i]) > 1e-5);
-      const what = [
-        moved ? "A position bias is added." : "",
-        hidden ? `${hidden} masked ${hidden === 1 ? "key is" : "keys are"} set to −∞.` : "",
-      ];
-      const masked = hidden || moved ? [row("to softmax", told.scores)] : [];
-      add(
-        "Scale",
-        `${scale}; then masks`,
-        what.filter(Boolean).join(" ") || "No key is masked for this query.",
-        row("scaled", told.scaled),
-        ...masked,
-      );
-    } else if (told.scores) {
-      add("Score", `${told.mechanism} scores pairs in its own way`, "Masked keys have −∞.", row("score", told.scores));
-    }
-    const own = told.scores ? "turns scores into weights in its own way" : "has no scores, only these weights";
-    const rest = told.softmax ? "exp(score) / sum of exp(scores)" : `${told.mechanism} ${own}`;
-    const sum = told.weights.reduce((total, one) => total + one, 0);
-    add(
-      told.softmax ? "Softmax" : "Weights",
-      rest,
-      `They sum to ${sum.toFixed(4)}.`,
-      strips([{ name: "weight", values: told.weights }], "weights", { columns: told.keys, largest: 1 }),
+    const head = choice("Head", heads, String(told.head + 1), (_, number) => show({ head: String(number), time: "" }));
+    const ways = choice("Words", WAYS, WAYS.includes(state.words) ? state.words : WAYS[0], fill);
+    const words = queries.map((word, i) => {
+      const button = html("button", { type: "button", class: `word${i === told.query ? " is-row" : ""}`, "aria-pressed": i === told.query }, word);
+      button.addEventListener("click", () => show({ query: String(i), time: "" }));
+      return button;
+    });
+    const asks = html("p", { class: "sentence asks", role: "group", "aria-label": "Word that asks" }, ...words.flatMap((one) => [one, " "]));
+    return html(
+      "div",
+      { class: "flow-chooser" },
+      html("div", { class: "asking" }, field("Attention", places), html("div", { class: "field" }, html("span", {}, "Head"), head), ways),
+      html("p", { class: "quiet" }, "Which word asks?"),
+      asks,
     );
-    const shares = told.keys.map((key, i) => ({
-      name: `${short(told.weights[i])} · v of ${key}`,
-      values: told.v[i].map((one) => one * told.weights[i]),
-    }));
-    const most = Math.max(1e-9, ...told.mixed.map(Math.abs), ...shares.flatMap(({ values }) => values.map(Math.abs)));
-    add(
-      "Mix",
-      "sum of weight · v over all keys",
-      `The output of head ${told.head + 1} for ${word}.`,
-      strips(shares, "Weighted values", { largest: most }),
-      strips([{ name: "mixed", values: told.mixed, marked: true }], "mixed", { largest: most }),
-    );
-    return steps;
   }
 
   // The sum of one component of the query: the largest of its products.
   function projectionOf(told) {
     const projected = told.projected;
-    if (!projected) return `${told.mechanism} takes queries that no single matrix projects.`;
+    if (!projected) return html("p", { class: "quiet" }, `${told.mechanism} takes queries that no single matrix projects.`);
     const { x, weight, bias, component, q, turned } = projected;
     const products = x.map((one, i) => [i, one, weight[i], one * weight[i]]).sort((a, b) => Math.abs(b[3]) - Math.abs(a[3]));
-    const first = products.slice(0, PRODUCTS);
     const rest = products.slice(PRODUCTS).reduce((sum, one) => sum + one[3], 0);
-    const rows = first.map(([i, a, b, ab]) =>
-      html("tr", {}, html("th", { scope: "row" }, `x[${i}]`), ...[a, b, ab].map((one) => html("td", {}, one.toFixed(4)))),
-    );
+    const line = (name, ...cells) => html("tr", {}, html("th", { scope: "row" }, name), ...cells.map((one) => html("td", {}, one)));
+    const rows = products.slice(0, PRODUCTS).map(([i, a, b, ab]) => line(`number ${i + 1} of x`, ...[a, b, ab].map((one) => one.toFixed(4))));
     const end = [
-      ["other products", "", "", rest],
-      ["bias", "", "", bias],
-      [`q[${component}]`, "", "", q[component]],
+      ["all others", rest],
+      ["bias", bias],
+      [`number ${component + 1} of the query`, q[component]],
     ];
-    rows.push(
-      ...end.map(([name, a, b, value]) =>
-        html(
-          "tr",
-          {},
-          html("th", { scope: "row" }, name),
-          html("td", {}, a),
-          html("td", {}, b),
-          html("td", {}, value.toFixed(4)),
-        ),
-      ),
-    );
-    const head = html("tr", {}, ...["", "x", "Wq", "product"].map((name) => html("th", { scope: "col" }, name)));
-    const input = html("input", { type: "number", min: 0, max: q.length - 1, value: component });
-    input.addEventListener("change", () => show({ component: input.value }));
-    const after = turned ? " Positions then rotate q; the vectors below are rotated." : "";
-    const summary = html(
-      "summary",
-      {},
-      `x has ${x.length} numbers, Wq is ${x.length} × ${q.length}: how q[${component}] is computed.${after}`,
-    );
+    rows.push(...end.map(([name, value]) => line(name, "", "", value.toFixed(4))));
+    const head = html("tr", {}, ...["", "x", "matrix", "product"].map((name) => html("th", { scope: "col" }, name)));
+    const input = html("input", { type: "number", min: 1, max: q.length, value: component + 1 });
+    input.addEventListener("change", () => show({ component: String(Math.max(0, natural(input.value) - 1)) }));
+    const after = turned ? " Rotary positions then turn the query; the flow shows it turned." : "";
     return html(
       "details",
       { class: "table" },
-      summary,
-      field("Component", input),
-      html("table", {}, html("thead", {}, head), html("tbody", {}, ...rows)),
+      html("summary", {}, "How one number of the query is computed"),
+      html("p", { class: "note" }, `x has ${x.length} numbers, the matrix ${x.length} × ${q.length}.${after}`),
+      field("Number of the query", input),
+      html("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Table, scrolls" }, html("table", {}, html("thead", {}, head), html("tbody", {}, ...rows))),
     );
-  }
-
-  function sumOf(told) {
-    const best = told.products.indexOf(Math.max(...told.products));
-    const terms = told.q.slice(0, 3).map((one, i) => `${short(one)}·${short(told.k[best][i])}`);
-    return `For ${told.keys[best]}: ${terms.join(" + ")} + … = ${short(told.products[best])}, the largest.`;
   }
 
   return show();
 }
 
-function section(number, name, formula, told, drawings) {
-  const figures = drawings.map((drawing) =>
-    html("div", { class: "figure", tabindex: 0, role: "group", "aria-label": "Picture, scrolls if wide" }, drawing),
-  );
-  const saves = drawings.map((drawing) =>
-    saveButton(
-      () => drawing,
-      () => `${number} ${name} ${drawing.getAttribute("aria-label")}`,
-    ),
-  );
-  const shown = figures.flatMap((figure, i) => [figure, saves[i]]);
-  const note = typeof told === "string" ? html("p", { class: "quiet" }, told) : told;
+// All queries of the head: their scores, weights and outputs.
+function whole(told, queries, keys) {
+  if (!told.whole) return html("p", { class: "quiet" }, "This item has too many elements for all numbers at once: look at one word.");
+  const { scores, weights, mixed } = told.whole;
+  const rows = (matrix) => matrix.map((values, i) => ({ name: queries[i], values, marked: i === told.query }));
+  const parts = [];
+  if (scores) parts.push(figure("Scores, scaled and masked", strips(rows(scores), "Scores of all words", { columns: keys, robust: true })));
+  parts.push(figure("Weights: each row sums to 1", strips(rows(weights), "Weights of all words", { columns: keys, largest: 1 })));
+  parts.push(figure("Output of the head", strips(rows(mixed), "Outputs of all words", { robust: true })));
+  return html("div", { class: "whole" }, ...parts);
+}
+
+function figure(title, drawing) {
   return html(
     "section",
     { class: "step" },
-    html("h2", {}, `${number}. ${name}`),
-    html("p", { class: "formula" }, formula),
-    note,
-    ...shown,
+    html("h3", {}, title),
+    html("div", { class: "figure", tabindex: 0, role: "group", "aria-label": `${title}, scrolls if wide` }, drawing),
+    saveButton(
+      () => drawing,
+      () => title,
+    ),
   );
 }

@@ -15,7 +15,7 @@ export function masks(page, panel) {
   };
   const causal = html("input", { type: "checkbox", ...(state.causal ? { checked: "" } : {}) });
   causal.addEventListener("change", () => show({ causal: causal.checked ? "1" : "" }));
-  const edges = html("input", { type: "text", value: state.edges, placeholder: "0-3, 3-0" });
+  const edges = html("input", { type: "text", value: state.edges, placeholder: "1-4, 4-1" });
   edges.addEventListener("change", () => show({ edges: edges.value }));
   const form = html(
     "div",
@@ -24,7 +24,7 @@ export function masks(page, panel) {
     number("padding", "of them padding", 64),
     html("label", { class: "switch" }, causal, "causal"),
     number("window", "Window: tokens to each side", 64),
-    field("Custom pairs (query-key)", edges),
+    field("Custom pairs (from-to)", edges),
   );
   const out = html("div");
   panel.replaceChildren(form, out);
@@ -44,7 +44,7 @@ export function masks(page, panel) {
       const told = await ask("/api/mask", { body });
       const parts = Object.entries(told.parts).map(([name, allowed]) => figure(PARTS[name], allowed, told.length, true));
       const note = told.fully_masked.length
-        ? `All keys are masked for tokens ${told.fully_masked.join(", ")}: their weights are zeros.`
+        ? `All keys are masked for tokens ${told.fully_masked.map((token) => token + 1).join(", ")}: their weights are zeros.`
         : "Every token may attend to a key.";
       const together = [
         figure("All together", told.allowed, told.length, false),
@@ -52,7 +52,7 @@ export function masks(page, panel) {
       ];
       out.replaceChildren(
         html("pre", {}, told.code),
-        html("p", { class: "quiet" }, `Filled: may attend. ${note}`),
+        html("p", { class: "quiet" }, `A row is the token that looks, a column the one looked at, both counted from 1. Filled: may attend. ${note}`),
         html("div", { class: "matrices" }, ...together, ...parts),
       );
     } catch (error) {
@@ -64,7 +64,7 @@ export function masks(page, panel) {
 }
 
 function figure(name, matrix, length, small) {
-  const words = [...Array(length).keys()].map(String);
+  const words = Array.from({ length }, (_, i) => String(i + 1));
   const scene = {
     source: words,
     target: words,

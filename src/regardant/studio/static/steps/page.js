@@ -2,8 +2,9 @@
 
 import { field, select, tabbed, trainedRuns } from "../choosing.js";
 import { itemField } from "../item.js";
-import { complain, html, shell } from "../shell.js";
+import { command, complain, empty, html, shell } from "../shell.js";
 import { readState, writeState } from "../state.js";
+import { working } from "../working.js";
 import { fiveSteps } from "./five_steps.js";
 import { masks } from "./masks.js";
 import { shapes } from "./shapes.js";
@@ -17,7 +18,7 @@ const TABS = {
   Masks: masks,
   Shapes: shapes,
 };
-const OF_STEPS = { attention: "", head: "0", query: "0", component: "0" };
+const OF_STEPS = { attention: "", head: "0", query: "0", component: "0", time: "", words: "" };
 const OF_WRITING = { way: "", at: "0" };
 const OF_STREAMS = { place: "", quantity: "", token: "0" };
 const OF_MASKS = { length: "10", padding: "0", causal: "1", window: "", edges: "" };
@@ -44,14 +45,14 @@ const page = {
 };
 const tabs = tabbed(Object.keys(TABS), state.tab, (tab, panel) => {
   page.keep({ tab });
-  form.hidden = tab === "Masks";
+  form.hidden = item.examples.hidden = tab === "Masks";
   if (tab !== "Masks" && !(state.run && state.text.trim())) return;
   TABS[tab](page, panel);
 });
-const form = html("form", { class: "asking" });
+const form = html("form", { class: "ask" });
 
 function show() {
-  page.keep({ text: item.text.value, target: target.value, query: "0", at: "0", token: "0" });
+  page.keep({ text: item.text.value, target: target.value, query: "0", time: "", at: "0", token: "0" });
   tabs.again(offered());
 }
 
@@ -59,12 +60,11 @@ const translation = field("Its translation", target);
 
 async function open(name) {
   translation.hidden = !takes("target");
-  await item.follow(known[name]);
+  await working(tabs.element, `Opening ${name}: the first time takes some seconds`, () => item.follow(known[name]));
   page.keep({ text: item.text.value });
   tabs.again(offered());
 }
 
-main.append(html("h1", {}, "Step through"), form, tabs.element);
 form.addEventListener("submit", (event) => {
   event.preventDefault();
   show();
@@ -72,15 +72,23 @@ form.addEventListener("submit", (event) => {
 try {
   known = await trainedRuns();
   const names = Object.keys(known);
-  if (!names.includes(state.run)) state.run = names[0];
-  const runs = select(names, state.run, (run) => {
-    page.keep({ run, ...OF_STEPS, ...OF_STREAMS, open: "" });
-    open(run).catch((error) => complain(error.message));
-  });
-  [item.text.value, target.value] = [state.text, state.target];
-  form.append(field("Run", runs), item.element, translation, html("button", { type: "submit", class: "do" }, "Show"));
-  await open(state.run);
+  if (!names.length) {
+    state.tab = "Masks"; // they need no model
+    main.append(html("h1", {}, "Step through"), empty("There is no trained model here yet. This command trains a translator in two minutes; then load this page again. Masks can be tried without a model:", command("regardant demo")), tabs.element);
+    tabs.again(["Masks"]);
+  } else {
+    const gone = state.run && !names.includes(state.run) ? state.run : null;
+    if (!names.includes(state.run)) state.run = names.find((name) => known[name].task === "translation") ?? names[0];
+    const runs = select(names, state.run, (run) => {
+      page.keep({ run, ...OF_STEPS, ...OF_STREAMS, open: "" });
+      open(run).catch((error) => complain(error.message));
+    });
+    [item.text.value, target.value] = [state.text, state.target];
+    form.append(field("Run", runs), item.element, translation, html("button", { type: "submit", class: "do" }, "Show"));
+    main.append(html("h1", { class: "small" }, "Step through"), form, item.examples, tabs.element);
+    await open(state.run);
+    if (gone) complain(`There is no trained run “${gone}” here. This is ${state.run}; choose another one below.`);
+  }
 } catch (error) {
   complain(error.message);
-  tabs.again(offered());
 }

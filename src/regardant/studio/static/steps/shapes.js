@@ -1,13 +1,17 @@
 // The whole model as boxes in boxes, with what goes in and out of each. A box that is chosen opens or closes.
 
-import { busy, button } from "../choosing.js";
+import { button } from "../choosing.js";
+import { working } from "../working.js";
 import { ask, complain, html, saveButton, svg } from "../shell.js";
 
-const [ROW, GAP, INDENT, WIDTH] = [34, 4, 18, 880];
+const [ROW, GAP, INDENT, LETTER] = [34, 4, 12, 7.4];
+const NAMED = 1.3; // size of a name beside that of the rest
+const WIDTH = Math.min(880, document.documentElement.clientWidth - 40); // pixels
 const OPEN_AT_FIRST = 2; // levels
 
 export function shapes(page, panel) {
   const { state, keep, question } = page;
+  const stage = panel.appendChild(html("div"));
   let told = null;
 
   const open = () => new Set(state.open.split(",").filter(Boolean));
@@ -49,7 +53,7 @@ export function shapes(page, panel) {
     });
     const counts = Object.entries(told.elements).map(([name, count]) => `${count} of the ${name}`);
     const caption = `Elements: ${counts.join(", ")}. [batch, elements, …]: one item is a batch of 1.`;
-    panel.replaceChildren(
+    stage.replaceChildren(
       html(
         "div",
         { class: "bar" },
@@ -68,14 +72,24 @@ export function shapes(page, panel) {
   async function load() {
     complain();
     try {
-      told = await busy(panel, () => ask("/api/shapes", { body: question() }));
-      draw();
+      told = await working(stage, `${state.run} reads the item`, (signal) => ask("/api/shapes", { body: question(), signal }));
+      if (told !== null) draw();
     } catch (error) {
       complain(error.message);
     }
   }
 
   return load();
+}
+
+const HEAD = "head";
+
+// The last part of a module's name as people read it, who count layers from 1.
+function partName(name) {
+  const parts = name.split(".");
+  const last = parts.at(-1) || "model";
+  if (/^\d+$/.test(last)) return `${parts.at(-2) === "layers" ? "layer" : parts.at(-2)} ${Number(last) + 1}`;
+  return last === HEAD ? "head: projection to the answers" : last.replaceAll("_", " ");
 }
 
 // Places of a part and, where it is open, of what is in it; gives where the next one may begin.
@@ -91,9 +105,22 @@ function layOut(part, depth, y, boxes, isOpen) {
   return end;
 }
 
+// Name, class and shapes of a module in one line, as far as there is room; the box's title has them in full.
+function wordsOf(name, kind, passed, x, y, width) {
+  const cut = (text, room) => (text.length * LETTER <= room ? text : room < 8 * LETTER ? "" : `${text.slice(0, Math.floor(room / LETTER) - 1)}…`);
+  const shown = cut(name, (width - 20) / NAMED);
+  const left = width - 20 - shown.length * LETTER * NAMED - 14;
+  const shapes = cut(passed, left);
+  const rest = left - shapes.length * LETTER - 14;
+  const words = [svg("text", { x: x + 10, y, class: "row-word" }, shown)];
+  if (kind.length * LETTER <= rest) words.push(svg("text", { x: x + 24 + shown.length * LETTER * NAMED, y, class: "row-word small" }, kind));
+  if (shapes) words.push(svg("text", { x: x + width - 10, y, "text-anchor": "end", class: "row-word small" }, shapes));
+  return words;
+}
+
 function drawBox({ part, depth, y, height, open }, toggle) {
   const [x, width] = [4 + depth * INDENT, WIDTH - 8 - 2 * depth * INDENT];
-  const name = part.name.split(".").at(-1) || "model";
+  const name = partName(part.name);
   const sign = part.parts.length ? (open ? "▾ " : "▸ ") : "";
   const shapesOf = (given) => given.map((shape) => `[${shape.join(", ")}]`).join(" ");
   const passed = part.calls ? `${shapesOf(part.inputs)} → ${shapesOf(part.outputs)}` : "";
@@ -108,13 +135,7 @@ function drawBox({ part, depth, y, height, open }, toggle) {
     { class: part.parts.length ? "box choosable" : "box", "aria-label": what, ...pressed },
     svg("title", {}, what),
     svg("rect", { x, y, width, height, rx: 7, class: "box-frame" }),
-    svg("text", { x: x + 10, y: y + ROW / 2, class: "row-word" }, `${sign}${name}`),
-    svg("text", { x: x + 10 + 8 * (sign.length + name.length) + 14, y: y + ROW / 2, class: "row-word small" }, part.kind),
-    svg(
-      "text",
-      { x: x + width - 10, y: y + ROW / 2, "text-anchor": "end", class: "row-word small" },
-      passed.length > 70 ? `${passed.slice(0, 69)}…` : passed,
-    ),
+    ...wordsOf(`${sign}${name}`, part.kind, passed, x, y + ROW / 2, width),
   );
   if (part.parts.length) {
     group.addEventListener("click", toggle);

@@ -1,24 +1,32 @@
 // Vectors at each layer: the length of every place's vectors, and the numbers of one place, element by element.
 
 import { choice } from "../pictures/view.js";
-import { busy, field, select } from "../choosing.js";
+import { field, select } from "../choosing.js";
 import { ask, complain, html, saveButton, svg } from "../shell.js";
 import { natural } from "../state.js";
+import { working } from "../working.js";
+import { readablePlace } from "./places.js";
 import { short, strips } from "./strips.js";
+import { readable } from "./tokens.js";
 
 const WIDEST = 256; // numbers of a vector that are drawn
 const ABOUT =
-  "Length of each element's vector at every place: the output of a sublayer, the input of a normalisation, the state of a cell. Click a place to see its vectors.";
+  "How long each word's vector is at every place it passes, from the embedding above to the last layer below. A sublayer adds to the vector, a norm rescales it. Click a place to see all its numbers.";
 const [BINS, WIDTH, HEIGHT, FOOT] = [32, 420, 130, 22];
 
 export function streams(page, panel) {
   const { state, keep, question } = page;
+  const stage = panel.appendChild(html("div"));
 
   async function load(change = {}) {
     keep(change);
     complain();
     try {
-      const told = await busy(panel, () => ask("/api/streams", { body: { ...question(), place: state.place || null } }));
+      const body = { ...question(), place: state.place || null };
+      const told = await working(stage, `${state.run} reads the item`, (signal) => ask("/api/streams", { body, signal }));
+      if (told === null) return;
+      told.tokens = readable(told.tokens);
+      told.sides.forEach((side) => (side.tokens = readable(side.tokens)));
       draw(told);
     } catch (error) {
       complain(error.message);
@@ -32,26 +40,26 @@ export function streams(page, panel) {
     const token = Math.min(natural(state.token), told.tokens.length - 1);
     const overviews = told.sides.map((side) => overview(side, told.place, (place) => load({ place })));
     const places = told.sides.flatMap((side) => side.places.map(({ place }) => place));
-    const words = told.tokens.map((word, i) => `${i}: ${word}`);
+    const words = told.tokens.map((word, i) => `${i + 1}: ${word}`);
     const vectors = told.vectors[quantity];
     const shown = vectors.map((values, i) => ({ name: told.tokens[i], values: values.slice(0, WIDEST), marked: i === token }));
-    const label = `${told.place}, ${quantity}`;
-    const picture = strips(shown, label, { choose: (row) => draw(told, { token: String(row) }), chosen: token });
+    const label = `${readablePlace(told.place)}: ${quantity.replaceAll("_", " ")}`;
+    const picture = strips(shown, label, { robust: true, choose: (row) => draw(told, { token: String(row) }), chosen: token });
     const size = vectors[0].length;
     const wide = size > WIDEST ? `the first ${WIDEST} of its ${size} numbers` : `its ${size} numbers`;
     const about = `One row per element, one cell for each of ${wide}. Click an element to see a histogram of its numbers.`;
     const counted = names
       .filter((name) => name === quantity || "before" in told.vectors)
       .map((name) => histogram(told.vectors[name][token], `${name}: ${told.tokens[token]}`));
-    panel.replaceChildren(
+    stage.replaceChildren(
       html("p", { class: "quiet" }, ABOUT),
       ...overviews.map(figure),
       html(
         "div",
         { class: "asking" },
-        field("Place", select(places, told.place, (place) => load({ place }))),
+        field("Place", select(places, told.place, (place) => load({ place }), readablePlace)),
         field("Element", select(words, words[token], (word) => draw(told, { token: String(words.indexOf(word)) }))),
-        choice("Quantity", names, quantity, (name) => draw(told, { quantity: name })),
+        html("div", { class: "field" }, html("span", {}, "Quantity"), choice("Quantity", names.map((name) => name.replaceAll("_", " ")), quantity.replaceAll("_", " "), (_, i) => draw(told, { quantity: names[i] }))),
       ),
       html("p", { class: "quiet" }, about),
       figure(picture),
@@ -71,15 +79,14 @@ function overview(side, chosen, choose) {
   const at = side.places.findIndex(({ place }) => place === chosen);
   return strips(rows, `${side.name}: length of vectors`, {
     columns: side.tokens,
+    robust: true,
     choose: (row) => choose(side.places[row].place),
     chosen: at < 0 ? null : at,
   });
 }
 
 // The name of a place without that of its stack, which the drawing names.
-function nameOf(place) {
-  return place.replace(/^(encoder|decoder)\.(layers\.)?/, "").replace("after_", "");
-}
+const nameOf = (place) => readablePlace(place).replace(/^(Encoder|Decoder), /, "");
 
 // How often a vector has numbers of each size.
 function histogram(values, label) {

@@ -4,19 +4,22 @@ import { svg } from "../shell.js";
 
 const [CELL, NAMES, LETTER] = [26, 164, 8];
 const WITH_NUMBERS = 16; // columns: of more, cells are narrow and numbers are told by pointing
-const LONGEST = 24;
+const LONGEST = 36;
+const DARK = 0.55; // share of the darkest colour on which a number is written in the colour of the page
+const ROBUST = 0.97; // share of the numbers below the darkest colour: a few outliers do not wash out the others
 
 export function short(value) {
   if (value === null) return "−∞";
   return value.toFixed(Math.abs(value) >= 100 ? 0 : 2).replace(/^-(0\.00)$/, "$1");
 }
 
-// rows: [{ name, values, marked }]; all of one length. `columns` names them, where they have names.
-export function strips(rows, label, { columns = [], choose = null, chosen = null, largest = null } = {}) {
+// rows: [{ name, values, marked }]; all of one length. `columns` names them, where they have names. `robust`: the colours
+// end below the largest numbers.
+export function strips(rows, label, { columns = [], choose = null, chosen = null, largest = null, robust = false } = {}) {
   const length = Math.max(...rows.map(({ values }) => values.length));
   const wide = length <= WITH_NUMBERS ? 46 : Math.max(5, Math.min(20, Math.floor(900 / length)));
-  const most =
-    largest ?? Math.max(1e-9, ...rows.flatMap(({ values }) => values.filter((one) => one !== null).map(Math.abs)));
+  const sizes = rows.flatMap(({ values }) => values.filter((one) => one !== null).map(Math.abs)).sort((a, b) => a - b);
+  const most = largest ?? Math.max(1e-9, sizes[robust ? Math.floor(ROBUST * (sizes.length - 1)) : sizes.length - 1] ?? 0);
   const top = columns.length ? 16 + Math.max(...columns.map((name) => nameOf(name).length)) * 6 : 4;
   const names = Math.max(NAMES, 16 + LETTER * Math.max(...rows.map(({ name }) => nameOf(name).length)));
   const [width, height] = [names + length * wide + 60, top + rows.length * CELL + 4];
@@ -45,7 +48,7 @@ export function strips(rows, label, { columns = [], choose = null, chosen = null
       );
       const number =
         wide >= 40
-          ? [svg("text", { x: x + wide / 2, y: y + CELL / 2, "text-anchor": "middle", class: "number-in" }, short(value))]
+          ? [svg("text", { x: x + wide / 2, y: y + CELL / 2, "text-anchor": "middle", class: `number-in${isDark(value, most) ? " on-dark" : ""}` }, short(value))]
           : [];
       return svg("g", {}, svg("rect", { x, y: y + 1, width: wide - 1, height: CELL - 2, ...ink }, title), ...number);
     });
@@ -73,6 +76,8 @@ export function strips(rows, label, { columns = [], choose = null, chosen = null
   if (chosen !== null) bands[chosen]?.classList.add("is-chosen");
   return drawing;
 }
+
+const isDark = (value, most) => value !== null && Math.abs(value) / most > DARK;
 
 function nameOf(name) {
   const letters = [...String(name)];

@@ -2,12 +2,15 @@
 // without one the likeliest token is written and read next (autoregression). Played, or walked with the slider.
 
 import { choice } from "../pictures/view.js";
-import { busy, button } from "../choosing.js";
+import { button } from "../choosing.js";
+import { working } from "../working.js";
 import { ask, complain, html, saveButton, svg } from "../shell.js";
+import { readable } from "./tokens.js";
 
 const WAYS = ["By itself", "With the given translation"];
 const EVERY = 900; // milliseconds a token
-const [ROW, NAMES, BARS] = [26, 150, 420];
+const [ROW, NAMES] = [26, 130];
+const BARS = Math.min(420, document.documentElement.clientWidth - NAMES - 110); // pixels
 
 export function writing(page, panel) {
   const { state, keep, question } = page;
@@ -65,12 +68,14 @@ export function writing(page, panel) {
     stop();
     complain();
     keep({ way });
+    if (!stage.isConnected) panel.replaceChildren(stage);
     try {
       const asked = question();
-      if (way === WAYS[1] && !asked.target) throw new Error("give a translation above, so that it can be forced");
-      told = await busy(panel, () =>
-        ask("/api/view", { body: { ...asked, view: "token by token", target: way === WAYS[0] ? null : asked.target } }),
-      );
+      if (way === WAYS[1] && !asked.target) throw new Error("Write a translation into the field above first: it is then read word by word.");
+      const body = { ...asked, view: "token by token", target: way === WAYS[0] ? null : asked.target };
+      const found = await working(stage, `${state.run} writes`, (signal) => ask("/api/view", { body, signal }));
+      if (found === null) return;
+      told = inWords(found);
       slider.max = told.steps.length - 1;
       slider.value = Math.min(Number(state.at) || 0, told.steps.length - 1);
       const ways = choice("How", WAYS, way, (name) => load(name));
@@ -92,14 +97,22 @@ export function writing(page, panel) {
   return load(WAYS.includes(state.way) ? state.way : WAYS[0]);
 }
 
+// The same with tokens as people read them.
+function inWords(told) {
+  const texts = readable(told.steps.map(({ token }) => token));
+  const plain = (token) => token.replace(/^▁(?=.)/, "");
+  const steps = told.steps.map((step, i) => ({ ...step, token: texts[i], raw: step.token, likeliest: step.likeliest.map(([token, share]) => [plain(token), share, token]) }));
+  return { ...told, steps, read: readable(told.read) };
+}
+
 function barsOf(step, forced) {
   const rows = [...step.likeliest];
-  const among = rows.some(([token]) => token === step.token);
-  if (!among) rows.push([step.token, step.probability]);
+  const among = rows.some(([, , token]) => token === step.raw);
+  if (!among) rows.push([step.token, step.probability, step.raw]);
   const height = rows.length * ROW + 6;
-  const bars = rows.map(([token, share], i) => {
+  const bars = rows.map(([token, share, raw], i) => {
     const y = i * ROW + 3;
-    const own = token === step.token;
+    const own = raw === step.raw;
     const letters = [...token];
     const name = letters.length > 18 ? `${letters.slice(0, 17).join("")}…` : token;
     return svg(

@@ -1,0 +1,7 @@
+// An address that is no page of the studio.
+
+import { empty, html, shell } from "../shell.js";
+
+const main = shell();
+const home = html("a", { href: "/", class: "go" }, "Go to the first page");
+main.append(html("h1", {}, "No such page"), empty(`The studio has no page at ${location.pathname}.`, home));

@@ -14,17 +14,20 @@ from regardant.data import labelled_sources  # noqa: F401  # a kind is known by 
 from regardant.data.labelled import LabelledConfig
 from regardant.errors import DataError
 from regardant.evaluation.classification import score_classes
+from regardant.interop.parity import TestTexts
 from regardant.modalities import ModalityConfig, TextModalityConfig
+from regardant.modalities.text import TextCodec
 from regardant.models import EncoderConfig
 from regardant.models.encoder_only import EncoderOnlyConfig
 from regardant.models.heads import HeadConfig, SequenceClassConfig
 from regardant.tasks.base import Log, Prediction, Task, TaskConfig
 from regardant.tasks.comparison import PREDICTIONS
+from regardant.tasks.exchange import Exchange, percent_equal
 from regardant.tasks.items.data import MARKER, EncodedItems
 from regardant.tasks.items.job import Answers, ItemsJob
 from regardant.tasks.items.labels import LABELS, keep_labels, read_labels
 from regardant.tasks.items.prepare import PreparedItems, build, keep_items, of_kind, seeded, with_max_length
-from regardant.tasks.items.trained import TrainedItems
+from regardant.tasks.items.trained import TrainedItems, texts_of, tokens_of
 from regardant.training.checkpoints import write_atomically
 from regardant.training.metrics import Metric
 
@@ -132,6 +135,13 @@ class Classifier(TrainedItems):
             found = {"target": labels[target], "answer": labels[best], "probability": float(share[best])}
             lines.append(json.dumps(found, ensure_ascii=False) + "\n")
         write_atomically(self.folder / "evaluation" / f"{name}{PREDICTIONS}", "".join(lines))
+
+    def exchanged(self, name: str, split: EncodedItems) -> Exchange:
+        assert isinstance(self.codec, TextCodec)
+        texts, labels = texts_of(self.codec, split), self.labels
+        expected = [labels[target] for target in split.targets.tolist()]
+        test = TestTexts(name, texts, texts, "accuracy", percent_equal(expected), tokens_of(self.codec))
+        return Exchange(test, lambda texts: [one.answer for one in self.predict(texts)], self.text_scores)
 
     def read(self, data: Path) -> EncodedItems:
         items = of_kind(self.config.input, self.config.data.given(data), lambda line: None)

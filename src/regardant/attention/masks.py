@@ -178,6 +178,8 @@ class PassView(View):
         return self._made[key]
 
     def listed_pairs(self, q: Tensor, k: Tensor) -> Tensor | None:
+        if self.pairs is None:
+            return None
         key = _key("listed_pairs", q, k)
         if key not in self._made:
             self._made[key] = super().listed_pairs(q, k)

@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from regardant.cli.lines import say
-from regardant.cli.options import RunFolder, app
+from regardant.cli.lines import print_json, say
+from regardant.cli.options import AsJson, RunFolder, app
 
-FORMAT_HELP = "hf, a folder for transformers; or ctranslate2, of a translator."
+FORMAT_HELP = "hf, for transformers; ctranslate2, of a translator; onnx; or torch, a program of torch.export."
 
 
 @app.command("import")
@@ -40,23 +40,35 @@ def export(
         str | None,
         typer.Option(
             metavar="TYPE",
-            help="How ctranslate2 stores weights: int8 (the default), int16, float16, bfloat16 or float32.",
+            help="How weights are stored. ctranslate2: int8 (the default), int16, float16, bfloat16 or float32. onnx: "
+            "float32 (the default) or int8. hf and torch: float32.",
         ),
     ] = None,
+    data: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="Compare on the texts of this file; may be repeated.")
+    ] = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Write the model of a run for another program. hf: a folder that transformers opens, with weights in float32.
-    ctranslate2: a folder that ctranslate2.Translator opens, with the tokenizer beside the model.
+    """Write the model of a run for another program, and compare the two. hf: a folder that transformers opens.
+    ctranslate2: a folder that ctranslate2.Translator opens. onnx: graphs for onnxruntime. torch: a program of
+    torch.export. Each folder has a sample.py that needs no regardant, and a README.md with the comparison: differences,
+    size and speed. Exit code 1: a difference is beyond its bound.
 
     Examples:
         regardant export runs/masked --format hf --out masked-hf
-        regardant export runs/demo --format ctranslate2 --out demo-ct2
+        regardant export runs/demo --format onnx --out demo-onnx
     """
-    from regardant.errors import ConfigError
-
-    if to == "hf" and quantization is not None:
-        raise ConfigError("--quantization is of ctranslate2, and hf has weights in float32: leave it out")
     say(f"exporting {run} to {out}")
     from regardant.run import load
 
-    load(run).export(to, out, quantization or "int8")
+    exported = load(run).export(to, out, quantization, data=data or ())
+    if as_json:
+        print_json(exported.as_dict())
+    elif exported.parity is None:
+        say(f"not compared: {exported.not_measured}")
+    else:
+        print("\n".join(exported.parity.table()))
     say(f"wrote {out}")
+    if exported.failures:
+        say(f"the export differs from its run: {'; '.join(exported.failures)}")
+        raise typer.Exit(1)

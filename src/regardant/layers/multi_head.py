@@ -274,7 +274,7 @@ class CrossAttention(nn.Module):
         """
         if isinstance(memory, Tensor):
             memory = self.project(memory)
-        q = _split(self.query(x.view(len(memory.keys), -1, x.shape[-1])), self.shape.key_size)
+        q = _split(self.query(x.view(memory.keys.shape[0], -1, x.shape[-1])), self.shape.key_size)
         return self.output(_merge(self.mechanism(q, memory.keys, memory.values, view))).view_as(x)
 
 

@@ -86,6 +86,12 @@ class WordsCodec(TextCodec):
     def argument(self, encoded: NDArray[Any], folder: Path, name: str) -> str | None:
         return super().argument(encoded[:, TOKENS], folder, name)
 
+    def words_of(self, encoded: NDArray[Any]) -> list[str]:
+        """Return the words that the tokens of a text spell."""
+        starts = np.flatnonzero(first_tokens(encoded))
+        parts = np.split(encoded[:, TOKENS], starts[1:])
+        return ["".join(self.tokenizer.decode(part.tolist()).split()) for part in parts]
+
     def collate(self, encoded: Sequence[NDArray[Any]]) -> Tensor:
         return super().collate([one[:, TOKENS] for one in encoded])
 

@@ -24,6 +24,7 @@ from regardant.training.devices import keep_freed_memory, memory_guard, the_devi
 from regardant.training.events import read_events
 
 if TYPE_CHECKING:
+    from regardant.run.exporting import Exported
     from regardant.tasks.inspection import Inspection
     from regardant.tasks.language_modelling.language_model import LanguageModel
     from regardant.tasks.measures import Measures
@@ -70,15 +71,14 @@ class Run:
         given = self.translation.config.generation
         return Answers(translator.generate(lines, given.replaced(**generation) if generation else given, prefixes))
 
-    def export(self, to: str, folder: Path, quantization: str = "int8") -> None:
-        """Write the model to a new folder in the format of another program: `ctranslate2` with weights of a type, or
-        `hf`, transformers, with weights in float32."""
-        if to == "hf":
-            from regardant.interop.huggingface.writing import export, given_by
+    def export(
+        self, to: str, folder: Path, quantization: str | None = None, *, data: Sequence[Path] = ()
+    ) -> "Exported":
+        """Write the model to a new folder in the format of another program: `hf` (transformers), `ctranslate2`, `onnx`
+        or `torch` (torch.export). Return how it compares with the run on its test set, or on that in files."""
+        from regardant.run.exporting import export_run
 
-            export(given_by(self.folder, self.trained.model, self.config), folder)
-        else:
-            self.translation.export(to, folder, quantization)
+        return export_run(self, to, folder, quantization, data)
 
     def generate(self, prompt: str, *, samples: int = 1, seed: int = 0, **generation: Any) -> list[str]:
         """Return texts that continue the prompt, without it. Any field of the recipe's `generation` may be given:

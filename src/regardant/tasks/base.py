@@ -22,6 +22,7 @@ from regardant.training.metrics import Metric, selecting_metric
 
 if TYPE_CHECKING:
     from regardant.modalities import ModalityConfig
+    from regardant.tasks.exchange import Exchange
     from regardant.tasks.inspection import Inspection
     from regardant.tasks.measures import Measures
 
@@ -229,6 +230,11 @@ class Trained:
         """Return by name of an export in the run folder how far its log-probabilities of a token are from the model's
         at most, and where, over what it writes for up to `count` validation items."""
         return {}
+
+    def exchange(self, data: Sequence[Path] = ()) -> "Exchange | None":
+        """Return the texts of its test set, or those in files, with its answers, for an export to be measured beside.
+        None: it has none, or a run of this task is not exported."""
+        return None
 
     def target_counts(self) -> Tensor:
         """Return how often each target occurs in validation data. Raises RunError if the data is gone."""

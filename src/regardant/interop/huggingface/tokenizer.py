@@ -12,16 +12,17 @@ import tokenizers as hf
 
 from regardant import config as configuration
 from regardant.data.pretrained_tokenizers import PretrainedTokenizer
-from regardant.data.tokenizer_config import PIECES, TokenizerConfig
+from regardant.data.tokenizer_config import TokenizerConfig
 from regardant.data.tokenizers import Tokenizer
 from regardant.data.vocabulary import EOS, MASK, PAD, SOS, SPECIAL_TOKENS, UNK
-from regardant.errors import DataError, RunError
+from regardant.errors import DataError
 from regardant.interop.huggingface.folder import (
     SPECIAL_TOKENS_MAP,
     TOKENIZER,
     TOKENIZER_CONFIG,
     read_json,
 )
+from regardant.interop.portable_tokenizers import FLAGS, decoder_of, require_portable, template_of
 
 NAMES = {
     SOS: ("cls_token", "bos_token"),
@@ -34,9 +35,6 @@ NAMES = {
 
 ORDER = (EOS, SOS, MASK, UNK, PAD)
 """The order in which tokens are looked for: the end of texts first, since some vocabularies have one special token."""
-
-KINDS = ("character", "word", "byte", *PIECES)
-"""Kinds of tokenizers of ours that the library can compute by itself."""
 
 
 def read_backend(folder: Path) -> hf.Tokenizer:
@@ -86,14 +84,12 @@ def files_of(tokenizer: Tokenizer, *, ends: bool) -> Iterator[tuple[str, str]]:
     Raises:
         RunError: a tokenizer that the library cannot compute by itself.
     """
-    if tokenizer.config.kind not in (*KINDS, "pretrained"):
-        raise RunError(f"tokenizer.kind {tokenizer.config.kind}")
+    require_portable(tokenizer)
     content: dict[str, Any] = json.loads(tokenizer.backend.to_str())
     if not isinstance(tokenizer, PretrainedTokenizer):
-        flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
-        content["added_tokens"] = [{"id": n, "content": name, **flags} for n, name in enumerate(SPECIAL_TOKENS)]
-        content["decoder"] = _decoder(tokenizer)
-        content["post_processor"] = _template(SPECIAL_TOKENS[EOS]) if ends else None
+        content["added_tokens"] = [{"id": n, "content": name, **FLAGS} for n, name in enumerate(SPECIAL_TOKENS)]
+        content["decoder"] = decoder_of(tokenizer)
+        content["post_processor"] = template_of(SPECIAL_TOKENS[EOS]) if ends else None
     named = {
         names[-1]: tokenizer.pieces[ours]
         for ours, names in NAMES.items()
@@ -112,19 +108,3 @@ def _id_of(name: str, named: Mapping[str, Any], config: Mapping[str, Any], backe
     theirs = config.get(f"{name}_id")
     first = theirs[0] if isinstance(theirs, list) and theirs else theirs
     return first if isinstance(first, int) else None
-
-
-def _decoder(tokenizer: Tokenizer) -> dict[str, Any]:
-    """Return what joins pieces to a text as `Tokenizer.decode` does."""
-    parts: list[dict[str, Any]] = [{"type": "ByteFallback"}, {"type": "Fuse"}]
-    if tokenizer.config.splits_words:
-        parts.append({"type": "Strip", "content": " ", "start": 1, "stop": 0})
-    return {"type": "Sequence", "decoders": parts}
-
-
-def _template(end: str) -> dict[str, Any]:
-    """Return what puts EOS after a text."""
-    text: list[dict[str, Any]] = [{"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": end, "type_id": 0}}]
-    special = {end: {"id": end, "ids": [EOS], "tokens": [end]}}
-    pair = [*text, {"Sequence": {"id": "B", "type_id": 0}}]
-    return {"type": "TemplateProcessing", "single": text, "pair": pair, "special_tokens": special}

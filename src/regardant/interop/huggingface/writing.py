@@ -8,7 +8,6 @@ FOLDER/generation_config.json                how transformers writes texts with 
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +20,12 @@ from regardant.data.tokenizers import Tokenizers
 from regardant.data.vocabulary import EOS, MASK, PAD, SOS, UNK
 from regardant.errors import RegardantError, RunError
 from regardant.interop.folders import replacing, require_empty
+from regardant.interop.given import Given
 from regardant.interop.huggingface.families import LAYOUTS
-from regardant.interop.huggingface.folder import CONFIG, GENERATION, PREPROCESSOR, WEIGHTS, read_json
+from regardant.interop.huggingface.folder import CONFIG, GENERATION, PREPROCESSOR, WEIGHTS
 from regardant.interop.huggingface.layouts import Layout, config_of, put_at, recipe_of, value_at
 from regardant.interop.huggingface.reading import sizes_of, with_image
 from regardant.interop.huggingface.tokenizer import files_of
-from regardant.models import Model
 
 FREE = frozenset(
     {
@@ -49,20 +48,6 @@ BILINEAR = 2
 """Pillow's number of the way in which images are resized."""
 
 
-@dataclass(frozen=True)
-class Given:
-    """A run to be written."""
-
-    model: Model
-    config: Any
-    """The configuration of its task."""
-    tokenizers: Tokenizers | None
-    """None: items are no texts."""
-    image: Mapping[str, Any] | None
-    """Size, channels, mean, deviation and patch size of images."""
-    labels: list[str]
-
-
 def export(given: Given, folder: Path) -> None:
     """Make `folder`. Raises RunError where it holds something, and for a model that no layout can express."""
     require_empty(folder)
@@ -75,17 +60,6 @@ def export(given: Given, folder: Path) -> None:
         save_file(tensors, part / WEIGHTS, metadata={"format": "pt"})
         for name, content in files.items():
             (part / name).write_text(content, encoding="utf-8")
-
-
-def given_by(folder: Path, model: Model, config: Any) -> Given:
-    """Return a run to be written, with what its folder says of items and labels."""
-    image = None
-    if (folder / "image.json").is_file():
-        image = read_json(folder / "image.json")
-        image["patch_size"] = image.get("patch_size") or config.input.patch_size
-    labels = json.loads((folder / "labels.json").read_text("utf-8")) if (folder / "labels.json").is_file() else []
-    has_text = (folder / "tokenizer.json").is_file()
-    return Given(model, config, Tokenizers.load(folder / "tokenizer.json") if has_text else None, image, labels)
 
 
 def layout_for(given: Given) -> tuple[Layout, dict[str, Any]]:

@@ -14,9 +14,12 @@ from regardant.data import labelled_sources  # noqa: F401  # a kind is known by 
 from regardant.data.labelled import LabelledConfig
 from regardant.errors import DataError
 from regardant.evaluation.classification import score_classes
+from regardant.interop.parity import TestTexts
+from regardant.modalities.text import TextCodec
 from regardant.models.heads import HeadConfig, SequenceClassConfig
 from regardant.tasks.base import Log, Prediction, Task
 from regardant.tasks.comparison import PREDICTIONS
+from regardant.tasks.exchange import Exchange, percent_equal
 from regardant.tasks.items.config import ItemsConfig
 from regardant.tasks.items.data import MARKER, EncodedItems
 from regardant.tasks.items.job import Answers, ItemsJob
@@ -30,7 +33,7 @@ from regardant.tasks.items.prepare import (
     seeded,
     with_max_length,
 )
-from regardant.tasks.items.trained import TrainedItems
+from regardant.tasks.items.trained import TrainedItems, texts_of, tokens_of
 from regardant.training.checkpoints import write_atomically
 from regardant.training.metrics import Metric
 
@@ -129,6 +132,13 @@ class Classifier(TrainedItems):
             found = {"target": labels[target], "answer": labels[best], "probability": float(share[best])}
             lines.append(json.dumps(found, ensure_ascii=False) + "\n")
         write_atomically(self.folder / "evaluation" / f"{name}{PREDICTIONS}", "".join(lines))
+
+    def exchanged(self, name: str, split: EncodedItems) -> Exchange:
+        assert isinstance(self.codec, TextCodec)
+        texts, labels = texts_of(self.codec, split), self.labels
+        expected = [labels[target] for target in split.targets.tolist()]
+        test = TestTexts(name, texts, texts, "accuracy", percent_equal(expected), tokens_of(self.codec))
+        return Exchange(test, lambda texts: [one.answer for one in self.predict(texts)], self.text_scores)
 
     def read(self, data: Path) -> EncodedItems:
         items = of_kind(self.config.input, self.config.data.given(data), lambda line: None)

@@ -1,7 +1,7 @@
 """A finished run of a task that is items in, answers out."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ from regardant.modalities import Codec
 from regardant.modalities.text import TextCodec
 from regardant.models import Model
 from regardant.tasks.base import Example, Prediction, Trained
+from regardant.tasks.exchange import MOST_TEXTS, Exchange
 from regardant.tasks.inspection import Elements, Inspection, examples_of, format_shares, look, shown_inputs
 from regardant.tasks.items.data import MARKER, EncodedItems, ItemBatch, ItemBatches, Planned, collate, read_splits
 from regardant.tasks.measures import SENTENCES, Measures, measure
@@ -86,6 +87,21 @@ class TrainedItems(Trained):
         for name, numbers in scores.items():
             write_atomically(self.folder / "evaluation" / f"{name}.json", json.dumps(numbers, indent=2) + "\n")
         return scores
+
+    def exchange(self, data: Sequence[Path] = ()) -> Exchange | None:
+        """Return the texts of its test set or of a file. None where items are no texts, or there is no data."""
+        if not isinstance(self.codec, TextCodec) or not (data or (self.folder / "data" / MARKER).is_file()):
+            return None
+        name, split = (data[0].name, self._of(data[0])) if data else next(iter(self._own_sets().items()))
+        return self.exchanged(name, split.first(MOST_TEXTS))
+
+    def exchanged(self, name: str, split: EncodedItems) -> Exchange | None:
+        """Return the texts of a split, with its answers. None: a run of this task is not exported."""
+        return None
+
+    def text_scores(self, texts: Sequence[str], references: Sequence[str]) -> list[NDArray[Any]]:
+        """Return the head's scores of each text."""
+        return [self.item_scores([self.encoded(text)])[0].numpy() for text in texts]
 
     def probe(self) -> Probe:
         """Return rows of the validation set."""
@@ -214,3 +230,13 @@ class TrainedItems(Trained):
 def _with_note(found: Prediction, trained: TrainedItems) -> Prediction:
     note = f"longer than the model's {trained.max_length} {trained.codec.unit}s: the rest was not read"
     return Prediction(found.item, found.answer, found.details, [*found.notes, note])
+
+
+def texts_of(codec: TextCodec, split: EncodedItems) -> list[str]:
+    """Return the texts that the tokens of a split spell."""
+    return [codec.tokenizer.decode(split.items[number].tolist()) for number in range(len(split))]
+
+
+def tokens_of(codec: TextCodec) -> Callable[[Sequence[str], Sequence[str]], int]:
+    """Return what counts the tokens of texts."""
+    return lambda texts, answers: sum(map(len, codec.tokenizer.encode_batch(list(texts))))

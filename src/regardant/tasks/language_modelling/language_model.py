@@ -17,9 +17,12 @@ from regardant.data.windows import consecutive_windows
 from regardant.errors import ConfigError, DataError, RunError
 from regardant.evaluation.language import TextScore, score_text
 from regardant.generation.sampling import sample
+from regardant.interop.parity import TestTexts
+from regardant.interop.settings import CONTINUED
 from regardant.modalities.text import word_units
 from regardant.models import CausalModel
 from regardant.tasks.base import Example, Prediction, Trained
+from regardant.tasks.exchange import Exchange, perplexity
 from regardant.tasks.inspection import Elements, Inspection, format_shares, likeliest, look, shown_inputs
 from regardant.tasks.language_modelling.config import LanguageModellingConfig
 from regardant.tasks.language_modelling.measures import measure
@@ -30,6 +33,9 @@ from regardant.training.checkpoints import load_into, write_atomically
 
 EXAMPLE_TOKENS = 4096
 """Tokens of the validation text in which examples are looked for."""
+
+PIECE, PIECES = 64, 50
+"""Tokens of a piece of the test text that an export continues too, and number of pieces."""
 
 
 class LanguageModel(Trained):
@@ -118,6 +124,34 @@ class LanguageModel(Trained):
         found = measure(self.model, self.tokenizer, name, tokens, self.device)
         found.save(self.folder / "measures")
         return found
+
+    def exchange(self, data: Sequence[Path] = ()) -> Exchange | None:
+        """Return pieces of its test text, or of a file, each to be continued."""
+        if not data and not (self.folder / "data" / MARKER).is_file():
+            return None
+        name, tokens = (data[0].name, self._read(data[0])[0]) if data else self._test_tokens()
+        length = min(PIECE, self.config.model.max_length // 2)
+        starts = range(0, max(1, len(tokens) - length), max(length, len(tokens) // PIECES))
+        texts = [self.tokenizer.decode(tokens[start : start + length].tolist()) for start in starts][:PIECES]
+
+        def answer(texts: Sequence[str]) -> list[str]:
+            return [self.generate(text, temperature=0, max_tokens=CONTINUED)[0] for text in texts]
+
+        test = TestTexts(name, texts, texts, "perplexity", perplexity, lambda texts, answers: CONTINUED * len(texts))
+        return Exchange(test, answer, lambda texts, references: [self._log_probabilities(text) for text in texts])
+
+    def _log_probabilities(self, text: str) -> Any:
+        """Return those of the tokens of a text after the first, [T - 1]."""
+        before, _ = self.tokenizer.frame
+        ids = torch.tensor([[*before, *self.tokenizer.encode(text)][: self.config.model.max_length]])
+        with torch.inference_mode():
+            known = self.model.scores(text=ids.to(self.device))[0, :-1].log_softmax(-1).float().cpu()
+        return known.gather(1, ids[0, 1:, None])[:, 0].numpy()
+
+    def _test_tokens(self) -> tuple[str, Tokens]:
+        text = EncodedText.load(self.folder / "data")
+        name = "test" if "test" in text.tokens else "validation"
+        return name, text.tokens[name]
 
     def evaluate(self, data: Sequence[Path] = (), **options: Any) -> dict[str, dict[str, Any]]:
         """Scores by name of the text: the run's own ones, the test's first, or those of files. They are kept in

@@ -17,14 +17,17 @@ from regardant.data.masking import Masking
 from regardant.data.vocabulary import MASK, SPECIAL_TOKENS
 from regardant.errors import DataError
 from regardant.evaluation.masked_tokens import score_masked_tokens
+from regardant.interop.parity import TestTexts
+from regardant.interop.settings import rows_of
 from regardant.modalities import TextModalityConfig
 from regardant.modalities.text import TextCodec
 from regardant.models.heads import NextTokenConfig
 from regardant.tasks.base import Log, Prediction, Task
+from regardant.tasks.exchange import Exchange, percent_equal
 from regardant.tasks.items.config import ItemsConfig
 from regardant.tasks.items.data import MARKER, EncodedItems
 from regardant.tasks.items.prepare import PreparedItems, build, keep_items, seeded
-from regardant.tasks.items.trained import BATCH_ELEMENTS, TrainedItems
+from regardant.tasks.items.trained import BATCH_ELEMENTS, TrainedItems, tokens_of
 from regardant.tasks.masked_language_modelling.job import MaskedBatches, MaskedLanguageModellingJob
 from regardant.training.metrics import Metric
 
@@ -122,6 +125,28 @@ class MaskedLanguageModel(TrainedItems):
             max_length=self.max_length,
             seed=0,
         )
+
+    def exchanged(self, name: str, split: EncodedItems) -> Exchange:
+        """Return the texts with the middle one of their tokens as a blank."""
+        before, after = map(len, self.codec.tokenizer.frame)
+        texts, expected = [], []
+        for number in range(len(split)):
+            ids = self.codec.cut(split.items[number], self.max_length).tolist()
+            ids = ids[before : len(ids) - after]
+            parts = ids[: len(ids) // 2], ids[len(ids) // 2 + 1 :]
+            text = f" {BLANK} ".join(map(self.codec.tokenizer.decode, parts)).strip()
+            if len(self.codec.encode_with_blanks(text, BLANK)) <= self.max_length:
+                texts.append(text)
+                expected.append(text.replace(BLANK, self.codec.tokenizer.decode([ids[len(ids) // 2]])))
+        test = TestTexts(name, texts, texts, "accuracy", percent_equal(expected), tokens_of(self.codec))
+        return Exchange(test, lambda texts: [one.answer for one in self.predict(texts)], self.text_scores)
+
+    def text_scores(self, texts: Sequence[str], references: Sequence[str]) -> list[NDArray[Any]]:
+        """Return the scores of the words at each token of a text, by their ids in the tokenizer's file."""
+        rows = rows_of(self.codec.tokenizer)
+        known = sorted((theirs, own) for own, theirs in enumerate(rows) if theirs is not None)
+        order = [own for _, own in known]
+        return [scores[:, order] for scores in super().text_scores(texts, references)]
 
     def read(self, data: Path) -> EncodedItems:
         texts = list(self.config.data.items(str(data.resolve())))

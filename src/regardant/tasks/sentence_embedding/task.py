@@ -14,13 +14,16 @@ from torch import Tensor
 
 from regardant.data.lines import LinesConfig
 from regardant.errors import ConfigError, DataError, RunError
+from regardant.interop.parity import TestTexts
 from regardant.modalities import TextModalityConfig
+from regardant.modalities.text import TextCodec
 from regardant.models.heads import SentenceVectorConfig
 from regardant.tasks.base import Log, Prediction, Task
+from regardant.tasks.exchange import Exchange
 from regardant.tasks.items.config import ItemsConfig
 from regardant.tasks.items.data import EncodedItems
 from regardant.tasks.items.prepare import PreparedItems, build
-from regardant.tasks.items.trained import TrainedItems
+from regardant.tasks.items.trained import TrainedItems, texts_of, tokens_of
 from regardant.tasks.measures import Measures
 from regardant.training.metrics import Metric
 
@@ -96,6 +99,12 @@ class SentenceEncoder(TrainedItems):
     def answer(self, item: str, scores: Tensor) -> Prediction:
         """Return the vector, six digits a number."""
         return Prediction(item, " ".join(f"{number:.6g}" for number in scores.tolist()), {"vector": scores.tolist()})
+
+    def exchanged(self, name: str, split: EncodedItems) -> Exchange:
+        assert isinstance(self.codec, TextCodec)
+        texts = texts_of(self.codec, split)
+        test = TestTexts(name, texts, texts, "", None, tokens_of(self.codec), are_words=False)
+        return Exchange(test, lambda texts: [one.answer for one in self.predict(texts)], self.text_scores)
 
     def read(self, data: Path) -> EncodedItems:
         texts = list(self.config.data.items(str(data.resolve())))

@@ -13,14 +13,16 @@ from torch import Tensor
 from regardant.data.tagged import TaggedText
 from regardant.errors import DataError
 from regardant.evaluation.tagging import score_tags
-from regardant.modalities.words import LabelledWords, WordsCodec, first_tokens
+from regardant.interop.parity import TestTexts
+from regardant.modalities.words import LABELS, LabelledWords, WordsCodec, first_tokens
 from regardant.models.heads import IGNORED
 from regardant.tasks.base import Prediction
 from regardant.tasks.comparison import PREDICTIONS
+from regardant.tasks.exchange import Exchange, percent_equal
 from regardant.tasks.items.data import EncodedItems
 from regardant.tasks.items.job import Answers
 from regardant.tasks.items.labels import read_labels
-from regardant.tasks.items.trained import BATCH_ELEMENTS, TrainedItems
+from regardant.tasks.items.trained import BATCH_ELEMENTS, TrainedItems, tokens_of
 from regardant.tasks.tagging.job import TaggedBatches
 from regardant.training.checkpoints import write_atomically
 
@@ -69,6 +71,17 @@ class Tagger(TrainedItems):
                     lines[item] += json.dumps(found, ensure_ascii=False) + "\n"
         write_atomically(self.folder / "evaluation" / f"{name}{PREDICTIONS}", "".join(lines))
         return self._scored(split, answers)
+
+    def exchanged(self, name: str, split: EncodedItems) -> Exchange:
+        items = [self.codec.cut(split.items[number], self.max_length) for number in range(len(split))]
+        texts = [" ".join(self.codec.words_of(one)) for one in items]
+        expected = [" ".join(self.labels[label] for label in one[first_tokens(one), LABELS].tolist()) for one in items]
+        score = percent_equal(expected, by_words=True)
+        test = TestTexts(name, texts, texts, "accuracy", score, tokens_of(self.codec))
+        return Exchange(test, self._label_lines, self.text_scores)
+
+    def _label_lines(self, texts: Sequence[str]) -> list[str]:
+        return [" ".join(word["label"] for word in one.details["words"]) for one in self.predict(texts)]
 
     def read(self, data: Path) -> EncodedItems:
         texts = [numbered(text, self.labels) for text in self.config.data.items(str(data.resolve()))]

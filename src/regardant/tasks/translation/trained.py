@@ -15,6 +15,7 @@ from regardant.data.words import words
 from regardant.errors import ConfigError, RunError
 from regardant.evaluation.alignment import parse_links
 from regardant.tasks.base import Example, Log
+from regardant.tasks.exchange import Exchange
 from regardant.tasks.sequence_to_sequence.inspection import PairInspection
 from regardant.tasks.sequence_to_sequence.trained import TrainedGenerator
 from regardant.tasks.translation.config import TranslationConfig
@@ -25,6 +26,7 @@ from regardant.tasks.translation.evaluate.evaluation import (
     summary,
     test_sets,
 )
+from regardant.tasks.translation.evaluate.exchange import exchange_of
 from regardant.tasks.translation.look.alignment import links_of_run
 from regardant.tasks.translation.look.measure_tables import CROSS, TranslatorMeasures
 from regardant.tasks.translation.look.measures import Measured, measure
@@ -115,9 +117,13 @@ class TrainedTranslator(TrainedGenerator):
         sources, _ = self.validation_pairs().encoded(range(min(count, len(self.validation_pairs()))))
         return self.engines.differences(sources)
 
-    def export(self, to: str, folder: Path, quantization: str) -> None:
-        """Write the model to a new folder in another program's format."""
-        self.engines.export(to, folder, quantization)
+    def exchange(self, data: Sequence[Path] = ()) -> Exchange | None:
+        """Return its first test set, or the pairs in files, without those that are longer than the model."""
+        text = self.folder / "data" / "text"
+        if not data and not (text / MARKER).is_file():
+            return None
+        given = read_test_set(data) if data else test_sets(text, Splits.load(text))[0]
+        return exchange_of(self.translator, given, self.config)
 
     def validation_text(self) -> dict[str, list[str]]:
         """Return the validation text by side, `source` and `target`. Empty lists: the run holds none."""

@@ -151,8 +151,8 @@ def test_a_model_without_a_layout_is_refused_by_its_settings(trained, trained_on
         )
     with pytest.raises(RunError, match="a run of forecasting has no layout of Hugging Face"):
         trained_on_series().export("hf", tmp_path / "there")
-    with pytest.raises(ConfigError, match="there is no export to onnx: take ctranslate2 or hf"):
-        trained().export("onnx", tmp_path / "there")
+    with pytest.raises(ConfigError, match="there is no format safetensors: take hf, ctranslate2, onnx, torch"):
+        trained().export("safetensors", tmp_path / "there")
     assert not (tmp_path / "there").exists()
 
 

@@ -17,8 +17,15 @@ def test_a_folder_is_imported_used_and_exported(pair, regardant, tmp_path):
     assert len(regardant("predict", own, "the [MASK] sat").lines) == 1
     said = regardant("export", own, "--format", "hf", "--out", back)
     assert said.code == 0 and said.err.endswith(f"wrote {back}\n")
-    names = ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"]
-    assert sorted(path.name for path in back.iterdir()) == names
+    names = [
+        "config.json",
+        "model.safetensors",
+        "sample.py",
+        "settings.json",
+        "tokenizer.json",
+        "tokenizer_config.json",
+    ]
+    assert sorted(path.name for path in back.iterdir()) == ["README.md", *names]
     assert regardant("export", own, "--to", "hf", "--out", tmp_path / "other").code == 0
 
 
@@ -27,9 +34,7 @@ def test_a_refusal_is_one_line_and_leaves_nothing(pair, regardant, tmp_path):
     assert (said.code, said.out) == (2, "") and len(said.err.splitlines()) == 1
     assert said.err.startswith(f"regardant: {tmp_path} has no config.json")
     said = regardant("export", pair("gpt2").run.folder, "--to", "hf", "--out", tmp_path / "x", "--quantization", "int8")
-    assert said.code == 2 and said.err == (
-        "regardant: --quantization is of ctranslate2, and hf has weights in float32: leave it out\n"
-    )
+    assert said.code == 2 and said.err == "regardant: hf has no quantization int8: take float32\n"
     said = regardant("encode", pair("gpt2").run.folder, "a text")
     assert said.code == 2 and "is a run of language_modelling, which has no encode" in said.err
     said = regardant("encode", pair("bert_vectors").run.folder, "a text", "--input", "lines.txt")

@@ -110,11 +110,6 @@ def test_an_engine_that_there_is_not_is_refused(trained, name, told):
     assert "\n" not in str(refused.value)
 
 
-def test_an_export_that_there_is_not_is_refused(trained, tmp_path):
-    with pytest.raises(ConfigError, match="there is no export to onnx: take ctranslate2"):
-        trained(*SUBWORDS).export("onnx", tmp_path / "e")
-
-
 def test_a_model_that_the_engine_cannot_compute_is_refused(trained):
     run = trained(*SUBWORDS, "training.max_updates=2", "model.positions.kind=alibi")
     with pytest.raises(RunError, match=r"cannot compute model\.positions\.kind alibi .*: use --engine torch"):

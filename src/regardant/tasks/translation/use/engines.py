@@ -45,15 +45,6 @@ class Engines:
                 raise ConfigError(f"there is no engine {name}{near}")
         return self.ready[name]
 
-    def export(self, to: str, folder: Path, quantization: str) -> None:
-        """Write the model to a folder of its own, in the format `to`."""
-        if to != "ctranslate2":
-            raise ConfigError(f"there is no export to {to}: take ctranslate2 or hf")
-        from regardant.interop.ctranslate2.export import export  # an extra
-
-        translator = self.ready["torch"]
-        export(translator.model, translator.tokenizers, folder, quantization)
-
     def differences(self, sources: Sequence[NDArray[Any]]) -> dict[str, tuple[float, str]]:
         """Return by name of an export, as it is in the folder, the largest difference of its log-probability of a token
         and the model's, over what it writes for encoded sources, and the source."""

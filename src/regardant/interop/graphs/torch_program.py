@@ -1,0 +1,24 @@
+"""A model that reads a text at once as a program of torch.export: FOLDER/model.pt2."""
+
+import warnings
+from pathlib import Path
+
+import torch
+
+from regardant.errors import RunError
+from regardant.interop.given import Given
+from regardant.interop.graphs.modules import WholeInput, ids_of, traceable
+from regardant.models.encoder_only import EncoderOnly
+
+
+def write(given: Given, folder: Path) -> None:
+    """Write the program. Raises RunError for a model of several steps, and one that cannot be traced."""
+    if not isinstance(given.model, EncoderOnly):
+        raise RunError(f"torch programs are of models that read a text at once, not {given.config.task}: use onnx")
+    assert given.tokenizers is not None
+    sizes = {"tokens": {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}}
+    with traceable(given.model) as model, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the exporter's own parts
+        module = WholeInput(model, ids_of(given.tokenizers.source)).eval()
+        program = torch.export.export(module, (torch.full((2, 3), 5),), dynamic_shapes=sizes)
+        torch.export.save(program, folder / "model.pt2")

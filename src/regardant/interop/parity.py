@@ -1,0 +1,159 @@
+"""An export beside its run on one test set: differences of scores, answers that are the same, size and speed."""
+
+import importlib.util
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+MOST_COMPARED = 200
+"""Texts whose scores are compared. The answers to all texts are."""
+
+
+class Answering(Protocol):
+    """A run, or the `Model` of a sample."""
+
+    def answers(self, texts: Sequence[str]) -> list[str]:
+        """Return the answer to each text."""
+
+    def scores(self, texts: Sequence[str], references: Sequence[str]) -> list[Any]:
+        """Return the scores of each text as an array: of all answers, or the log-probabilities of written tokens."""
+
+
+@dataclass(frozen=True)
+class TestTexts:
+    """Texts of a test set, and how answers to them are scored."""
+
+    __test__ = False  # no test case, whatever its name says to pytest
+
+    name: str
+    texts: list[str]
+    references: list[str]
+    """Texts of a translator's references. Others have none."""
+    metric: str
+    score: Callable[[Sequence[str], Sequence[Any]], float] | None
+    """Score of answers and of the scores that were compared: percent, or perplexity. None: there is none."""
+    tokens: Callable[[Sequence[str], Sequence[str]], int]
+    """Number of tokens read or written, of texts and answers: what speed is counted in."""
+    are_words: bool = True
+    """Whether answers can be the same. Vectors cannot."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How far an export may be from its run."""
+
+    scores: float | None
+    """Largest difference of two scores. None: any."""
+    identical: float
+    """Least share of answers that are the same."""
+    score: float
+    """Largest difference of the metric, in its own unit: percent points, or perplexity."""
+
+
+BOUNDS = {"float32": Bounds(1e-3, 0.99, 0.1), "narrow": Bounds(None, 0.0, 0.3)}
+"""Bounds by how weights are stored: in float32, or in fewer bits."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One side of a comparison."""
+
+    score: float | None
+    bytes: int
+    tokens_per_second: float
+
+
+@dataclass(frozen=True)
+class Parity:
+    """An export compared with its run."""
+
+    test_set: str
+    texts: int
+    metric: str
+    largest_difference: float
+    identical: float | None
+    """Share of answers that are the same. None: answers are vectors."""
+    run: Measured
+    export: Measured
+
+    @property
+    def score_difference(self) -> float:
+        """Difference of the metric; 0 where there is none."""
+        if self.run.score is None or self.export.score is None:
+            return 0.0
+        return abs(self.run.score - self.export.score)
+
+    def failures(self, bounds: Bounds) -> Iterator[str]:
+        """Yield what is beyond its bound."""
+        if bounds.scores is not None and not self.largest_difference <= bounds.scores:
+            yield f"scores differ by {self.largest_difference:.2g}, allowed are {bounds.scores:g}"
+        if self.identical is not None and not self.identical >= bounds.identical:
+            yield f"{self.identical:.1%} of the answers are the same, at least {bounds.identical:.0%} must be"
+        if not self.score_difference <= bounds.score:
+            yield f"{self.metric} differs by {self.score_difference:.2f}, allowed are {bounds.score:g}"
+
+    def table(self) -> list[str]:
+        """Return the comparison as the lines of a table."""
+        rows = [("size", *(f"{one.bytes / 1e6:.1f} MB" for one in (self.run, self.export)))]
+        rows.append(("tokens a second", *(f"{one.tokens_per_second:,.0f}" for one in (self.run, self.export))))
+        if self.run.score is not None and self.export.score is not None:
+            rows.insert(0, (self.metric, f"{self.run.score:.2f}", f"{self.export.score:.2f}"))
+        title = f"{self.test_set}, {self.texts:,} texts"
+        if self.identical is not None:
+            rows.append(("answers that are the same", "", f"{self.identical:.2%}"))
+        rows.append(("largest difference of a score", "", f"{self.largest_difference:.2g}"))
+        lines = [f"| {title} | run | export |", "|---|---|---|"]
+        return [*lines, *(f"| {' | '.join(row)} |" for row in rows)]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values for --json."""
+        return {**asdict(self), "score_difference": self.score_difference}
+
+
+def compare(test: TestTexts, run: Answering, weights: Path, folder: Path, threads: int) -> Parity:
+    """Compare the export in a folder, by its sample, with the run whose weights are in a file."""
+    export = sample_of(folder).Model(folder, threads)
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    own, first, scores = _measured(test, run, weights.stat().st_size)
+    other, second, others = _measured(test, export, size)
+    pairs = list(zip(first, second, strict=True))
+    return Parity(
+        test_set=test.name,
+        texts=len(test.texts),
+        metric=test.metric,
+        largest_difference=max((_difference(*pair) for pair in zip(scores, others, strict=True)), default=0.0),
+        identical=sum(one == another for one, another in pairs) / len(pairs) if test.are_words else None,
+        run=own,
+        export=other,
+    )
+
+
+def sample_of(folder: Path) -> Any:
+    """Return the sample of an export as a module."""
+    spec = importlib.util.spec_from_file_location("sample", folder / "sample.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _measured(test: TestTexts, side: Answering, size: int) -> tuple[Measured, list[str], list[Any]]:
+    side.answers(test.texts[:2])  # what the first answer takes beside is not counted
+    start = time.perf_counter()
+    answers = side.answers(test.texts)
+    seconds = time.perf_counter() - start
+    scores = side.scores(test.texts[:MOST_COMPARED], test.references[:MOST_COMPARED])
+    score = None if test.score is None else test.score(answers, scores)
+    return Measured(score, size, test.tokens(test.texts, answers) / seconds), answers, scores
+
+
+def _difference(one: Any, another: Any) -> float:
+    """Return the largest difference of two arrays; infinite if their shapes differ."""
+    one, another = np.asarray(one, np.float64), np.asarray(another, np.float64)
+    if one.shape != another.shape:
+        return float("inf")
+    return float(np.abs(one - another).max(initial=0.0))

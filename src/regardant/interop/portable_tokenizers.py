@@ -1,0 +1,54 @@
+"""Tokenizers of runs as files that the `tokenizers` library computes by itself."""
+
+import json
+from typing import Any
+
+from regardant.data.pretrained_tokenizers import PretrainedTokenizer
+from regardant.data.tokenizer_config import PIECES
+from regardant.data.tokenizers import Tokenizer
+from regardant.data.vocabulary import EOS, MASK, SPECIAL_TOKENS
+from regardant.errors import RunError
+
+KINDS = ("character", "word", "byte", *PIECES)
+"""Kinds of tokenizers of ours that the library can compute by itself."""
+
+FLAGS = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+"""Fields of an added token: it is found in a text as it is spelt."""
+
+
+def portable(tokenizer: Tokenizer, *, ends: bool = False, continues: bool = False, blanks: bool = False) -> str:
+    """Return the file of a tokenizer, by which a text becomes the ids that its model reads, and ids a text.
+
+    ends: the model reads texts with EOS after them. continues: a text begins with the space before its first word.
+    blanks: `<mask>` in a text is a blank. Raises RunError for a tokenizer that the library cannot compute by itself.
+    """
+    require_portable(tokenizer)
+    content: dict[str, Any] = json.loads(tokenizer.backend.to_str())
+    if not isinstance(tokenizer, PretrainedTokenizer):
+        content["decoder"] = decoder_of(tokenizer, continues=continues)
+        content["post_processor"] = template_of(SPECIAL_TOKENS[EOS]) if ends else None
+        if blanks:
+            content["added_tokens"] = [{"id": MASK, "content": SPECIAL_TOKENS[MASK], **FLAGS}]
+    return json.dumps(content, ensure_ascii=False) + "\n"
+
+
+def require_portable(tokenizer: Tokenizer) -> None:
+    """Raise RunError for a tokenizer that the library cannot compute by itself."""
+    if tokenizer.config.kind not in (*KINDS, "pretrained"):
+        raise RunError(f"tokenizer.kind {tokenizer.config.kind}")
+
+
+def decoder_of(tokenizer: Tokenizer, *, continues: bool = False) -> dict[str, Any]:
+    """Return what joins pieces to a text as `Tokenizer.decode` does."""
+    parts: list[dict[str, Any]] = [{"type": "ByteFallback"}, {"type": "Fuse"}]
+    if tokenizer.config.splits_words and not continues:
+        parts.append({"type": "Strip", "content": " ", "start": 1, "stop": 0})
+    return {"type": "Sequence", "decoders": parts}
+
+
+def template_of(end: str) -> dict[str, Any]:
+    """Return what puts EOS after a text."""
+    text: list[dict[str, Any]] = [{"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": end, "type_id": 0}}]
+    special = {end: {"id": end, "ids": [EOS], "tokens": [end]}}
+    pair = [*text, {"Sequence": {"id": "B", "type_id": 0}}]
+    return {"type": "TemplateProcessing", "single": text, "pair": pair, "special_tokens": special}

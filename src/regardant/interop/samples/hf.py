@@ -1,0 +1,109 @@
+"""Answer the lines of standard input with the model of this folder and transformers.
+
+pip install torch transformers
+echo "a fine film" | python sample.py
+
+Shape legend: T tokens, C classes or words of a vocabulary.
+"""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+
+CLASSES = {
+    "classification": transformers.AutoModelForSequenceClassification,
+    "masked_language_modelling": transformers.AutoModelForMaskedLM,
+    "language_modelling": transformers.AutoModelForCausalLM,
+    "translation": transformers.AutoModelForSeq2SeqLM,
+    "sentence_embedding": transformers.AutoModel,
+}
+
+
+class Model:
+    """A model of transformers and its tokenizer."""
+
+    def __init__(self, folder: Path, threads: int = 0) -> None:
+        self.settings = json.loads((folder / "settings.json").read_text(encoding="utf-8"))
+        self.task = self.settings["task"]
+        self.tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+        self.model = CLASSES[self.task].from_pretrained(folder).eval()
+
+    @torch.inference_mode()
+    def answers(self, texts: Sequence[str]) -> list[str]:
+        """Return the answer to each text: a label, words for blanks, a continuation, a translation, or a vector."""
+        if self.task == "translation":
+            return [self.translation(text) for text in texts]
+        if self.task == "language_modelling":
+            return [self.continuation(text) for text in texts]
+        return [self.answer(text, scores) for text, scores in zip(texts, self.scores(texts), strict=True)]
+
+    @torch.inference_mode()
+    def scores(self, texts: Sequence[str], references: Sequence[str] = ()) -> list[Any]:
+        """Return the scores of each text: [C], or [T, C] for each token. Of texts that are written, the
+        log-probabilities of their tokens."""
+        if self.task == "translation":
+            return [self.of_pair(*pair) for pair in zip(texts, references, strict=True)]
+        return [self.of_text(text) for text in texts]
+
+    def of_pair(self, text: str, reference: str) -> Any:
+        """Return the log-probabilities [T] of the tokens of a reference, its end included."""
+        target = self.tokenizer(text_target=reference, return_tensors="pt")["input_ids"]
+        start = torch.tensor([[self.model.config.decoder_start_token_id]])
+        read = torch.cat([start, target[:, :-1]], 1)
+        logits = self.model(**self.read(text), decoder_input_ids=read).logits
+        return logits.log_softmax(-1)[0].gather(1, target[0, :, None])[:, 0].numpy()
+
+    def of_text(self, text: str) -> Any:
+        """Return the scores of a text."""
+        read = self.read(text)
+        if self.task == "sentence_embedding":
+            vectors, real = self.model(**read).last_hidden_state, read["attention_mask"][..., None]
+            return torch.nn.functional.normalize((vectors * real).sum(1) / real.sum(1), dim=-1)[0].numpy()
+        logits = self.model(**read).logits[0]
+        if self.task != "language_modelling":
+            return logits.numpy()
+        known, ids = logits.log_softmax(-1), read["input_ids"][0]
+        return known[:-1].gather(1, ids[1:, None])[:, 0].numpy()
+
+    def read(self, text: str) -> Any:
+        """Return the tokens of a text. A text longer than the model is cut."""
+        if "mask" in self.settings:
+            text = text.replace("[MASK]", self.settings["mask"])
+        longest = self.settings["max_length"]
+        read = self.tokenizer(text, return_tensors="pt", truncation=True, max_length=longest)
+        return {name: read[name] for name in ("input_ids", "attention_mask")}
+
+    def translation(self, text: str) -> str:
+        """Return a translation, by the search of generation_config.json, as long as its source allows."""
+        read = self.read(text)
+        length = read["input_ids"].shape[1]
+        limit = int(length * self.settings["max_length_ratio"]) + self.settings["max_length_extra"]
+        written = self.model.generate(**read, max_length=min(limit + 1, self.settings["max_length"]))
+        return str(self.tokenizer.decode(written[0], skip_special_tokens=True))
+
+    def continuation(self, text: str) -> str:
+        """Return what follows a text, by the likeliest token at every step."""
+        read = self.read(text)
+        written = self.model.generate(**read, do_sample=False, max_new_tokens=self.settings["max_tokens"])
+        return str(self.tokenizer.decode(written[0, read["input_ids"].shape[1] :], skip_special_tokens=True))
+
+    def answer(self, text: str, scores: Any) -> str:
+        """Return the answer that scores stand for."""
+        if self.task == "classification":
+            return str(self.model.config.id2label[int(scores.argmax())])
+        if self.task == "sentence_embedding":
+            return " ".join(f"{number:.6g}" for number in scores.tolist())
+        ids = self.read(text)["input_ids"][0]
+        scores[:, self.settings["never"]] = -float("inf")
+        for token in scores[ids == self.tokenizer.mask_token_id].argmax(-1).tolist():
+            text = text.replace("[MASK]", self.tokenizer.decode([token]), 1)
+        return text
+
+
+if __name__ == "__main__":
+    sys.stdout.writelines(f"{line}\n" for line in Model(Path(__file__).parent).answers(sys.stdin.read().splitlines()))

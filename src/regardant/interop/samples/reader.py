@@ -1,0 +1,89 @@
+"""Answer the lines of standard input with the graph of this folder: model.onnx, or model.pt2 of torch.export.
+
+pip install numpy tokenizers, and onnxruntime or torch
+echo "a fine film" | python sample.py
+
+Shape legend: T tokens, C classes or words of a vocabulary.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tokenizers import Tokenizer
+
+
+class Model:
+    """A model that reads a text at once: a graph, a tokenizer and what its answers are called."""
+
+    def __init__(self, folder: Path, threads: int = 0) -> None:
+        self.settings = json.loads((folder / "settings.json").read_text(encoding="utf-8"))
+        self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self.graph = open_onnx(folder, threads) if (folder / "model.onnx").is_file() else open_program(folder)
+
+    def answers(self, texts: Sequence[str]) -> list[str]:
+        """Return the answer to each text: a label, a label for each word, words for blanks, or a vector."""
+        return [self.answer(text, scores) for text, scores in zip(texts, self.scores(texts), strict=True)]
+
+    def scores(self, texts: Sequence[str], references: Sequence[str] = ()) -> list[Any]:
+        """Return the scores of each text: [C], or [T, C] for each token."""
+        return [self.graph(np.array([self.ids(text)]))[0] for text in texts]
+
+    def ids(self, text: str) -> list[int]:
+        """Return the tokens of a text. A text longer than the model is cut."""
+        if self.settings["task"] == "tagging":
+            ids = [token for token, _ in self.words(text)]
+        else:
+            ids = self.tokenizer.encode(text.replace("[MASK]", self.settings["mask"])).ids
+        longest, after = self.settings["max_length"], self.settings["after"]
+        return ids if len(ids) <= longest else [*ids[: longest - len(after)], *after]
+
+    def words(self, text: str) -> list[tuple[int, bool]]:
+        """Return the tokens of a text whose words are read one by one, and which of them begin a word."""
+        found: list[tuple[int, bool]] = []
+        for word in text.split():
+            ids = self.tokenizer.encode(word, add_special_tokens=False).ids
+            found += [(token, False) for token in (self.settings["space"] if found else [])]
+            found += [(token, place == 0) for place, token in enumerate(ids)]
+        return found
+
+    def answer(self, text: str, scores: Any) -> str:
+        """Return the answer that scores stand for."""
+        task, labels = self.settings["task"], self.settings["labels"]
+        if task == "classification":
+            return str(labels[int(scores.argmax())])
+        if task == "tagging":
+            first = [place for place, (_, begins) in enumerate(self.words(text)) if begins and place < len(scores)]
+            return " ".join(labels[int(scores[place].argmax())] for place in first)
+        if task == "masked_language_modelling":
+            blanks = np.array(self.ids(text)) == self.settings["mask_id"]
+            scores[:, self.settings["never"]] = -np.inf
+            for token in scores[blanks].argmax(-1).tolist():
+                text = text.replace("[MASK]", self.tokenizer.decode([token]), 1)
+            return text
+        return " ".join(f"{number:.6g}" for number in scores.tolist())
+
+
+def open_onnx(folder: Path, threads: int) -> Callable[[Any], Any]:
+    """Return the function that an ONNX graph computes."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    session = onnxruntime.InferenceSession(str(folder / "model.onnx"), options)
+    return lambda tokens: session.run(None, {"tokens": tokens})[0]
+
+
+def open_program(folder: Path) -> Callable[[Any], Any]:
+    """Return the function that a program of torch.export computes."""
+    import torch
+
+    program = torch.export.load(folder / "model.pt2").module()
+    return lambda tokens: program(torch.from_numpy(tokens)).detach().numpy()
+
+
+if __name__ == "__main__":
+    sys.stdout.writelines(f"{line}\n" for line in Model(Path(__file__).parent).answers(sys.stdin.read().splitlines()))

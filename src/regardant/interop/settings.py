@@ -1,0 +1,67 @@
+"""Settings of an exported model, which its sample reads: ids of special tokens, labels, the search."""
+
+from typing import Any
+
+from regardant.data.pretrained_tokenizers import PretrainedTokenizer
+from regardant.data.tokenizers import Tokenizer
+from regardant.data.vocabulary import EOS, MASK, NEVER_WRITTEN, PAD, SOS
+from regardant.errors import RunError
+from regardant.interop.given import Given
+from regardant.interop.portable_tokenizers import portable
+
+SETTINGS = "settings.json"
+
+CONTINUED = 64
+"""Tokens with which a language model's sample continues a text."""
+
+SEARCH = ("beam_size", "length_penalty", "max_length_ratio", "max_length_extra")
+"""Fields of the search that a sample of a translator reads."""
+
+
+def settings_of(given: Given) -> dict[str, Any]:
+    """Return the settings of a run over texts. Raises RunError for a run of other items."""
+    config, model = given.config, given.model
+    if given.tokenizers is None:
+        raise RunError(f"the items of this run of {config.task} are no texts: export runs over texts")
+    own = given.tokenizers.target
+    rows = rows_of(own)
+    # A tokenizer that lacks padding, as one whose padding also starts texts: an id that it does not use.
+    pad = rows[PAD] if rows[PAD] is not None else 1 + max(one for one in rows if one is not None)
+    found: dict[str, Any] = {"task": config.task, "max_length": model.max_length(model.inputs[0]), "pad": pad}
+    found["never"] = [rows[token] for token in NEVER_WRITTEN if rows[token] is not None]
+    if hasattr(config, "generation"):
+        found |= {"start": rows[SOS], "end": rows[EOS]}
+    if config.task == "translation":
+        if config.generation.no_repeat_ngram_size or config.generation.trees:
+            raise RunError("generation.no_repeat_ngram_size and trees are of this program's search: leave them out")
+        return found | {name: getattr(config.generation, name) for name in SEARCH}
+    if config.task == "language_modelling":
+        if not config.generation.ends and rows[EOS] is not None:
+            found["never"].append(rows[EOS])
+        return found | {"max_tokens": CONTINUED}
+    _, after = own.frame
+    found |= {"labels": given.labels, "after": [rows[token] for token in after], "mask": own.pieces[MASK]}
+    found |= {"mask_id": rows[MASK], "space": []}
+    if config.task == "tagging" and not own.config.splits_words:
+        found["space"] = [rows[token] for token in own.encode(" ")]
+    return found
+
+
+def rows_of(tokenizer: Tokenizer) -> list[int | None]:
+    """Return the id in a tokenizer's file of each of our ids. None: it has none."""
+    if isinstance(tokenizer, PretrainedTokenizer):
+        return tokenizer.rows
+    return list(range(tokenizer.vocab_size))
+
+
+def tokenizer_files(given: Given, names: tuple[str, str]) -> dict[str, str]:
+    """Return the files of the tokenizers of sources and targets, by name; one where the two are the same."""
+    assert given.tokenizers is not None
+    source, target = given.tokenizers.source, given.tokenizers.target
+    task = given.config.task
+    kept = {"ends": task == "translation", "continues": task == "language_modelling"}
+    kept["blanks"] = task == "masked_language_modelling"
+    files = {names[0]: portable(source, **kept)}
+    if target is not source:
+        files[names[1]] = portable(target, **kept)
+    return files

@@ -1,0 +1,49 @@
+"""The test texts of a run and its own answers to them, beside which an export of it is measured.
+
+A task returns an `Exchange` from `Trained.exchange`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from regardant.interop.parity import TestTexts
+
+MOST_TEXTS = 1000
+"""Texts of a test set that an export is measured on."""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """Test texts, and a run that answers them: implements `interop.parity.Answering`."""
+
+    test: TestTexts
+    answer: Callable[[Sequence[str]], list[str]]
+    score: Callable[[Sequence[str], Sequence[str]], list[Any]]
+
+    def answers(self, texts: Sequence[str]) -> list[str]:
+        """Return the answer to each text."""
+        return self.answer(texts)
+
+    def scores(self, texts: Sequence[str], references: Sequence[str]) -> list[Any]:
+        """Return the scores of each text."""
+        return self.score(texts, references)
+
+
+def percent_equal(expected: Sequence[str], *, by_words: bool = False) -> Callable[[Sequence[str], Any], float]:
+    """Return what scores answers by the share that are the expected ones, in percent: whole answers, or their words."""
+
+    def score(answers: Sequence[str], scores: Any) -> float:
+        pairs = list(zip(expected, answers, strict=True))
+        if by_words:
+            pairs = [words for pair in pairs for words in zip(*map(str.split, pair), strict=False)]
+        return 100 * sum(one == another for one, another in pairs) / max(1, len(pairs))
+
+    return score
+
+
+def perplexity(answers: Sequence[str], scores: Sequence[Any]) -> float:
+    """Return the perplexity of texts, from the log-probabilities of their tokens."""
+    return float(np.exp(-np.concatenate(list(scores)).mean()))

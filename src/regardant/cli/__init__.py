@@ -13,6 +13,7 @@ import typer
 from regardant import __version__
 from regardant.cli import (  # noqa: F401  # each adds its verbs
     answering,
+    bulk,
     checking,
     exchanging,
     measuring,
@@ -34,6 +35,7 @@ VERBS = (
     "translate",
     "generate",
     "encode",
+    "score",
     "inspect",
     "measure",
     "studio",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
+from regardant.cli.bulk import Address, Column, Data, On, Out, answer_corpus, require_items_or_corpus
 from regardant.cli.lines import Progress, as_json_line, print_json, read_lines, say, stdin
 from regardant.cli.options import AsJson, BeamSize, Engine, Penalty, RunFolder, app
 from regardant.errors import ConfigError, DataError
@@ -40,12 +41,21 @@ def predict(
     output: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the answers to FILE instead of stdout, all at the end.")
     ] = None,
+    data: Data = None,
+    out: Out = None,
+    column: Column = "text",
+    on: On = "local",
+    address: Address = None,
     as_json: AsJson = False,
 ) -> None:
     """Predict the answer to each item: its class, its translation, its continuation. Prints one answer a line, an empty
     one for a blank item; with a folder, each after the path of its file and a tab. Examples: regardant predict
     runs/sst2 "A moving film." and, for a run of question_answering, regardant predict runs/qa-demo
     '{"question": "Who sees the cat?", "context": "The judge sees the cat."}'"""
+    if data or out:
+        require_items_or_corpus(items=items, **{"--input": source, "--output": output, "--json": as_json})
+        answer_corpus(run, "predict", data, out, (column,), on, address)
+        return
     from regardant.run import load
 
     items = items or []
@@ -105,20 +115,31 @@ def translate(
         ),
     ] = None,
     with_scores: Annotated[bool, typer.Option("--with-scores", help="Score and tab before each translation.")] = False,
+    data: Data = None,
+    out: Out = None,
+    column: Column = "text",
+    on: On = "local",
+    address: Address = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
 ) -> None:
     """Translate sentences. A line for a line, an empty line for a blank one. Options that are not given are as the
-    recipe says. Example: regardant translate runs/demo --input a.en --output a.fr"""
-    from regardant.run import load
-
-    text = text or []
-    _require_one_source(text, source)
+    recipe says. Examples: regardant translate runs/demo --input a.en --output a.fr and, for a corpus in shards,
+    regardant translate runs/demo --data s3://texts/en --out s3://texts/fr"""
     options = {
         "beam_size": beam_size,
         "length_penalty": length_penalty,
         "nbest": nbest,
         "no_repeat_ngram_size": no_repeat_ngram_size,
     }
+    if data or out:
+        unfit = {"--input": source, "--output": output, "--score": score, "--with-scores": with_scores}
+        require_items_or_corpus(sentences=text, **unfit, **{"--json": as_json, "--prefix": prefix, "--nbest": nbest})
+        answer_corpus(run, "translate", data, out, (column,), on, address, engine=engine, **options)
+        return
+    from regardant.run import load
+
+    text = text or []
+    _require_one_source(text, source)
     given = with_scores or prefix is not None or engine != "torch" or any(one is not None for one in options.values())
     if score is not None and given:
         raise ConfigError("--score writes no translations: leave out all other options but --json")
@@ -146,11 +167,20 @@ def encode(
         str | None, typer.Option(metavar="TEXT", help="Print the texts that are most similar to this one.")
     ] = None,
     count: Annotated[int, typer.Option(min=1, metavar="N", help="Texts that a search prints at most.")] = 5,
+    data: Data = None,
+    out: Out = None,
+    column: Column = "text",
+    on: On = "local",
+    address: Address = None,
     as_json: AsJson = False,
 ) -> None:
     """Encode texts as vectors of length 1. A line of numbers for each line; blank ones are left out. With --search, the
     texts nearest to a query instead: the cosine, a tab and the text. Example: regardant encode runs/minilm --input
     lines.txt --search "a small cat" """
+    if data or out:
+        require_items_or_corpus(texts=texts, **{"--input": source, "--search": search, "--json": as_json})
+        answer_corpus(run, "encode", data, out, (column,), on, address)
+        return
     from regardant.run import load
 
     texts = texts or []

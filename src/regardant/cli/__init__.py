@@ -13,6 +13,7 @@ import typer
 from regardant import __version__
 from regardant.cli import (  # noqa: F401  # each adds its verbs
     answering,
+    bulk,
     checking,
     exchanging,
     extending,
@@ -28,6 +29,7 @@ from regardant.errors import RegardantError
 
 for _command in app.registered_commands:
     _command.cls = Verb
+
 app.registered_commands.sort(key=lambda command: VERBS.index(command.name or getattr(command.callback, "__name__", "")))
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
+from regardant.cli.bulk import Address, Column, Data, On, Out, answer_corpus, require_items_or_corpus
 from regardant.cli.lines import Progress, as_json_line, print_json, read_lines, say, stdin
 from regardant.cli.options import AsJson, BeamSize, Engine, Input, Output, Penalty, RunFolder, app, engine_of
 from regardant.errors import ConfigError, DataError
@@ -36,6 +37,11 @@ def predict(
     ] = None,
     source: Input = None,
     output: Output = None,
+    data: Data = None,
+    out: Out = None,
+    column: Column = "text",
+    on: On = "local",
+    address: Address = None,
     as_json: AsJson = False,
 ) -> None:
     """Predict the answer to each item. A class, a translation, a continuation, as the run has learned: one answer a
@@ -44,8 +50,13 @@ def predict(
     Examples:
         regardant predict runs/sst2 "A moving film."
         regardant predict runs/digits-vit images --output answers.tsv
+        regardant predict runs/sst2 --data s3://reviews/2026 --out s3://reviews/answers
         regardant predict runs/qa-demo '{"question": "Who sees the cat?", "context": "The judge sees the cat."}'
     """
+    if data or out:
+        require_items_or_corpus(items=items, **{"--input": source, "--output": output, "--json": as_json})
+        answer_corpus(run, "predict", data, out, (column,), on, address)
+        return
     from regardant.run import load
 
     items = items or []
@@ -101,6 +112,11 @@ def translate(
         ),
     ] = None,
     with_scores: Annotated[bool, typer.Option("--with-scores", help="Score and tab before each translation.")] = False,
+    data: Data = None,
+    out: Out = None,
+    column: Column = "text",
+    on: On = "local",
+    address: Address = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
 ) -> None:
     """Translate sentences. One line of output for each line of input, an empty line for a blank one. Options default
@@ -110,17 +126,23 @@ def translate(
         regardant translate runs/demo "The cat sees the dog."
         regardant translate runs/demo --input a.en --output a.fr
         regardant translate runs/demo --nbest 3 --with-scores < a.en
+        regardant translate runs/demo --data s3://texts/en --out s3://texts/fr
     """
-    from regardant.run import load
-
-    text = text or []
-    _require_one_source(text, source)
     options = {
         "beam_size": beam_size,
         "length_penalty": length_penalty,
         "nbest": nbest,
         "no_repeat_ngram_size": no_repeat_ngram_size,
     }
+    if data or out:
+        unfit = {"--input": source, "--output": output, "--score": score, "--with-scores": with_scores}
+        require_items_or_corpus(sentences=text, **unfit, **{"--json": as_json, "--prefix": prefix, "--nbest": nbest})
+        answer_corpus(run, "translate", data, out, (column,), on, address, engine=engine, **options)
+        return
+    from regardant.run import load
+
+    text = text or []
+    _require_one_source(text, source)
     given = with_scores or prefix is not None or engine != "auto" or any(one is not None for one in options.values())
     if score is not None and given:
         raise ConfigError("--score writes no translations: leave out all other options but --json")
@@ -147,6 +169,11 @@ def encode(
         str | None, typer.Option(metavar="TEXT", help="Print the texts that are most similar to this one.")
     ] = None,
     count: Annotated[int, typer.Option(min=1, metavar="N", help="Texts that a search prints at most.")] = 5,
+    data: Data = None,
+    out: Out = None,
+    column: Column = "text",
+    on: On = "local",
+    address: Address = None,
     as_json: AsJson = False,
 ) -> None:
     """Encode texts as vectors of length 1. One line of numbers for each text; blank lines are left out. With --search,
@@ -155,7 +182,12 @@ def encode(
     Examples:
         regardant encode runs/minilm "A small cat."
         regardant encode runs/minilm --input lines.txt --search "a small cat"
+        regardant encode runs/minilm --data s3://texts/en --out s3://texts/vectors
     """
+    if data or out:
+        require_items_or_corpus(texts=texts, **{"--input": source, "--search": search, "--json": as_json})
+        answer_corpus(run, "encode", data, out, (column,), on, address)
+        return
     from regardant.run import load
 
     texts = texts or []

@@ -12,7 +12,7 @@ GROUPS = {
     "Start": ("demo", "recipes"),
     "Train": ("train", "plan"),
     "Score": ("evaluate", "compare"),
-    "Use": ("predict", "translate", "generate", "encode", "serve"),
+    "Use": ("predict", "translate", "generate", "encode", "score", "serve"),
     "Look inside": ("inspect", "measure", "studio"),
     "Check": ("check", "doctor", "verify"),
     "Exchange": ("import", "export"),

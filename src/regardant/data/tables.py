@@ -200,15 +200,16 @@ def _parquet_rows(path: Path, columns: Sequence[str], numbers: Collection[str]) 
         with pq.ParquetFile(path) as file:
             rows_before = 0
             for batch in file.iter_batches(ROWS_AT_ONCE):
-                yield from _arrow_rows(path, pa.table(batch), columns, rows_before, numbers)
+                yield from arrow_rows(path, pa.table(batch), columns, rows_before, numbers)
                 rows_before += batch.num_rows
     except (OSError, pa.ArrowException) as error:
         raise DataError(f"{path} cannot be read as parquet: {first_line(error)}") from error
 
 
-def _arrow_rows(
+def arrow_rows(
     place: object, table: "pa.Table", columns: Sequence[str], rows_before: int, numbers: Collection[str] = ()
 ) -> Iterator[Row]:
+    """Yield the cells of columns of an Arrow table. Dots reach into structs. Raises DataError."""
     import pyarrow as pa
 
     while any(pa.types.is_struct(kind) for kind in table.schema.types):
@@ -255,7 +256,7 @@ def _load(name: str, subset: str | None) -> Any:
     import datasets
 
     was_saved = any((Path(name) / state).is_file() for state in ("state.json", "dataset_dict.json"))
-    with _no_progress_bars(), TemporaryDirectory() as cache:  # even streaming leaves lock files in a cache
+    with no_progress_bars(), TemporaryDirectory() as cache:  # even streaming leaves lock files in a cache
         try:
             if was_saved:
                 return datasets.load_from_disk(name)
@@ -271,14 +272,15 @@ def _dataset_records(dataset: Any, name: str, source: str, target: str) -> Itera
     rows_before = 0
     try:
         for table in dataset.with_format("arrow").iter(ROWS_AT_ONCE):
-            yield from _pairs(_arrow_rows(name, table, (source, target), rows_before))
+            yield from _pairs(arrow_rows(name, table, (source, target), rows_before))
             rows_before += table.num_rows
     except (OSError, ValueError) as error:
         raise DataError(f"{name} cannot be read after row {rows_before:,}: {first_line(error)}") from error
 
 
 @contextmanager
-def _no_progress_bars() -> Iterator[None]:
+def no_progress_bars() -> Iterator[None]:
+    """Hide the progress bars of `datasets`."""
     import datasets
 
     was_disabled = datasets.are_progress_bars_disabled()

@@ -149,19 +149,19 @@ class Run:
     @cached_property
     def translation(self) -> "TrainedTranslator":
         """The trained translator. Raises RunError for a run of another task."""
-        self._require("translate")
+        self.require_verb("translate")
         return cast("TrainedTranslator", self.trained)
 
     @cached_property
     def language_model(self) -> "LanguageModel":
         """The trained language model. Raises RunError for a run of another task."""
-        self._require("generate")
+        self.require_verb("generate")
         return cast("LanguageModel", self.trained)
 
     @cached_property
     def sentence_encoder(self) -> "SentenceEncoder":
         """The model that gives texts vectors. Raises RunError for a run of another task."""
-        self._require("encode")
+        self.require_verb("encode")
         return cast("SentenceEncoder", self.trained)
 
     @cached_property
@@ -191,8 +191,15 @@ class Run:
     def _repr_html_(self) -> str:
         return overview(self.folder, self.record)
 
-    def _require(self, verb: str) -> None:
-        require_verb(self.folder, self.config, verb)
+    @property
+    def weights(self) -> str:
+        """The fingerprint of the weights. Empty for a run of an earlier version."""
+        return self.record.files.get(WEIGHTS, "")
+
+    def require_verb(self, verb: str) -> None:
+        """Raise RunError if runs of this task do not have a verb."""
+        if verb != "predict":
+            require_verb(self.folder, self.config, verb)
 
 
 def load(folder: str | Path, plugins: Sequence[str] = ()) -> Run:

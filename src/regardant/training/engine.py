@@ -28,7 +28,7 @@ from regardant.training.cursor import ADDED, Cursor, Outcome, Update
 from regardant.training.devices import MemoryLimit, ran_out_of_memory
 from regardant.training.fit import Fit, ValidationStopped
 from regardant.training.gradients import MOST_PARTS, add_gradients
-from regardant.training.job import Batch, CarriesState, Job
+from regardant.training.job import Batch, CarriesState, Job, ReadsShards
 from regardant.training.metrics import selecting_metric
 from regardant.training.processes import ALONE, Group
 from regardant.training.reporting import Reporter
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 STATE = {"model", "optimizers", "average", "cursor", "generator", "waiting"}
-"""Keys of every checkpoint. One of a job that carries a state has `job` as well; one with a snapshot, `calm`."""
+"""Keys of every checkpoint. One of a job that carries a state or reads shards has `job` as well; one with a snapshot,
+`calm`."""
 
 
 class Trainer:
@@ -79,6 +80,8 @@ class Trainer:
         """Learning rate of the last update."""
         self.waiting: list[Update] = []
         """Updates whose numbers are not reported yet."""
+        if isinstance(job, ReadsShards):
+            job.share(group)
         self._resume()
 
     def fit(self) -> Outcome:
@@ -145,7 +148,7 @@ class Trainer:
             "generator": torch.cuda.get_rng_state() if self.fabric.device.type == "cuda" else None,
             # Reported as late as without a checkpoint, so that metrics.jsonl does not depend on checkpoints.
             "waiting": [tuple(update) for update in self.waiting],
-            **({"job": self.job.state_dict()} if isinstance(self.job, CarriesState) else {}),
+            **({"job": self.job.state_dict()} if isinstance(self.job, CarriesState | ReadsShards) else {}),
             **({"calm": self.calm.snapshot} if self.calm.snapshot else {}),
         }
 
@@ -228,7 +231,7 @@ class Trainer:
             for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
                 optimizer.load_state_dict(saved)
             self.average.load_state_dict(state["average"])
-            if isinstance(self.job, CarriesState):
+            if isinstance(self.job, CarriesState | ReadsShards):
                 self.job.load_state_dict(state["job"])
         except (RuntimeError, ValueError, KeyError, TypeError) as error:
             why = str(error).partition("\n")[0]

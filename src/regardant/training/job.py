@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from regardant.training.metrics import Metric
+from regardant.training.processes import Group
 
 
 class Loss(Protocol):
@@ -91,3 +92,20 @@ class CarriesState(Protocol):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from the state of a checkpoint."""
+
+
+@runtime_checkable
+class ReadsShards(Protocol):
+    """A job of which each process reads rows of its own, and which goes on from where a checkpoint was.
+
+    All processes plan an epoch at once. `count` of a batch is that of all of them together.
+    """
+
+    def share(self, group: Group) -> None:
+        """Read as one of these processes. Called once, before a checkpoint is loaded."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return where each process reads, as plain containers, for a checkpoint."""
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on with the epoch of a checkpoint. Raises RunError."""

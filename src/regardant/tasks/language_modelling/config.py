@@ -5,6 +5,8 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from regardant.data import digit_streams, in_context  # noqa: F401  # a kind is known by being imported
+from regardant.data.streamed import require_other_end
+from regardant.data.streamed_text import StreamedTextConfig
 from regardant.data.text import TextConfig
 from regardant.data.tokenizer_config import TokenizerConfig
 from regardant.generation.sampling import SamplingConfig
@@ -82,4 +84,16 @@ class LanguageModellingConfig(TaskConfig):
                 f"training.carry_state: given true, but model.kind {self.model.kind} has no state to carry: set "
                 f"model.kind={' or '.join(carriers)}, or leave training.carry_state out"
             )
+        return self
+
+    @model_validator(mode="after")
+    def a_stream_is_read_in_any_order(self) -> Self:
+        """Refuse a budget in passes over a stream, and a state that follows its text."""
+        if isinstance(self.data, StreamedTextConfig):
+            require_other_end(self.training.max_epochs)
+            if self.training.carry_state:
+                raise ValueError(
+                    "training.carry_state: given true, but the windows of a stream follow no order: leave it out, or "
+                    "read the text from files (data.kind=files)"
+                )
         return self

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
+from regardant.data.streamed_text import StreamedTextConfig
 from regardant.data.text import MARKER, EncodedText, cut
 from regardant.data.tokenizers import Tokenizer, Tokenizers
 from regardant.errors import ConfigError
@@ -14,6 +15,7 @@ from regardant.models.recurrent import RecurrentLanguageModelConfig
 from regardant.tasks.base import Log
 from regardant.tasks.language_modelling.config import LanguageModellingConfig, TextTrainingConfig
 from regardant.tasks.language_modelling.job import LanguageModellingJob, StreamJob
+from regardant.tasks.language_modelling.streaming import StreamedTextJob
 from regardant.tasks.take_over import run_of_vocabulary, with_first_weights
 from regardant.training.config import FirstRun
 
@@ -34,7 +36,9 @@ class PreparedText:
     @property
     def fingerprints(self) -> dict[str, str]:
         """Fingerprints of the text, by split."""
-        return self.job.text.fingerprints
+        data = self.config.data
+        shards = data.fingerprints() if isinstance(data, StreamedTextConfig) else {}
+        return self.job.text.fingerprints | shards
 
     def with_speed(self, tokens_per_second: float, log: Log) -> LanguageModellingConfig:
         """Choose the budget too, from the tokens that this machine trains a second."""
@@ -53,6 +57,8 @@ def prepare_training(config: LanguageModellingConfig, run: Path, log: Log) -> Pr
     training = choose_schedule(config.training, config.model)
     config = config.model_copy(update={"training": training})
     model = with_first_weights(lambda: build_model(config, tokenizer), config, run)
+    if isinstance(config.data, StreamedTextConfig):
+        return PreparedText(config, StreamedTextJob(config, text, model, tokenizer))
     kind = StreamJob if training.carry_state else LanguageModellingJob
     return PreparedText(config, kind(config, text, model))
 

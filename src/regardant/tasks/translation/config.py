@@ -7,6 +7,8 @@ from pydantic import Field, model_validator
 from regardant.config import Config
 from regardant.data.grammar.config import GrammarConfig
 from regardant.data.parallel import PairsConfig
+from regardant.data.streamed import require_other_end
+from regardant.data.streamed_pairs import StreamedPairsConfig
 from regardant.data.toys import (
     AdditionConfig,
     CopyConfig,
@@ -44,7 +46,7 @@ class TranslationConfig(TextAnswerConfig):
     task: Literal["translation"] = "translation"
     """The name of the task."""
 
-    data: Annotated[PairsConfig | GrammarConfig | Toys, Field(discriminator="kind")]
+    data: Annotated[PairsConfig | StreamedPairsConfig | GrammarConfig | Toys, Field(discriminator="kind")]
     """Sentence pairs."""
 
     alignment_guidance: AlignmentGuidance | None = None
@@ -58,6 +60,13 @@ class TranslationConfig(TextAnswerConfig):
                 "model.tie_embeddings is 'all', which needs one vocabulary, but tokenizer.joint is false: "
                 "set model.tie_embeddings=target or tokenizer.joint=true"
             )
+        return self
+
+    @model_validator(mode="after")
+    def a_stream_has_another_end(self) -> Self:
+        """Refuse a budget in passes over a stream."""
+        if isinstance(self.data, StreamedPairsConfig):
+            require_other_end(self.training.max_epochs)
         return self
 
     @model_validator(mode="after")

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from regardant.data.streamed_pairs import StreamedPairsConfig
 from regardant.data.tokenizers import Tokenizers
 from regardant.modalities.text import SentenceCodec
 from regardant.tasks.base import Log, Prepared, Report, Task
@@ -16,6 +17,7 @@ from regardant.tasks.translation.evaluate.comparison import compare_runs
 from regardant.tasks.translation.evaluate.comparison_page import ComparisonReport
 from regardant.tasks.translation.learn.corpus import read_corpus
 from regardant.tasks.translation.learn.guidance import GuidedJob
+from regardant.tasks.translation.learn.streaming import StreamedTranslationJob
 from regardant.tasks.translation.trained import TrainedTranslator
 from regardant.tasks.translation.use.translator import Translator
 from regardant.training.checkpoints import load_into
@@ -30,6 +32,9 @@ class Translation(Task):
 
     def prepare(self, config: TranslationConfig, run: Path, log: Log) -> Prepared:
         corpus = read_corpus(config, run, log)
+        if isinstance(config.data, StreamedPairsConfig):
+            log(f"streamed from {len(config.data.found()):,} shards, of which these pairs are the beginning:")
+            return prepare(config, corpus, run, log, StreamedTranslationJob)
         return prepare(config, corpus, run, log, SequenceToSequenceJob if corpus.links is None else GuidedJob)
 
     def open(self, config: TranslationConfig, run: Path, device: torch.device) -> TrainedTranslator:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from regardant.data.batching import EncodedPairs, id_dtype
 from regardant.data.parallel import MARKER, Splits
+from regardant.data.streamed_pairs import StreamedPairsConfig
 from regardant.data.tokenizers import Tokenizers
 from regardant.modalities.text import SentenceCodec
 from regardant.tasks.sequence_to_sequence.corpus import Corpus
@@ -49,6 +50,7 @@ def read_corpus(config: TranslationConfig, run: Path, log: Callable[[str], None]
         _tokenizers(config, splits, log).save(vocabulary)
     tokenizers = Tokenizers.load(vocabulary)
     codec = SentenceCodec(tokenizers.source)
+    shards = config.data.fingerprints() if isinstance(config.data, StreamedPairsConfig) else {}
 
     def encoded(name: str, dataset: "Dataset") -> EncodedPairs:
         path = folder / "tokens" / name
@@ -64,7 +66,7 @@ def read_corpus(config: TranslationConfig, run: Path, log: Callable[[str], None]
         splits.validation["source"],
         splits.validation["target"],
         {name: len(pairs) for name, pairs in splits.tests.items()},
-        splits.fingerprints,
+        splits.fingerprints | shards,
         splits,
         tokenizers,
         None if config.alignment_guidance is None else read_links(config.data, splits, text),

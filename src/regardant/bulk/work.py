@@ -1,0 +1,137 @@
+"""Work on a corpus: what is asked of a run, and the answers to the rows of one shard."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from regardant.data.addresses import Shard, storage, write_whole
+from regardant.data.shards import read_rows
+from regardant.errors import DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from regardant.run import Run
+
+ROWS_A_FILE = 5000
+"""Rows of an output file: what a worker that is killed answers again, at most."""
+
+Cells = list[str | None]
+"""A column of the input. None: the row has no text in it."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is asked of a run."""
+
+    run: str
+    """The folder of the run."""
+    verb: str
+    """A name of VERBS."""
+    columns: tuple[str, ...]
+    """Columns of the input that are read."""
+    options: Mapping[str, Any]
+    """Options of the verb."""
+    out: str
+    """The address of the output folder."""
+
+
+class Numbered(NamedTuple):
+    """A shard of the input with its number."""
+
+    number: int
+    shard: Shard
+
+
+def answer_shard(work: Work, run: "Run", numbered: Numbered) -> int:
+    """Write the answers to the rows of a shard that are not there yet. Returns the number of rows."""
+    import pyarrow.parquet as pq
+
+    total = 0
+    for file, rows in zip(count(), _read(numbered.shard, work.columns), strict=False):
+        total += len(rows[0])
+        address = f"{work.out}/part-{numbered.number:05}-{file:05}.parquet"
+        files, path = storage(address)
+        if not files.exists(path):
+            table = VERBS[work.verb](run, *rows, **work.options)
+            write_whole(address, lambda sink, table=table: pq.write_table(table, sink))
+    write_whole(f"{work.out}/_done/{numbered.number:05}", lambda sink: sink.write(b"%d\n" % total))
+    return total
+
+
+def _read(shard: Shard, columns: Sequence[str]) -> Iterator[list[Cells]]:
+    """Yield the columns of each output file."""
+    waiting: list[tuple[Any, ...]] = []
+    for rows, _ in read_rows([shard], columns):
+        waiting += [row.cells for row in rows]
+        while len(waiting) >= ROWS_A_FILE:
+            yield _columns(waiting[:ROWS_A_FILE])
+            waiting = waiting[ROWS_A_FILE:]
+    if waiting:
+        yield _columns(waiting)
+
+
+def _columns(rows: Sequence[tuple[Any, ...]]) -> list[Cells]:
+    return [[cell if isinstance(cell, str) else None for cell in column] for column in zip(*rows, strict=True)]
+
+
+def _translate(run: "Run", sources: Cells, **options: Any) -> "pa.Table":
+    import pyarrow as pa
+
+    found = run.translate([source or "" for source in sources], **options)
+    best = [one.candidates[0] if one.candidates else None for one in found]
+    return pa.table(
+        {
+            "source": pa.array(sources, pa.string()),
+            "translation": pa.array([one.text if one else "" for one in best], pa.string()),
+            "score": pa.array([one.score if one else None for one in best], pa.float32()),
+        }
+    )
+
+
+def _predict(run: "Run", items: Cells) -> "pa.Table":
+    import pyarrow as pa
+
+    found = _where_text(items, run.predict)
+    return pa.table(
+        {
+            "item": pa.array(items, pa.string()),
+            "answer": pa.array([one.answer if one else "" for one in found], pa.string()),
+            "details": pa.array([json.dumps(dict(one.details)) if one else None for one in found], pa.string()),
+        }
+    )
+
+
+def _encode(run: "Run", texts: Cells) -> "pa.Table":
+    import pyarrow as pa
+
+    found = _where_text(texts, lambda given: run.sentence_encoder.encode(given).tolist())
+    return pa.table({"text": pa.array(texts, pa.string()), "vector": pa.array(found, pa.list_(pa.float32()))})
+
+
+def _score(run: "Run", sources: Cells, targets: Cells) -> "pa.Table":
+    import pyarrow as pa
+
+    if any(source is None or target is None for source, target in zip(sources, targets, strict=True)):
+        raise DataError("a row lacks its source or target: only whole pairs have a probability")
+    scores = run.translation.score(sources, targets)
+    columns = {"source": pa.array(sources, pa.string()), "target": pa.array(targets, pa.string())}
+    return pa.table({**columns, "score": pa.array(scores, pa.float32())})
+
+
+def _where_text(items: Cells, answer: Callable[[list[str]], Sequence[Any]]) -> list[Any]:
+    """Return the answer to each item, None to one without text."""
+    given = [item for item in items if item and item.strip()]
+    answers = iter(answer(given) if given else ())
+    return [next(answers) if item and item.strip() else None for item in items]
+
+
+VERBS: dict[str, Callable[..., "pa.Table"]] = {
+    "translate": _translate,
+    "predict": _predict,
+    "encode": _encode,
+    "score": _score,
+}
+"""Function that answers columns of the input with a table, by verb."""

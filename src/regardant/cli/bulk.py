@@ -1,0 +1,117 @@
+"""The options of bulk work, which several verbs have, and the verb that has nothing else."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from regardant.cli.lines import Progress, say
+from regardant.cli.options import RunFolder, app
+from regardant.errors import ConfigError
+
+if TYPE_CHECKING:
+    from regardant.bulk.work import Numbered, Work
+    from regardant.run import Run
+
+Data = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SHARDS",
+        help="Answer all rows of a corpus: a folder or glob of .parquet, .jsonl or .txt shards, also as "
+        "s3://bucket/folder. Needs --out.",
+    ),
+]
+Out = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="Write the answers to --data here, as sharded Parquet in the order of the rows. The same command goes on "
+        "with what is left.",
+    ),
+]
+On = Annotated[
+    str, typer.Option(metavar="ENGINE", help="What answers --data: local, this process; or ray, workers on a cluster.")
+]
+Address = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT", help="Cluster of --on ray. Without it, workers are started on this machine."),
+]
+Column = Annotated[str, typer.Option(metavar="NAME", help="Column of --data; text shards have text alone.")]
+
+
+@app.command()
+def score(
+    run: RunFolder,
+    data: Data = None,
+    out: Out = None,
+    source: Annotated[str, typer.Option(metavar="NAME", help="Column of the sources.")] = "source",
+    target: Annotated[str, typer.Option(metavar="NAME", help="Column of the translations.")] = "target",
+    on: On = "local",
+    address: Address = None,
+) -> None:
+    """Score the sentence pairs of a corpus. The score is the log-probability, in nats, of a translation given its
+    source.
+
+    Examples:
+        regardant score runs/demo --data pairs --out scores
+    """
+    if data is None or out is None:
+        raise ConfigError("score reads shards: give --data SHARDS and --out FOLDER")
+    answer_corpus(run, "score", data, out, (source, target), on, address)
+
+
+def answer_corpus(
+    folder: Path,
+    verb: str,
+    data: str | None,
+    out: str | None,
+    columns: tuple[str, ...],
+    on: str,
+    address: str | None,
+    **options: Any,
+) -> None:
+    """Answer all rows of the shards at `data`, and write the answers to `out`. Raises ConfigError and others."""
+    if data is None or out is None:
+        raise ConfigError("--data and --out belong together: give both, or none of them")
+    if on not in ("local", "ray"):
+        raise ConfigError(f"--on {on}: allowed are local and ray")
+    if address is not None and on != "ray":
+        raise ConfigError(f"--address {address} is that of a cluster: give --on ray too")
+    from regardant.bulk import Work, begin
+    from regardant.data.addresses import find_shards
+    from regardant.run import load
+
+    run = load(folder)
+    run.require_verb({"score": "translate"}.get(verb, verb))
+    given = {name: value for name, value in options.items() if value is not None}
+    out = out if "://" in out else str(Path(out).resolve())
+    work = Work(str(Path(folder).resolve()), verb, columns, given, out)
+    shards = find_shards(data if "://" in data else str(Path(data).resolve()))
+    left = begin(work, shards, run.weights)
+    if len(left) < len(shards):
+        say(f"{len(shards) - len(left):,} of {len(shards):,} shards are answered, {len(left):,} are left")
+    with Progress(hidden=False) as progress:
+        rows = sum(progress.counted(_answered(work, run, left, on, address)))
+    say(f"wrote the answers to {rows:,} rows to {out}")
+
+
+def require_items_or_corpus(**others: object) -> None:
+    """Raise ConfigError if items, or options of items, are given beside a corpus."""
+    if given := [name for name, value in others.items() if value]:
+        raise ConfigError(f"--data answers a corpus: leave out {', '.join(given)}")
+
+
+def _answered(work: "Work", run: "Run", left: "Sequence[Numbered]", on: str, address: str | None) -> Iterator[int]:
+    """Yield the rows of each shard when it is answered."""
+    if not left:
+        return
+    if on == "ray":
+        from regardant.bulk.ray_data import answer
+
+        yield from answer(work, left, address)
+        return
+    from regardant.bulk import answer_shard
+
+    for numbered in left:
+        yield answer_shard(work, run, numbered)

@@ -1,0 +1,134 @@
+"""Addresses of shards: local files, folders and globs, and those of a storage, as s3://bucket/folder.
+
+fsspec opens them. S3 is read through pyarrow unless s3fs is installed; keys, region and AWS_ENDPOINT_URL are taken from
+the environment.
+"""
+
+import importlib.util
+import os
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import uuid4
+
+from regardant.data.text_files import first_line, place
+from regardant.errors import DataError
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+
+KINDS = {".parquet": "parquet", ".jsonl": "json", ".json": "json", ".txt": "text", ".tsv": "text"}
+"""Builders of `datasets` by the suffix of a shard. The text ones also end in .gz or .zst."""
+
+COMPRESSED = (".gz", ".zst")
+
+
+class Shard(NamedTuple):
+    """A file of a corpus."""
+
+    address: str
+    size: int
+    """Bytes."""
+
+    @property
+    def kind(self) -> str | None:
+        """The builder that reads the file. None: no builder reads files of this name."""
+        return KINDS.get(_suffix(self.address))
+
+
+def find_shards(addresses: str | Sequence[str], root: str = "") -> list[Shard]:
+    """Return the shards of files, globs and folders, sorted by address within each. Hidden files are left out.
+
+    Relative paths are under `root`. Raises DataError if there is none, or if they are of different kinds.
+    """
+    given = [addresses] if isinstance(addresses, str) else addresses
+    shards = [
+        shard for address in given for shard in _under(address if "://" in address else str(place(root, address)))
+    ]
+    if len({shard.kind for shard in shards}) > 1:
+        raise DataError(f"{', '.join(given)} has shards of several kinds: give those of one, as FOLDER/*.parquet")
+    return shards
+
+
+def fingerprint(shards: Iterable[Shard]) -> str:
+    """Return the SHA-256 of the names and sizes of shards, without the folder they are in."""
+    return sha256(repr([(shard.address.rpartition("/")[2], shard.size) for shard in shards]).encode()).hexdigest()
+
+
+def storage(address: str) -> tuple["AbstractFileSystem", str]:
+    """Return the file system of an address, and the path in it. Raises DataError."""
+    from fsspec.core import url_to_fs
+
+    if address.startswith(("s3:", "s3a:")) and importlib.util.find_spec("s3fs") is None:
+        _read_s3_through_pyarrow()
+    try:
+        found: tuple[AbstractFileSystem, str] = url_to_fs(address)
+        return found
+    except (ValueError, ImportError, OSError) as error:
+        raise DataError(
+            f"{address} cannot be opened ({first_line(error)}): give a path or an address as s3://..."
+        ) from (error)
+
+
+def write_whole(address: str, write: Any) -> None:
+    """Let `write` fill a binary file beside an address, which then takes its place. Raises DataError."""
+    files, path = storage(address)
+    folder, _, name = path.rpartition("/")
+    beside = f"{folder}/.{name}.{uuid4().hex}.part"
+    try:
+        files.makedirs(folder, exist_ok=True)
+        with files.open(beside, "wb") as file:
+            write(file)
+        if files.exists(path):  # of an earlier worker, whose answers are the same
+            files.rm(path)
+        files.mv(beside, path)
+    except OSError as error:
+        raise DataError(
+            f"{address} cannot be written ({first_line(error)}): is there room, and may you write?"
+        ) from error
+
+
+def _under(address: str) -> list[Shard]:
+    files, path = storage(address)
+    try:
+        if not _has_wildcard(path) and files.isdir(path):
+            found = files.find(path, detail=True)
+        elif _has_wildcard(path):
+            found = files.glob(path, detail=True)
+        else:
+            found = {path: files.info(path)}
+    except FileNotFoundError:
+        found = {}
+    except OSError as error:
+        raise DataError(f"{address} cannot be listed ({first_line(error)}): check the address and the keys") from error
+    shards = [
+        Shard(files.unstrip_protocol(name) if "://" in address else name, info["size"] or 0)
+        for name, info in sorted(found.items())
+        if info["type"] == "file" and not name.rpartition("/")[2].startswith(("_", "."))
+    ]
+    if not shards:
+        raise DataError(f"{address} has no file: give a folder, a glob as FOLDER/*.parquet, or a file")
+    if strange := next((shard for shard in shards if shard.kind is None), None):
+        raise DataError(f"{strange.address} is no shard: give files that end in {', '.join(KINDS)}, or text with .gz")
+    return shards
+
+
+def _has_wildcard(path: str) -> bool:
+    return any(mark in path for mark in "*?[")
+
+
+def _suffix(address: str) -> str:
+    stem, suffix = os.path.splitext(address)
+    return os.path.splitext(stem)[1] if suffix in COMPRESSED else suffix
+
+
+def _read_s3_through_pyarrow() -> None:
+    import fsspec
+    from fsspec.implementations.arrow import ArrowFSWrapper
+    from pyarrow.fs import S3FileSystem
+
+    class ArrowS3(ArrowFSWrapper):  # type: ignore[misc]
+        def __init__(self, **options: Any) -> None:
+            super().__init__(S3FileSystem(endpoint_override=os.environ.get("AWS_ENDPOINT_URL") or None))
+
+    fsspec.register_implementation("s3", ArrowS3, clobber=True)

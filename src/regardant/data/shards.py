@@ -1,0 +1,143 @@
+"""Rows of sharded Parquet, JSON lines or text, read by `datasets` from any position, and the buffers they fill.
+
+A stream reads its shards in an order drawn for each pass. It fills a buffer with rows, which are encoded together while
+the buffer before is trained on. A position is that of the first row of a buffer: a resumed run reads that buffer again,
+and nothing before it.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from tempfile import TemporaryDirectory
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from regardant.data.addresses import Shard, storage
+from regardant.data.tables import ROWS_AT_ONCE, Row, arrow_rows, no_progress_bars
+from regardant.data.text_files import Fault, first_line
+from regardant.errors import DataError
+
+Buffer = TypeVar("Buffer")
+
+UNREADABLE = "\N{REPLACEMENT CHARACTER}"
+"""What a text builder puts in the place of bytes that are not UTF-8."""
+
+
+class Position(NamedTuple):
+    """The place of a row in a stream."""
+
+    passes: int = 0
+    """Passes over the shards before this one."""
+    state: dict[str, Any] | None = None
+    """State of `datasets` in this pass. None: the first row."""
+
+
+def read_rows(
+    shards: Sequence[Shard],
+    columns: Sequence[str],
+    *,
+    rank: int = 0,
+    size: int = 1,
+    state: dict[str, Any] | None = None,
+) -> Iterator[tuple[list[Row], dict[str, Any]]]:
+    """Yield chunks of rows, and the state behind each, from a state on. Columns of text are numbers, between tabs.
+
+    A rank of several reads the shards `rank::size` if the shards can be dealt out evenly, and the rows `rank::size`
+    otherwise. Raises DataError.
+    """
+    import datasets
+    from datasets.distributed import split_dataset_by_node
+
+    place = shards[0].address if len(shards) == 1 else f"{shards[0].address} and {len(shards) - 1:,} more"
+    kind = shards[0].kind
+    options = {"encoding_errors": "replace"} if kind in ("text", "json") else {}
+    storage(shards[0].address)  # which makes its protocol known
+    rows_before = 0
+    with TemporaryDirectory() as cache:
+        try:
+            files = [shard.address for shard in shards]
+            with no_progress_bars():
+                dataset = datasets.load_dataset(
+                    kind, data_files=files, split="train", streaming=True, cache_dir=cache, **options
+                ).with_format("arrow")
+            if size > 1:
+                dataset = split_dataset_by_node(dataset, rank, size)
+            if state is not None:
+                dataset.load_state_dict(state)
+            for table in dataset.iter(ROWS_AT_ONCE):
+                if kind == "text":
+                    yield _text_rows(table["text"].to_pylist(), columns, rows_before), dataset.state_dict()
+                else:
+                    yield list(arrow_rows(place, table, columns, rows_before)), dataset.state_dict()
+                rows_before += table.num_rows
+        except DataError:
+            raise
+        except Exception as error:  # each builder has its own for a damaged file
+            raise DataError(f"{place} cannot be read after row {rows_before:,}: {first_line(error)}") from error
+
+
+def _text_rows(lines: Sequence[str], columns: Sequence[str], rows_before: int) -> list[Row]:
+    whole = list(columns) == ["text"]
+    places = [] if whole else [_place(column) for column in columns]
+
+    def cells(line: str) -> Iterator[str | Fault]:
+        parts = line.split("\t")
+        for text in [line] if whole else (parts[at] if at < len(parts) else None for at in places):
+            yield Fault.MISSING if text is None else Fault.BAD_ENCODING if UNREADABLE in text else text
+
+    return [Row(number, tuple(cells(line))) for number, line in enumerate(lines, rows_before + 1)]
+
+
+def _place(column: str) -> int:
+    if not column.isdecimal() or column == "0":
+        raise DataError(f"column {column}: text has no names of columns: give numbers from 1, which tabs divide")
+    return int(column) - 1
+
+
+class Stream(Generic[Buffer]):
+    """Buffers of rows that follow one another through all shards, pass after pass. One is read ahead.
+
+    `encode` makes a buffer of rows. A buffer ends with its pass.
+    """
+
+    def __init__(
+        self,
+        shards: Sequence[Shard],
+        columns: Sequence[str],
+        rows: int,
+        seed: int,
+        encode: Callable[[list[Row]], Buffer],
+    ) -> None:
+        self.shards, self.columns, self.rows, self.seed, self.encode = shards, columns, rows, seed, encode
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="stream")
+        self.seek(Position())
+
+    def seek(self, position: Position, *, rank: int = 0, size: int = 1) -> None:
+        """Go on at a position, as one of several ranks."""
+        self.rank, self.size = rank, size
+        self._begin = position
+        self._reading: Iterator[tuple[list[Row], dict[str, Any]]] | None = None
+        self._ahead: Future[tuple[Position, Buffer]] | None = None
+
+    def next(self) -> tuple[Position, Buffer]:
+        """Return the next buffer and where it begins, and read the one behind it meanwhile."""
+        found = (self._ahead or self._pool.submit(self._read)).result()
+        self._ahead = self._pool.submit(self._read)
+        return found
+
+    def _read(self) -> tuple[Position, Buffer]:
+        begin, rows = self._begin, []
+        if self._reading is None:
+            order = np.random.default_rng([self.seed, begin.passes]).permutation(len(self.shards))
+            ordered = [self.shards[number] for number in order]
+            self._reading = read_rows(ordered, self.columns, rank=self.rank, size=self.size, state=begin.state)
+        for chunk, state in self._reading:
+            rows += chunk
+            self._begin = Position(begin.passes, state)
+            if len(rows) >= self.rows:
+                break
+        else:
+            self._begin, self._reading = Position(begin.passes + 1), None
+            if not rows and begin.state is not None:  # the buffer before ended with the last row
+                return self._read()
+        return begin, self.encode(rows)

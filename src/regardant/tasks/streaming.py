@@ -1,0 +1,184 @@
+"""Training from a stream: each process reads its own shards, and plans batches within each buffer.
+
+What the trainer calls an epoch is a buffer here. All processes have as many batches of it: a batch of the
+update is that of each process together.
+"""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from regardant.data.shards import Position, Stream
+from regardant.errors import DataError, RunError
+from regardant.training.processes import ALONE, Group
+
+STATE_BYTES = 4096
+"""Room for the position of a process, as JSON."""
+
+MOST_EMPTY = 1000
+"""Buffers in a row without a batch, before training stops."""
+
+
+class Buffer(Protocol):
+    """Encoded rows that are trained on together."""
+
+    def plan(self, generator: np.random.Generator, size: int) -> list[NDArray[np.int64]]:
+        """Return the rows of each batch of this process, one of `size`, in training order."""
+
+    def load(self, rows: NDArray[np.int64]) -> Any:
+        """Return one batch as a `training.job.Batch`."""
+
+    def count(self, rows: NDArray[np.int64]) -> int:
+        """Return the targets of a batch."""
+
+
+class Planned(NamedTuple):
+    """A planned batch of a stream."""
+
+    buffer: Buffer
+    rows: NDArray[np.int64]
+    """Rows of this process. Empty if it has none left."""
+    count: int
+    """Targets of all processes."""
+
+
+@dataclass(frozen=True)
+class StreamBatch:
+    """A batch of which this process has its own rows. Implements `training.job.Batch`."""
+
+    own: Any
+    """Rows of this process. None: it has none."""
+    count: int
+    """Targets of all processes."""
+    size: int
+    """Number of processes."""
+
+    def part(self, number: int, parts: int) -> Any:
+        """Return rows of this process: all of them for its own number, and parts of them if it reads more parts."""
+        if self.own is None:
+            return StreamBatch(None, 0, self.size)
+        return self.own.part(number // self.size, parts // self.size)
+
+
+class StreamedBatches:
+    """The batches of a stream, buffer by buffer."""
+
+    def __init__(self, stream: Stream[Any], seed: int) -> None:
+        self.stream, self.seed = stream, seed
+        self.share(ALONE)
+
+    def share(self, group: Group) -> None:
+        """Read as one of several processes, from the beginning."""
+        self.group = group
+        self.positions: list[Position] = [Position()] * group.size
+        """Where the buffer of each process begins."""
+        self.stream.seek(Position(), rank=group.rank, size=group.size)
+        self._epoch = -1
+        self._planned: list[Planned] = []
+
+    def plan(self, epoch: int) -> Sequence[Planned]:
+        """Return the batches of the buffer of this number, which is the last one or the next one. Raises DataError."""
+        if epoch == self._epoch:
+            return self._planned
+        for _ in range(MOST_EMPTY):
+            position, buffer = self.stream.next()
+            self.positions = self._gathered(position)
+            self._planned = self._shared(buffer, np.random.default_rng([self.seed, epoch]))
+            if self._planned:
+                self._epoch = epoch
+                return self._planned
+        raise DataError(f"{MOST_EMPTY:,} buffers of the stream have no row to train on: see data.cleaning")
+
+    def load(self, planned: Planned) -> StreamBatch:
+        """Return a planned batch, with the rows of this process."""
+        own = planned.buffer.load(planned.rows) if len(planned.rows) else None
+        return StreamBatch(own, planned.count, self.group.size)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the positions of all processes, for a checkpoint."""
+        return {"positions": [json.dumps(position) for position in self.positions]}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on with the buffer of a checkpoint. Raises RunError for another number of processes."""
+        positions = [Position(*json.loads(position)) for position in state["positions"]]
+        if len(positions) != self.group.size:
+            raise RunError(
+                f"the stream was read by {len(positions)} processes, and {self.group.size} cannot go on with it: give "
+                f"training.processes={len(positions)}"
+            )
+        self.share(self.group)
+        self.positions = positions
+        self.stream.seek(positions[self.group.rank], rank=self.group.rank, size=self.group.size)
+
+    def _shared(self, buffer: Buffer, generator: np.random.Generator) -> list[Planned]:
+        """Plan the buffer of this process in as many batches as those of all the others."""
+        batches = buffer.plan(generator, self.group.size)
+        most = int(max(self._of_all([len(batches)])[:, 0]))
+        batches = divided(batches, most)
+        counts = self._of_all([buffer.count(rows) if len(rows) else 0 for rows in batches]).sum(0)
+        return [Planned(buffer, rows, int(count)) for rows, count in zip(batches, counts, strict=True)]
+
+    def _gathered(self, position: Position) -> list[Position]:
+        written = json.dumps(position).encode()
+        if len(written) > STATE_BYTES:
+            raise RunError(f"the position in the stream takes {len(written)} bytes, and {STATE_BYTES} are exchanged")
+        rows = self._of_all(list(written.ljust(STATE_BYTES)))
+        return [Position(*json.loads(bytes(row.astype(np.uint8)))) for row in rows]
+
+    def _of_all(self, numbers: list[int]) -> NDArray[np.float64]:
+        """Return the numbers of each process, in rows."""
+        rows = torch.zeros(self.group.size, len(numbers), dtype=torch.float64)
+        rows[self.group.rank] = torch.tensor(numbers, dtype=torch.float64)
+        self.group.add_up([], rows)
+        return rows.numpy()
+
+
+class StreamedJob:
+    """Trains on a stream; goes before a task's job among the bases. Its `batches` are those of the sample from the
+    beginning of the stream, which planning measures.
+
+    Implements `training.job.ReadsShards`.
+    """
+
+    stream: StreamedBatches
+    batches: Any
+    config: Any
+
+    def share(self, group: Group) -> None:
+        self.stream.share(group)
+
+    def plan(self, epoch: int) -> Sequence[Any]:
+        return self.stream.plan(epoch)
+
+    def load(self, planned: Any) -> Any:
+        return self.stream.load(planned) if isinstance(planned, Planned) else self.batches.load(planned)
+
+    @property
+    def updates_per_epoch(self) -> int:
+        """Number of updates that the sample makes."""
+        return math.ceil(len(self.batches.plan(0)) / self.config.training.accumulate)
+
+    def state_dict(self) -> dict[str, Any]:
+        return self.stream.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.stream.load_state_dict(state)
+
+
+def divided(batches: list[NDArray[np.int64]], count: int) -> list[NDArray[np.int64]]:
+    """Return as many batches with the same rows, by dividing those with most rows; some are empty if rows are few."""
+    batches = list(batches)
+    while len(batches) < count:
+        largest = max(range(len(batches)), key=lambda at: len(batches[at]), default=None)
+        if largest is None or len(batches[largest]) < 2:
+            batches.append(np.empty(0, np.int64))
+        else:
+            batches.append(batches[largest][1::2])
+            batches[largest] = batches[largest][::2]
+    return batches

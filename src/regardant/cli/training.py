@@ -119,6 +119,8 @@ def _train(config: "TaskConfig", folder: Path) -> None:
     from regardant import run
 
     outcome = run.train(config, folder, say)
+    if outcome is None:  # torchrun has started this process as another rank than 0
+        raise typer.Exit
     cursor = outcome.cursor
     if not outcome.finished:
         say(f"stopped at update {cursor.update:,}, saved in {folder}; the same command goes on from there")

@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import torch
+from torch import nn
 
 from regardant.errors import RunError
-from regardant.training.checkpoints import save_checkpoint, save_weights
+from regardant.training.checkpoints import save_weights
 from regardant.training.cursor import Outcome, Update
 from regardant.training.gradients import MOST_SKIPPED, save_for_study
+from regardant.training.processes import Act
 from regardant.training.reporting import Reporter
+from regardant.training.shares import local
 
 if TYPE_CHECKING:
     from regardant.training.engine import Trainer
@@ -56,11 +59,11 @@ class Fit:
         if not trainer.stop_asked and cursor.validated_at != cursor.update:
             self._validate()
         self._checkpoint()
+        trainer.decide(Act.STOP)
         return Outcome(cursor, not trainer.stop_asked, self.targets, trainer.metric)
 
     def _record(self, update: Update) -> None:
         trainer = self.trainer
-        trainer.average.update(trainer.job.model)
         self.targets += update.targets
         trainer.waiting.append(update)
         trainer.cursor.seconds = time.perf_counter() - self.started
@@ -78,16 +81,18 @@ class Fit:
         trainer, cursor, start = self.trainer, self.trainer.cursor, time.perf_counter()
         job, metric, device = trainer.job, trainer.metric, trainer.fabric.device
         before = trainer.average.state_dict()
-        trainer.average.snapshot(job.model)
-        trainer.model.eval()
-        averaged = trainer.average.averaged(job.model)
         try:
-            with trainer.group.undivided(), averaged, torch.inference_mode(), trainer.fabric.autocast():
+            with (
+                trainer.group.undivided(),
+                trainer.validated() as model,
+                torch.inference_mode(),
+                trainer.fabric.autocast(),
+            ):
                 with trainer.stoppable():
-                    numbers = job.validate(job.model, device)
-                    observed = job.observe(job.model, device)
+                    numbers = job.validate(model, device)
+                    observed = job.observe(model, device)
                 if cursor.record(metric.score(numbers[metric.name]), cursor.update):
-                    self._save_weights(numbers)
+                    self._save_weights(model, numbers)
         except ValidationStopped:
             trainer.average.load_state_dict(before)
             return
@@ -139,7 +144,9 @@ class Fit:
     def _give_up(self) -> None:
         trainer, cursor = self.trainer, self.trainer.cursor
         path = trainer.run / f"not-finite-{cursor.update:08d}.pt"
-        weights = trainer.job.model.state_dict()
+        if trainer.divided:
+            trainer.decide(Act.GATHER)
+        weights = trainer.whole_weights() if trainer.divided else trainer.job.model.state_dict()
         save_for_study(path, trainer.batches, weights, update=cursor.update, epoch=cursor.epoch)
         raise RunError(
             f"the gradients of {cursor.skipped_in_a_row} updates in a row were not finite, the last at update "
@@ -148,22 +155,21 @@ class Fit:
         )
 
     def _weights_are_finite(self) -> bool:
-        return all(bool(parameter.isfinite().all()) for parameter in self.trainer.job.model.parameters())
+        return all(bool(local(parameter).isfinite().all()) for parameter in self.trainer.job.model.parameters())
 
     def _is_sound(self) -> bool:
         """Return whether the last update was made. If not, the weights may be why, and the last checkpoint stays."""
         waiting = self.trainer.waiting
         return bool(waiting[-1].norm.isfinite()) if waiting else self.trainer.cursor.skipped_in_a_row == 0
 
-    def _save_weights(self, numbers: dict[str, float]) -> None:
+    def _save_weights(self, model: nn.Module, numbers: dict[str, float]) -> None:
         metadata = {name: f"{value:.6g}" for name, value in numbers.items()}
         save_weights(
             self.trainer.run / "model.safetensors",
-            self.trainer.job.model.state_dict(),
+            model.state_dict(),
             {"update": str(self.trainer.cursor.update), **metadata},
         )
 
     def _checkpoint(self) -> None:
-        trainer = self.trainer
-        save_checkpoint(trainer.run, trainer.state(), trainer.cursor.update, trainer.config.keep_checkpoints)
-        self.saved = trainer.cursor.seconds
+        self.trainer.save()
+        self.saved = self.trainer.cursor.seconds

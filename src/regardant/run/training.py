@@ -42,9 +42,13 @@ def plan(config: TaskConfig, folder: Path, log: Log) -> tuple[Prepared, Decision
     return _plan(taken_over(config), folder, log)
 
 
-def _plan(config: TaskConfig, folder: Path, log: Log) -> tuple[Prepared, Decisions, Plan]:
+def _plan(config: TaskConfig, folder: Path, log: Log, processes: int | None = None) -> tuple[Prepared, Decisions, Plan]:
+    """Prepare and measure. `processes` is the number of those that torchrun has started."""
     prepared = _prepare(config, folder, log)
-    return prepared, *plan_run(prepared, the_device(), log)
+    training = prepared.config.training
+    count = processes or (1 if training.processes == "auto" else training.processes)
+    shares = count if _strategy(prepared, count) == "fsdp" else 1
+    return prepared, *plan_run(prepared, the_device(), log, shares)
 
 
 def _prepare(config: TaskConfig, folder: Path, log: Log) -> Prepared:
@@ -96,7 +100,7 @@ def _of_launched(config: TaskConfig, size: int) -> TaskConfig:
 
 def _begin(config: TaskConfig, continued: TaskConfig, folder: Path, log: Log, group: Group | None) -> Outcome:
     clear_start(folder)
-    prepared, decisions, planned = _plan(continued, folder, log)
+    prepared, decisions, planned = _plan(continued, folder, log, group.size if group else None)
     for line in planned.lines():
         log(line)
     if group is not None:

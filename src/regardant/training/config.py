@@ -17,6 +17,9 @@ Kernel = Literal["matmul", "sdpa", "online_softmax"]
 
 Strategy = Literal["sum", "ddp", "fsdp"]
 
+COPIES = 5
+"""Copies of the weights in training: weights, gradients, two moments and the average."""
+
 TRAINING_SHARE = 0.93
 """Share of a run's time that training takes. Validation takes the rest."""
 

@@ -18,17 +18,13 @@ from torch import nn
 from regardant.errors import ConfigError
 from regardant.models.stacks import DecoderLayer, EncoderLayer
 from regardant.training.averaging import LastConfig
-from regardant.training.config import Precision, Strategy, TrainingConfig
+from regardant.training.config import COPIES, Precision, Strategy, TrainingConfig
 from regardant.training.devices import the_device
 from regardant.training.optimizers import MuonConfig
 from regardant.training.processes import ALONE, Group
 
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
-
-
-HELD = 5
-"""Copies of the weights that training holds: weights, gradients, two moments and an average."""
 
 
 def make_fabric(precision: Precision, group: Group = ALONE, strategy: Strategy = "sum") -> Fabric:
@@ -73,7 +69,7 @@ def chosen_strategy(model: nn.Module, config: TrainingConfig) -> Strategy:
     if device.type == "cpu":  # docs/decisions/0012: blocks sent while computing take the cores that compute
         return "sum"
     strategy: Strategy = "ddp"
-    held = HELD * sum(parameter.nbytes for parameter in model.parameters())
+    held = COPIES * sum(parameter.nbytes for parameter in model.parameters())
     if held > torch.cuda.get_device_properties(device).total_memory / 2:
         strategy = "fsdp"
     try:

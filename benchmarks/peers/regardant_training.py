@@ -18,9 +18,10 @@ from regardant.data.batching import PairBatch
 from regardant.models import EncoderDecoderConfig, Loss, Model, SequenceToSequenceModel, next_token, tokens
 from regardant.planning.probes import Decisions, decide, dry_run
 from regardant.training.config import NextTokenTraining
-from regardant.training.devices import keep_freed_memory, make_fabric, the_device
+from regardant.training.devices import keep_freed_memory, the_device
 from regardant.training.engine import Trainer
 from regardant.training.metrics import Metric
+from regardant.training.strategies import make_fabric
 
 
 class Counts(Protocol):

@@ -42,16 +42,34 @@ def train(
 
 
 @app.command()
-def plan(recipe: Recipe, overrides: Overrides = None, as_json: AsJson = False) -> None:
-    """Estimate the cost of a training. Parameters, memory, FLOPs and time, measured without an update.
+def plan(
+    recipe: Recipe,
+    overrides: Overrides = None,
+    as_json: AsJson = False,
+    devices: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Reckon for so many devices and the size of WMT14; nothing is measured."),
+    ] = None,
+    device: Annotated[str, typer.Option(metavar="NAME", help="Their kind: a100, h100 or h200.")] = "h200",
+    strategy: Annotated[str | None, typer.Option(metavar="NAME", help="ddp or fsdp. If not given, both.")] = None,
+    rate: Annotated[
+        float | None, typer.Option(min=0, metavar="PRICE", help="Price of one device for an hour, in any currency.")
+    ] = None,
+) -> None:
+    """Estimate the cost of a training. Parameters, memory, FLOPs and time, measured without an update; with --devices,
+    memory, traffic, time and price of a training on several accelerators, reckoned.
 
     Examples:
         regardant plan multi30k-en-de-raw --set data.root=FOLDER
         regardant plan demo --set model.d_model=256 --json
+        regardant plan translation --set model.preset=base --devices 8 --device h200 --rate 3
     """
     from tempfile import TemporaryDirectory
 
     config = configuration(recipe, overrides)
+    if devices is not None:
+        _plan_scale(config, devices, device, strategy, rate, as_json)
+        return
     from regardant import run
 
     with TemporaryDirectory(prefix="regardant-plan-") as folder:
@@ -60,6 +78,21 @@ def plan(recipe: Recipe, overrides: Overrides = None, as_json: AsJson = False) -
         print_json(planned.as_dict())
     else:
         print("\n".join(planned.lines()))
+
+
+def _plan_scale(
+    config: "TaskConfig", devices: int, device: str, strategy: str | None, rate: float | None, as_json: bool
+) -> None:
+    from regardant.planning import scale
+
+    costs = scale.costs(config, scale.device_named(device), devices, scale.ways_named(strategy), rate)
+    if as_json:
+        print_json({"strategies": [one.as_dict() for one in costs]})
+        return
+    print(f"parameters      {costs[0].parameters:,}")
+    print("\n".join(line for one in costs for line in one.lines()))
+    print("assumed")
+    print("\n".join(f"  {line}" for line in scale.assumptions(config, scale.device_named(device))))
 
 
 @app.command()
@@ -147,6 +180,8 @@ def _train(config: "TaskConfig", folder: Path) -> None:
     from regardant import run
 
     outcome = run.train(config, folder, say)
+    if outcome is None:  # torchrun has started this process as another rank than 0
+        raise typer.Exit
     cursor = outcome.cursor
     if not outcome.finished:
         say(f"stopped at update {cursor.update:,}, saved in {folder}; run the same command again to resume")

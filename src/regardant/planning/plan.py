@@ -15,7 +15,7 @@ from regardant.planning.busy import Waiting
 from regardant.planning.compilation import compiling_pays
 from regardant.planning.probes import HINDRANCE, Decisions, decide, dry_run, least, threads_of_one, time_to_measure
 from regardant.tasks.base import Log, Prepared, TaskJob
-from regardant.training.config import TRAINING_SHARE, TrainingConfig
+from regardant.training.config import COPIES, TRAINING_SHARE, TrainingConfig
 from regardant.training.devices import memory_guard
 from regardant.training.engine import require_divisible
 from regardant.training.reporting import memory
@@ -70,8 +70,10 @@ class Plan:
         ]
 
 
-def plan_run(prepared: Prepared, device: torch.device, log: Log) -> tuple[Decisions, Plan]:
+def plan_run(prepared: Prepared, device: torch.device, log: Log, shares: int = 1) -> tuple[Decisions, Plan]:
     """Choose the settings that are measured, then measure what training will cost.
+
+    `shares` is the number of processes that hold the model together, each its share.
 
     Raises OutOfMemory with advice if the largest batch does not fit, and ConfigError if the batch of an indivisible
     loss would be divided.
@@ -88,7 +90,7 @@ def plan_run(prepared: Prepared, device: torch.device, log: Log) -> tuple[Decisi
         if device.type == "cpu" and (note := waited.note()):
             log(note)
         resolved = prepared.with_speed(speed, log)
-        return decisions, plan_training(job, resolved.training, decisions, speed, device, resident)
+        return decisions, plan_training(job, resolved.training, decisions, speed, device, resident, shares)
 
 
 def _decide(job: TaskJob, training: TrainingConfig, device: torch.device, until: float, log: Log) -> Decisions:
@@ -115,7 +117,13 @@ def targets_per_second(job: TaskJob, decisions: Decisions, device: torch.device,
 
 
 def plan_training(
-    job: TaskJob, training: TrainingConfig, decisions: Decisions, speed: float, device: torch.device, resident: int
+    job: TaskJob,
+    training: TrainingConfig,
+    decisions: Decisions,
+    speed: float,
+    device: torch.device,
+    resident: int,
+    shares: int = 1,
 ) -> Plan:
     """Run the largest batches once, with the optimizer's state in place, and compute the rest.
 
@@ -127,7 +135,7 @@ def plan_training(
     with (
         memory_guard("the largest batch", advice),
         decisions.autocast(device),
-        _as_in_training(job.model, training) as held,
+        _as_in_training(job.model, training, shares) as held,
     ):
         for batch in job.batches.largest_batches():
             dry_run(job, batch, device)
@@ -135,7 +143,8 @@ def plan_training(
     parameters = sum(parameter.numel() for parameter in job.model.parameters())
     peak = torch.cuda.max_memory_allocated() if device.type == "cuda" else memory().peak
     activations = max(0, peak - resident - held) * (1 if device.type == "cuda" else HOLES)
-    of_each = int(resident + held + activations / decisions.processes)
+    state = held if shares == 1 else COPIES * held / shares
+    of_each = int(resident + state + activations / decisions.processes)
     targets, updates_per_epoch = job.targets_per_epoch, job.updates_per_epoch
     updates = training.updates(updates_per_epoch, targets / updates_per_epoch / speed)
     return Plan(
@@ -153,9 +162,15 @@ def plan_training(
 
 
 @contextmanager
-def _as_in_training(model: nn.Module, training: TrainingConfig) -> Iterator[int]:
-    """Put the optimizer's state and the average in place, and give the bytes of these and of the gradients."""
+def _as_in_training(model: nn.Module, training: TrainingConfig, shares: int) -> Iterator[int]:
+    """Put the optimizer's state and the average in place, and give the bytes of these and of the weights.
+
+    A model of which processes have shares may have no room for them here: then the bytes are those of the weights.
+    """
     learned = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    if shares > 1:
+        yield sum(parameter.nbytes for parameter in learned)
+        return
     for parameter in learned:
         parameter.grad = torch.zeros_like(parameter)
     optimizers = training.optimizer.build(model)

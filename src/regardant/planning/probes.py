@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, get_args
 
 import torch
 import torch.distributed as dist
@@ -16,7 +16,7 @@ from torch import nn
 
 from regardant.attention import KERNELS, ScaledDotProduct
 from regardant.errors import ConfigError
-from regardant.training.config import Kernel, Precision, TrainingConfig
+from regardant.training.config import Kernel, Precision, Strategy, TrainingConfig
 from regardant.training.devices import multiplies_bfloat16
 from regardant.training.job import Batch, Job
 
@@ -58,6 +58,8 @@ class Decisions:
     seconds: dict[str, float] = field(default_factory=dict)
     """Seconds of a training step of a median batch, by candidate."""
     processes: int = 1
+    strategy: Strategy = "sum"
+    """How the processes share the model."""
     compiled: bool = False
     """Whether torch.compile was asked for and is faster."""
 
@@ -69,7 +71,8 @@ class Decisions:
     def from_dict(cls, content: dict[str, Any]) -> Self:
         """Return the decisions of a run.yaml. Raises ValueError for one that cannot be."""
         found = cls(**content)
-        for name, allowed in (("precision", SIMPLEST_PRECISION_FIRST), ("kernel", tuple(KERNELS))):
+        choices = {"precision": SIMPLEST_PRECISION_FIRST, "kernel": tuple(KERNELS), "strategy": get_args(Strategy)}
+        for name, allowed in choices.items():
             if getattr(found, name) not in allowed:
                 raise ValueError(f"decided.{name}: given {getattr(found, name)!r}; allowed: {', '.join(allowed)}")
         for name in ("threads", "processes"):
@@ -91,7 +94,7 @@ class Decisions:
         """Return one line for people."""
         line = f"precision {self.precision}, attention kernel {self.kernel}, {self.threads} threads"
         if self.processes > 1:
-            line += f" in {self.processes} processes"
+            line += f" in {self.processes} processes ({self.strategy})"
         if self.compiled:
             line += ", compiled"
         if not self.seconds:

@@ -1,13 +1,12 @@
 """Training into a run folder: plan, begin, resume, and follow as another process."""
 
 import sys
-from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 from regardant.config import Config
 from regardant.config.differences import differences
-from regardant.config.plugins import import_plugins
 from regardant.errors import ConfigError, RunError
 from regardant.planning.compilation import compiled
 from regardant.planning.plan import Plan, plan_run
@@ -24,13 +23,17 @@ from regardant.run.folder import IMPORTED, UNFINISHED, Record, clear_start, lock
 from regardant.tasks import task_named
 from regardant.tasks.base import Log, Prepared, TaskConfig
 from regardant.tasks.take_over import take_over
-from regardant.training.config import TrainingConfig
+from regardant.training.config import Strategy, TrainingConfig
 from regardant.training.cursor import Outcome
-from regardant.training.devices import bound_kernel_cache, keep_freed_memory, make_fabric, memory_guard, the_device
+from regardant.training.devices import bound_kernel_cache, keep_freed_memory, memory_guard, the_device
 from regardant.training.engine import Trainer
-from regardant.training.processes import Group, join, lead
+from regardant.training.processes import Group, joined, launched_rank, started
 
-BUDGET = ("max_minutes", "max_updates", "max_epochs", "patience", "keep_checkpoints", "checkpoint_minutes")
+BUDGET = (
+    *("max_minutes", "max_updates", "max_epochs", "patience"),
+    *("keep_checkpoints", "checkpoint_minutes"),
+    *("processes", "strategy"),
+)
 """Fields of `training` that may change between the start of a run and its resume."""
 
 
@@ -39,9 +42,13 @@ def plan(config: TaskConfig, folder: Path, log: Log) -> tuple[Prepared, Decision
     return _plan(taken_over(config), folder, log)
 
 
-def _plan(config: TaskConfig, folder: Path, log: Log) -> tuple[Prepared, Decisions, Plan]:
+def _plan(config: TaskConfig, folder: Path, log: Log, processes: int | None = None) -> tuple[Prepared, Decisions, Plan]:
+    """Prepare and measure. `processes` is the number of those that torchrun has started."""
     prepared = _prepare(config, folder, log)
-    return prepared, *plan_run(prepared, the_device(), log)
+    training = prepared.config.training
+    count = processes or (1 if training.processes == "auto" else training.processes)
+    shares = count if _strategy(prepared, count) == "fsdp" else 1
+    return prepared, *plan_run(prepared, the_device(), log, shares)
 
 
 def _prepare(config: TaskConfig, folder: Path, log: Log) -> Prepared:
@@ -53,24 +60,53 @@ def _prepare(config: TaskConfig, folder: Path, log: Log) -> Prepared:
     return prepared
 
 
-def train(config: TaskConfig, folder: str | Path, log: Log = print) -> Outcome:
-    """Train into a folder, or resume the run in it. A resumed run ends bit-equal to an uninterrupted one."""
-    folder = Path(folder)
+def train(config: TaskConfig, folder: str | Path, log: Log = print) -> Outcome | None:
+    """Train into a folder, or resume the run in it. A resumed run ends bit-equal to an uninterrupted one.
+
+    If torchrun has started this process, it trains together with the others, and rank 0 does all that is not training.
+    Returns None in the others.
+    """
+    if launched_rank() is None:
+        return _lead(config, Path(folder), log, None)
+    with joined() as group:
+        if group.leads:
+            return _lead(config, Path(folder), log, group)
+        follow(Path(folder), group)
+        return None
+
+
+def _lead(config: TaskConfig, folder: Path, log: Log, group: Group | None) -> Outcome:
+    """Train as rank 0 of a group that has met. None: start as many processes as is decided."""
+    if group is not None:
+        config = _of_launched(config, group.size)
     continued = config
     if not (folder / "run.yaml").is_file():
         continued = taken_over(config)
         require_free(folder)
     with locked(folder):
         if (folder / "run.yaml").is_file():
-            return _resume(config, folder, log)
-        return _begin(config, continued, folder, log)
+            return _resume(config, folder, log, group)
+        return _begin(config, continued, folder, log, group)
 
 
-def _begin(config: TaskConfig, continued: TaskConfig, folder: Path, log: Log) -> Outcome:
+def _of_launched(config: TaskConfig, size: int) -> TaskConfig:
+    """Return the configuration of a training whose processes torchrun has started: each plans as if it were alone."""
+    if config.training.processes not in ("auto", 1, size):
+        raise ConfigError(
+            f"training.processes: given {config.training.processes}, and torchrun has started {size}: leave it out"
+        )
+    return config.model_copy(update={"training": config.training.replaced(processes=1)})
+
+
+def _begin(config: TaskConfig, continued: TaskConfig, folder: Path, log: Log, group: Group | None) -> Outcome:
     clear_start(folder)
-    prepared, decisions, planned = _plan(continued, folder, log)
+    prepared, decisions, planned = _plan(continued, folder, log, group.size if group else None)
     for line in planned.lines():
         log(line)
+    if group is not None:
+        decisions = replace(decisions, processes=group.size)
+        log(f"in {group.size} processes; speed, memory and time above are of one")
+    decisions = replace(decisions, strategy=_strategy(prepared, decisions.processes))
     record = Record(
         asked=config.model_dump(mode="json", by_alias=True),
         config=prepared.config,
@@ -81,7 +117,7 @@ def _begin(config: TaskConfig, continued: TaskConfig, folder: Path, log: Log) ->
     )
     record.write(folder)
     (folder / UNFINISHED).unlink()
-    return replace(_fit(prepared, record, folder), announced=planned.updates)
+    return replace(_fit(prepared, record, folder, group), announced=planned.updates)
 
 
 def taken_over(config: TaskConfig) -> TaskConfig:
@@ -94,7 +130,7 @@ def taken_over(config: TaskConfig) -> TaskConfig:
     return take_over(config, earlier.config)
 
 
-def _resume(config: TaskConfig, folder: Path, log: Log) -> Outcome:
+def _resume(config: TaskConfig, folder: Path, log: Log, group: Group | None) -> Outcome:
     record = Record.read(folder)
     if IMPORTED in record.plan:
         raise RunError(f"{folder} was imported, not trained: start a run from it with training.from={folder}")
@@ -108,15 +144,19 @@ def _resume(config: TaskConfig, folder: Path, log: Log) -> Outcome:
     prepared = _prepare(resolved, folder, log)
     if prepared.fingerprints != record.fingerprints:
         raise RunError(f"the text is not what {folder} was begun with: restore it, or give another --out")
-    log(f"as decided at the start: {record.decided.summary()}")
+    decided = record.decided
+    log(f"as decided at the start: {decided.summary()}")
     resolved = prepared.with_speed(record.plan["tokens_per_second"], log)
     files = {name: found for name, found in record.files.items() if name != WEIGHTS}
     require_unchanged(folder, files)
-    resumed = replace(record, asked=asked, config=resolved, files=files)
+    processes = decided.processes if resolved.training.processes == "auto" else resolved.training.processes
+    decided = replace(decided, processes=processes if group is None else group.size)
+    decided = replace(decided, strategy=_strategy(prepared, decided.processes))
+    resumed = replace(record, asked=asked, config=resolved, decided=decided, files=files)
     if resumed != record:
         resumed.write(folder)
     announced = record.plan.get("updates") if asked == record.asked else None
-    return replace(_fit(prepared, resumed, folder), announced=announced)
+    return replace(_fit(prepared, resumed, folder, group), announced=announced)
 
 
 def with_budget(recorded: TrainingConfig, asked: TrainingConfig) -> TrainingConfig:
@@ -127,39 +167,58 @@ def with_budget(recorded: TrainingConfig, asked: TrainingConfig) -> TrainingConf
     return recorded.replaced(**budget)
 
 
-def _fit(prepared: Prepared, record: Record, folder: Path) -> Outcome:
+def _fit(prepared: Prepared, record: Record, folder: Path, group: Group | None) -> Outcome:
     decisions = record.decided
     decisions.apply(prepared.job.model)
     follower = [sys.executable, "-m", "regardant.run.follower", str(folder), *_modules_of(prepared.config)]
-    with lead(decisions.processes, follower) as group:
+    with started(decisions.processes, follower) if group is None else nullcontext(group) as group:
+        group.wait_for_all()  # run.yaml is written
         outcome = _trainer(prepared, decisions, folder, group).fit()
     files = fingerprints_of(folder, task_named(prepared.config.task).files_of(prepared.config))
     replace(record, files=files | {name: one for name, one in record.files.items() if is_data(name)}).write(folder)
     return outcome
 
 
-def follow(folder: Path, rank: int, size: int, store: str, modules: Sequence[str]) -> None:
-    """Train as one of the processes that another process leads."""
-    import_plugins(modules)
+def follow(folder: Path, group: Group) -> None:
+    """Train as one of the processes that rank 0 leads."""
+    group.wait_for_all()
     record = Record.read(folder)
     prepared = _prepare(record.config, folder, lambda line: None)
     record.decided.apply(prepared.job.model)
-    _trainer(prepared, record.decided, folder, join(rank, size, store)).follow()
+    _trainer(prepared, record.decided, folder, group).follow()
+
+
+def _strategy(prepared: Prepared, processes: int) -> Strategy:
+    """Return how processes share the model: as asked, or chosen by the device and the size of the model."""
+    training, model = prepared.config.training, prepared.job.model
+    if processes == 1:
+        return "sum"
+    from regardant.training.strategies import chosen_strategy, require_shareable  # Fabric takes as long as torch
+
+    if training.strategy == "auto":
+        return chosen_strategy(model, training)
+    require_shareable(model, training, training.strategy)
+    return training.strategy
 
 
 def _trainer(prepared: Prepared, decisions: Decisions, folder: Path, group: Group) -> Trainer:
+    from regardant.training.strategies import make_fabric  # Fabric takes as long as torch, and only training needs it
+
+    group.divide_threads()
     config = prepared.config
     trainer = Trainer(
         prepared.job,
         config.training,
         folder,
-        fabric=make_fabric(decisions.precision),
+        fabric=make_fabric(decisions.precision, group, decisions.strategy),
         dropout_key=prepared.job.model.dropout_key,
         seed=config.seed,
         group=group,
+        strategy=decisions.strategy,
     )
     if decisions.compiled:
         trainer.model = compiled(trainer.model)
+    group.wait_for_all()
     return trainer
 
 

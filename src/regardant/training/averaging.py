@@ -7,7 +7,8 @@ ema     average = d * average + (1 - d) * weights after update n, where d = min(
         (the decay grows, so that the random first weights are forgotten quickly)
 last    mean of the weights at the last validations (Vaswani et al. 2017, section 6.1)
 
-Parameters are averaged in float32, tied ones once. Buffers are not averaged.
+Parameters are averaged in float32, tied ones once. Buffers are not averaged. Where processes hold shares of the
+parameters, each averages its own.
 """
 
 from collections import deque
@@ -20,6 +21,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from regardant.config import Config
+from regardant.training.shares import local
 
 
 class Average:
@@ -75,8 +77,8 @@ class ExponentialAverage(Average):
     def update(self, model: nn.Module) -> None:
         self.updates += 1
         decay = min(self.decay, (1 + self.updates) / (10 + self.updates))
-        newest = [parameter.detach().float() for parameter in model.parameters()]
-        torch._foreach_lerp_(self.running, newest, 1 - decay)
+        newest = [local(parameter.detach()).float() for parameter in model.parameters()]
+        torch._foreach_lerp_([local(mine) for mine in self.running], newest, 1 - decay)
 
     def state_dict(self) -> dict[str, Any]:
         return {"updates": self.updates, "running": self.running}

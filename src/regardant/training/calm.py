@@ -9,7 +9,6 @@ resumed run ends bit-equal. The first process decides; the others follow its ord
 import copy
 import math
 from collections.abc import Sequence
-from enum import IntEnum
 from typing import Any
 
 from torch import nn
@@ -18,20 +17,13 @@ from torch.optim import Optimizer
 from regardant.errors import RunError
 from regardant.training.averaging import Average
 from regardant.training.cursor import Cursor
+from regardant.training.processes import Act
 
 MOST_RETURNS = 3
 """Returns without a calm report in between after which training stops."""
 
 MEMORY = 0.9
 """Share of the usual loss before a report in the usual loss after it."""
-
-
-class Order(IntEnum):
-    """What every process does before its next update."""
-
-    NOTHING = 0
-    KEEP = 1
-    RETURN = 2
 
 
 class Calm:
@@ -41,34 +33,35 @@ class Calm:
         self.model, self.optimizers, self.average = model, optimizers, average
         self.snapshot: dict[str, Any] | None = None
 
-    def obey(self, order: Order) -> None:
-        """Keep a snapshot of the present state, or return to the last one."""
-        if order == Order.KEEP:
-            self.snapshot = copy.deepcopy(
-                {
-                    "model": self.model.state_dict(),
-                    "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
-                    "average": self.average.state_dict(),
-                }
-            )
-        elif order == Order.RETURN:
-            assert self.snapshot is not None
-            state = copy.deepcopy(self.snapshot)  # optimizers keep the tensors that they load
-            self.model.load_state_dict(state["model"])
-            for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
-                optimizer.load_state_dict(saved)
-            self.average.load_state_dict(state["average"])
+    def keep(self) -> None:
+        """Keep a snapshot of the present state."""
+        self.snapshot = copy.deepcopy(
+            {
+                "model": self.model.state_dict(),
+                "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+                "average": self.average.state_dict(),
+            }
+        )
+
+    def restore(self) -> None:
+        """Return to the last snapshot."""
+        assert self.snapshot is not None
+        state = copy.deepcopy(self.snapshot)  # optimizers keep the tensors that they load
+        self.model.load_state_dict(state["model"])
+        for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(saved)
+        self.average.load_state_dict(state["average"])
 
 
-def order_after(loss: float, factor: float, cursor: Cursor) -> Order:
+def act_after(loss: float, factor: float, cursor: Cursor) -> Act | None:
     """Return what follows from the loss of a report, and count it. Raises RunError for a loss that stays too high."""
     if not math.isfinite(loss):
-        return Order.NOTHING  # updates that are not finite are left out anyway
+        return None  # updates that are not finite are left out anyway
     if cursor.usual_loss is None or loss <= factor * cursor.usual_loss:
         usual = loss if cursor.usual_loss is None else cursor.usual_loss
         cursor.usual_loss = MEMORY * usual + (1 - MEMORY) * loss
         cursor.returns_in_a_row = 0
-        return Order.KEEP
+        return Act.KEEP
     if cursor.returns_in_a_row == MOST_RETURNS:
         raise RunError(
             f"the loss of update {cursor.update:,} is {loss:.4g}, usual is {cursor.usual_loss:.4g}, also after "
@@ -77,4 +70,4 @@ def order_after(loss: float, factor: float, cursor: Cursor) -> Order:
         )
     cursor.returns += 1
     cursor.returns_in_a_row += 1
-    return Order.RETURN
+    return Act.RETURN

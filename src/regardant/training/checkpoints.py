@@ -5,17 +5,18 @@ Several processes may write one path: each writes beside it under a name of its 
 the holder of the folder's lock writes checkpoints and weights. Files loaded here cannot run code: checkpoints are plain
 containers and tensors (`weights_only`), weights are safetensors.
 
-    RUN/checkpoints/update-00001234.pt    all that resuming needs
+    RUN/checkpoints/update-00001234.pt    all that resuming needs; a folder if processes share the model
     RUN/model.safetensors                 all that using the model needs
 """
 
 import json
 import os
+import shutil
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import torch
@@ -25,7 +26,10 @@ from torch import Tensor, nn
 
 from regardant.errors import RunError
 
-_PART = ".part"
+if TYPE_CHECKING:
+    from torch.distributed.device_mesh import DeviceMesh
+
+PART = ".part"
 """End of the name of a file that is still being written."""
 
 _HEADER = "regardant"
@@ -44,15 +48,24 @@ def save_checkpoint(run: Path, state: dict[str, Any], update: int, keep: int) ->
     Later checkpoints are deleted too: they belong to a continuation that was abandoned by resuming from an earlier
     update. `state` must be plain containers and tensors, or `load_checkpoint` refuses it.
     """
-    folder = run / "checkpoints"
-    path = folder / f"update-{update:08d}.pt"
-    _clear(folder, "*")
+    path = path_of(run, update)
+    _clear(path.parent, "*")
     save_whole(path, state)
+    keep_newest(run, path, keep)
+    return path
+
+
+def path_of(run: Path, update: int) -> Path:
+    """Return the path of the checkpoint after an update."""
+    return run / "checkpoints" / f"update-{update:08d}.pt"
+
+
+def keep_newest(run: Path, path: Path, keep: int) -> None:
+    """Delete all checkpoints but the `keep` newest ones up to the one at `path`."""
     checkpoints = _checkpoints(run)
     newest = checkpoints.index(path) + 1
     for old in checkpoints[: max(0, newest - keep)] + checkpoints[newest:]:
-        old.unlink()
-    return path
+        shutil.rmtree(old) if old.is_dir() else old.unlink()
 
 
 def save_whole(path: Path, state: Mapping[str, Any]) -> None:
@@ -79,8 +92,15 @@ def latest_checkpoint(run: Path) -> Path | None:
     return None
 
 
-def load_checkpoint(path: Path) -> dict[str, Any]:
-    """Return the state given to `save_checkpoint`, its tensors on the CPU. Raises RunError if it cannot be read."""
+def load_checkpoint(path: Path, mesh: "DeviceMesh | None" = None) -> dict[str, Any]:
+    """Return the state given to `save_checkpoint`, its tensors on the CPU. Raises RunError if it cannot be read.
+
+    If processes share the model, `mesh` is that of their shares: a folder is then read as shares of its tensors.
+    """
+    if path.is_dir():
+        from regardant.training.sharded_checkpoints import load_shares  # takes seconds
+
+        return load_shares(path, mesh)
     try:
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # a damaged archive may raise anything
@@ -181,14 +201,14 @@ def _renamed(weights: dict[str, Tensor], model: nn.Module) -> dict[str, Tensor]:
 @contextmanager
 def _replacing(path: Path) -> Iterator[Path]:
     """Yield a path to write to. It is renamed to `path` at the end, or deleted after an exception."""
-    part = path.with_name(f"{path.name}.{uuid4().hex}{_PART}")
+    part = path.with_name(f"{path.name}.{uuid4().hex}{PART}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             yield part
-            _to_disk(part)
+            to_disk(part)
             os.replace(part, path)
-            _to_disk(path.parent)  # makes the renaming permanent
+            to_disk(path.parent)  # makes the renaming permanent
         finally:
             part.unlink(missing_ok=True)
     except (OSError, RuntimeError, SafetensorError) as error:  # each writer has its own error for a full disk
@@ -197,11 +217,12 @@ def _replacing(path: Path) -> Iterator[Path]:
 
 def _clear(folder: Path, name: str) -> None:
     """Delete what a kill left of files of a name, which only the holder of the folder's lock writes."""
-    for left in folder.glob(f"{name}.*{_PART}"):
+    for left in folder.glob(f"{name}.*{PART}"):
         left.unlink(missing_ok=True)
 
 
-def _to_disk(path: Path) -> None:
+def to_disk(path: Path) -> None:
+    """Return when a file, or the entries of a folder, are on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -210,11 +231,16 @@ def _to_disk(path: Path) -> None:
 
 
 def _checkpoints(run: Path) -> list[Path]:
-    return sorted((run / "checkpoints").glob(f"update-{'[0-9]' * 8}.pt"))
+    name = f"update-{'[0-9]' * 8}"
+    return sorted([*(run / "checkpoints").glob(f"{name}.pt"), *(run / "checkpoints").glob(name)])
 
 
 def _is_whole(path: Path) -> bool:
     """Return whether all checksums of a checkpoint are right and torch finds all its parts, which it maps alone."""
+    if path.is_dir():
+        from regardant.training.sharded_checkpoints import is_whole
+
+        return is_whole(path)
     try:
         with zipfile.ZipFile(path) as archive:
             if archive.testzip() is not None:

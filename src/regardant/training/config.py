@@ -15,6 +15,11 @@ Kernel = Literal["matmul", "sdpa", "online_softmax"]
 """Names of `attention.KERNELS`."""
 
 
+Strategy = Literal["sum", "ddp", "fsdp"]
+
+COPIES = 5
+"""Copies of the weights in training: weights, gradients, two moments and the average."""
+
 TRAINING_SHARE = 0.93
 """Share of a run's time that training takes. Validation takes the rest."""
 
@@ -80,7 +85,12 @@ class TrainingConfig(Config):
 
     processes: Annotated[int, Field(gt=0)] | Literal["auto"] = "auto"
     """Number of processes that divide the rows of each batch, and the threads, among them. auto: one, or more on a CPU
-    if that is faster and the run is long enough; measured once and kept."""
+    if that is faster and the run is long enough; measured once and kept. torchrun decides it where it starts them."""
+
+    strategy: Strategy | Literal["auto"] = "auto"
+    """How processes share a model. sum: each has all weights, and gradients are summed in one block after the backward
+    passes. ddp: the same, summed in blocks during the last backward pass. fsdp: each has a share of weights, gradients
+    and optimizer state. auto: sum on CPUs; on accelerators ddp, or fsdp for a model that fills half of their memory."""
 
     averaging: AveragingConfig = EmaConfig()
     """Average of the weights that is validated and kept in place of the last weights."""

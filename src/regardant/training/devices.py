@@ -2,7 +2,6 @@
 
 import contextlib
 import ctypes
-import logging
 import math
 import os
 import resource
@@ -10,17 +9,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import nn
 
 from regardant.errors import OutOfMemory
-
-if TYPE_CHECKING:
-    from lightning_fabric import Fabric
-
-    from regardant.training.config import Precision
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
 _LARGEST_MMAP_THRESHOLD = 32 << 20
@@ -34,17 +27,6 @@ def the_device() -> torch.device:
 def multiplies_bfloat16(device: torch.device) -> bool:
     """Return whether a device multiplies bfloat16 itself, instead of converting it element by element."""
     return device.type == "cuda" or bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
-
-
-def make_fabric(precision: "Precision") -> "Fabric":
-    """Return Lightning Fabric on the device of this machine."""
-    from lightning_fabric import Fabric  # takes as long as torch, and only training needs it
-
-    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # it reports the precision, as the plan does
-    name_in_fabric: Literal["bf16-mixed", "32-true"] = "bf16-mixed" if precision == "bfloat16" else "32-true"
-    fabric = Fabric(accelerator=the_device().type, devices=1, precision=name_in_fabric)
-    fabric.launch()
-    return fabric
 
 
 def keep_freed_memory() -> None:

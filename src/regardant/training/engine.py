@@ -9,7 +9,7 @@ precision).
 import contextlib
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
@@ -21,17 +21,19 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from regardant.errors import ConfigError, OutOfMemory, RunError
 from regardant.layers.dropout import DropoutKey
-from regardant.training.calm import Calm, Order
-from regardant.training.checkpoints import latest_checkpoint, load_checkpoint
-from regardant.training.config import TrainingConfig
+from regardant.training.averaging import Average
+from regardant.training.calm import Calm
+from regardant.training.checkpoints import latest_checkpoint, load_checkpoint, save_checkpoint
+from regardant.training.config import Strategy, TrainingConfig
 from regardant.training.cursor import ADDED, Cursor, Outcome, Update
 from regardant.training.devices import MemoryLimit, ran_out_of_memory
 from regardant.training.fit import Fit, ValidationStopped
 from regardant.training.gradients import MOST_PARTS, add_gradients
 from regardant.training.job import Batch, CarriesState, Job, ReadsShards
 from regardant.training.metrics import selecting_metric
-from regardant.training.processes import ALONE, Group
+from regardant.training.processes import ALONE, Act, Group
 from regardant.training.reporting import Reporter
+from regardant.training.shares import local, whole, whole_weights, with_weights, without_weights
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -57,18 +59,23 @@ class Trainer:
         dropout_key: DropoutKey,
         seed: int,
         group: Group = ALONE,
+        strategy: Strategy = "sum",
     ) -> None:
         self.job, self.config, self.run, self.fabric, self.group = job, config, run, fabric, group
+        self.strategy: Strategy = strategy if group.size > 1 else "sum"
         require_divisible(job, accumulate=config.accumulate, processes=group.size)
         self.metric = selecting_metric(job.metrics, config.best_by)
         self.dropout_key = dropout_key
         dropout_key.seed, dropout_key.rank = seed, group.rank
-        self.model: nn.Module
-        self.model, *self.optimizers = fabric.setup(job.model, *config.optimizer.build(job.model))
-        self.average = config.averaging.build(job.model)  # on the device that the model is on by now
+        self.divided = self.strategy == "fsdp"
+        """Whether each process has a share of the model."""
+        self.form = without_weights(job.model) if self.divided and group.leads else None
+        """The model that validates, where no process has all weights."""
+        self.model: nn.Module = fabric.setup_module(job.model)
+        self.optimizers: list[Any] = [fabric.setup_optimizers(one) for one in config.optimizer.build(job.model)]
+        # On the device that the model is on by now.
+        self.average = config.averaging.build(job.model) if group.leads or self.divided else Average()
         self.calm = Calm(job.model, self.optimizers, self.average)
-        self.order = Order.NOTHING
-        """What the followers do before their next update. The first process has done it."""
         self.cursor = Cursor()
         self.stop_asked = False
         self.validating = False
@@ -94,19 +101,28 @@ class Trainer:
             return Fit(self, reporter).complete()
 
     def follow(self) -> None:
-        """Share the updates of a training that the first process leads, until that one stops."""
-        while self.goes_on():
-            self.update()
+        """Do what the first process decides, until that one stops."""
+        act = {
+            Act.UPDATE: self.update,
+            Act.GATHER: self.whole_weights,
+            Act.SAVE: self._write_checkpoint,
+            Act.KEEP: self.calm.keep,
+            Act.RETURN: self.calm.restore,
+        }
+        while (decided := self.decide(Act.STOP)) is not Act.STOP:
+            act[decided]()
+
+    def decide(self, act: Act) -> Act:
+        """Return what all processes do next, and set their clocks: the act and the clock of the first process."""
+        decided, self.cursor.seconds = self.group.agree(act, self.cursor.seconds)
+        return Act(int(decided))
 
     def goes_on(self) -> bool:
-        """Return whether to make another update. All processes get the answer and the clock of the first one."""
-        go, self.cursor.seconds, order = self.group.agree(
-            not self.stop_asked and not self._is_over(), self.cursor.seconds, self.order
-        )
-        if not self.group.leads:
-            self.calm.obey(Order(int(order)))
-        self.order = Order.NOTHING
-        return bool(go)
+        """Return whether to make another update, for which the others wait."""
+        if self.stop_asked or self._is_over():
+            return False
+        self.decide(Act.UPDATE)
+        return True
 
     def update(self) -> Update:
         """Make one update of the weights."""
@@ -119,11 +135,18 @@ class Trainer:
                 group["lr"] = self.rate * group.get("factor", 1.0)  # checkpoints of earlier versions have none
         self.model.train()
         self.dropout_key.update = cursor.update
+        if (
+            self.group.size > 1 and self.fabric.device.type == "cuda"
+        ):  # each draws masks of its own, which can be redrawn
+            seed = (self.dropout_key.seed * 1_000_003 + cursor.update) * self.group.size + self.group.rank
+            torch.cuda.manual_seed(seed % 2**63)
         plain = self._gradients()
         carried = self.job.own_state(self.group.rank, self.group.size) if isinstance(self.job, CarriesState) else ()
-        self.group.add_up(list(self.job.model.parameters()), plain, *carried)
+        summed = list(self.job.model.parameters()) if self.strategy == "sum" else []
+        self.group.add_up(summed, plain, *carried)
         norm = self._clip()
         self._step(norm)
+        self.average.update(self.job.model)
         return Update(plain, sum(batch.count for batch in self.batches), norm)
 
     def progress(self) -> float:
@@ -152,6 +175,37 @@ class Trainer:
             **({"calm": self.calm.snapshot} if self.calm.snapshot else {}),
         }
 
+    def whole_weights(self) -> dict[str, Tensor]:
+        """Return the averaged weights of a divided model to the first process. All processes have to call it."""
+        return whole_weights(self.job.model, self.average.weights(), keep=self.group.leads)
+
+    @contextlib.contextmanager
+    def validated(self) -> Iterator[nn.Module]:
+        """Give the model with its averaged weights, in evaluation mode."""
+        self.average.snapshot(self.job.model)
+        if self.form is not None:
+            self.decide(Act.GATHER)
+            yield with_weights(self.form, self.whole_weights())
+            return
+        self.model.eval()
+        with self.average.averaged(self.job.model):
+            yield self.job.model
+
+    def save(self) -> None:
+        """Write a checkpoint."""
+        if self.divided:
+            self.decide(Act.SAVE)
+        self._write_checkpoint()
+
+    def _write_checkpoint(self) -> None:
+        update, keep = self.cursor.update, self.config.keep_checkpoints
+        if self.divided:
+            from regardant.training.sharded_checkpoints import save_shares  # takes seconds
+
+            save_shares(self.run, self.state(), update, keep, self.group)
+        else:
+            save_checkpoint(self.run, self.state(), update, keep)
+
     def _take(self) -> Sequence[Any]:
         """Return the next update's batches. An update stays within one epoch."""
         cursor = self.cursor
@@ -168,7 +222,10 @@ class Trainer:
         twice as many parts, also from then on."""
         while (plain := self._gradients_if_they_fit()) is None:
             self.job.model.zero_grad(set_to_none=True)  # those of a part that was read before
-            if not self.job.divisible or isinstance(self.job, CarriesState) or self.cursor.parts == MOST_PARTS:
+            # In the other strategies the others wait in the middle of a backward pass, which cannot be made anew.
+            together = self.group.size > 1 and self.strategy != "sum"
+            divisible = self.job.divisible and not isinstance(self.job, CarriesState)
+            if together or not divisible or self.cursor.parts == MOST_PARTS:
                 raise OutOfMemory(
                     f"a batch of update {self.cursor.update:,} does not fit into memory and cannot be divided further: "
                     "lower training.batch_tokens or model.max_length"
@@ -188,11 +245,19 @@ class Trainer:
                     device=device,
                     group=self.group,
                     parts=self.cursor.parts,
+                    unsent=self._unsent(),
                 )
         except (RuntimeError, MemoryError) as error:
             if not ran_out_of_memory(error):
                 raise
             return None
+
+    def _unsent(self) -> Callable[[], contextlib.AbstractContextManager[object]] | None:
+        """Return the context of a pass whose gradients are not sent. None: no pass sends."""
+        if self.strategy == "ddp":
+            return lambda: self.fabric.no_backward_sync(self.model)
+        # Gradients that are not sent would be whole ones, which take the memory that shares are there to save.
+        return contextlib.nullcontext if self.divided else None
 
     def _step(self, norm: Tensor) -> None:
         """Let the optimizers step, unless the gradient is not finite. On an accelerator, which is not waited for, they
@@ -201,7 +266,7 @@ class Trainer:
         if norm.device.type != "cpu":
             for parameter in self.job.model.parameters():
                 if parameter.grad is not None:
-                    parameter.grad.masked_fill_(~finite, 0)
+                    local(parameter.grad).masked_fill_(~finite, 0)
         for optimizer in self.optimizers:
             if norm.device.type != "cpu" or finite:
                 optimizer.step()
@@ -209,7 +274,7 @@ class Trainer:
 
     def _clip(self) -> Tensor:
         parameters = [parameter for parameter in self.job.model.parameters() if parameter.grad is not None]
-        norm = get_total_norm([parameter.grad for parameter in parameters if parameter.grad is not None])
+        norm = whole(get_total_norm([parameter.grad for parameter in parameters if parameter.grad is not None]))
         if self.config.clip_norm:
             clip_grads_with_norm_(parameters, self.config.clip_norm, norm)
         return norm
@@ -221,12 +286,16 @@ class Trainer:
         path = latest_checkpoint(self.run)
         if path is None:
             return
-        state = load_checkpoint(path)
+        state = load_checkpoint(path, self.fabric.strategy.device_mesh["data_parallel"] if self.divided else None)
         if missing := sorted(STATE - state.keys()):
             raise RunError(f"{path} is of another version (no {', '.join(missing)}): train anew in another --out")
         if state["cursor"].keys() | ADDED != asdict(self.cursor).keys():
             raise RunError(f"{path} is of another version (its cursor): train anew in another --out")
         try:
+            if self.divided:
+                from regardant.training.sharded_checkpoints import divide
+
+                divide(state, self.job.model, self.optimizers)
             self.job.model.load_state_dict(state["model"])
             for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
                 optimizer.load_state_dict(saved)

@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import torch
+from torch import nn
 
 from regardant.errors import RunError
-from regardant.training.calm import Order, order_after
-from regardant.training.checkpoints import save_checkpoint, save_weights
+from regardant.training.calm import act_after
+from regardant.training.checkpoints import save_weights
 from regardant.training.cursor import Outcome, Update
 from regardant.training.gradients import MOST_SKIPPED, save_for_study
+from regardant.training.processes import Act
 from regardant.training.reporting import Reporter
+from regardant.training.shares import local
 
 if TYPE_CHECKING:
     from regardant.training.engine import Trainer
@@ -57,11 +60,11 @@ class Fit:
         if not trainer.stop_asked and cursor.validated_at != cursor.update:
             self._validate()
         self._checkpoint()
+        trainer.decide(Act.STOP)
         return Outcome(cursor, not trainer.stop_asked, self.targets, trainer.metric, trainer.config.patience)
 
     def _record(self, update: Update) -> None:
         trainer = self.trainer
-        trainer.average.update(trainer.job.model)
         self.targets += update.targets
         trainer.waiting.append(update)
         trainer.cursor.seconds = time.perf_counter() - self.started
@@ -79,16 +82,18 @@ class Fit:
         trainer, cursor, start = self.trainer, self.trainer.cursor, time.perf_counter()
         job, metric, device = trainer.job, trainer.metric, trainer.fabric.device
         before = trainer.average.state_dict()
-        trainer.average.snapshot(job.model)
-        trainer.model.eval()
-        averaged = trainer.average.averaged(job.model)
         try:
-            with trainer.group.undivided(), averaged, torch.inference_mode(), trainer.fabric.autocast():
+            with (
+                trainer.group.undivided(),
+                trainer.validated() as model,
+                torch.inference_mode(),
+                trainer.fabric.autocast(),
+            ):
                 with trainer.stoppable():
-                    numbers = job.validate(job.model, device)
-                    observed = job.observe(job.model, device)
+                    numbers = job.validate(model, device)
+                    observed = job.observe(model, device)
                 if cursor.record(metric.score(numbers[metric.name]), cursor.update):
-                    self._save_weights(numbers)
+                    self._save_weights(model, numbers)
         except ValidationStopped:
             trainer.average.load_state_dict(before)
             return
@@ -129,9 +134,14 @@ class Fit:
     def _return_after_spike(self, loss: float, factor: float) -> None:
         """Keep a snapshot while the loss is as usual, and return to it when the loss is not."""
         trainer, cursor = self.trainer, self.trainer.cursor
-        trainer.order = order_after(loss, factor, cursor)
-        trainer.calm.obey(trainer.order)
-        if trainer.order == Order.RETURN:
+        act = act_after(loss, factor, cursor)
+        if act is None:
+            return
+        trainer.decide(act)
+        if act is Act.KEEP:
+            trainer.calm.keep()
+        else:
+            trainer.calm.restore()
             self.reporter.log(
                 f"update {cursor.update:,}: the loss is {loss:.4g}, more than {factor:g} times the usual "
                 f"{cursor.usual_loss:.4g}: back to the weights of the last report below that, without the batches since"
@@ -154,7 +164,9 @@ class Fit:
     def _give_up(self) -> None:
         trainer, cursor = self.trainer, self.trainer.cursor
         path = trainer.run / f"not-finite-{cursor.update:08d}.pt"
-        weights = trainer.job.model.state_dict()
+        if trainer.divided:
+            trainer.decide(Act.GATHER)
+        weights = trainer.whole_weights() if trainer.divided else trainer.job.model.state_dict()
         save_for_study(path, trainer.batches, weights, update=cursor.update, epoch=cursor.epoch)
         raise RunError(
             f"the gradients of {cursor.skipped_in_a_row} updates in a row were not finite, the last at update "
@@ -163,22 +175,21 @@ class Fit:
         )
 
     def _weights_are_finite(self) -> bool:
-        return all(bool(parameter.isfinite().all()) for parameter in self.trainer.job.model.parameters())
+        return all(bool(local(parameter).isfinite().all()) for parameter in self.trainer.job.model.parameters())
 
     def _is_sound(self) -> bool:
         """Return whether the last update was made. If not, the weights may be why, and the last checkpoint stays."""
         waiting = self.trainer.waiting
         return bool(waiting[-1].norm.isfinite()) if waiting else self.trainer.cursor.skipped_in_a_row == 0
 
-    def _save_weights(self, numbers: dict[str, float]) -> None:
+    def _save_weights(self, model: nn.Module, numbers: dict[str, float]) -> None:
         metadata = {name: f"{value:.6g}" for name, value in numbers.items()}
         save_weights(
             self.trainer.run / "model.safetensors",
-            self.trainer.job.model.state_dict(),
+            model.state_dict(),
             {"update": str(self.trainer.cursor.update), **metadata},
         )
 
     def _checkpoint(self) -> None:
-        trainer = self.trainer
-        save_checkpoint(trainer.run, trainer.state(), trainer.cursor.update, trainer.config.keep_checkpoints)
-        self.saved = trainer.cursor.seconds
+        self.trainer.save()
+        self.saved = self.trainer.cursor.seconds

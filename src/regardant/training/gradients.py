@@ -1,6 +1,7 @@
 """The gradients of an update, of batches that may be read in parts, and the study of those that are not finite."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -29,22 +30,30 @@ def add_gradients(
     device: torch.device,
     group: Group = ALONE,
     parts: int = 1,
+    unsent: Callable[[], AbstractContextManager[object]] | None = None,
 ) -> Tensor:
     """Add the gradients of the mean loss over all targets of some batches, of which this process reads its rows.
 
     Each batch is read in `parts` parts, one after the other, which take less memory and give the same gradients.
     Returns the loss without regularisation, summed over the targets that are read here.
+
+    `unsent` is given where a backward pass also averages gradients over the processes: the context of all passes but
+    the last, which sends. Then every process makes every pass, also one without a row of its own.
     """
     targets = sum(batch.count for batch in batches)
     plain = torch.zeros((), device=device)
-    for number, batch in enumerate(batches):
-        for part in range(parts):
-            rows = batch.part(group.rank + group.size * part, group.size * parts)
-            if not rows.count:
-                continue
-            key.micro_batch = parts * number + part
-            loss = loss_of(rows)
-            backward(loss.total / targets)
+    passes = [(number, part) for number in range(len(batches)) for part in range(parts)]
+    for number, part in passes:
+        rows = batches[number].part(group.rank + group.size * part, group.size * parts)
+        counts = bool(rows.count)
+        if not counts and unsent is None:
+            continue
+        key.micro_batch = parts * number + part
+        with nullcontext() if unsent is None or (number, part) == passes[-1] else unsent():
+            loss = loss_of(rows if counts else batches[number].part(0, group.size * parts))
+            # Sums over processes come as means.
+            backward(loss.total / targets if unsent is None else loss.total * (counts * group.size / targets))
+        if counts:
             plain += loss.plain.detach()
     return plain
 

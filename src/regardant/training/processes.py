@@ -1,23 +1,26 @@
-"""Processes that train one model together. A small model leaves threads of one process idle.
+"""The processes that train one model together: how they are started, meet, and agree. A small model leaves threads of
+one process idle, and a large one needs several accelerators.
 
-Each process holds the model and computes its rows of every batch. Gradients are summed, and all processes make the same
-update. An update is the same as in one process, except for dropout, whose masks each process draws for its own rows.
-The first process leads: it alone validates, reports and writes, and decides when to stop.
+Each process computes its rows of every batch, and all make the same update. The first process (rank 0) alone validates,
+reports and writes, and decides when to stop.
 
-Processes find each other through a file in a private folder, and exchange gradients over loopback: nothing listens on a
-network.
+Processes are told their rank by the environment variables of torchrun (RANK, WORLD_SIZE, ...), whoever starts them:
+torchrun starts all of them, on any number of machines; `started` starts the others of this machine, which meet through
+a file in a private folder and listen on loopback alone.
 """
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
+from enum import IntEnum
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,12 +29,37 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from regardant.errors import RunError
+from regardant.training.devices import the_device
+
+STORE = "REGARDANT_STORE"
+"""Environment variable with the path of the file through which the processes of this machine meet."""
 
 ARRIVED = "arrived"
-"""Key of the store that counts the followers."""
+"""Key of the store that counts the processes that wait for rank 0."""
 
 PATIENCE = timedelta(days=1)
-"""Time that processes wait for each other: followers wait while the first one validates."""
+"""Time that the others wait for rank 0, which prepares the data and validates alone."""
+
+TIMEOUT = timedelta(minutes=10)
+"""Time that processes wait for each other within an update."""
+
+ROLL_CALL = 5.0
+"""Seconds in which a process answers after an exchange has failed. One that does not is named as the cause."""
+
+
+class Act(IntEnum):
+    """What all processes do next. The first one decides."""
+
+    STOP = 0
+    UPDATE = 1
+    GATHER = 2
+    """Make the weights whole in the first process."""
+    SAVE = 3
+    """Write a checkpoint of all shares."""
+    KEEP = 4
+    """Keep a snapshot of the weights, to return to after a spike of the loss."""
+    RETURN = 5
+    """Return to the snapshot."""
 
 
 @dataclass(frozen=True)
@@ -40,19 +68,36 @@ class Group:
 
     rank: int = 0
     size: int = 1
+    local_size: int = 1
+    """Processes of this machine."""
     others: tuple[int, ...] = ()
-    """Process ids of the followers, known to the first."""
+    """Process ids of those that this process has started, known to rank 0."""
+    store: Any = None
+    """Key-value store through which the processes met. None: there is one process."""
+    control: Any = None
+    """Process group of rank 0's decisions, for which the others wait as long as PATIENCE."""
+    share: int = 1
+    """Processes that divide the threads among them."""
 
     @property
     def leads(self) -> bool:
         """Whether this is the first process."""
         return self.rank == 0
 
+    def divide_threads(self) -> None:
+        """Take this process's share of the threads."""
+        torch.set_num_threads(max(1, torch.get_num_threads() // self.share))
+
+    def wait_for_all(self) -> None:
+        """Wait until all processes call this."""
+        if self.size > 1:
+            dist.barrier(group=self.control)
+
     @contextlib.contextmanager
     def undivided(self) -> Iterator[None]:
         """Give the first process the threads of all while the others wait."""
         threads = torch.get_num_threads()
-        torch.set_num_threads(threads * self.size)
+        torch.set_num_threads(threads * self.share)
         try:
             yield
         finally:
@@ -76,75 +121,201 @@ class Group:
         if self.size == 1:
             return list(numbers)
         shared = torch.tensor(numbers, dtype=torch.float64)
-        dist.broadcast(shared, 0)
+        dist.broadcast(shared, 0, group=self.control)
         return shared.tolist()
+
+    @contextlib.contextmanager
+    def named_failures(self) -> Iterator[None]:
+        """Turn a failed exchange into a RunError that names the ranks that have ended or do not answer."""
+        try:
+            yield
+        except RuntimeError as error:
+            if not _is_of_an_exchange(error) or not (absent := self._absent()):
+                raise
+            ranks = f"rank {absent[0]}" if len(absent) == 1 else f"ranks {', '.join(map(str, absent))}"
+            raise RunError(
+                f"{ranks} of {self.size} ended or did not answer: start the command again to resume"
+            ) from error
+
+    def _absent(self) -> list[int]:
+        """Return the ranks that do not answer in the seconds of a roll call."""
+        dist.destroy_process_group()  # closes the connections, so that nobody goes on waiting for this process
+        end = time.monotonic() + ROLL_CALL
+        absent = [rank for rank in range(self.size) if rank != self.rank]
+        with contextlib.suppress(RuntimeError):  # the machine that holds the store is gone: nobody answers
+            self.store.set(f"present/{self.rank}", "")
+            while absent and time.monotonic() < end:
+                time.sleep(0.1)
+                absent = [rank for rank in absent if not self.store.check([f"present/{rank}"])]
+        return absent
 
 
 ALONE = Group()
 
 
-@contextlib.contextmanager
-def lead(size: int, command: Sequence[str]) -> Iterator[Group]:
-    """Start the followers as `command RANK SIZE STORE`, each of which calls `join`. They end with the context.
+def launched_rank() -> int | None:
+    """Return the rank with which torchrun has started this process. None: it did not start it, or as the only one."""
+    if dist.is_available() and dist.is_torchelastic_launched() and int(os.environ["WORLD_SIZE"]) > 1:
+        return int(os.environ["RANK"])
+    return None
 
-    The threads of this process are divided among all. Raises RunError if a follower ends early.
+
+@contextlib.contextmanager
+def joined() -> Iterator[Group]:
+    """Meet the other processes of a training, of which this one was started as a rank."""
+    rank, size, local, local_size = (
+        int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
+    )
+    if rank:
+        with contextlib.suppress(ValueError):  # not in the main thread
+            for stopper in (signal.SIGINT, signal.SIGTERM):  # service managers send them to all processes; rank 0 saves
+                signal.signal(stopper, signal.SIG_IGN)
+    if path := os.environ.get(STORE):
+        store, share = _file_store(Path(path), size), size
+        store.add(ARRIVED, 1)
+    else:
+        store, share = _network_store(rank), 1
+    if the_device().type == "cuda":
+        torch.cuda.set_device(local)
+    group = _meet(store, rank, size, local_size, share)
+    try:
+        with group.named_failures():
+            yield group
+    finally:
+        if dist.is_initialized():
+            dist.destroy_process_group()
+
+
+@contextlib.contextmanager
+def started(size: int, command: Sequence[str]) -> Iterator[Group]:
+    """Start the other processes of a training on this machine with `command`, which calls `joined`, and meet them. They
+    end with the context.
+
+    Afterwards this process has the threads that it had. Raises RunError if another process ends early.
     """
     if size == 1:
         yield ALONE
         return
     threads = torch.get_num_threads()
     # The folder can be read by its owner alone (mode 0700).
-    with tempfile.TemporaryDirectory(prefix="regardant-") as folder, tempfile.TemporaryFile() as errors:
+    with tempfile.TemporaryDirectory(prefix="regardant-") as folder, _Others() as others:
         path = Path(folder) / "store"
-        store = _open_store(path, size)
-        others = [_start([*command, str(rank), str(size), str(path)], errors) for rank in range(1, size)]
+        store = _file_store(path, size)
+        for rank in range(1, size):
+            others.start(command, _variables(rank, size, path))
         try:
-            while store.add(ARRIVED, 0) < size - 1:
-                if any(other.poll() is not None for other in others):
-                    raise RuntimeError("a follower never arrived")
-                time.sleep(0.05)
-            _meet(store, 0, size)
-            torch.set_num_threads(max(1, threads // size))
-            yield Group(0, size, tuple(other.pid for other in others))
-        except RuntimeError as error:
-            if not any(_has_failed(other) for other in others):
-                raise
-            cause = _last_line(errors)
-            raise RunError(f"a process of this training has ended ({cause}): start the command again") from error
-        else:
-            for other in others:
-                other.wait()
+            with others.named_failures():
+                while store.add(ARRIVED, 0) < size - 1:
+                    if others.have_ended():
+                        raise RuntimeError("a process never arrived")
+                    time.sleep(0.05)
+                group = _meet(store, 0, size, size, size, others.ids)
+                with group.named_failures():
+                    yield group
+            others.wait()
         finally:
             torch.set_num_threads(threads)
-            for other in others:
-                other.kill()
-                other.communicate()  # waits, and closes the pipe
             if dist.is_initialized():
                 dist.destroy_process_group()
 
 
-def end_with_leader() -> None:
+def end_with_starter() -> None:
     """End this process as soon as the one that started it has ended, even by a kill.
 
-    A follower that computes would notice at its next exchange, and one that waits to meet its leader only after
-    PATIENCE. The leader holds the other end of standard input, which is closed when the leader ends.
+    A process that computes would notice at its next exchange, and one that waits for rank 0 only after PATIENCE. Rank 0
+    holds the other end of standard input, which is closed when it ends.
     """
     threading.Thread(target=_exit_at_end_of_input, daemon=True).start()
 
 
-def join(rank: int, size: int, path: str) -> Group:
-    """Become one of the processes that `lead` has started, with the path of its store."""
-    store = _open_store(Path(path), size)
-    store.add(ARRIVED, 1)
-    _meet(store, rank, size)
-    torch.set_num_threads(max(1, torch.get_num_threads() // size))
-    return Group(rank, size)
+@dataclass
+class _Others:
+    """The processes that rank 0 has started. Killed at the end of the context, if they still run."""
+
+    running: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    errors: list[IO[bytes]] = field(default_factory=list)
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        return tuple(one.pid for one in self.running)
+
+    def __enter__(self) -> "_Others":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for one, errors in zip(self.running, self.errors, strict=True):
+            one.kill()
+            one.communicate()  # waits, and closes the pipe
+            errors.close()
+
+    def start(self, command: Sequence[str], variables: Mapping[str, str]) -> None:
+        self.errors.append(tempfile.TemporaryFile())  # noqa: SIM115  # closed at the end of the context
+        self.running.append(
+            subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=self.errors[-1],
+                env={**os.environ, **variables},
+                start_new_session=True,  # so that Ctrl-C reaches rank 0 alone, which stops the others
+            )
+        )
+
+    def have_ended(self) -> bool:
+        return any(one.poll() is not None for one in self.running)
+
+    def wait(self) -> None:
+        for one in self.running:
+            one.wait()
+
+    @contextlib.contextmanager
+    def named_failures(self) -> Iterator[None]:
+        """Turn a failed exchange into a RunError that says which rank has ended, and why."""
+        try:
+            yield
+        except (RuntimeError, RunError) as error:
+            for rank, (one, errors) in enumerate(zip(self.running, self.errors, strict=True), 1):
+                if code := _exit_code(one):
+                    cause = _last_line(errors) or (f"signal {-code}" if code < 0 else f"exit code {code}")
+                    size = len(self.running) + 1
+                    raise RunError(
+                        f"rank {rank} of {size} ended ({cause}): start the command again to resume"
+                    ) from error
+            raise
 
 
-def _open_store(path: Path, size: int) -> Any:
+def _variables(rank: int, size: int, path: Path) -> dict[str, str]:
+    """Return the environment variables with which torchrun would start a rank, and the path of the store."""
+    numbers = {"RANK": rank, "WORLD_SIZE": size, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": size}
+    return {STORE: str(path), **{name: str(number) for name, number in numbers.items()}}
+
+
+def _file_store(path: Path, size: int) -> Any:
     store = dist.FileStore(str(path), size)  # type: ignore[attr-defined]
     store.set_timeout(PATIENCE)
     return store
+
+
+def _network_store(rank: int) -> Any:
+    """Return the store that torchrun holds, or that rank 0 has to hold where torchrun does not."""
+    holds = rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
+    address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    return dist.TCPStore(address, port, is_master=holds, timeout=PATIENCE, wait_for_workers=False)
+
+
+def _meet(store: Any, rank: int, size: int, local_size: int, share: int, others: tuple[int, ...] = ()) -> Group:
+    if share > 1:
+        loopback = "lo0" if sys.platform == "darwin" else "lo"
+        os.environ["GLOO_SOCKET_IFNAME"] = loopback  # by default gloo listens on a network interface
+    backend = "nccl" if the_device().type == "cuda" else "gloo"
+    dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=TIMEOUT)
+    control = dist.new_group(backend="gloo", timeout=PATIENCE)
+    return Group(rank, size, local_size, others, store, control, share)
+
+
+def _is_of_an_exchange(error: RuntimeError) -> bool:
+    """Return whether an error comes from the exchange between processes: gloo's have no class of their own."""
+    return isinstance(error, dist.DistError) or "gloo" in str(error)
 
 
 def _exit_at_end_of_input() -> None:
@@ -153,26 +324,13 @@ def _exit_at_end_of_input() -> None:
     os._exit(1)
 
 
-def _start(command: Sequence[str], errors: IO[bytes]) -> subprocess.Popen[bytes]:
-    # In its own session, so that Ctrl-C reaches the first process alone, which stops the others.
-    return subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True
-    )
-
-
-def _meet(store: Any, rank: int, size: int) -> None:
-    loopback = "lo0" if sys.platform == "darwin" else "lo"
-    os.environ["GLOO_SOCKET_IFNAME"] = loopback  # by default gloo listens on a network interface
-    dist.init_process_group("gloo", store=store, rank=rank, world_size=size, timeout=PATIENCE)
-
-
-def _has_failed(other: subprocess.Popen[bytes]) -> bool:
+def _exit_code(process: subprocess.Popen[bytes]) -> int | None:
     with contextlib.suppress(subprocess.TimeoutExpired):
-        return other.wait(1) != 0  # its connection closes shortly before it ends
-    return False
+        return process.wait(1)  # its connection closes shortly before it ends
+    return None
 
 
 def _last_line(errors: IO[bytes]) -> str:
     errors.seek(0)
     lines = errors.read().decode(errors="replace").split("\n")
-    return next((line.strip() for line in reversed(lines) if line.strip()), "it gave no reason")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from regardant.errors import RunError
-from regardant.training.calm import MOST_RETURNS, Order, order_after
+from regardant.training.calm import MOST_RETURNS, act_after
 from regardant.training.cursor import Cursor
-from regardant.training.processes import Group
+from regardant.training.processes import Act, Group
 from tests.unit.training.test_engine import TinyJob, assert_same_weights, events, trainer, weights_of  # noqa: F401
 
 SETTINGS = {"spike_factor": 2.0, "averaging": {"kind": "ema"}, "clip_norm": 0}
@@ -78,22 +78,22 @@ def test_a_loss_that_stays_high_stops_training(trainer):  # noqa: F811
 
 def test_the_usual_loss_follows_calm_reports_alone():
     cursor = Cursor()
-    assert order_after(4.0, 2.0, cursor) == Order.KEEP and cursor.usual_loss == 4.0
-    assert order_after(3.0, 2.0, cursor) == Order.KEEP and cursor.usual_loss == pytest.approx(3.9)
-    assert order_after(7.9, 2.0, cursor) == Order.RETURN and cursor.usual_loss == pytest.approx(3.9)
-    assert order_after(7.7, 2.0, cursor) == Order.KEEP and cursor.returns_in_a_row == 0
-    assert order_after(float("nan"), 2.0, cursor) == Order.NOTHING
+    assert act_after(4.0, 2.0, cursor) == Act.KEEP and cursor.usual_loss == 4.0
+    assert act_after(3.0, 2.0, cursor) == Act.KEEP and cursor.usual_loss == pytest.approx(3.9)
+    assert act_after(7.9, 2.0, cursor) == Act.RETURN and cursor.usual_loss == pytest.approx(3.9)
+    assert act_after(7.7, 2.0, cursor) == Act.KEEP and cursor.returns_in_a_row == 0
+    assert act_after(float("nan"), 2.0, cursor) is None
 
 
 class Told(Group):
-    """The group of a follower, whose leader gives these orders."""
+    """The group of a follower, whose leader decides these acts."""
 
-    def __init__(self, *orders):
+    def __init__(self, *acts):
         super().__init__(rank=1, size=2)
-        object.__setattr__(self, "orders", list(orders))
+        object.__setattr__(self, "acts", list(acts))
 
     def agree(self, *numbers):
-        return [1.0, 0.0, float(self.orders.pop(0))] if self.orders else [0.0, 0.0, 0.0]
+        return [float(self.acts.pop(0)), 0.0] if self.acts else [float(Act.STOP), 0.0]
 
     def add_up(self, parameters, *sums):
         pass
@@ -101,8 +101,8 @@ class Told(Group):
 
 def test_a_follower_returns_with_its_leader(trainer):  # noqa: F811
     job = TinyJob()
-    orders = (Order.NOTHING, Order.KEEP, Order.NOTHING, Order.NOTHING, Order.RETURN)
-    trainer(job, group=Told(*orders), max_updates=40).follow()
+    acts = (Act.UPDATE, Act.KEEP, Act.UPDATE, Act.UPDATE, Act.UPDATE, Act.RETURN, Act.UPDATE)
+    trainer(job, group=Told(*acts), max_updates=40).follow()
     before = job.weights_at_batches
     assert_same_weights(before[4], before[1])
     assert not torch.equal(before[3]["head.weight"], before[1]["head.weight"])

@@ -11,11 +11,11 @@ from regardant.training import devices
 from regardant.training.devices import (
     available_memory,
     keep_freed_memory,
-    make_fabric,
     memory_guard,
     require_memory,
     the_device,
 )
+from regardant.training.strategies import make_fabric
 
 GIB = 1 << 30
 

@@ -15,10 +15,10 @@ from regardant.models.encoder_decoder import EncoderDecoderConfig
 from regardant.training import fit
 from regardant.training.checkpoints import load_weights
 from regardant.training.config import TrainingConfig
-from regardant.training.devices import make_fabric
 from regardant.training.engine import Trainer
 from regardant.training.metrics import Metric
 from regardant.training.processes import ALONE, Group
+from regardant.training.strategies import make_fabric
 from tests.models import over_pairs
 
 VOCAB_SIZE = 12

@@ -3,10 +3,11 @@ import json
 import os
 import signal
 import socket
-import stat
 import subprocess
 import sys
+import textwrap
 import time
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -17,22 +18,21 @@ from torch.testing import assert_close
 from regardant import run
 from regardant.config import dump
 from regardant.errors import RunError
-from regardant.training import processes as several
+from regardant.training import processes
 from regardant.training.checkpoints import load_weights
-from regardant.training.processes import ALONE, lead
+from regardant.training.processes import ALONE, started
 
 JOINED = """import sys
 import torch
 from torch import nn
-from regardant.training.processes import join
-rank, size, store = sys.argv[1:]
-group = join(int(rank), int(size), store)
+from regardant.training.processes import joined
+with joined() as group:
 """
 
 
-def joined(then):
-    """A process that joins, and then does something with its `group`."""
-    return [sys.executable, "-c", JOINED + then]
+def joining(then):
+    """The command of a process that joins, and then does something with its `group`."""
+    return [sys.executable, "-c", JOINED + textwrap.indent(then, "    ")]
 
 
 def silent(line):
@@ -46,7 +46,7 @@ def parameters():
 
 def test_gradients_and_sums_are_added_up_in_all(parameters):
     theirs = "weight, bias = nn.Linear(2, 1).parameters()\nweight.grad = torch.tensor([[1.0, 2.0]])\n"
-    with lead(2, joined(theirs + "group.add_up([weight, bias], torch.tensor(0.5))\n")) as group:
+    with started(2, joining(theirs + "group.add_up([weight, bias], torch.tensor(0.5))\n")) as group:
         assert (group.leads, group.rank, group.size, len(group.others)) == (True, 0, 2, 1)
         weight, bias = parameters
         bias.grad = torch.tensor([3.0])
@@ -59,7 +59,7 @@ def test_gradients_and_sums_are_added_up_in_all(parameters):
 
 def test_all_agree_with_the_first():
     asserted = "assert group.agree(9.0, 9.0) == [1.0, 0.25], 'it did not agree'\n"
-    with lead(2, joined(asserted)) as group:
+    with started(2, joining(asserted)) as group:
         assert group.agree(True, 0.25) == [1.0, 0.25]
 
 
@@ -116,27 +116,22 @@ def wait_until(done, seconds=90.0):
         time.sleep(0.1)
 
 
-def test_the_store_is_in_a_folder_of_its_owner_alone(monkeypatch):
-    started = []
-    monkeypatch.setattr(several, "_start", lambda command, errors: started.append(command) or spawn(command))
-
-    def spawn(command):
-        folder = Path(command[-1]).parent
-        started.append((folder, stat.S_IMODE(folder.stat().st_mode)))
-        return subprocess.Popen(command)
-
-    with lead(2, joined("group.agree(1.0)")) as group:
+def test_the_store_is_in_a_folder_of_its_owner_alone(tmp_path):
+    found = "from os import environ, stat\nfrom pathlib import Path\nfolder = Path(environ['REGARDANT_STORE']).parent\n"
+    kept = tmp_path / "found"
+    written = f"Path({str(kept)!r}).write_text(f'{{stat(folder).st_mode & 0o777:o}} {{folder}}')\n"
+    with started(2, joining(found + written + "group.agree(1.0)")) as group:
         group.agree(1.0)
-    folder, mode = started[1]
-    assert mode == 0o700
-    assert not folder.exists()
+    mode, folder = kept.read_text().split(maxsplit=1)
+    assert mode == "700"
+    assert not Path(folder).exists()
 
 
 def test_alone_nothing_is_shared(parameters):
     ALONE.add_up(parameters, torch.tensor(1.0))
     assert [parameter.grad for parameter in parameters] == [None, None]
     assert ALONE.agree(1.0, 2.5) == [1.0, 2.5]
-    with lead(1, ["never started"]) as group:
+    with started(1, ["never started"]) as group:
         assert group is ALONE
 
 
@@ -144,7 +139,8 @@ def test_threads_are_divided_and_come_back():
     before = torch.get_num_threads()
     torch.set_num_threads(4)
     try:
-        with lead(2, joined("group.agree(1.0)")) as group:
+        with started(2, joining("group.agree(1.0)")) as group:
+            group.divide_threads()
             assert torch.get_num_threads() == 2
             with group.undivided():
                 assert torch.get_num_threads() == 4
@@ -156,17 +152,48 @@ def test_threads_are_divided_and_come_back():
 
 
 @pytest.mark.parametrize(
-    "command", [[sys.executable, "-c", "raise SystemExit('no room')"], joined("raise SystemExit('no room')")]
+    "command", [[sys.executable, "-c", "raise SystemExit('no room')"], joining("raise SystemExit('no room')")]
 )
 def test_one_that_ends_early_ends_the_training_in_a_line(command):
-    told = r"^a process of this training has ended \(no room\): start the command again$"
-    with pytest.raises(RunError, match=told), lead(2, command) as group:
+    told = r"^rank 1 of 2 ended \(no room\): start the command again to resume$"
+    with pytest.raises(RunError, match=told), started(2, command) as group:
         group.agree(1.0)
         group.agree(1.0)
+
+
+def test_a_killed_process_is_named_with_its_signal_and_soon():
+    then = "import time\ngroup.agree(1.0)\ntime.sleep(600)\n"
+    start = time.monotonic()
+    with (
+        pytest.raises(RunError, match=r"^rank 2 of 3 ended \(signal 9\): start the command again to resume$"),
+        started(3, joining(then)) as group,
+    ):
+        group.agree(1.0)
+        os.kill(group.others[1], signal.SIGKILL)
+        group.wait_for_all()
+    assert time.monotonic() - start < 60
+
+
+def test_a_process_that_does_not_answer_in_time_is_named(monkeypatch):
+    """As one does whose machine is gone: its connections stay open, and nothing comes."""
+    monkeypatch.setattr(processes, "TIMEOUT", timedelta(seconds=2))
+    then = "import os, signal\ngroup.agree(1.0)\nos.kill(os.getpid(), signal.SIGSTOP)\n"
+    with (
+        pytest.raises(RunError, match=r"^rank 1 of 2 ended or did not answer: start the command again to resume$"),
+        started(2, joining(then)) as group,
+    ):
+        group.agree(1.0)
+        group.add_up([], torch.zeros(()))
+
+
+def test_an_error_of_its_own_is_told_as_it_is():
+    with pytest.raises(RuntimeError, match=r"^a shape$"), started(2, joining("group.agree(1.0)")) as group:
+        group.agree(1.0)
+        raise RuntimeError("a shape")
 
 
 def test_the_others_end_where_the_first_fails():
-    with pytest.raises(ZeroDivisionError), lead(2, joined("group.agree(1.0)")) as group:
+    with pytest.raises(ZeroDivisionError), started(2, joining("group.agree(1.0)")) as group:
         (other,) = group.others
         raise ZeroDivisionError
     with pytest.raises(OSError):
@@ -174,16 +201,16 @@ def test_the_others_end_where_the_first_fails():
 
 
 LEADER = """import sys
-from regardant.training.processes import lead
+from regardant.training.processes import started
 follower = [sys.executable, "-m", "regardant.run.follower", *sys.argv[1:]]
-with lead(2, follower):
+with started(2, follower):
     pass
 """
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children are listed on Linux only")
 def test_a_follower_ends_with_a_leader_that_is_killed_before_they_meet(trained_on_text):
-    """Else it would wait for its leader for a day."""
+    """Else it would wait for rank 0 for a day."""
     command = [sys.executable, "-c", LEADER, str(trained_on_text().folder)]
     with subprocess.Popen(command) as leader:
         children = Path(f"/proc/{leader.pid}/task/{leader.pid}/children")
@@ -213,11 +240,11 @@ def is_running(process):
 def test_two_processes_train_as_one_does(tiny_config, tmp_path, accumulate, batch_tokens):
     """Without dropout, which alone is drawn; and with an eps above the rounding, of which Adam would make steps."""
     weights = []
-    for processes in (1, 2):
-        folder = tmp_path / str(processes)
+    for count in (1, 2):
+        folder = tmp_path / str(count)
         alike = ("training.max_updates=6", f"training.accumulate={accumulate}", "model.dropout=0")
         asked = ("training.optimizer.eps=0.01", f"training.batch_tokens={batch_tokens}")
-        run.train(tiny_config(*alike, *asked, f"training.processes={processes}"), folder, silent)
+        run.train(tiny_config(*alike, *asked, f"training.processes={count}"), folder, silent)
         weights.append(load_weights(folder / "model.safetensors"))
     one, two = weights
     assert one.keys() == two.keys()

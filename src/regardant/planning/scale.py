@@ -1,0 +1,287 @@
+"""The cost of training a model on several devices, on paper: no data is read, and no device is needed.
+
+Models of translation and language modelling are built over the vocabulary of WMT14 English-German and run once on two
+rows. So parameters and floating-point operations are exact, and what a backward pass keeps is counted tensor by tensor.
+Speed is reckoned from the rates of a device and the assumptions, which are printed.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.graph import saved_tensors_hooks
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
+
+from regardant.config.did_you_mean import did_you_mean
+from regardant.errors import ConfigError
+from regardant.models import CausalConfig, Model, SequenceToSequenceConfig, next_token, tokens
+from regardant.models.stacks import DecoderLayer, EncoderLayer
+from regardant.tasks.base import TaskConfig
+from regardant.training.config import COPIES
+from regardant.training.devices import require_memory
+
+Way = Literal["ddp", "fsdp"]
+
+VOCABULARY, PAIRS, LENGTH = 37_000, 4_500_000, 28
+"""WMT14 English-German as in Vaswani et al. 2017, section 5.1: entries of the joint vocabulary, sentence pairs, and
+tokens of a sentence, on average. The last is an assumption."""
+
+UPDATES = 100_000
+"""Updates of a recipe without max_updates: those of Vaswani's `base`. `big` took 300,000."""
+
+OPTIMIZER_BYTES = 40
+"""Bytes read and written for each parameter by an update of Adam, its clipping and the average."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """What one device does in a second, and what it holds."""
+
+    name: str
+    memory: float
+    """Bytes."""
+    flops: float
+    """Floating-point operations of large matrix products."""
+    share: float
+    """Share of `flops` that training reaches: an assumption."""
+    bandwidth: float
+    """Bytes of its memory."""
+    link: float
+    """Bytes to others of its machine, one way."""
+    narrow: bool = True
+    """Whether activations are in bfloat16."""
+    resident: float = 1e9
+    """Bytes of libraries and their buffers."""
+    launch: float = 6e-6
+    """Seconds to start one operation, which Python does one after the other: an assumption."""
+
+
+DEVICES = {
+    "a100": Device("a100", 80e9, 312e12, 0.35, 2.0e12, 250e9),
+    "h100": Device("h100", 80e9, 989e12, 0.30, 3.3e12, 400e9),
+    "h200": Device("h200", 141e9, 989e12, 0.30, 4.8e12, 400e9),
+}
+"""Dense bfloat16 rates of the data sheets of NVIDIA's SXM modules. Nothing was measured on them."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The cost of a training on several devices by one strategy."""
+
+    strategy: Way
+    devices: int
+    parameters: int
+    memory_bytes: float
+    """Peak of one rank."""
+    state_bytes: float
+    """Weights, gradients, optimizer state and average of one rank, in `memory_bytes`."""
+    sent_bytes: float
+    """Bytes that a rank sends in an update."""
+    tokens_per_second: float
+    """Target tokens of all devices together."""
+    hours: float
+    price: float | None
+    """hours x devices x the given rate. None: no rate was given."""
+    fits: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the content of --json."""
+        return asdict(self)
+
+    def lines(self) -> list[str]:
+        """Return the lines for people."""
+        cost = "" if self.price is None else f", price {self.price:,.0f}"
+        room = "" if self.fits else ", which does not fit"
+        return [
+            f"{self.strategy} on {self.devices}",
+            f"  memory        {self.memory_bytes / 2**30:.1f} GiB a rank, {self.state_bytes / 2**30:.1f} of them "
+            f"weights, gradients and what the optimizer keeps{room}",
+            f"  sent          {self.sent_bytes / 2**20:,.0f} MiB by each rank in an update",
+            f"  speed         {self.tokens_per_second:,.0f} target tokens per second",
+            f"  time          {self.hours:,.1f} hours{cost}",
+        ]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One update of a model: what is computed, kept and summed."""
+
+    parameters: int
+    units: tuple[int, ...]
+    """Parameters of each part that is gathered at once: sublayers, then all others together."""
+    rows: int
+    """Sequences of an update."""
+    passes: int
+    """Batches of an update, which are computed one after the other."""
+    flops: float
+    """Forward and backward, of an update."""
+    operations: int
+    """Operations of one batch, forward and backward."""
+    kept_bytes: float
+    """Kept for the backward pass of one batch of all ranks, in float32."""
+    targets: int
+    updates: int
+
+
+def costs(
+    config: TaskConfig, device: Device, devices: int, ways: tuple[Way, ...], rate: float | None = None
+) -> list[Scale]:
+    """Return the cost of a recipe by each strategy. `rate` is the price of a device for an hour.
+
+    Raises ConfigError for a task whose model has no vocabulary.
+    """
+    load = workload(config)
+    return [cost(load, device, devices, way, rate) for way in ways]
+
+
+def ways_named(name: str | None) -> tuple[Way, ...]:
+    """Return the strategies to compare: the named one, or all. Raises ConfigError for a name that is none."""
+    allowed = get_args(Way)
+    if name is not None and name not in allowed:
+        raise ConfigError(f"--strategy: given {name!r}; allowed: {', '.join(allowed)}")
+    return tuple(way for way in allowed if name in (None, way))
+
+
+def device_named(name: str) -> Device:
+    """Return a known device. Raises ConfigError for any other."""
+    if name not in DEVICES:
+        raise ConfigError(f"--device: given {name!r}; allowed: {', '.join(DEVICES)}{did_you_mean(name, DEVICES)}")
+    return DEVICES[name]
+
+
+def assumptions(config: TaskConfig, device: Device) -> list[str]:
+    """Return what the numbers rest on, a line each."""
+    training = config.training
+    return [
+        f"WMT14 English-German: {PAIRS:,} pairs of {LENGTH} tokens a side, {VOCABULARY:,} entries",
+        f"an update is {training.accumulate} x {training.batch_tokens:,} tokens of all ranks together (training."
+        f"batch_tokens, training.accumulate); {training.max_updates or UPDATES:,} updates",
+        f"{device.name}: {device.memory / 1e9:.0f} GB, {device.flops / 1e12:,.1f} TFLOP/s, of which training reaches "
+        f"{device.share:.0%}, and starts an operation in {device.launch * 1e6:.0f} us; "
+        f"{device.bandwidth / 1e9:,.0f} GB/s of memory, {device.link / 1e9:,.1f} GB/s to each other",
+        f"weights, gradients, two moments and an average in float32; activations in "
+        f"{'bfloat16' if device.narrow else 'float32'}; {device.resident / 1e9:.1f} GB for libraries",
+        "ddp sends while it computes the backward pass, fsdp in all passes; what takes longer than that is waited for",
+    ]
+
+
+def cost(load: Workload, device: Device, devices: int, strategy: Way, rate: float | None = None) -> Scale:
+    """Return the cost of a workload by one strategy."""
+    weights, others = 4 * load.parameters, (devices - 1) / devices
+    gathered = 0.0
+    if strategy == "ddp":
+        state = COPIES * weights
+        sent = 2 * others * weights
+    else:
+        *sublayers, rest = (4 * unit for unit in load.units)
+        state = COPIES * weights / devices
+        gathered = 2 * (rest + 2 * max(sublayers, default=0))  # weights and gradients; one sublayer ahead
+        # Sublayers are gathered for both passes, the rest once; gradients are summed after each backward pass.
+        sent = others * load.passes * (3 * sum(sublayers) + 2 * rest)
+    kept = load.kept_bytes * (0.55 if device.narrow else 1.0) / devices
+    memory = device.resident + state + (gathered if devices > 1 and strategy == "fsdp" else 0) + kept
+    starting = load.passes * load.operations * device.launch
+    computing = max(starting, load.flops / devices / (device.flops * device.share))
+    hidden = computing * (2 / 3 / load.passes if strategy == "ddp" else 1)
+    own = load.parameters / (devices if strategy == "fsdp" else 1)
+    seconds = computing + max(0.0, sent / device.link - hidden) + own * OPTIMIZER_BYTES / device.bandwidth
+    hours = load.updates * seconds / 3600
+    return Scale(
+        strategy=strategy,
+        devices=devices,
+        parameters=load.parameters,
+        memory_bytes=memory,
+        state_bytes=state,
+        sent_bytes=sent if devices > 1 else 0.0,
+        tokens_per_second=load.targets / seconds,
+        hours=hours,
+        price=None if rate is None else hours * devices * rate,
+        fits=memory <= device.memory,
+    )
+
+
+def workload(config: TaskConfig, vocabulary: int = VOCABULARY, length: int = LENGTH) -> Workload:
+    """Return what an update of a recipe's model computes and keeps, by default at the size of WMT14.
+
+    Raises OutOfMemory if one model does not fit into main memory.
+    """
+    training = config.training
+    model, inputs = _model(config, vocabulary, length)
+    rows = max(1, training.batch_tokens // inputs[0].shape[1])
+    model.train()
+    kept = [_kept(model, [block.expand(count, -1) for block in inputs]) for count in (1, 2)]
+    with _Operations() as operations, FlopCounterMode(display=False) as counter:
+        _loss(model, inputs).backward()
+    passes = training.accumulate
+    parameters = sum(one.numel() for one in model.parameters())
+    units = [sum(one.numel() for one in part.parameters()) for part in _sublayers(model)]
+    return Workload(
+        parameters=parameters,
+        units=(*units, parameters - sum(units)),
+        rows=rows * passes,
+        passes=passes,
+        operations=operations.count,
+        flops=counter.get_total_flops() * rows * passes,
+        kept_bytes=kept[0] + (kept[1] - kept[0]) * (rows - 1),
+        targets=rows * passes * inputs[-1].shape[1],
+        updates=training.max_updates or UPDATES,
+    )
+
+
+def _model(config: TaskConfig, vocabulary: int, length: int) -> tuple[Model, list[Tensor]]:
+    """Return a model and one row of each of its inputs, and of its targets."""
+    sizes: Any = getattr(config, "model", None)
+    words, head = tokens(vocabulary), next_token(vocabulary)
+    if isinstance(sizes, SequenceToSequenceConfig):
+        require_memory(lambda: sizes.build(words, words, head))
+        row = torch.ones(1, min(length, sizes.max_length), dtype=torch.int64)
+        return sizes.build(words, words, head), [row, row, row]
+    if isinstance(sizes, CausalConfig):
+        require_memory(lambda: sizes.build(words, head))
+        row = torch.ones(1, sizes.max_length, dtype=torch.int64)
+        return sizes.build(words, head), [row, row]
+    raise ConfigError(
+        f"plan --devices reckons with a vocabulary, and a model of {config.task} has none: leave out --devices"
+    )
+
+
+class _Operations(TorchDispatchMode):
+    """Counter of the operations that run inside the context."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += not func.is_view
+        return func(*args, **(kwargs or {}))
+
+
+def _loss(model: nn.Module, rows: list[Tensor]) -> Tensor:
+    *inputs, targets = rows
+    total: Tensor = model(*inputs, targets=targets).total
+    return total
+
+
+def _sublayers(model: nn.Module) -> list[nn.Module]:
+    """Return the parts whose weights `fsdp` gathers at once, as `training.strategies` divides them."""
+    layers = [layer for layer in model.modules() if isinstance(layer, EncoderLayer | DecoderLayer)]
+    parts = [(layer.self_attention, getattr(layer, "cross_attention", None), layer.feed_forward) for layer in layers]
+    return [part for three in parts for part in three if part is not None and any(True for _ in part.parameters())]
+
+
+def _kept(model: nn.Module, rows: list[Tensor]) -> float:
+    """Return the bytes that a forward pass keeps for the backward pass, without parameters."""
+    found: dict[int, Any] = {}
+
+    def keep(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        found[storage._cdata] = storage  # held, so that no other gets its address
+        return tensor
+
+    with saved_tensors_hooks(keep, lambda tensor: tensor):
+        _loss(model, rows)
+    mine = {parameter.untyped_storage()._cdata for parameter in model.parameters()}
+    return float(sum(storage.nbytes() for address, storage in found.items() if address not in mine))

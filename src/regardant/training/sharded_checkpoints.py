@@ -1,0 +1,150 @@
+"""Checkpoints of a model that processes share: each process writes its own shares, by torch.distributed.checkpoint.
+
+A checkpoint is a folder. It is written beside its final path and renamed when all of it is on the disk, so that a
+reader finds a whole one or none. It can be read by any number of processes, in which the shares are others, and by one
+that holds the whole model. Shares are safetensors, so that loading cannot run code.
+
+    RUN/checkpoints/update-00001234/*.safetensors    the shares
+    RUN/checkpoints/update-00001234/state.pt         all else: the cursor, the place of each tensor, checksums
+"""
+
+import os
+import shutil
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed.checkpoint as distributed_checkpoint
+from torch import Tensor, nn
+from torch.distributed.checkpoint import HuggingFaceStorageReader, HuggingFaceStorageWriter
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor, zeros
+
+from regardant.errors import RunError
+from regardant.training.checkpoints import PART, keep_newest, path_of, save_whole, to_disk
+from regardant.training.processes import Group
+
+STATE = "state.pt"
+"""File with all that is no share. It is written last."""
+
+Place = tuple[str | int, ...]
+"""The keys and indices that lead to a tensor in nested containers."""
+
+BLOCK = 1 << 24
+"""Bytes of a file that are read at a time."""
+
+
+def save_shares(run: Path, state: dict[str, Any], update: int, keep: int, group: Group) -> None:
+    """Write the state after `update`, of which every process has shares. All processes have to call it.
+
+    Raises RunError if a file cannot be written.
+    """
+    path = path_of(run, update).with_suffix("")
+    part = path.with_name(path.name + PART)
+    if group.leads:
+        shutil.rmtree(part, ignore_errors=True)  # of a process that was killed
+    shares: dict[str, DTensor] = {}
+    places: list[tuple[str, Place]] = []
+    rest = _without_shares(state, (), shares, places, {})
+    try:
+        writer = HuggingFaceStorageWriter(str(part), save_distributed=True)
+        distributed_checkpoint.save(shares, storage_writer=writer, process_group=group.control)
+        if not group.leads:
+            return
+        files = {file.name: _checksum(file) for file in sorted(part.glob("*.safetensors"))}
+        save_whole(part / STATE, {"state": rest, "places": places, "files": files})
+        if path.exists():  # the same update was saved before
+            shutil.rmtree(path)
+        os.replace(part, path)
+        to_disk(path.parent)
+    except (OSError, distributed_checkpoint.CheckpointException) as error:
+        raise RunError(f"cannot write {path} ({error}); is the disk full or read-only?") from error
+    keep_newest(run, path, keep)
+
+
+def is_whole(folder: Path) -> bool:
+    """Return whether all files of a checkpoint are there and as they were written."""
+    try:
+        files = torch.load(folder / STATE, map_location="cpu", weights_only=True)["files"]
+        return all(_checksum(folder / name) == written for name, written in files.items())
+    except Exception:  # a damaged archive may raise anything
+        return False
+
+
+def load_shares(folder: Path, mesh: DeviceMesh | None) -> dict[str, Any]:
+    """Return the state given to `save_shares`: with the shares of this process among those of a mesh, or, without one,
+    with whole tensors on the CPU."""
+    try:
+        content = torch.load(folder / STATE, map_location="cpu", weights_only=True)
+        found = HuggingFaceStorageReader(str(folder)).read_metadata().state_dict_metadata
+        tensors: dict[str, Any] = {
+            name: torch.zeros(one.size, dtype=one.properties.dtype)  # type: ignore[union-attr]
+            if mesh is None
+            else zeros(one.size, dtype=one.properties.dtype, device_mesh=mesh, placements=[Shard(0)])  # type: ignore[union-attr]
+            for name, one in found.items()
+        }
+        reader = HuggingFaceStorageReader(str(folder))
+        distributed_checkpoint.load(tensors, storage_reader=reader, no_dist=mesh is None)
+        state: dict[str, Any] = content["state"]
+        for name, (*way, last) in content["places"]:
+            holder: Any = state
+            for key in way:
+                holder = holder[key]
+            holder[last] = tensors[name]
+    except Exception as error:  # a damaged file may raise anything
+        why = str(error).partition("\n")[0]
+        raise RunError(f"{folder} is no whole checkpoint ({why}); use an earlier one") from error
+    return state
+
+
+def divide(state: dict[str, Any], model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> None:
+    """Replace tensors of a state that are as large as their parameter by this process's share, as the parameter is
+    divided."""
+    own = model.state_dict()
+    state["model"] = {name: _like(own.get(name), tensor) for name, tensor in state["model"].items()}
+    for optimizer, saved in zip(optimizers, state["optimizers"], strict=True):
+        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        for index, numbers in saved["state"].items():
+            saved["state"][index] = {name: _like(parameters[index], value) for name, value in numbers.items()}
+    if running := state["average"].get("running"):
+        state["average"]["running"] = [_like(*pair) for pair in zip(model.parameters(), running, strict=True)]
+
+
+def _like(parameter: Tensor | None, value: Any) -> Any:
+    if not isinstance(parameter, DTensor) or isinstance(value, DTensor) or not isinstance(value, Tensor):
+        return value
+    if value.shape != parameter.shape:
+        return value
+    mesh = parameter.device_mesh
+    return distribute_tensor(value.to(mesh.device_type), mesh, parameter.placements, src_data_rank=None)
+
+
+def _without_shares(
+    value: Any, way: Place, shares: dict[str, DTensor], places: list[tuple[str, Place]], known: dict[Any, str]
+) -> Any:
+    """Return nested containers with None for each divided tensor, which `shares` gets by name and `places` tells where
+    it belongs. A tensor with several places is written once."""
+    if isinstance(value, dict):
+        return {key: _without_shares(one, (*way, key), shares, places, known) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_without_shares(one, (*way, at), shares, places, known) for at, one in enumerate(value)]
+    if not isinstance(value, DTensor):
+        return value
+    if all(isinstance(placement, Replicate) for placement in value.placements):
+        return value.to_local()
+    mine = value.to_local()
+    place = (mine.data_ptr(), mine.shape, way) if not mine.numel() else (mine.data_ptr(), mine.shape)
+    name = known.setdefault(place, "/".join(map(str, way)))
+    shares[name] = value
+    places.append((name, way))
+    return None
+
+
+def _checksum(file: Path) -> int:
+    found = 0
+    with file.open("rb") as content:
+        while block := content.read(BLOCK):
+            found = zlib.crc32(block, found)
+    return found

@@ -1,0 +1,156 @@
+"""Lightning Fabric for a group of processes, and the ways in which they share a model.
+
+sum     each process has all weights; gradients are summed in one block after the backward passes of an update
+ddp     the same, summed in blocks during the last backward pass, so that sending overlaps with computing
+fsdp    each process has a share of weights, gradients and optimizer state (FSDP2), and gathers the weights of a
+        sublayer just before it computes it. Zhao et al. 2023, "PyTorch FSDP", https://arxiv.org/abs/2304.11277.
+"""
+
+import logging
+import warnings
+from typing import TYPE_CHECKING, Literal
+
+import torch
+from lightning_fabric import Fabric
+from lightning_fabric.plugins.environments import ClusterEnvironment
+from lightning_fabric.strategies import DDPStrategy, ModelParallelStrategy
+from torch import nn
+
+from regardant.errors import ConfigError
+from regardant.models.stacks import DecoderLayer, EncoderLayer
+from regardant.training.averaging import LastConfig
+from regardant.training.config import COPIES, Precision, Strategy, TrainingConfig
+from regardant.training.devices import the_device
+from regardant.training.optimizers import MuonConfig
+from regardant.training.processes import ALONE, Group
+
+if TYPE_CHECKING:
+    from torch.distributed.device_mesh import DeviceMesh
+
+
+def make_fabric(precision: Precision, group: Group = ALONE, strategy: Strategy = "sum") -> Fabric:
+    """Return Lightning Fabric on the device of this process, for the processes of a group that have met."""
+    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # it reports the precision, as the plan does
+    name_in_fabric: Literal["bf16-mixed", "32-true"] = "bf16-mixed" if precision == "bfloat16" else "32-true"
+    accelerator = the_device().type
+    if group.size == 1:
+        fabric = Fabric(accelerator=accelerator, devices=1, precision=name_in_fabric)
+    else:
+        fabric = Fabric(
+            accelerator=accelerator,
+            devices=group.local_size,
+            num_nodes=group.size // group.local_size,
+            strategy=_strategy(strategy, group),
+            precision=name_in_fabric,
+            plugins=[_Met(group)],
+        )
+    fabric.launch()
+    return fabric
+
+
+def require_shareable(model: nn.Module, config: TrainingConfig, strategy: Strategy) -> None:
+    """Raise ConfigError if processes cannot share a model, or train it with these settings, as the strategy says."""
+    if strategy == "sum":
+        return
+    reason = None
+    if getattr(getattr(model, "config", None), "residual", None) == "reversible":
+        reason = "reversible residuals compute gradients where it cannot see them: set training.strategy=sum"
+    elif strategy == "fsdp" and isinstance(config.optimizer, MuonConfig):
+        reason = "muon needs whole matrices: set training.optimizer.kind=adamw, or training.strategy=ddp"
+    elif strategy == "fsdp" and isinstance(config.averaging, LastConfig):
+        reason = "the average of the last weights keeps whole models: set training.averaging.kind=ema or none"
+    elif strategy == "fsdp" and config.spike_factor is not None:
+        reason = "training.spike_factor keeps whole models: leave it out, or set training.strategy=ddp"
+    elif strategy == "fsdp" and any(parameter.ndim == 0 for parameter in model.parameters()):
+        reason = "this model has a parameter of one number, which has no shares: set training.strategy=ddp"
+    if reason is not None:
+        raise ConfigError(f"training.strategy: given {strategy}; {reason}")
+
+
+def chosen_strategy(model: nn.Module, config: TrainingConfig) -> Strategy:
+    """Return the strategy of several processes on this device: the simplest that is fast and fits."""
+    device = the_device()
+    if device.type == "cpu":  # docs/decisions/0012: blocks sent while computing take the cores that compute
+        return "sum"
+    strategy: Strategy = "ddp"
+    held = COPIES * sum(parameter.nbytes for parameter in model.parameters())
+    if held > torch.cuda.get_device_properties(device).total_memory / 2:
+        strategy = "fsdp"
+    try:
+        require_shareable(model, config, strategy)
+    except ConfigError:
+        return "sum"
+    return strategy
+
+
+def _strategy(strategy: Strategy, group: Group) -> DDPStrategy | ModelParallelStrategy:
+    if strategy == "fsdp":
+        return ModelParallelStrategy(_shard, data_parallel_size=group.size, tensor_parallel_size=1)
+    if strategy == "sum":
+        return _Sum()
+    # Which parameters take part may differ between batches and ranks: experts, edges.
+    return DDPStrategy(find_unused_parameters=True, gradient_as_bucket_view=True, forward_sync_buffers=False)
+
+
+class _Sum(DDPStrategy):
+    """Replicas whose gradients the trainer sums itself, by `Group.add_up`."""
+
+    def setup_module(self, module: nn.Module) -> nn.Module:  # type: ignore[override]
+        return module
+
+
+def _shard(model: nn.Module, mesh: "DeviceMesh") -> nn.Module:
+    """Divide the parameters of each sublayer of a stack, then all others together."""
+    from torch.distributed.fsdp import fully_shard  # takes two seconds
+
+    # A sublayer returns a view of a product, which nothing changes in place.
+    warnings.filterwarnings("ignore", message="FSDP2-wrapped module", category=UserWarning)
+    data = mesh["data_parallel"]
+    for layer in model.modules():
+        if isinstance(layer, EncoderLayer | DecoderLayer):
+            for sublayer in (layer.self_attention, getattr(layer, "cross_attention", None), layer.feed_forward):
+                if sublayer is not None and any(True for _ in sublayer.parameters()):
+                    fully_shard(sublayer, mesh=data)
+    fully_shard(model, mesh=data)
+    return model
+
+
+class _Met(ClusterEnvironment):
+    """Processes that have met already, for Fabric: who they are, and that it has none to start."""
+
+    def __init__(self, group: Group) -> None:
+        self.group = group
+
+    @property
+    def creates_processes_externally(self) -> bool:
+        return True
+
+    @property
+    def main_address(self) -> str:
+        raise NotImplementedError  # read only to meet
+
+    @property
+    def main_port(self) -> int:
+        raise NotImplementedError
+
+    @staticmethod
+    def detect() -> bool:
+        return False
+
+    def world_size(self) -> int:
+        return self.group.size
+
+    def set_world_size(self, size: int) -> None:
+        pass
+
+    def global_rank(self) -> int:
+        return self.group.rank
+
+    def set_global_rank(self, rank: int) -> None:
+        pass
+
+    def local_rank(self) -> int:
+        return self.group.rank % self.group.local_size
+
+    def node_rank(self) -> int:
+        return self.group.rank // self.group.local_size

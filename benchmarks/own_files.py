@@ -5,8 +5,8 @@
 
 Files of the recipes' data are written into runs/bench/own-files as a user would have them. The model trains with all
 settings at their defaults and is tested on the recipe's test items; the recipe's mean is that of
-benchmarks/results/families, so `make bench-families` comes first. The training has to end within 30 % of the time that it announced. The result is
-benchmarks/results/own-files/TASK.json.
+benchmarks/results/families, so `make bench-families` comes first. The training has to end within 30 % of the time that
+it announced. The result is benchmarks/results/own-files/TASK.json.
 """
 
 import csv

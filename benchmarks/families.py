@@ -1,12 +1,15 @@
 """Models of one recipe side by side, each from three seeds, with the simple models that its users would try first.
 
-    make bench-families                          every recipe of benchmarks/families.yaml: hours
-    make bench-families BENCH="sst2 digits-vit"  these
+    make bench-families                          every recipe of benchmarks/families.yaml without a result: hours
+    make bench-families BENCH="sst2 digits-vit"  these, with a result or without
 
-Runs stay in runs/bench/families until the next measurement. Results are written to benchmarks/results/families,
-docs/results.md and the headers of recipes. Since headers and pages are tracked files, commit before measuring more.
+A result is of the settings of its recipes and of its part of families.yaml: where they have changed, there is none.
+Results are written to benchmarks/results/families, docs/results.md and the headers of recipes, each when it is
+measured. Since headers and pages are tracked files, commit before measuring more. Runs stay in runs/bench/families, and
+those of the same commit are not trained again: a measurement that was interrupted goes on.
 """
 
+import hashlib
 import json
 import shutil
 import statistics
@@ -20,6 +23,7 @@ import yaml
 from pydantic import Field, model_validator
 
 from regardant.config import Config
+from regardant.config import recipe as document_of
 from regardant.run import load
 
 from . import families_page, headers
@@ -89,7 +93,7 @@ class Family(Config):
     baselines: str | None = None
     """A module of benchmarks.baselines."""
     attention: str | None = None
-    """A module of benchmarks whose measure(run) gives scores of the first model's attention."""
+    """A module of benchmarks whose measure(run) gives further scores of the first model."""
     published: str | None = None
     """What papers report."""
 
@@ -103,43 +107,60 @@ def families() -> dict[str, Family]:
 def main(given: Sequence[str] | None = None) -> None:
     known = families()
     parser = arguments(__doc__)
-    parser.add_argument("recipes", nargs="*", choices=[*known, []], help="recipes of families.yaml; all by default")
+    parser.add_argument(
+        "recipes", nargs="*", choices=[*known, []], help="recipes of families.yaml; those without a result by default"
+    )
     asked = parser.parse_args(given)
     measurement = Measurement(scratch=asked.scratch)
     bars = []
-    for name in asked.recipes or known:
-        result = measure(name, known[name])
+    for name in asked.recipes or unmeasured(known):
+        result = measure(name, known[name], measurement.commit)
         print(*families_page.section(result), sep="\n")
         print(*lines(result["bars"]), sep="\n")
         measurement.keep(f"families/{name}", result)
         if not measurement.scratch:
             headers.write(result | {"machine": machine(), "commit": measurement.commit})
+            for other in (model.recipe for model in known[name].models.values() if model.recipe):
+                headers.refer(other, name)
             families_page.write()
         bars += result["bars"]
     conclude(bars)
 
 
-def measure(recipe: str, family: Family) -> dict[str, Any]:
+def unmeasured(known: Mapping[str, Family]) -> list[str]:
+    """Return the recipes without a result of today's settings."""
+    results = families_page.kept()
+    return [name for name, one in known.items() if results.get(name, {}).get("settings") != settings_of(name, one)]
+
+
+def settings_of(name: str, family: Family) -> str:
+    """Return a digest of all that is set for a measurement: a family and its recipes, without their comments."""
+    named = {name, *(one for model in family.models.values() for one in (model.recipe, model.start_from) if one)}
+    set_of = [family.model_dump(), {one: document_of(one) for one in sorted(named)}]
+    return hashlib.sha256(json.dumps(set_of, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def measure(recipe: str, family: Family, commit: str) -> dict[str, Any]:
     """Train all models of a family from all seeds, and return their scores beside those of the baselines."""
     baselines = import_module(f".baselines.{family.baselines}", __package__).measure() if family.baselines else {}
     folder = RUNS / recipe
-    shutil.rmtree(folder, ignore_errors=True)
     models = {}
     for number, (name, model) in enumerate(family.models.items()):
         command = [model.recipe or recipe, *(word for setting in model.settings for word in ("--set", setting))]
         if model.start_from:
-            trained([model.start_from], folder / "first")
+            kept_or_trained([model.start_from], folder / "first", commit)
             command += ["--set", f"training.from={folder / 'first'}"]
         runs = []
         for seed in range(1, family.seeds + 1):
             run = folder / f"{number}-{seed}"
-            runs.append(trained([*command, "--set", f"seed={seed}"], run))
+            runs.append(kept_or_trained([*command, "--set", f"seed={seed}"], run, commit))
             if family.attention and number == 0:
                 runs[-1]["scores"] |= import_module(f".{family.attention}", __package__).measure(load(run))
         models[name] = {**summary(runs, family.scores), "runs": runs}
     judged = [one.judged(models) for one in family.bars]
     return {
         "recipe": recipe,
+        "settings": settings_of(recipe, family),
         "scores": family.scores,
         "test": family.test,
         "published": family.published,
@@ -147,6 +168,20 @@ def measure(recipe: str, family: Family) -> dict[str, Any]:
         "baselines": baselines,
         "bars": judged,
     }
+
+
+def kept_or_trained(command: list[str], run: Path, commit: str) -> dict[str, Any]:
+    """Return the numbers of a run: those that an interrupted measurement left of this commit, or trained anew."""
+    kept = run.with_suffix(".json")
+    if kept.is_file() and run.is_dir() and not commit.endswith("-dirty"):
+        found: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
+        if found.pop("commit") == commit and found.pop("command") == command:
+            return found
+    shutil.rmtree(run, ignore_errors=True)
+    numbers = trained(command, run)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept.write_text(json.dumps({**numbers, "commit": commit, "command": command}), encoding="utf-8")
+    return numbers
 
 
 def trained(command: list[str], run: Path, options: Sequence[str] = ()) -> dict[str, Any]:

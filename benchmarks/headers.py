@@ -14,6 +14,10 @@ TOYS = ("copy", "reverse")
 MEASURED = ("hardware", "time", "score", "beside", "published", "commit")
 """The words that open those lines, below `command`."""
 
+NOT_MEASURED = "# Not measured yet."
+SUPERSEDED = (NOT_MEASURED, "# Measured before ")
+"""Starts of the lines that a measurement takes the place of."""
+
 
 def lines_of(result: dict[str, Any]) -> list[str]:
     """Return the lines for a result as `benchmarks.recipes` or `benchmarks.families` keeps it."""
@@ -89,9 +93,17 @@ def exact_match(scores: dict[str, Any]) -> float:
 def write(result: dict[str, Any]) -> None:
     """Put them into the recipe, in the place of what an earlier measurement said."""
     path = RECIPES / f"{result['recipe']}.yaml"
-    kept = [line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith(_opened(MEASURED))]
+    dropped = (*_opened(MEASURED), *SUPERSEDED)
+    kept = [line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith(dropped)]
     at = next(number for number, line in enumerate(kept, 1) if line.startswith(_opened(("command",))))
     path.write_text("\n".join([*kept[:at], *lines_of(result), *kept[at:]]) + "\n", encoding="utf-8")
+
+
+def refer(recipe: str, family: str) -> None:
+    """Put into the recipe of another model of a family where its scores are, if it says that there are none."""
+    path = RECIPES / f"{recipe}.yaml"
+    told = f"# docs/results.md has its scores, under {family}."
+    path.write_text(path.read_text(encoding="utf-8").replace(NOT_MEASURED, told), encoding="utf-8")
 
 
 def _opened(words: tuple[str, ...]) -> tuple[str, ...]:

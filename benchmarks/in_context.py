@@ -63,8 +63,13 @@ def accuracy(run: Run, prompts: Sequence[Prompt]) -> float:
     return sum(found == prompt.answer for found, prompt in zip(written, prompts, strict=True)) / len(prompts)
 
 
-def measure(run: Run) -> list[dict[str, Any]]:
-    """Return the accuracies of each number of examples."""
+def measure(run: Run) -> dict[str, float]:
+    """Return the accuracy after each number of examples."""
+    return {f"accuracy_after_{row['shots']}": row["accuracy"] for row in by_shots(run)}
+
+
+def by_shots(run: Run) -> list[dict[str, Any]]:
+    """Return the accuracies of each number of examples, beside the best possible."""
     config, random, rows = run.config.data, Random("prompts"), []
     for shots in SHOTS:
         drawn = [of_training(config, random, shots) for _ in range(PROMPTS)]
@@ -90,7 +95,7 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("run", help="the folder of a run of in-context")
     asked = parser.parse_args(given)
     measurement = Measurement(scratch=asked.scratch)
-    rows = measure(load(asked.run))
+    rows = by_shots(load(asked.run))
     print(table(rows))
     measurement.keep("in-context-shots", {"run": "in-context", "prompts": PROMPTS, "shots": rows})
 

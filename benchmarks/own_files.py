@@ -5,8 +5,8 @@
 
 Files of the recipes' data are written into runs/bench/own-files as a user would have them. The model trains with all
 settings at their defaults and is tested on the recipe's test items; the recipe's mean is that of
-benchmarks/results/families. The training has to end within 30 % of the time that it announced. The result is
-benchmarks/results/own-files/TASK.json.
+benchmarks/results/families, so `make bench-families` comes first. The training has to end within 30 % of the time that
+it announced. The result is benchmarks/results/own-files/TASK.json.
 """
 
 import csv
@@ -124,8 +124,11 @@ def main(given: Sequence[str] | None = None) -> None:
     if "REGARDANT_DATA" not in os.environ:
         sys.exit("this benchmark makes files of the recipes' data: set REGARDANT_DATA to the folder that holds them")
     measurement = Measurement(scratch=asked.scratch)
+    names = asked.tasks or list(TASKS)
+    if missing := sorted({TASKS[name].recipe for name in names if not result_of(TASKS[name]).is_file()}):
+        sys.exit(f'there is no result to compare with: run make bench-families BENCH="{" ".join(missing)}" first')
     bars = []
-    for name in asked.tasks or TASKS:
+    for name in names:
         result = measure(name, Path(os.environ["REGARDANT_DATA"]))
         print(*lines(result["bars"]), sep="\n")
         measurement.keep(f"own-files/{name}", result)
@@ -140,9 +143,14 @@ def measure(name: str, data: Path) -> dict[str, Any]:
     folder.mkdir(parents=True)
     settings, options = task.make(data, folder)
     found = trained([name, *(word for setting in settings for word in ("--set", setting))], folder / "run", options)
-    kept = json.loads((RESULTS / "families" / f"{task.recipe}.json").read_text(encoding="utf-8"))
+    kept = json.loads(result_of(task).read_text(encoding="utf-8"))
     tuned = next(iter(kept["models"].values()))["mean"][task.score]
     return {"recipe": task.recipe, "tuned": tuned, **found, "bars": bars_of(task, tuned, found)}
+
+
+def result_of(task: Task) -> Path:
+    """Return the file with the result of a task's recipe."""
+    return RESULTS / "families" / f"{task.recipe}.json"
 
 
 def bars_of(task: Task, tuned: float, found: dict[str, Any]) -> list[dict[str, Any]]:

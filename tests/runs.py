@@ -8,6 +8,13 @@ from pathlib import Path
 from regardant import run
 from regardant.tasks.base import TaskConfig
 
+STEADY = {"precision": "float32", "attention_kernel": "sdpa", "processes": 1}
+"""Settings of a recipe's `training` that leave nothing to be measured: runs are equal on all machines, and begin at
+once."""
+
+BRIEF = ("training.max_updates=4", "training.validate_every=4")
+"""Overrides that end a training after one validation."""
+
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]
 """Returns the folder of a name, filled by the first test process that asks for it."""
 

@@ -111,13 +111,14 @@ def test_seeds_baselines_and_attention_are_measured(monkeypatch, tmp_path):
     monkeypatch.setattr(families, "RUNS", tmp_path)
     monkeypatch.setattr(families, "trained", trained)
     monkeypatch.setattr(families, "load", evaluated.append)
+    monkeypatch.setattr(families, "settings_of", lambda name, family: "digest")
     monkeypatch.setattr("benchmarks.captions.measure", lambda run: {"attention_on_digit": 0.5})
     monkeypatch.setattr("benchmarks.baselines.sst2.measure", lambda: {"a coin": {"accuracy": 0.5}})
     models = {"one": {}, "other": {"settings": ["a=1"], "start_from": "before"}}
-    found = families.measure(
-        "this",
-        Family(scores=["accuracy"], test="", models=models, bars=[], seeds=2, baselines="sst2", attention="captions"),
+    family = Family(
+        scores=["accuracy"], test="", models=models, bars=[], seeds=2, baselines="sst2", attention="captions"
     )
+    found = families.measure("this", family, "abc")
     first = tmp_path / "this" / "first"
     assert commands == [
         (["this", "--set", "seed=1"], "0-1"),
@@ -129,7 +130,40 @@ def test_seeds_baselines_and_attention_are_measured(monkeypatch, tmp_path):
     assert [folder.name for folder in evaluated] == ["0-1", "0-2"]
     assert found["models"]["one"]["mean"] == {"accuracy": 1.5, "attention_on_digit": 0.5, "minutes": 1.0}
     assert found["models"]["one"]["deviation"]["accuracy"] == pytest.approx(0.7071)
-    assert found["baselines"] == {"a coin": {"accuracy": 0.5}}
+    assert found["baselines"] == {"a coin": {"accuracy": 0.5}} and found["settings"] == "digest"
+
+
+def test_an_interrupted_measurement_goes_on_at_the_same_commit(monkeypatch, tmp_path):
+    trainings = []
+
+    def trained(command, folder):
+        trainings.append(folder.name)
+        folder.mkdir()
+        return run(1, accuracy=len(trainings))
+
+    monkeypatch.setattr(families, "trained", trained)
+    first = families.kept_or_trained(["this"], tmp_path / "0-1", "abc")
+    assert families.kept_or_trained(["this"], tmp_path / "0-1", "abc") == first and len(trainings) == 1
+    for command, commit in ((["this"], "def"), (["other"], "def"), (["other"], "def-dirty"), (["other"], "def-dirty")):
+        families.kept_or_trained(command, tmp_path / "0-1", commit)
+    assert len(trainings) == 5
+    (tmp_path / "0-1").rmdir()
+    families.kept_or_trained(["other"], tmp_path / "0-1", "def-dirty")
+    assert len(trainings) == 6
+
+
+def test_recipes_whose_settings_have_changed_are_measured_by_default(monkeypatch):
+    known = {name: families.families()[name] for name in ("sst2", "digits-vit", "qa-demo")}
+    digests = {name: families.settings_of(name, family) for name, family in known.items()}
+    assert len(set(digests.values())) == 3
+    results = {"sst2": {"settings": digests["sst2"]}, "digits-vit": {"settings": "other"}}
+    monkeypatch.setattr(families_page, "kept", lambda: results)
+    assert families.unmeasured(known) == ["digits-vit", "qa-demo"]
+    changed = families.document_of("sst2-masked") | {"seed": 7}
+    monkeypatch.setattr(families, "document_of", lambda name: changed if name == "sst2-masked" else {})
+    before = families.settings_of("sst2", known["sst2"])
+    monkeypatch.setattr(families, "document_of", lambda name: {})
+    assert families.settings_of("sst2", known["sst2"]) != before
 
 
 def test_pre_training_is_of_the_classifier_s_sizes():

@@ -30,7 +30,8 @@ def test_a_header_scores_what_the_task_is_judged_by():
 
 def test_a_new_measurement_takes_the_place_of_the_earlier_one(tmp_path, monkeypatch):
     recipe = tmp_path / "copy.yaml"
-    recipe.write_text("# Copies.\n# command   regardant train copy\n# More.\n# commit    old\nseed: 1\n")
+    old = "# commit    old\n# Not measured yet.\n# Measured before today.\n"
+    recipe.write_text(f"# Copies.\n# command   regardant train copy\n# More.\n{old}seed: 1\n")
     monkeypatch.setattr(headers, "RECIPES", tmp_path)
     scores, cpu = {"accuracy": 0.991, "sentences": 1000}, {"cpu": "X", "cores": 2, "instructions": "AVX2"}
     result = {"recipe": "copy", "scores": scores, "training_seconds": 299, "wall_seconds": 360, "seed": 1}
@@ -45,6 +46,15 @@ def test_a_new_measurement_takes_the_place_of_the_earlier_one(tmp_path, monkeypa
         "# More.",
         "seed: 1",
     ]
+
+
+def test_a_recipe_of_another_model_says_where_its_scores_are(tmp_path, monkeypatch):
+    recipe = tmp_path / "cnn.yaml"
+    recipe.write_text("# A network.\n# Not measured yet.\nseed: 1\n")
+    monkeypatch.setattr(headers, "RECIPES", tmp_path)
+    for _ in range(2):
+        headers.refer("cnn", "digits-vit")
+        assert recipe.read_text() == "# A network.\n# docs/results.md has its scores, under digits-vit.\nseed: 1\n"
 
 
 README = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")

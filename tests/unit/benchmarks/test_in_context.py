@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from benchmarks.in_context import PROMPTS, Prompt, accuracy, measure, of_a_rule, of_training, table
+from benchmarks.in_context import PROMPTS, Prompt, accuracy, by_shots, of_a_rule, of_training, table
 from benchmarks.records import RESULTS
 from regardant.data.in_context import InContextConfig
 from regardant.data.tokenizer_config import TokenizerConfig
@@ -57,7 +57,7 @@ def test_the_share_of_right_answers_is_counted():
 
 
 def test_a_reader_who_copies_is_as_good_as_can_be_and_knows_no_rule():
-    rows = measure(Reader())
+    rows = by_shots(Reader())
     assert [row["shots"] for row in rows] == [0, 1, 2, 4, 8]
     for row in rows:
         assert row["accuracy"] == pytest.approx(row["best"], abs=0.03)

@@ -91,3 +91,10 @@ def test_the_first_model_of_the_recipe_s_family_is_what_a_task_is_held_to(data, 
     folder = tmp_path / "files" / "classification"
     source = f"data.source={folder / 'train.csv'}"
     assert commands == [(["classification", "--set", source], ["--data", str(folder / "dev.csv")])]
+
+
+def test_a_recipe_without_a_result_is_named(monkeypatch, tmp_path):
+    monkeypatch.setenv("REGARDANT_DATA", str(tmp_path))
+    monkeypatch.setattr(own_files, "RESULTS", tmp_path)
+    with pytest.raises(SystemExit, match=r'run make bench-families BENCH="digits-vit sst2" first$'):
+        own_files.main(["--scratch", "classification", "image_classification"])

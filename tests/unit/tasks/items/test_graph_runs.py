@@ -15,7 +15,7 @@ from regardant.errors import DataError
 from regardant.studio.app import make_app
 from regardant.tasks import load_recipe
 from regardant.training.checkpoints import latest_checkpoint, load_checkpoint
-from tests.runs import runs_of
+from tests.runs import BRIEF, STEADY, runs_of
 
 RECIPE = {
     "task": "classification",
@@ -35,9 +35,7 @@ RECIPE = {
         "max_updates": 100,
         "batch_tokens": 256,
         "validate_every": 50,
-        "precision": "float32",
-        "attention_kernel": "sdpa",
-        "processes": 1,
+        **STEADY,
         "schedule": {"kind": "linear", "learning_rate": 2e-2, "warmup_steps": 10},
         "averaging": {"kind": "none"},
     },
@@ -194,7 +192,7 @@ def test_pages_answer_a_graph_or_refuse_it_in_one_line(loaded):
 
 
 def test_runs_of_graphs_are_compared_and_planned(loaded, load, tmp_path, regardant, files):
-    brief = ("training.max_updates=4", "training.validate_every=4", "model.self_attention.kind=additive")
+    brief = (*BRIEF, "model.self_attention.kind=additive")
     assert run.train(load(*brief), tmp_path / "other", lambda line: None).finished
     for folder in (loaded.folder, tmp_path / "other"):
         assert regardant("evaluate", folder).code == 0

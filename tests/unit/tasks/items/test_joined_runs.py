@@ -14,7 +14,7 @@ from regardant.errors import ConfigError, DataError
 from regardant.modalities.image import as_png
 from regardant.studio.app import make_app
 from regardant.tasks import load_recipe
-from tests.runs import runs_of
+from tests.runs import BRIEF, runs_of
 
 pytestmark = pytest.mark.xdist_group("joined")  # one process makes what all tests share
 
@@ -33,7 +33,7 @@ SMALL = [
 SIZES = "d_model: 32, num_heads: 2, d_ff: 64, dropout: 0, max_length: 16"
 JOINED = (f"model={{kind: encoder_only, {SIZES}, num_layers: 2, scale_embeddings: false}}",)
 CROSS = (f"model={{kind: cross, {SIZES}, num_layers: 1}}", "training.max_updates=300")
-BRIEF = (*JOINED, "training.max_updates=4", "training.validate_every=4", "data.train_size=200")
+FEW = (*JOINED, *BRIEF, "data.train_size=200")
 KINDS = pytest.mark.parametrize("overrides", [pytest.param(JOINED, id="joined"), pytest.param(CROSS, id="cross")])
 
 
@@ -227,12 +227,12 @@ def test_parts_of_a_recipe_that_cannot_be_right_are_one_line(override, told):
 
 def test_a_setting_that_does_not_fit_is_told_with_its_part(tmp_path):
     with pytest.raises(ConfigError, match=r"part image: input\.patch_size: given 3; images of 8 x 8 allow 1, 2, 4, 8"):
-        run.train(load(*BRIEF, "input.parts.image.patch_size=3"), tmp_path / "run", lambda line: None)
+        run.train(load(*FEW, "input.parts.image.patch_size=3"), tmp_path / "run", lambda line: None)
 
 
 def test_the_codecs_of_an_earlier_run_are_taken_over(answerer, tmp_path):
     earlier = answerer(*JOINED).folder
-    run.train(load(*BRIEF, f"training.from={earlier}"), tmp_path / "run", lambda line: None)
+    run.train(load(*FEW, f"training.from={earlier}"), tmp_path / "run", lambda line: None)
     for name in run.load(tmp_path / "run").trained.config.input.files:
         assert (tmp_path / "run" / name).read_bytes() == (earlier / name).read_bytes()
 
@@ -257,7 +257,7 @@ def test_items_of_a_table_are_trained_on_and_scored(regardant, digit, tmp_path):
     table = (
         "data={kind: part_table, source: a.csv, validation: a.csv, files: [image], texts: [question], label: answer}"
     )
-    brief = [one for one in BRIEF if not one.startswith("data.")]
+    brief = [one for one in FEW if not one.startswith("data.")]
     given = [table, f"data.root={tmp_path}", *[one for one in SMALL if not one.startswith("data.")], *brief]
     run.train(load_recipe(config.recipe("digit-questions"), given), tmp_path / "run", lambda line: None)
     said = regardant("evaluate", tmp_path / "run", "--data", tmp_path / "a.csv", "--json")

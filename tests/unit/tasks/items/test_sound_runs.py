@@ -14,6 +14,7 @@ from PIL import Image
 from regardant import run
 from regardant.studio.app import make_app
 from regardant.tasks import load_recipe
+from tests.runs import BRIEF, STEADY
 
 pytestmark = pytest.mark.xdist_group("sound")  # one process makes what all tests share
 
@@ -29,14 +30,11 @@ RECIPE = {
         "max_updates": 60,
         "batch_tokens": 256,
         "validate_every": 30,
-        "precision": "float32",
-        "attention_kernel": "sdpa",
-        "processes": 1,
+        **STEADY,
         "schedule": {"kind": "linear", "learning_rate": 5e-3, "warmup_steps": 10},
         "averaging": {"kind": "none"},
     },
 }
-BRIEF = ("training.max_updates=4", "training.validate_every=4")
 
 
 def chirp(generator, rising):

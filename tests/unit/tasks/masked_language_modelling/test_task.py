@@ -14,6 +14,7 @@ from regardant.tasks import load_recipe, task_named
 from regardant.tasks.masked_language_modelling.task import BLANK
 from regardant.training.checkpoints import latest_checkpoint, load_checkpoint
 from regardant.training.events import read_events
+from tests.runs import STEADY
 
 pytestmark = pytest.mark.xdist_group("masked")  # one process makes what all tests share
 
@@ -28,9 +29,7 @@ RECIPE = {
         "max_updates": 24,
         "batch_tokens": 128,
         "validate_every": 10,
-        "precision": "float32",
-        "attention_kernel": "sdpa",
-        "processes": 1,
+        **STEADY,
         "schedule": {"kind": "constant", "learning_rate": 1e-2, "warmup_steps": 2},
     },
 }

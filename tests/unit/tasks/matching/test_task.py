@@ -20,7 +20,7 @@ from regardant.inspection import ScaleHead, attention_places, intervene
 from regardant.studio.app import make_app
 from regardant.tasks import load_recipe, task_named
 from regardant.tasks.matching.pairs import number_pairs
-from tests.runs import runs_of
+from tests.runs import BRIEF, STEADY, runs_of
 
 pytestmark = pytest.mark.xdist_group("matching")  # one process makes what all tests share
 
@@ -39,13 +39,10 @@ RECIPE = {
         "batch_tokens": 320,
         "validate_every": 75,
         "best_by": "class_recall_at_1",
-        "precision": "float32",
-        "attention_kernel": "sdpa",
+        **STEADY,
         "schedule": {"kind": "linear", "learning_rate": 5e-3, "warmup_steps": 20},
     },
 }
-
-BRIEF = ("training.max_updates=4", "training.validate_every=4")
 
 TEXT_PAIRS = (
     "first.kind=text",

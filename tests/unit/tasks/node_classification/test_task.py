@@ -20,6 +20,7 @@ from regardant.tasks import load_recipe, task_named
 from regardant.tasks.node_classification.task import NodeClassificationConfig
 from regardant.training.checkpoints import latest_checkpoint, load_checkpoint
 from regardant.training.events import read_events
+from tests.runs import STEADY
 
 CPU = torch.device("cpu")
 NODES = 60
@@ -41,9 +42,7 @@ TINY = {
         "max_updates": 60,
         "batch_tokens": 64,
         "validate_every": 20,
-        "precision": "float32",
-        "attention_kernel": "sdpa",
-        "processes": 1,
+        **STEADY,
         "schedule": {"kind": "linear", "learning_rate": 1e-2, "warmup_steps": 5},
     },
 }

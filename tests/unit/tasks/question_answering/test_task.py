@@ -15,7 +15,7 @@ from regardant.errors import ConfigError, DataError
 from regardant.studio.app import make_app
 from regardant.tasks import load_recipe, task_named
 from regardant.training.events import read_events
-from tests.runs import runs_of
+from tests.runs import BRIEF, STEADY, runs_of
 
 pytestmark = pytest.mark.xdist_group("question_answering")  # one process makes what all tests share
 
@@ -31,9 +31,7 @@ RECIPE = {
         "max_updates": 200,
         "batch_tokens": 1024,
         "validate_every": 50,
-        "precision": "float32",
-        "attention_kernel": "sdpa",
-        "processes": 1,
+        **STEADY,
         "schedule": {"kind": "linear", "learning_rate": 1e-2, "warmup_steps": 20},
     },
 }
@@ -85,8 +83,6 @@ def answerer(load, made_once):
 def job(load, tmp_path):
     return task_named("question_answering").prepare(load(), tmp_path / "run", lambda line: None).job
 
-
-BRIEF = ("training.max_updates=4", "training.validate_every=4")
 
 CONTEXT = "then we saw a dark blue owl here"
 

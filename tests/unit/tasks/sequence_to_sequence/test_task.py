@@ -10,6 +10,7 @@ from regardant import run
 from regardant.errors import ConfigError, DataError, RunError
 from regardant.evaluation.texts import word_error_rate
 from regardant.tasks import load_recipe
+from tests.runs import STEADY
 
 pytestmark = pytest.mark.xdist_group("sequence to sequence")  # one process makes what all tests share
 
@@ -17,9 +18,7 @@ TRAINING = {
     "max_updates": 20,
     "batch_tokens": 512,
     "validate_every": 10,
-    "precision": "float32",
-    "attention_kernel": "sdpa",
-    "processes": 1,
+    **STEADY,
     "schedule": {"kind": "linear", "learning_rate": 0.003, "warmup_steps": 5},
     "averaging": {"kind": "none"},
 }

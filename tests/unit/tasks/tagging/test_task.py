@@ -18,6 +18,7 @@ from regardant.studio.app import make_app
 from regardant.tasks import load_recipe, task_named
 from regardant.tasks.items.data import Planned
 from regardant.training.events import read_events
+from tests.runs import BRIEF, STEADY
 
 pytestmark = pytest.mark.xdist_group("tagging")  # one process makes what all tests share
 
@@ -33,8 +34,7 @@ RECIPE = {
         "max_updates": 200,
         "batch_tokens": 512,
         "validate_every": 100,
-        "precision": "float32",
-        "attention_kernel": "sdpa",
+        **STEADY,
         "schedule": {"kind": "linear", "learning_rate": 5e-3, "warmup_steps": 20},
     },
 }
@@ -89,9 +89,6 @@ def tagger(load, tmp_path_factory):
 @pytest.fixture
 def job(load, tmp_path):
     return task_named("tagging").prepare(load("input.tokenizer.kind=byte"), tmp_path / "run", lambda line: None).job
-
-
-BRIEF = ("training.max_updates=4", "training.validate_every=4")
 
 
 # batches and validation

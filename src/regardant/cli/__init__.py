@@ -17,6 +17,7 @@ from regardant.cli import (  # noqa: F401  # each adds its verbs
     exchanging,
     measuring,
     serving,
+    sweeping,
     training,
     using,
 )
@@ -28,6 +29,10 @@ VERBS = (
     "demo",
     "train",
     "plan",
+    "tune",
+    "scale",
+    "advise",
+    "lecture",
     "evaluate",
     "compare",
     "predict",

@@ -13,6 +13,9 @@ from regardant.cli.using import evaluate
 if TYPE_CHECKING:
     from regardant.tasks.base import TaskConfig
 
+PUBLISHED_NAMES = ("base", "big", "bert", "gpt3")
+"""Models that `plan` counts without a recipe."""
+
 LINE = 120
 """Characters of a line of the list of recipes."""
 
@@ -36,9 +39,16 @@ def train(
 
 @app.command()
 def plan(recipe: Recipe, overrides: Overrides = None, as_json: AsJson = False) -> None:
-    """Say what training will cost. Parameters, memory, FLOPs and time, measured without an update."""
+    """Say what training will cost. Parameters, memory, FLOPs and time, measured without an update. The published models
+    base, big, bert and gpt3 are counted without data. Example: regardant plan gpt3"""
     from tempfile import TemporaryDirectory
 
+    if recipe in PUBLISHED_NAMES and not overrides:
+        from regardant.planning.published import PUBLISHED
+
+        cost = PUBLISHED[recipe].cost()
+        print_json(cost.as_dict()) if as_json else print("\n".join(cost.lines()))
+        return
     config = configuration(recipe, overrides)
     from regardant import run
 

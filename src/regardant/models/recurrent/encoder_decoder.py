@@ -88,6 +88,9 @@ class RecurrentConfig(SequenceToSequenceConfig):
     """Size of a state, and of the vector that the encoder gives for each token; without an encoder, of the
     source's vectors."""
 
+    encoder_size: int | None = Field(None, gt=0)
+    """Size of an encoder's state, where it differs from hidden_size. Luong's decoder then needs `general` attention."""
+
     num_layers: int = Field(1, gt=0, le=1000)
     """Layers of the encoder, and of the decoder."""
 
@@ -112,8 +115,11 @@ class RecurrentConfig(SequenceToSequenceConfig):
     @model_validator(mode="after")
     def directions_share(self) -> "RecurrentConfig":
         """Refuse an odd hidden_size for two concatenated directions."""
-        if self.bidirectional and self.combine == "concatenate" and self.hidden_size % 2:
-            raise ValueError(f"hidden_size ({self.hidden_size}) is shared by two directions: make it even")
+        name, size = ("encoder_size", self.encoder_size) if self.encoder_size else ("hidden_size", self.hidden_size)
+        if self.bidirectional and self.combine == "concatenate" and size % 2:
+            raise ValueError(f"{name} ({size}) is shared by two directions: make it even")
+        if self.encoder_size and self.encoder == "none":
+            raise ValueError("without an encoder the source's vectors have hidden_size numbers: leave out encoder_size")
         return self
 
     @property
@@ -150,7 +156,7 @@ class RecurrentConfig(SequenceToSequenceConfig):
         return StateEncoder(
             self.cell,
             self.embedding_size,
-            self.hidden_size,
+            self.shape.source_size,
             self.num_layers,
             self.dropout,
             bidirectional=self.bidirectional,

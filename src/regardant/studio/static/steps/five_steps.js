@@ -68,7 +68,14 @@ export function fiveSteps(page, panel) {
     );
     const row = (name, numbers) => strips([{ name, values: numbers }], name, { columns: told.keys });
     if (told.products) {
-      add("Score", "q · k of every key", sumOf(told), row("q · k", told.products));
+      add(
+        "Score",
+        "q · k of every key = |q| |k| cos θ",
+        `${sumOf(told)} |q| = ${short(told.length)}. ${symmetryOf(told)}`,
+        row("q · k", told.products),
+        row("|k|", told.lengths),
+        row("cos θ", told.cosines),
+      );
       const scale = `times ${short(told.scale)}${Math.abs(told.scale * Math.sqrt(size) - 1) < 1e-6 ? ` = 1/√${size}` : ""}`;
       const hidden = told.scores.filter((one) => one === null).length;
       const moved = told.scores.some((one, i) => one !== null && Math.abs(one - told.scaled[i]) > 1e-5);
@@ -155,6 +162,14 @@ export function fiveSteps(page, panel) {
       field("Component", input),
       html("table", {}, html("thead", {}, head), html("tbody", {}, ...rows)),
     );
+  }
+
+  function symmetryOf(told) {
+    if (told.asymmetry === null) return "";
+    const share = `${(100 * told.asymmetry).toFixed(1)} %`;
+    return told.asymmetry < 1e-6
+      ? "The scores of this head are symmetric: i scores j as j scores i."
+      : `${share} of this head's scores is antisymmetric: i scores j otherwise than j scores i.`;
   }
 
   function sumOf(told) {

@@ -6,6 +6,7 @@ The list is docs/coverage.yaml. A command is parsed by the program itself and a 
 test is looked for in its file. The exit status is 1 if one of them does not exist.
 """
 
+import importlib
 import re
 import shlex
 import sys
@@ -22,6 +23,7 @@ from regardant.checks.verify import CHECKS
 from regardant.cli import app
 from regardant.config import recipe, recipes
 from regardant.errors import RegardantError
+from regardant.planning.published import PUBLISHED
 from regardant.tasks import load_recipe
 
 ROOT = Path(__file__).parents[2]
@@ -89,14 +91,18 @@ def command_fault(command: str) -> str | None:
     words = shlex.split(command.split(" && ")[0])
     if words[0] == "make":
         return _target_fault(words[1:])
+    if words[0] == "from":
+        return _import_fault(words)
     if words[0] != "regardant":
-        return f"{command}: neither regardant nor make"
+        return f"{command}: neither regardant nor make nor an import"
     verbs = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     if words[1] not in verbs:
         return f"{command}: no verb {words[1]}"
     options = {name for parameter in verbs[words[1]].params for name in parameter.opts if name.startswith("--")}
     if unknown := [word for word in words if word.startswith("--") and word not in options]:
         return f"{command}: no option {unknown[0]}"
+    if words[1:] == ["plan", words[-1]] and words[-1] in PUBLISHED:
+        return None
     if words[1] in TAKES_RECIPE:
         return _recipe_fault(words[2], [words[at + 1] for at, word in enumerate(words) if word == "--set"])
     return _page_fault(place) if place else None
@@ -110,6 +116,11 @@ def _recipe_fault(name: str, overrides: list[str]) -> str | None:
     except RegardantError as error:
         return f"{name} {' '.join(overrides)}: {error}"
     return None
+
+
+def _import_fault(words: list[str]) -> str | None:
+    found = getattr(importlib.import_module(words[1]), words[3], None)
+    return None if found else f"no {words[3]} in {words[1]}"
 
 
 def _target_fault(words: list[str]) -> str | None:

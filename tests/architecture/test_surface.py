@@ -35,6 +35,7 @@ VERBS = [
     "scale",
     "serve",
     "studio",
+    "tokens",
     "train",
     "translate",
     "tune",

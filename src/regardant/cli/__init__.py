@@ -41,6 +41,7 @@ VERBS = (
     "encode",
     "inspect",
     "measure",
+    "tokens",
     "studio",
     "serve",
     "import",

@@ -11,7 +11,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from regardant.models import DecoderOnlyConfig, EncoderDecoderConfig, EncoderOnlyConfig, next_token, tokens
+from regardant.models import EncoderDecoderConfig, next_token, tokens
+from regardant.models.decoder_only import DecoderOnlyConfig
+from regardant.models.encoder_only import EncoderOnlyConfig
 
 BYTES_OF_TRAINING = 16
 """Bytes of a parameter in mixed precision: weight and gradient 2 each, float32 copy and two moments of Adam 4 each."""

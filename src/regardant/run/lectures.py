@@ -28,7 +28,7 @@ class Lab:
 
 
 GRAMMAR = (
-    "data={kind: grammar, train_size: 20000}",
+    "data={kind: grammar, train_size: 20000, test_size: 200, heldout_size: 200}",
     "tokenizer={kind: word}",
     "evaluation={tokenize: 13a}",
     "training.validate_every=200",

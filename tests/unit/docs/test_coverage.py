@@ -29,7 +29,8 @@ def test_ranges_are_a_row_for_each_id():
         ("make experiments EXPERIMENT=flight", "no experiment flight"),
         ("regardant studio # Lab: wings", "no bench wings in the lab"),
         ("regardant studio # Wings", "no page Wings in the studio"),
-        ("fly", "fly: neither regardant nor make"),
+        ("fly", "fly: neither regardant nor make nor an import"),
+        ("from regardant.inspection import wings", "no wings in regardant.inspection"),
     ],
 )
 def test_a_command_that_cannot_be_given_is_a_fault(command, fault):

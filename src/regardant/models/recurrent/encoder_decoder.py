@@ -106,6 +106,9 @@ class RecurrentConfig(SequenceToSequenceConfig):
     bptt: int | None = Field(None, gt=0)
     """Target tokens that gradients go back (truncated back-propagation through time). Empty: all."""
 
+    encoder_bptt: int | None = Field(None, gt=0)
+    """Source tokens that gradients go back in an encoder of one direction. Empty: all."""
+
     dropout: float = Field(0.3, ge=0, lt=1)
     """Chance that a value is zeroed: of embeddings, between layers, before the output."""
 
@@ -161,6 +164,7 @@ class RecurrentConfig(SequenceToSequenceConfig):
             self.dropout,
             bidirectional=self.bidirectional,
             combine=self.combine,
+            bptt=self.encoder_bptt,
         )
 
     def _source_positions(self, size: int) -> Positions:

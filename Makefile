@@ -6,7 +6,7 @@ BIN := .venv/bin
 
 PEERS := benchmarks/.peers
 
-.PHONY: setup demo docs test test-slow test-browser mutants check experiments ladder clean
+.PHONY: setup demo docs test test-slow test-browser mutants check experiments ladder ladder-demo clean
 .PHONY: bench bench-attention bench-training bench-decoding bench-engines bench-memory bench-processes bench-profile
 .PHONY: torture bench-accelerator bench-startup bench-serving bench-smoke bench-families bench-own-files
 
@@ -58,6 +58,9 @@ bench: setup
 
 ladder: setup
 	$(BIN)/python -m benchmarks.ladder $(RUNG)
+
+ladder-demo: setup
+	$(BIN)/python -m benchmarks.ladder_demo $(RUNG)
 
 bench-attention: setup
 	$(BIN)/python -m benchmarks.attention $(BENCH)

@@ -15,7 +15,25 @@ from typing import Any
 from regardant.pictures import Curve, line_chart
 
 from ..records import Measurement, arguments
-from . import data_size, depth, equal_heads, gradient_by_distance, norm_and_warmup, toy
+from . import (
+    data_size,
+    depth,
+    efficient_attention,
+    equal_heads,
+    functions,
+    gradient_by_distance,
+    head_size,
+    induction,
+    longer,
+    norm_and_warmup,
+    one_to_one,
+    reach,
+    specialised_heads,
+    toy,
+    varying_distance,
+    warmup_and_clipping,
+    word_sense,
+)
 
 NATS = "loss, nats a token"
 
@@ -72,6 +90,16 @@ def draw_sizes(found: dict[str, Any]) -> str:
     return line_chart(curves, title="Loss by data", x_label="training sequences, log10", y_label=f"{NATS}, unseen ones")
 
 
+def draw_series(title: str, x_label: str, y_label: str) -> Callable[[dict[str, Any]], str]:
+    """Return what draws the medians of an experiment's series."""
+
+    def draw(found: dict[str, Any]) -> str:
+        curves = _by(found["x"], {name: values["median"] for name, values in found["series"].items()})
+        return line_chart(curves, title=title, x_label=x_label, y_label=y_label)
+
+    return draw
+
+
 def _by(xs: list[float], series: dict[str, list[float]]) -> list[Curve]:
     return [Curve(name, list(zip(xs, values, strict=True))) for name, values in series.items()]
 
@@ -87,6 +115,26 @@ EXPERIMENTS: dict[str, tuple[Callable[[], dict[str, Any]], Callable[[dict[str, A
     "norm_and_warmup": (norm_and_warmup.measure, draw_norms),
     "depth": (depth.measure, draw_depths),
     "data_size": (data_size.measure, draw_sizes),
+    "varying_distance": (
+        varying_distance.measure,
+        draw_series("A relation at varying distance", "distance of the answer", "accuracy"),
+    ),
+    "longer": (longer.measure, draw_series("Positions past the trained length", "tokens", "accuracy")),
+    "specialised_heads": (
+        specialised_heads.measure,
+        draw_series("Heads on two relations", "0 untrained, 1 trained", "weight, accuracy"),
+    ),
+    "warmup_and_clipping": (warmup_and_clipping.measure, draw_series("Warm-up and clipping", "learning rate", NATS)),
+    "head_size": (head_size.measure, draw_series("Loss by head size", "numbers of a query", NATS)),
+    "efficient_attention": (
+        efficient_attention.measure,
+        draw_series("Loss by kind of attention", "kind, in the order of the table", NATS),
+    ),
+    "one_to_one": (one_to_one.measure, draw_series("One output for each input", "0 same order, 1 reversed", NATS)),
+    "functions": (functions.measure, draw_series("Functions fitted", "function, in the order of the table", "error")),
+    "word_sense": (word_sense.measure, draw_series("The sense of a word", "0 untrained, 1 trained", "share")),
+    "reach": (reach.measure, draw_series("What a position reads", "layers", "positions")),
+    "induction": (induction.measure, draw_series("Induction heads", "layers", "score, nats a token")),
 }
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from regardant.tasks import load_recipe
 ROOT = Path(__file__).parents[2]
 TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 VERBS = [
+    "advise",
     "check",
     "compare",
     "demo",
@@ -26,16 +27,20 @@ VERBS = [
     "generate",
     "import",
     "inspect",
+    "lecture",
     "measure",
     "new",
     "plan",
     "predict",
     "recipes",
+    "scale",
     "serve",
     "studio",
+    "tokens",
     "train",
     "translate",
     "try",
+    "tune",
     "verify",
 ]
 RECIPES = list(config.recipes())

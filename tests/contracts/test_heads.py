@@ -24,6 +24,7 @@ from regardant.models.heads import (
     SpanConfig,
 )
 from regardant.models.heads.next_token import TransformConfig
+from regardant.models.hierarchical import HierarchicalConfig
 from regardant.models.recurrent import RecurrentEncoderConfig
 from regardant.models.representations import patches, tokens
 from regardant.models.vectors import Vectors
@@ -44,6 +45,9 @@ MODELS = {
     "recurrent": RECURRENT,
     "recurrent, one direction": RECURRENT.model_copy(update={"bidirectional": False, "cell": "gru"}),
     "bag": BAG,
+    "hierarchical": HierarchicalConfig.model_validate(
+        {**TRANSFORMER.model_dump(exclude={"kind"}), "segment": 4, "upper_layers": 1}
+    ),
 }
 
 

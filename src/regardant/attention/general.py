@@ -11,6 +11,7 @@ from torch import nn
 
 from regardant.attention.interface import AttentionConfig, Keys, Queries, Weights
 from regardant.attention.masks import View, softmax_dtype
+from regardant.attention.scaled_dot_product import ScaledDotProductConfig
 from regardant.attention.scored import ScoredAttention
 from regardant.attention.softmax import exact
 
@@ -22,6 +23,10 @@ class GeneralConfig(AttentionConfig):
 
     def build(self, *, num_heads: int, head_size: int) -> "General":
         return General(num_heads, head_size)
+
+    def of_projected_keys(self) -> AttentionConfig:
+        """Return dot products: q W k of unequal sizes is q . (W k)."""
+        return ScaledDotProductConfig(scaled=False)
 
 
 class General(ScoredAttention):

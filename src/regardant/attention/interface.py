@@ -169,6 +169,10 @@ class Attention(nn.Module):
 class MixerConfig(Variants):
     """Configuration of a layer that moves information between tokens of a sequence: an attention, or an alternative."""
 
+    def at_layer(self, number: int) -> "MixerConfig":
+        """Return the configuration of a layer, counted from 0: by default the same for all."""
+        return self
+
 
 class AttentionConfig(MixerConfig):
     """Configuration of a mechanism. A class derived from it, with a `kind`, adds a mechanism."""
@@ -176,3 +180,10 @@ class AttentionConfig(MixerConfig):
     def build(self, *, num_heads: int, head_size: int) -> Attention:
         """Return the mechanism for queries and keys of `head_size` in `num_heads` heads."""
         raise NotImplementedError
+
+    def of_projected_keys(self) -> "AttentionConfig | None":
+        """Return what compares queries with keys of another size, once a matrix gives these the size of queries.
+
+        None: the mechanism compares vectors of one size.
+        """
+        return None

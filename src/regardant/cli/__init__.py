@@ -19,6 +19,7 @@ from regardant.cli import (  # noqa: F401  # each adds its verbs
     extending,
     measuring,
     serving,
+    sweeping,
     training,
     using,
 )

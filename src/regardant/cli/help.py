@@ -10,10 +10,10 @@ EXAMPLES = "Examples:"
 
 GROUPS = {
     "Start": ("demo", "recipes"),
-    "Train": ("train", "plan"),
+    "Train": ("train", "plan", "tune", "scale", "advise", "lecture"),
     "Score": ("evaluate", "compare"),
     "Use": ("predict", "translate", "generate", "encode", "score", "serve"),
-    "Look inside": ("inspect", "measure", "studio"),
+    "Look inside": ("inspect", "measure", "tokens", "studio"),
     "Check": ("check", "doctor", "verify"),
     "Exchange": ("import", "export"),
     "Add a part": ("new", "try"),

@@ -42,3 +42,24 @@ def measure(
     else:
         print("\n".join(found.lines()))
     say(f"kept in {run / 'measures'}")
+
+
+@app.command()
+def tokens(
+    run: RunFolder,
+    item: Annotated[str, typer.Argument(metavar="ITEM", help="A text, or the path of an image or a recording.")],
+    neighbours: Annotated[
+        int, typer.Option(min=0, metavar="N", help="The N tokens whose vectors are nearest to each token's, by cosine.")
+    ] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """List the elements that a model reads of an item. Pieces of a text or of code, k-mers of DNA, patches of an image,
+    frames of a recording. Example: regardant tokens runs/demo 'The cat sat.' --neighbours 5"""
+    from regardant.run import load
+    from regardant.run.tokens import elements
+
+    found = elements(load(run), run, item, neighbours)
+    if as_json:
+        print_json({name: vars(one) for name, one in found.items()})
+    else:
+        print("\n".join(line for name, one in found.items() for line in one.lines(name)))

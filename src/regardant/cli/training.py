@@ -13,6 +13,9 @@ from regardant.cli.using import evaluate
 if TYPE_CHECKING:
     from regardant.tasks.base import TaskConfig
 
+PUBLISHED_NAMES = ("base", "big", "bert", "gpt3")
+"""Models that `plan` counts without a recipe."""
+
 LINE = 120
 """Characters of a line of the list of recipes."""
 
@@ -57,15 +60,23 @@ def plan(
     ] = None,
 ) -> None:
     """Estimate the cost of a training. Parameters, memory, FLOPs and time, measured without an update; with --devices,
-    memory, traffic, time and price of a training on several accelerators, reckoned.
+    memory, traffic, time and price of a training on several accelerators, reckoned. The published models base, big,
+    bert and gpt3 are counted without data.
 
     Examples:
+        regardant plan gpt3
         regardant plan multi30k-en-de-raw --set data.root=FOLDER
         regardant plan demo --set model.d_model=256 --json
         regardant plan translation --set model.preset=base --devices 8 --device h200 --rate 3
     """
     from tempfile import TemporaryDirectory
 
+    if recipe in PUBLISHED_NAMES and not overrides:
+        from regardant.planning.published import PUBLISHED
+
+        cost = PUBLISHED[recipe].cost()
+        print_json(cost.as_dict()) if as_json else print("\n".join(cost.lines()))
+        return
     config = configuration(recipe, overrides)
     if devices is not None:
         _plan_scale(config, devices, device, strategy, rate, as_json)

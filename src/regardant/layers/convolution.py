@@ -1,6 +1,7 @@
-"""A gated convolution over tokens, in the place of self-attention: weights depend on the offsets of tokens alone.
+"""A convolution over tokens, in the place of self-attention: weights depend on the offsets of tokens alone.
 
-Gehring et al. 2017, "Convolutional sequence to sequence learning", https://arxiv.org/abs/1705.03122, section 3.2.
+Gated: Gehring et al. 2017, "Convolutional sequence to sequence learning", https://arxiv.org/abs/1705.03122, section
+3.2. Dilated from layer to layer: van den Oord et al. 2016, https://arxiv.org/abs/1609.03499, section 2.1.
 
 Shape legend: B sentences or rows, T tokens, M d_model.
 """
@@ -19,31 +20,45 @@ from regardant.layers.mixers import TokenMixerConfig
 
 
 class ConvolutionMixerConfig(TokenMixerConfig):
-    """A convolution with a gated linear unit."""
+    """A convolution, with a gated linear unit or plain."""
 
     kind: Literal["convolution"] = "convolution"
 
     kernel: int = Field(5, gt=0)
     """Tokens read together: around the token in an encoder, up to it in a decoder."""
 
+    gated: bool = True
+    """Whether one half of the output gates the other. false: out_i = sum_k W_k x_(i+k) + b."""
+
+    dilation: int = Field(1, gt=0)
+    """Distance between two tokens that the first layer reads together."""
+
+    growth: int = Field(1, gt=0)
+    """Factor of the dilation from each layer to the next. With `growth: kernel` a stack reaches kernel ** layers."""
+
+    def at_layer(self, number: int) -> "ConvolutionMixerConfig":
+        return self.model_copy(update={"dilation": self.dilation * self.growth**number})
+
     def build(self, d_model: int, *, max_length: int, causal: bool) -> "ConvolutionMixer":
-        return ConvolutionMixer(d_model, self.kernel, causal=causal)
+        return ConvolutionMixer(d_model, self.kernel, causal=causal, gated=self.gated, dilation=self.dilation)
 
 
 class ConvolutionMixer(nn.Module):
-    """Conv1d(M, 2 M, kernel), one half gating the other."""
+    """Conv1d(M, 2 M, kernel), one half gating the other; or Conv1d(M, M, kernel)."""
 
-    def __init__(self, d_model: int, kernel: int, *, causal: bool) -> None:
+    def __init__(self, d_model: int, kernel: int, *, causal: bool, gated: bool = True, dilation: int = 1) -> None:
         super().__init__()
-        self.before, self.after = reach_of(kernel, causal=causal)
-        self.convolution = nn.Conv1d(d_model, 2 * d_model, kernel)
+        self.before, self.after = (dilation * count for count in reach_of(kernel, causal=causal))
+        self.gated = gated
+        self.convolution = nn.Conv1d(d_model, 2 * d_model if gated else d_model, kernel, dilation=dilation)
 
     def forward(
         self, x: Float[Tensor, "B T M"], view: View, cache: PrecedingTokens | None = None
     ) -> Float[Tensor, "B T M"]:
         """Mix all tokens of a sequence, or the newest with those in the cache."""
         x = padded(x, view, cache, self.before, self.after)
-        return F.glu(self.convolution(x.mT).mT, -1)
+        convolved: Tensor = self.convolution(x.mT).mT
+        return F.glu(convolved, -1) if self.gated else convolved
 
     def start(self, capacity: int, beam_origin: BeamOrigin | None = None) -> PrecedingTokens:
         """Return the cache before the first token."""

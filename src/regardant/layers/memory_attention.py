@@ -42,15 +42,18 @@ class MemoryAttention(nn.Module):
 
     def __init__(self, query_size: int, key_size: int, config: AttentionConfig, *, size: int | None) -> None:
         super().__init__()
-        self.mechanism = config.build(num_heads=1, head_size=size or key_size)
+        if size is None and config.build(num_heads=1, head_size=key_size).needs_projection:
+            size = key_size
+        projects_keys = size is None and query_size != key_size
+        if projects_keys:
+            config = _of_projected_keys(config, query_size, key_size)
+        self.mechanism = config.build(num_heads=1, head_size=size or query_size)
         if self.mechanism.shares_query_and_key:
             raise ValueError(f"{config.kind} compares a sequence with itself: it cannot be a cross_attention")
-        if size is None and self.mechanism.needs_projection:
-            size = key_size
-        if size is None and query_size != key_size:
-            raise ValueError(f"queries of {query_size} numbers cannot meet keys of {key_size}: give a size for both")
         self.query = nn.Identity() if size is None else Linear(query_size, size, bias=False)
         self.key = nn.Identity() if size is None else Linear(key_size, size)
+        if projects_keys:
+            self.key = Linear(key_size, query_size, bias=False)
 
     def project(self, memory: Float[Tensor, "B S R"], real: Bool[Tensor, "B S"] | None) -> ProjectedStates:
         """Return the keys and values of the encoder's states."""
@@ -66,6 +69,15 @@ class MemoryAttention(nn.Module):
         with torch.autocast("cpu", enabled=False):
             mixed: Tensor = self.mechanism(query, memory.keys, memory.values, view)
         return mixed[:, 0]
+
+
+def _of_projected_keys(config: AttentionConfig, query_size: int, key_size: int) -> AttentionConfig:
+    if (found := config.of_projected_keys()) is None:
+        raise ValueError(
+            f"queries of {query_size} numbers cannot meet keys of {key_size} by {config.kind}: choose `general` or "
+            "`additive`, or equal sizes"
+        )
+    return found
 
 
 def _wide(x: Tensor) -> Tensor:

@@ -49,6 +49,8 @@ class HeadShape:
     """Size of a head's values."""
     bias: bool = True
     """Whether projections have biases."""
+    output: bool = True
+    """Whether a matrix mixes the heads of a self-attention."""
 
 
 @dataclass
@@ -153,7 +155,8 @@ class SelfAttention(nn.Module):
         projection = Linear(shape.d_model, sum(self.widths), shape.bias) if self.parts else nn.Identity()
         self.query_key_value = projection
         mixed = shape.num_heads * shape.value_size
-        self.output = Linear(mixed, shape.d_model, shape.bias) if self.parts else nn.Identity()
+        mixes = self.parts and shape.output
+        self.output = Linear(mixed, shape.d_model, shape.bias) if mixes else nn.Identity()
 
     def forward(
         self, x: Float[Tensor, "N T M"], view: View, cache: SelfAttentionCache | SharedBeamLayerCache | None = None

@@ -105,11 +105,17 @@ class RecurrentEncoder(nn.Module):
         *,
         bidirectional: bool,
         combine: Combine,
+        bptt: int | None = None,
     ) -> None:
         super().__init__()
         each = size // 2 if bidirectional and combine == "concatenate" else size
+        if bptt is not None and bidirectional:
+            raise ValueError(
+                "an encoder that reads from both sides has no last tokens to cut at: set bidirectional=false"
+            )
         self.combine = combine
         self.bidirectional = bidirectional
+        self.bptt = bptt
         self.layers = nn.ModuleList(
             CELLS[cell](input_size if layer == 0 else size, each, batch_first=True, bidirectional=bidirectional)
             for layer in range(num_layers)
@@ -124,12 +130,36 @@ class RecurrentEncoder(nn.Module):
         for index, layer in enumerate(self.layers):
             if index:
                 x = self.dropouts[index - 1](x)
+            if self.bptt is not None and x.shape[1] > self.bptt:
+                x, after = self._in_pieces(layer, x, lengths, self.bptt)
+                last.append([part[0] for part in after])
+                continue
             packed = pack_padded_sequence(_as_cell(x, layer), lengths, batch_first=True, enforce_sorted=False)
             with torch.autocast("cpu", enabled=False):
                 read, after = layer(packed)
             x = self._joined(pad_packed_sequence(read, batch_first=True, total_length=x.shape[1])[0])
             last.append([self._last(part) for part in (after if self.parts == 2 else (after,))])
         return x, tuple(torch.stack(parts) for parts in zip(*last, strict=True))
+
+    def _in_pieces(self, layer: nn.Module, x: Tensor, lengths: Tensor, bptt: int) -> tuple[Tensor, State]:
+        """Read `bptt` tokens at a time, each piece from the detached state of the one before."""
+        zeros = x.new_zeros(1, len(x), layer.hidden_size)
+        state: State = (zeros,) * self.parts
+        outputs = []
+        for start in range(0, x.shape[1], bptt):
+            piece = _as_cell(x[:, start : start + bptt], layer)
+            alive = (lengths > start).nonzero().flatten().to(x.device)
+            left = (lengths[alive.cpu()] - start).clamp(max=piece.shape[1])
+            packed = pack_padded_sequence(piece[alive], left, batch_first=True, enforce_sorted=False)
+            before = map_state(state, lambda part, rows=alive: part.detach()[:, rows].contiguous())  # type: ignore[misc]
+            before = map_state(before, partial(_as_cell, cell=layer))
+            with torch.autocast("cpu", enabled=False):
+                read, after = layer(packed, before if self.parts == 2 else before[0])
+            padded = pad_packed_sequence(read, batch_first=True, total_length=piece.shape[1])[0]
+            outputs.append(padded.new_zeros(len(x), *padded.shape[1:]).index_copy(0, alive, padded))
+            parts = after if self.parts == 2 else (after,)
+            state = tuple(old.to(new.dtype).index_copy(1, alive, new) for old, new in zip(state, parts, strict=True))
+        return torch.cat(outputs, 1), state
 
     def _joined(self, x: Tensor) -> Tensor:
         if not self.bidirectional or self.combine == "concatenate":

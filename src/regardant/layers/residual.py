@@ -3,7 +3,8 @@
 pre: x + dropout(sublayer(norm(x))), which trains stably and needs a norm after the last layer.
 post: norm(x + dropout(sublayer(x))), the original (Vaswani et al. 2017, section 5.4).
 Xiong et al. 2020, "On layer normalization in the Transformer architecture", https://arxiv.org/abs/2002.04745.
-Without the `x +` (residual: none) it is an ablation.
+Without the `x +` (residual: none) it is an ablation. composition: a layer is x + FFN(x + Attention(x)), in which the
+write of attention reaches the stream through the feed-forward network alone.
 
 The stream decides what training keeps between the forward and the backward pass: everything (PlainStream), the stream
 between sublayers alone (CheckpointedStream), nothing (TwoStreams).
@@ -23,7 +24,7 @@ from regardant.layers.dropout import Dropout
 from regardant.layers.norms import NormConfig
 
 NormPlace = Literal["pre", "post"]
-ResidualKind = Literal["add", "none", "reversible"]
+ResidualKind = Literal["add", "none", "reversible", "composition"]
 
 Sublayer = Callable[..., Tensor]
 """(vectors of the stream, other inputs) to the vectors it writes."""
@@ -33,7 +34,14 @@ class Residual(nn.Module):
     """One write to the stream. The sublayer and its other inputs are given at the call."""
 
     def __init__(
-        self, d_model: int, norm_place: NormPlace, dropout: float, *, adds: bool, normalisation: NormConfig
+        self,
+        d_model: int,
+        norm_place: NormPlace,
+        dropout: float,
+        *,
+        adds: bool,
+        normalisation: NormConfig,
+        ends_layer: bool = False,
     ) -> None:
         super().__init__()
         self.norm = normalisation.build(d_model)
@@ -41,6 +49,7 @@ class Residual(nn.Module):
         self.written = nn.Identity()  # a module, so that inspection can listen to what is written
         self.norm_place = norm_place
         self.adds = adds
+        self.ends_layer = ends_layer
 
     def forward(self, x: Float[Tensor, "*B M"], sublayer: Sublayer, *inputs: Any) -> Float[Tensor, "*B M"]:
         written: Tensor = sublayer(self.norm(x) if self.norm_place == "pre" else x, *inputs)
@@ -90,6 +99,21 @@ class CheckpointedStream(PlainStream):
         self.x = checkpoint(residual, self.x, sublayer, *inputs, use_reentrant=False)
 
 
+class ComposedStream(PlainStream):
+    """A stream of layers x + FFN(x + Attention(x)): the last write of a layer is added to the layer's input."""
+
+    def __init__(self, x: Tensor) -> None:
+        super().__init__(x)
+        self.input = x
+
+    def write(self, residual: Residual, sublayer: Sublayer, *inputs: Any) -> None:
+        written = residual.branch(self.x, sublayer, *inputs)
+        if residual.ends_layer:
+            self.x = self.input = self.input + written
+        else:
+            self.x = self.x + written
+
+
 class TwoStreams:
     """Two vectors for each token, each written from the other, so that a write can be undone.
 
@@ -136,6 +160,8 @@ class EagerTwoStreams:
 
 def open_stream(kind: ResidualKind, x: Tensor, *, training: bool, checkpointing: bool) -> Stream:
     """Return the stream of a stack that begins with x."""
+    if kind == "composition":
+        return ComposedStream(x)
     if kind != "reversible":
         return CheckpointedStream(x) if training and checkpointing else PlainStream(x)
     return TwoStreams(x) if training else EagerTwoStreams(x)

@@ -1,6 +1,15 @@
 """Models: representations, sequence models and heads put together. A model is known by being imported."""
 
-from regardant.models import convolutional, cross, decoder_only, dlinear, encoder_only, one_to_one, recurrent
+from regardant.models import (
+    convolutional,
+    cross,
+    decoder_only,
+    dlinear,
+    encoder_only,
+    hierarchical,
+    one_to_one,
+    recurrent,
+)
 from regardant.models.base import (
     AttentionKind,
     CausalConfig,
@@ -37,6 +46,7 @@ __all__ = [
     "decoder_only",
     "dlinear",
     "encoder_only",
+    "hierarchical",
     "next_token",
     "one_to_one",
     "recurrent",

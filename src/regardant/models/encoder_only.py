@@ -24,6 +24,7 @@ from regardant.models.sequence import SequenceEncoder
 from regardant.models.stacks import Encoder
 from regardant.models.transformer import EncoderStackConfig, TransformerConfig, initialise
 from regardant.models.vectors import Vectors
+from regardant.positions import Positions
 from regardant.positions.none import NoPositions
 
 
@@ -76,10 +77,9 @@ class EncoderOnlyConfig(TransformerConfig, EncoderConfig):
         positions = self.build_positions(self.max_length, causal=False)
         answers = head(self.d_model)
         stack = EncoderStackConfig(num_layers=self.num_layers, self_attention=self.self_attention)
-        model = EncoderOnly(
-            self,
+        model = self.join(
             representation(self.input_shape(positions, class_token=answers.reads_class_token)),
-            Encoder(self, stack, positions, self.max_length),
+            self.build_encoder(stack, positions),
             answers,
         )
         initialise(model)
@@ -90,6 +90,14 @@ class EncoderOnlyConfig(TransformerConfig, EncoderConfig):
             self._require_pairs(model)
         model.dropout_key = share_key(model)
         return model
+
+    def build_encoder(self, stack: EncoderStackConfig, positions: Positions) -> SequenceEncoder:
+        """Return the stack over the elements."""
+        return Encoder(self, stack, positions, self.max_length)
+
+    def join(self, input: Representation, encoder: SequenceEncoder, head: Head) -> EncoderOnly:
+        """Return the model of these parts."""
+        return EncoderOnly(self, input, encoder, head)
 
     def _require_pairs(self, model: EncoderOnly) -> None:
         """Raise ValueError if a layer mixes elements by their order and not by pairs alone."""

@@ -31,15 +31,25 @@ class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward, each written to the residual stream."""
 
     def __init__(
-        self, config: TransformerConfig, stack: EncoderStackConfig, positions: Positions, max_length: int
+        self,
+        config: TransformerConfig,
+        stack: EncoderStackConfig,
+        positions: Positions,
+        max_length: int,
+        number: int = 0,
     ) -> None:
         super().__init__()
         self.self_attention = build_mixer(
-            stack.self_attention, config.heads, positions, config.projections, max_length=max_length, causal=False
+            stack.self_attention.at_layer(number),
+            config.heads,
+            positions,
+            config.projections,
+            max_length=max_length,
+            causal=False,
         )
         self.feed_forward = config.feed_forward.build(config.d_model, config.d_ff, config.inner_dropout, causal=False)
         self.after_self_attention = config.build_residual()
-        self.after_feed_forward = config.build_residual()
+        self.after_feed_forward = config.build_residual(ends_layer=True)
 
     def forward(self, stream: Stream, view: View) -> None:
         stream.write(self.after_self_attention, self.self_attention, view)
@@ -64,7 +74,9 @@ class Encoder(SequenceEncoder):
         keeps_layers: bool = False,
     ) -> None:
         super().__init__()
-        layers = nn.ModuleList(EncoderLayer(config, stack, positions, max_length) for _ in range(stack.num_layers))
+        layers = nn.ModuleList(
+            EncoderLayer(config, stack, positions, max_length, number) for number in range(stack.num_layers)
+        )
         self.layers = layers  # type: ignore[assignment]  # a ModuleList does not name its element
         self.final_norm = config.build_last_norm()
         self.positions = positions
@@ -188,7 +200,7 @@ class DecoderLayer(nn.Module):
         self.after_self_attention = config.build_residual()
         if self.cross_attention is not None:
             self.after_cross_attention = config.build_residual()
-        self.after_feed_forward = config.build_residual()
+        self.after_feed_forward = config.build_residual(ends_layer=True)
 
     def forward(
         self,
@@ -226,8 +238,8 @@ class Decoder(SequenceDecoder):
     ) -> None:
         super().__init__()
         layers = nn.ModuleList(
-            DecoderLayer(config, self_attention, cross_attention, positions, max_length, causal=causal)
-            for _ in range(num_layers)
+            DecoderLayer(config, self_attention.at_layer(number), cross_attention, positions, max_length, causal=causal)
+            for number in range(num_layers)
         )
         self.causal = causal
         self.layers = layers  # type: ignore[assignment]  # a ModuleList does not name its element

@@ -65,6 +65,10 @@ class TransformerConfig(Config):
     attention_bias: bool = True
     """Whether the projections of attention have biases."""
 
+    attention_output: bool = True
+    """Whether a matrix mixes the heads of a self-attention. Without it and attention_bias, one head of
+    `projections: all` is softmax(X U Uᵀ Xᵀ) X U, unscaled with `scaled: false`."""
+
     d_ff: int = Field(256, gt=0)
     """Inner width of the feed-forward network."""
 
@@ -88,7 +92,8 @@ class TransformerConfig(Config):
 
     residual: ResidualKind = "add"
     """How a sublayer's output joins its input. none: it replaces it (an ablation). reversible: two streams written
-    from each other, so that training keeps no activations between layers."""
+    from each other, so that training keeps no activations between layers. composition: a layer is
+    x + FFN(x + Attention(x))."""
 
     activation_checkpointing: bool = False
     """Keep only the input of each sublayer in training, and compute the rest again for its gradient: a fraction of
@@ -128,6 +133,11 @@ class TransformerConfig(Config):
                 f"projections '{self.projections}' make keys and values the same, but key_size is {shape.key_size} and "
                 f"value_size {shape.value_size}: make them equal"
             )
+        if not self.attention_output and shape.num_heads * shape.value_size != self.d_model:
+            raise ValueError(
+                f"without attention_output the heads' {shape.num_heads} x {shape.value_size} numbers must be d_model "
+                f"({self.d_model}): leave out value_size"
+            )
         if self.projections == "none" and shape.num_heads * shape.key_size != self.d_model:
             raise ValueError(
                 "projections 'none' cut the tokens themselves into heads: leave out key_size and value_size"
@@ -136,9 +146,9 @@ class TransformerConfig(Config):
 
     @model_validator(mode="after")
     def two_streams_are_pre_norm(self) -> Self:
-        """Refuse two streams with another norm than pre: they have no norm in between."""
-        if self.residual == "reversible" and self.norm == "post":
-            raise ValueError("reversible residuals normalise what a sublayer reads: set norm=pre")
+        """Refuse streams that are read normalised with another norm than pre."""
+        if self.residual in ("reversible", "composition") and self.norm == "post":
+            raise ValueError(f"{self.residual} residuals normalise what a sublayer reads: set norm=pre")
         return self
 
     @model_validator(mode="after")
@@ -148,6 +158,8 @@ class TransformerConfig(Config):
             raise ValueError(
                 "reversible residuals keep no activations that activation_checkpointing could forget: choose one"
             )
+        if self.residual == "composition" and self.activation_checkpointing:
+            raise ValueError("composed residuals keep all activations: set activation_checkpointing=false")
         return self
 
     def require_room_beside_positions(self, max_length: int, *, tied: bool) -> None:
@@ -186,7 +198,7 @@ class TransformerConfig(Config):
             normalisation=self.normalisation if self.embedding_norm else None,
         )
 
-    def build_residual(self) -> Residual:
+    def build_residual(self, *, ends_layer: bool = False) -> Residual:
         """Return what writes a sublayer's output to the residual stream."""
         return Residual(
             self.d_model,
@@ -194,6 +206,7 @@ class TransformerConfig(Config):
             self.dropout,
             adds=self.residual != "none",
             normalisation=self.normalisation,
+            ends_layer=ends_layer,
         )
 
     def build_last_norm(self) -> nn.Module:
@@ -210,7 +223,9 @@ class TransformerConfig(Config):
         """Sizes of queries, keys and values."""
         each = self.d_model // self.num_heads
         sizes = self.key_size or each, self.value_size or each
-        return HeadShape(self.d_model, self.num_heads, self.key_heads, *sizes, bias=self.attention_bias)
+        return HeadShape(
+            self.d_model, self.num_heads, self.key_heads, *sizes, bias=self.attention_bias, output=self.attention_output
+        )
 
     @property
     def recomputes(self) -> bool:

@@ -12,26 +12,29 @@ from regardant.positions.base import Positions, PositionsConfig
 
 
 class ScalarConfig(PositionsConfig):
-    """One more number in each token's vector: its position as a share of max_length."""
+    """One more number in each token's vector: its position, or the position as a share of max_length."""
 
     kind: Literal["scalar"] = "scalar"
 
+    raw: bool = False
+    """Concatenate i itself, and not i / max_length. The product of two positions, i x j, then outweighs the tokens."""
+
     def build(self, *, d_model: int, num_heads: int, head_size: int, max_length: int, causal: bool) -> "Scalar":
-        return Scalar(max_length)
+        return Scalar(1 if self.raw else max_length)
 
     def width(self, d_model: int, max_length: int) -> int:
         return 1
 
 
 class Scalar(Positions):
-    """i / max_length, concatenated. An unscaled position of 200 would dominate the token."""
+    """i / scale, concatenated."""
 
     acts_on = "input"
     concatenated = 1
 
-    def __init__(self, max_length: int) -> None:
+    def __init__(self, scale: int) -> None:
         super().__init__()
-        self.max_length = max_length
+        self.scale = scale
 
     def embed(self, positions: Int[Tensor, " T"]) -> Float[Tensor, "T 1"]:
-        return positions[:, None] / self.max_length
+        return positions[:, None] / self.scale

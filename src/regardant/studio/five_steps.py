@@ -87,6 +87,10 @@ def _numbers(model: nn.Module, records: Records, place: str, asked: AskedQuery) 
     scores = records.whole(f"{place}.scores")[0, asked.head, asked.query] if scored else None
     products = keys @ q if scored and _is_scaled_product(mechanism, whole[:, :, asked.query, None], k) else None
     return {
+        "lengths": plain(keys.norm(dim=-1)) if products is not None else None,
+        "length": None if products is None else float(q.norm()),
+        "cosines": None if products is None else plain(torch.cosine_similarity(keys, q[None], dim=-1)),
+        "asymmetry": _asymmetry(mechanism, whole, k, asked.head) if scored and _is_self(model, place) else None,
         "q": plain(q),
         "k": plain(keys),
         "v": plain(values),
@@ -109,6 +113,21 @@ def _is_scaled_product(mechanism: Attention, q: Tensor, k: Tensor) -> bool:
     with torch.inference_mode():
         compared = mechanism.compute_scores(q.to(device), k.to(device), EVERYTHING).cpu()
     return bool(torch.allclose(compared, q @ k.mT * mechanism.scale, atol=1e-4))
+
+
+def _is_self(model: nn.Module, place: str) -> bool:
+    return isinstance(model.get_submodule(place), SelfAttention)
+
+
+def _asymmetry(mechanism: Attention, q: Tensor, k: Tensor, head: int) -> float:
+    """Return the size of the antisymmetric part of a head's scores, before masks, as a share of all.
+
+    0: scores[i, j] = scores[j, i], as where queries and keys share a projection.
+    """
+    device = next((one.device for one in mechanism.parameters()), q.device)
+    with torch.inference_mode():
+        scores = mechanism.scores(q.to(device), k.to(device)).cpu()[0, head].double()
+    return float((scores - scores.mT).norm() / (2 * scores.norm()).clamp_min(1e-12))
 
 
 def _num_heads(records: Records, place: str) -> int:

@@ -10,7 +10,8 @@ from regardant.checks.verify import CHECKS, verify
 from regardant.checks.verify.check import BOUND, NUMBER, Claim, named
 from regardant.checks.verify.mechanisms import ours
 
-IDS = [f"N-{number:02}" for number in range(1, 65)]
+STATEMENTS = [f"E-{number:02}" for number in range(1, 60)]
+IDS = [*(f"N-{number:02}" for number in range(1, 65)), *STATEMENTS]
 
 
 @pytest.fixture(scope="module")
@@ -106,8 +107,30 @@ VERDICTS = {
 
 def test_verdicts_are_those_of_the_lectures(found):
     for verdict, numbers in VERDICTS.items():
-        ids = [id.removeprefix("N-") for id, one in found.items() if one.claim.verdict == verdict]
+        ids = [id.removeprefix("N-") for id, one in found.items() if id[0] == "N" and one.claim.verdict == verdict]
         assert (verdict, " ".join(ids)) == (verdict, numbers)
+
+
+SOURCES = "E-07 E-14 E-26 E-40 E-50 E-56"
+
+
+def test_each_statement_is_measured_or_has_a_source_that_says_so(found):
+    assert " ".join(id for id, one in found.items() if one.evidence) == SOURCES
+    for id in STATEMENTS:
+        one = found[id]
+        assert bool(one.figures) != bool(one.evidence), id
+        assert one.claim.note and one.claim.lecture is not None
+        assert one.claim.verdict in ("wrong", "partly")
+
+
+def test_a_statement_has_the_figures_of_the_number_that_shows_it():
+    number = Claim("N-00", "t", "s", None, {"a": "1", "b": "2", "c": "3"}, "right").measured(
+        lambda: dict(a=1, b=2, c=9)
+    )
+    shown = Claim("E-00", "t", "s", "x", {}, "wrong").shown_by(number, "b", "a").run(ours)
+    assert shown.claim.true == {"b": "2", "a": "1"}
+    assert shown.ok and [figure.name for figure in shown.figures] == ["b", "a"]
+    assert not Claim("E-00", "t", "s", "x", {}, "wrong").shown_by(number).run(ours).ok
 
 
 def test_a_second_run_measures_the_same_and_leaves_the_random_numbers_alone(found):

@@ -103,3 +103,26 @@ def test_the_last_state_of_a_bidirectional_encoder_is_the_one_after_all_tokens(c
                 both = torch.cat([forward, backward]) if combine == "concatenate" else forward + backward
                 assert_close(part[number, sentence], both)
         assert_close(states[sentence, :length], read)
+
+
+@pytest.mark.parametrize("cell", ["rnn", "lstm", "gru"])
+def test_an_encoder_in_pieces_has_the_states_of_one_that_reads_at_once(cell):
+    torch.manual_seed(0)
+    settings = {"input_size": 3, "size": 4, "num_layers": 2, "dropout": 0.0, "bidirectional": False, "combine": "add"}
+    whole = RecurrentEncoder(cell, **settings)
+    pieces = RecurrentEncoder(cell, **settings, bptt=3)
+    pieces.load_state_dict(whole.state_dict())
+    x = torch.randn(3, 8, 3, requires_grad=True)
+    real = torch.arange(8) < torch.tensor([[8], [5], [3]])
+    states, last = whole.read(x, real)
+    cut, last_cut = pieces.read(x, real)
+    assert_close(cut, states)
+    assert_close(last_cut, last)
+    (gradient,) = torch.autograd.grad(cut[0, 7].sum(), x)
+    reached = gradient[0].abs().amax(-1) > 0
+    assert reached.tolist() == [False] * 6 + [True] * 2  # the last piece begins at token 6
+
+
+def test_an_encoder_of_both_sides_is_not_cut():
+    with pytest.raises(ValueError, match="set bidirectional=false"):
+        RecurrentEncoder("gru", 3, 4, 1, 0.0, bidirectional=True, combine="add", bptt=3)

@@ -82,6 +82,10 @@ def test_the_five_steps_follow_from_each_other(ask, place):
     scores = np.array([-np.inf if score is None else score for score in told["scores"]])
     np.testing.assert_allclose(np.exp(scores) / np.exp(scores).sum(), weights, atol=1e-5)
     np.testing.assert_allclose(weights @ v, told["mixed"], atol=1e-5)
+    by_angle = told["length"] * np.array(told["lengths"]) * np.array(told["cosines"])
+    np.testing.assert_allclose(by_angle, told["products"], atol=1e-4)
+    assert (told["asymmetry"] is None) == ("cross" in place)
+    assert told["asymmetry"] is None or 0.01 < told["asymmetry"] <= 1
 
 
 def test_the_probabilities_of_tokens_multiply_to_the_sentence_s(ask, trained):

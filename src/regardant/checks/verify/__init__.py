@@ -1,4 +1,4 @@
-"""The lectures' numbers, checked: what they claim, what is true, what this project measures.
+"""The lectures' numbers and statements, checked: what they claim, what is true, what this project measures.
 
 The checks stand beside each other by subject; `check` says how one is written and how exactly it must agree.
 """
@@ -12,14 +12,18 @@ from regardant.checks.verify import attention, cat, cost, counts, layers, positi
 from regardant.checks.verify.check import Check, Checked
 from regardant.checks.verify.mechanisms import ours
 from regardant.checks.verify.mine import MaskNotTaken, Mine
+from regardant.checks.verify.statements import STATEMENTS
 
 SUBJECTS = (attention, cat, cost, counts, layers, positions, retrieval, scaling, shapes)
 
-CHECKS = sorted(
+NUMBERS = sorted(
     (value for subject in SUBJECTS for value in vars(subject).values() if isinstance(value, Check)),
     key=lambda check: check.claim.id,
 )
-"""All of them, in the order of their ids."""
+"""Checks of numbers, in the order of their ids."""
+
+CHECKS = [*NUMBERS, *STATEMENTS]
+"""All of them."""
 
 ROUNDING = 2e-6
 """Largest error allowed to a learner's attention, whatever the digits say: it may compute in float32."""
@@ -34,6 +38,11 @@ class Report:
     """The learner's function, if it was checked and not ours."""
     left_out: list[str] = field(default_factory=list)
     """Checks that need a mask, which the learner's function does not take."""
+
+    @property
+    def measured(self) -> list[Checked]:
+        """Checks that measure something, and do not only name a source."""
+        return [one for one in self.checked if not one.evidence]
 
     @property
     def failed(self) -> list[Checked]:

@@ -12,7 +12,7 @@ True values are text, and their digits say how exactly they hold:
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Literal, Protocol
 
@@ -24,6 +24,7 @@ COURSE = "05 Attention and Transformers"
 MISSAOUI = "Attention and Transformers, Missaoui"
 PITIE = "10 - Attention Mechanism and Transformer Model, Pitié"
 WALKTHROUGH = "Attention is All You Need, the walk-through"
+WANG = "Attention Mechanism and Transformer Architecture, Wang"
 
 Verdict = Literal["right", "rounded", "partly", "wrong", "unstated", "experiment"]
 """Verdict on the lecture's claim. unstated: it gives no value. experiment: only training can tell."""
@@ -66,6 +67,21 @@ class Claim:
         """Decorate a function that measures the figures with scaled dot-product attention, ours or a learner's."""
         return Check(self, measure, attends=True)
 
+    def shown_by(self, check: "Check", *names: str) -> "Check":
+        """Return a check of these figures of another check, or of all of them."""
+        figures = named(check.claim.true)
+        kept = {name: figures[name] for name in names or figures}
+
+        def measure(attend: Attend) -> dict[str, Any]:
+            found = check.found(attend)
+            return {name: found[name] for name in kept}
+
+        return Check(replace(self, true=kept), measure, attends=False)
+
+    def cited(self, evidence: str) -> "Check":
+        """Return a check of a statement that only a source can decide."""
+        return Check(self, lambda _: {}, attends=False, evidence=evidence)
+
 
 @dataclass(frozen=True)
 class Check:
@@ -76,14 +92,20 @@ class Check:
     """Function that returns one value or, if the claim has several figures, values by name."""
     attends: bool
     """Whether it measures the attention that it is given."""
+    evidence: str = ""
+    """The source, where nothing is measured."""
 
-    def run(self, attend: Attend, least: float = 0.0) -> "Checked":
-        """Measure, always from the same random numbers. `least` is allowed whatever the digits say."""
+    def found(self, attend: Attend) -> dict[str, Any]:
+        """Measure, always from the same random numbers. Returns values by the name of their figure."""
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             found = self.measure(attend)
-        figures = found if isinstance(found, dict) else {"": found}
-        return Checked(self.claim, {name: _table(value) for name, value in figures.items()}, least)
+        return found if isinstance(found, dict) else {"": found}
+
+    def run(self, attend: Attend, least: float = 0.0) -> "Checked":
+        """Measure. `least` is allowed whatever the digits say."""
+        figures = {name: _table(value) for name, value in self.found(attend).items()}
+        return Checked(self.claim, figures, least, self.evidence)
 
 
 @dataclass(frozen=True)
@@ -129,6 +151,7 @@ class Checked:
     claim: Claim
     measured: dict[str, Table]
     least: float
+    evidence: str = ""
 
     @property
     def figures(self) -> list[Figure]:
@@ -158,6 +181,8 @@ class Checked:
             "lecture": lecture,
             "true": _by_name({figure.name: _value(_numbers(figure.true)) for figure in self.figures}),
             "measured": _by_name({figure.name: _value(figure.measured) for figure in self.figures}),
+            "evidence": self.evidence,
+            "note": claim.note,
             "verdict": claim.verdict,
             "ok": self.ok,
         }

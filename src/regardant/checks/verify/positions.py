@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regardant.checks.verify.check import COURSE, MISSAOUI, PITIE, Claim
+from regardant.checks.verify.check import COURSE, MISSAOUI, PITIE, WANG, Claim
 from regardant.positions.sinusoidal import sinusoids
 from regardant.positions.two_dimensional import TwoDimensionalConfig
 
@@ -63,7 +63,7 @@ def counted_from_one() -> dict[str, Any]:
 @Claim(
     "N-25",
     "Waves and shifts of sinusoids, d = 512",
-    f"Attention Mechanism and Transformer Architecture, Wang; {MISSAOUI}; {COURSE}",
+    f"{WANG}; {MISSAOUI}; {COURSE}",
     lecture={"longest wavelength": "10000 · 2π", "shift": "PE(p + k) = T_k PE(p)"},
     true={
         "longest wavelength": "60611.48±0.02",

@@ -17,9 +17,11 @@ def summary(report: Report) -> list[str]:
     counts = ", ".join(f"{count} {verdict}" for verdict, count in report.verdicts().most_common())
     whose = "measured" if report.mine is None else f"computed by {report.mine}"
     lines += ["", f"{len(report.checked)} claims of the lectures: {counts}"]
-    agree = len(report.checked) - len(report.failed)
+    agree = len(report.measured) - len(report.failed)
     lines.append("partly: not as it stands · unstated: no value is given · experiment: only training can say")
-    lines.append(f"in {agree} of {len(report.checked)} what is {whose} agrees with what is true")
+    lines.append(f"in {agree} of {len(report.measured)} what is {whose} agrees with what is true")
+    if cited := len(report.checked) - len(report.measured):
+        lines.append(f"{cited} are decided by a source: --page names it")
     for one in report.failed:
         lines += [f"{one.claim.id}  {one.claim.title}", *map(_complaint, (f for f in one.figures if not f.ok))]
     if report.left_out:
@@ -30,7 +32,7 @@ def summary(report: Report) -> list[str]:
 def page(report: Report) -> str:
     """Return an offline HTML page."""
     title = "What the lectures claim" if report.mine is None else f"What {report.mine} computes"
-    agree = f"{len(report.checked) - len(report.failed)} of {len(report.checked)}"
+    agree = f"{len(report.measured) - len(report.failed)} of {len(report.measured)}"
     counts = [("agree", agree), *((verdict, str(count)) for verdict, count in report.verdicts().most_common())]
     return report_page([_chapter(one) for one in report.checked], title=title, summary=counts)
 
@@ -45,7 +47,10 @@ def _cut(text: str, width: int) -> str:
 
 def _cells(one: Checked) -> list[str]:
     """Return the cells of a check. The first figure of each stands for all of them."""
-    claim, (first, *more) = one.claim, one.figures
+    claim = one.claim
+    if not one.figures:
+        return [claim.id, claim.title, _first_of_lecture(claim, ""), claim.note, "cited", claim.verdict, "ok"]
+    first, *more = one.figures
     true = named(claim.true)[first.name]
     values = [true, first.shown()]
     return [
@@ -75,8 +80,9 @@ def _chapter(one: Checked) -> Chapter:
     claim = one.claim
     title = f"{claim.id} {claim.title}"
     marks = [(claim.verdict, claim.verdict == "wrong"), *([] if one.ok else [("does not agree", True)])]
+    notes = [claim.source, claim.note, *([f"Source: {one.evidence}"] if one.evidence else [])]
     table = Table(title, ("", "lecture", "true", "measured"), list(_rows(one)), prose=True)
-    return Chapter(title, [claim.source, claim.note], [table], marks=marks)
+    return Chapter(title, notes, [table], marks=marks)
 
 
 def _rows(one: Checked) -> Iterator[Sequence[str]]:

@@ -1,7 +1,9 @@
 """The embedded corpus as a source of pairs, with its gold word alignments beside the text, and as a treebank."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
@@ -11,12 +13,18 @@ from regardant.data.gold_alignments import write_gold_links
 from regardant.data.labelled import LabelledConfig, Sets
 from regardant.data.parallel import Splits
 
+if TYPE_CHECKING:
+    from regardant.data.grammar.realisation import Pair
+
 
 class GrammarConfig(Config):
     """English and French sentences written by a small grammar. Two test sets: `test` has random unseen sentences,
     `heldout` has combinations of words that never occur in training."""
 
     kind: Literal["grammar"] = "grammar"
+
+    direction: Literal["en-fr", "fr-en"] = "en-fr"
+    """The language of the source and of the target."""
 
     train_size: int = Field(100_000, gt=0)
     """Pairs to train on."""
@@ -44,14 +52,23 @@ class GrammarConfig(Config):
             test=self.test_size,
             heldout=self.heldout_size,
         )
-        evaluated = {"validation": written.validation, "test": written.test, "heldout": written.heldout}
-        linked = {**evaluated, "train": written.train} if self.links == "gold" else evaluated
+        names = ("train", "validation", "test", "heldout")
+        turn = _turned if self.direction == "fr-en" else list
+        sets = {name: turn(getattr(written, name)) for name in names}
+        linked = sets if self.links == "gold" else {name: sets[name] for name in names[1:]}
         write_gold_links(folder, {name: [pair.links for pair in pairs] for name, pairs in linked.items()})
         report = CleaningReport(read=self.train_size, kept=self.train_size)
-        sets = {"train": written.train, **evaluated}
         return Splits.write(
             folder, {name: [(pair.source, pair.target) for pair in pairs] for name, pairs in sets.items()}, report
         )
+
+
+def _turned(pairs: Sequence["Pair"]) -> list["Pair"]:
+    """Return the pairs with source and target exchanged."""
+    return [
+        replace(pair, source=pair.target, target=pair.source, links=tuple(sorted((j, i) for i, j in pair.links)))
+        for pair in pairs
+    ]
 
 
 class GrammarTreesConfig(LabelledConfig):

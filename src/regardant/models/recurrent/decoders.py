@@ -36,6 +36,13 @@ class RecurrentShape:
     dropout: float
     bptt: int | None
     """Target tokens that gradients go back (truncated back-propagation through time). None: all."""
+    encoder_size: int | None = None
+    """Size of an encoder's state. None: that of a decoder's."""
+
+    @property
+    def source_size(self) -> int:
+        """Size of the vectors of the source."""
+        return self.encoder_size or self.hidden_size
 
 
 class RecurrentDecoderConfig(Variants):
@@ -103,7 +110,7 @@ class RecurrentDecoder(SequenceDecoder):
         super().__init__()
         self.bptt = shape.bptt
         size = shape.hidden_size
-        self.bridge = Linear(size, size)
+        self.bridge = Linear(shape.source_size, size)
         self.stack = RecurrentStack(shape.cell, shape.embedding_size + extra, size, shape.num_layers, shape.dropout)
         self.output_dropout = Dropout(shape.dropout)
         self.narrow = Linear(size, shape.embedding_size)
@@ -187,8 +194,8 @@ class ChoDecoder(RecurrentDecoder):
     """Cho et al. 2014, https://arxiv.org/abs/1406.1078: the same context at every step, for state and output."""
 
     def __init__(self, shape: RecurrentShape) -> None:
-        super().__init__(shape, extra=shape.hidden_size)
-        self.output = Linear(2 * shape.hidden_size, shape.hidden_size)
+        super().__init__(shape, extra=shape.source_size)
+        self.output = Linear(shape.hidden_size + shape.source_size, shape.hidden_size)
 
     def begin(self, read: Vectors) -> DecoderMemory:
         return replace(super().begin(read), context=_state(read)[0][-1])
@@ -226,9 +233,9 @@ class BahdanauDecoder(RecurrentDecoder):
 
     def __init__(self, shape: RecurrentShape, config: BahdanauConfig) -> None:
         size = shape.hidden_size
-        super().__init__(shape, extra=size)
-        self.cross_attention = MemoryAttention(size, size, config.attention, size=size)
-        self.output = Linear(2 * size, size)
+        super().__init__(shape, extra=shape.source_size)
+        self.cross_attention = MemoryAttention(size, shape.source_size, config.attention, size=size)
+        self.output = Linear(size + shape.source_size, size)
 
     def begin(self, read: Vectors) -> DecoderMemory:
         return replace(super().begin(read), source=self.cross_attention.project(read.values, read.real))
@@ -262,8 +269,8 @@ class LuongDecoder(RecurrentDecoder):
         size = shape.hidden_size
         super().__init__(shape, extra=size if config.input_feeding else 0)
         self.feeds = config.input_feeding
-        self.cross_attention = MemoryAttention(size, size, config.attention, size=None)
-        self.output = Linear(2 * size, size, bias=False)
+        self.cross_attention = MemoryAttention(size, shape.source_size, config.attention, size=None)
+        self.output = Linear(size + shape.source_size, size, bias=False)
 
     def begin(self, read: Vectors) -> DecoderMemory:
         memory = replace(super().begin(read), source=self.cross_attention.project(read.values, read.real))
@@ -292,7 +299,7 @@ def _attend(attention: MemoryAttention, states: Tensor, memory: DecoderMemory) -
     assert memory.source is not None
     beams = states.view(len(memory.source.keys), -1, states.shape[-1])
     at = torch.full((beams.shape[1],), memory.length, device=states.device)
-    return attention(beams, memory.source, at).reshape_as(states)
+    return attention(beams, memory.source, at).reshape(len(states), -1)
 
 
 def _state(read: Vectors) -> State:

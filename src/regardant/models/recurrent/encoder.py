@@ -55,12 +55,17 @@ class RecurrentStackConfig(Config):
 
     def build_encoder(self) -> SequenceEncoder:
         """Return the recurrent encoder."""
+        return self.state_encoder(self.hidden_size)
+
+    def state_encoder(self, size: int, bptt: int | None = None) -> StateEncoder:
+        """Return an encoder with states of `size`, whose gradients go back `bptt` elements, or all."""
         return StateEncoder(
             self.cell,
             self.embedding_size,
-            self.hidden_size,
+            size,
             self.num_layers,
             self.dropout,
             bidirectional=self.bidirectional,
             combine=self.combine,
+            bptt=bptt,
         )

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor
 
 from regardant.layers.dropout import share_key
@@ -74,6 +74,9 @@ class RecurrentConfig(RecurrentStackConfig, SequenceToSequenceConfig):
     """Size of a state, and of the vector that the encoder gives for each token; without an encoder, of the
     source's vectors."""
 
+    encoder_size: int | None = Field(None, gt=0)
+    """Size of an encoder's state, where it differs from hidden_size. Luong's decoder then needs `general` attention."""
+
     num_layers: int = Field(1, gt=0, le=1000)
     """Layers of the encoder, and of the decoder."""
 
@@ -83,8 +86,20 @@ class RecurrentConfig(RecurrentStackConfig, SequenceToSequenceConfig):
     bptt: int | None = Field(None, gt=0)
     """Target tokens that gradients go back (truncated back-propagation through time). Empty: all."""
 
+    encoder_bptt: int | None = Field(None, gt=0)
+    """Source tokens that gradients go back in an encoder of one direction. Empty: all."""
+
     tie_embeddings: Tied = "all"
     """One matrix for source, target and output; for target and output; or three. `all` needs a joint vocabulary."""
+
+    @model_validator(mode="after")
+    def encoder_has_size(self) -> "RecurrentConfig":
+        """Refuse an odd encoder_size for two concatenated directions, and one without an encoder."""
+        if self.encoder_size and self.bidirectional and self.combine == "concatenate" and self.encoder_size % 2:
+            raise ValueError(f"encoder_size ({self.encoder_size}) is shared by two directions: make it even")
+        if self.encoder_size and self.encoder == "none":
+            raise ValueError("without an encoder the source's vectors have hidden_size numbers: leave out encoder_size")
+        return self
 
     @property
     def joint(self) -> bool:
@@ -118,7 +133,7 @@ class RecurrentConfig(RecurrentStackConfig, SequenceToSequenceConfig):
         """Return the encoder: the recurrent one, or the source's vectors as they are."""
         if self.encoder == "none":
             return AnnotationEncoder(self.cell, self.hidden_size, self.num_layers)
-        return super().build_encoder()
+        return self.state_encoder(self.shape.source_size, self.encoder_bptt)
 
     def _source_positions(self, size: int) -> Positions:
         positions = self.positions.build(

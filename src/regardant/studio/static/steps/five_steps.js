@@ -45,7 +45,7 @@ export function fiveSteps(page, panel) {
       const one = () => flow(told, queries, keys, at, (time) => keep({ time: time.toFixed(2) }));
       body.replaceChildren(way === WAYS[1] ? whole(told, queries, keys) : one());
     };
-    stage.replaceChildren(chooser(told, queries, fill), body, projectionOf(told));
+    stage.replaceChildren(chooser(told, queries, fill), body, projectionOf(told), anglesOf(told));
     fill(WAYS.includes(state.words) ? state.words : WAYS[0]);
   }
 
@@ -100,6 +100,31 @@ export function fiveSteps(page, panel) {
       field("Number of the query", input),
       html("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Table, scrolls" }, html("table", {}, html("thead", {}, head), html("tbody", {}, ...rows))),
     );
+  }
+
+  // Each product of query and key as two lengths and an angle.
+  function anglesOf(told) {
+    if (!told.products) return "";
+    const cells = (...numbers) => numbers.map((one) => html("td", {}, one.toFixed(4)));
+    const rows = readable(told.keys).map((key, i) =>
+      html("tr", {}, html("th", { scope: "row" }, key), ...cells(told.products[i], told.lengths[i], told.cosines[i])),
+    );
+    const head = html("tr", {}, ...["", "q · k", "|k|", "cos θ"].map((name) => html("th", { scope: "col" }, name)));
+    return html(
+      "details",
+      { class: "table" },
+      html("summary", {}, "Length and direction in each score"),
+      html("p", { class: "note" }, `q · k = |q| |k| cos θ, with |q| = ${told.length.toFixed(4)}. ${symmetryOf(told)}`),
+      html("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Table, scrolls" }, html("table", {}, html("thead", {}, head), html("tbody", {}, ...rows))),
+    );
+  }
+
+  function symmetryOf(told) {
+    if (told.asymmetry === null) return "";
+    const share = `${(100 * told.asymmetry).toFixed(1)} %`;
+    return told.asymmetry < 1e-6
+      ? "The scores of this head are symmetric: word i scores word j as j scores i."
+      : `${share} of this head's scores is antisymmetric: word i scores word j differently than j scores i.`;
   }
 
   return show();

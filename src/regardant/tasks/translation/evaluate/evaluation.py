@@ -21,6 +21,7 @@ from regardant.errors import ConfigError, RunError
 from regardant.evaluation.alignment import alignment_error_rate, format_links, parse_links
 from regardant.evaluation.translation import TranslationMetrics
 from regardant.generation.config import GenerationConfig
+from regardant.inspection import place_names
 from regardant.tasks.sequence_to_sequence.evaluation import score_texts, summary_of_texts
 from regardant.tasks.sequence_to_sequence.generator import LINE_BREAK
 from regardant.tasks.translation.look.alignment import (
@@ -57,7 +58,9 @@ def test_sets(text: Path, splits: Splits) -> list[TestSet]:
 
 
 def choose_on_validation(translator: Translator, text: Path, splits: Splits) -> AlignmentChoice | None:
-    """Return where to read alignments, or None if the validation pairs have no gold links."""
+    """Return where to read alignments, or None without gold links of validation pairs or without attention."""
+    if not any(name.endswith("cross_attention.weights") for name in place_names(translator.model)):
+        return None
     gold = gold_links(text, "validation")
     if gold is None:
         return None

@@ -1,0 +1,74 @@
+"""A small encoder that answers at every position: what experiments on relations between tokens train."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regardant.models.encoder_decoder import EncoderDecoderConfig
+from regardant.models.stacks import Encoder
+from regardant.models.transformer import initialise
+from regardant.models.vectors import Vectors
+
+Batch = Callable[[torch.Generator], tuple[Tensor, Tensor]]
+"""Returns tokens [B, T] and answers [B, T]; answer -1 is not asked for."""
+
+
+class Reader(nn.Module):
+    """Embeddings with positions, an encoder, and classes of each position."""
+
+    def __init__(self, seed: int, *, vocab_size: int, classes: int, max_length: int, **settings: Any) -> None:
+        super().__init__()
+        torch.manual_seed(seed)
+        sizes: dict[str, Any] = {"preset": None, "d_model": 64, "num_heads": 4, "d_ff": 128, "dropout": 0.0}
+        config = EncoderDecoderConfig.model_validate(
+            {**sizes, "max_length": max_length, "tie_embeddings": "none", **settings}
+        )
+        self.positions = config.build_positions(max_length, causal=False)
+        self.embedding = nn.Embedding(vocab_size, config.d_model - self.positions.concatenated)
+        self.encoder = Encoder(config, config.encoder, self.positions, max_length)
+        self.answer = nn.Linear(config.d_model, classes)
+        initialise(self)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Return the scores [B, T, C]."""
+        x = self.embedding(tokens)
+        if self.positions.acts_on == "input":
+            self.positions.reach(tokens.shape[1])
+            codes = self.positions.embed(torch.arange(tokens.shape[1]))
+            x = torch.cat([x, codes.expand(len(x), -1, -1)], -1) if self.positions.concatenated else x + codes
+        scores: Tensor = self.answer(self.encoder(Vectors(x)).values)
+        return scores
+
+
+def fit(
+    model: nn.Module, batch: Batch, *, steps: int, rate: float, clip: float | None = None, warmup: int = 50
+) -> None:
+    """Train by Adam on fresh batches."""
+    optimizer, generator = torch.optim.Adam(model.parameters(), lr=rate), torch.Generator().manual_seed(1)
+    for step in range(1, steps + 1):
+        for group in optimizer.param_groups:
+            group["lr"] = rate * min(1.0, step / warmup)
+        tokens, answers = batch(generator)
+        loss = F.cross_entropy(model(tokens).flatten(0, 1), answers.flatten(), ignore_index=-1)
+        optimizer.zero_grad()
+        loss.backward()
+        if clip is not None:
+            nn.utils.clip_grad_norm_(model.parameters(), clip)
+        optimizer.step()
+
+
+@torch.no_grad()
+def accuracy(model: nn.Module, tokens: Tensor, answers: Tensor) -> float:
+    """Return the share of right answers among those asked for."""
+    asked = answers >= 0
+    return float((model(tokens).argmax(-1) == answers)[asked].float().mean())
+
+
+def spread(measure: Callable[[int], list[float]], seeds: int) -> dict[str, list[float]]:
+    """Return median, least and largest value over seeds, point by point."""
+    found = torch.tensor([measure(seed) for seed in range(seeds)])
+    parts = {"median": found.median(0).values, "least": found.amin(0), "largest": found.amax(0)}
+    return {name: [float(f"{value:.4g}") for value in values.tolist()] for name, values in parts.items()}

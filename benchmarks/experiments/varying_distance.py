@@ -1,0 +1,58 @@
+"""Can a layer find a relation at a distance that varies? The last token says how far back the answer stands.
+
+Convolutions and dense layers have a weight for each offset or place, whatever the tokens say; attention compares.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from . import reader
+
+LENGTH, SYMBOLS, STEPS, RATE, SEEDS = 12, 6, 500, 3e-3, 3
+DISTANCES = [1, 2, 3, 4, 6, 8, 10]
+
+MIXERS: dict[str, dict[str, Any]] = {
+    "attention": {"kind": "scaled_dot_product"},
+    "convolution, kernel 5": {"kind": "convolution", "kernel": 5, "gated": False},
+    "dense": {"kind": "dense"},
+}
+
+
+def measure() -> dict[str, Any]:
+    """Accuracy by distance, one layer of each kind."""
+    return {
+        "claim": "convolution and dense layers tie weights to places; attention finds a relation at any distance",
+        "x": DISTANCES,
+        "steps": STEPS,
+        "seeds": SEEDS,
+        "chance": 1 / SYMBOLS,
+        "series": {
+            name: reader.spread(lambda seed, mixer=mixer: _accuracies(mixer, seed), SEEDS)
+            for name, mixer in MIXERS.items()
+        },
+    }
+
+
+def draw(generator: torch.Generator, distance: int | None = None, size: int = 64) -> tuple[Tensor, Tensor]:
+    """Return sequences whose last token is a distance, and the symbol that far before it as its answer."""
+    tokens = torch.randint(SYMBOLS, (size, LENGTH), generator=generator)
+    far = torch.randint(1, LENGTH, (size,), generator=generator) if distance is None else torch.full((size,), distance)
+    answers = torch.full_like(tokens, -1)
+    answers[:, -1] = tokens[torch.arange(size), LENGTH - 1 - far]
+    tokens[:, -1] = SYMBOLS + far
+    return tokens, answers
+
+
+def _accuracies(mixer: dict[str, Any], seed: int) -> list[float]:
+    model = reader.Reader(
+        seed,
+        vocab_size=SYMBOLS + LENGTH,
+        classes=SYMBOLS,
+        max_length=LENGTH,
+        encoder={"num_layers": 1, "self_attention": mixer},
+    )
+    reader.fit(model, draw, steps=STEPS, rate=RATE)
+    test = torch.Generator().manual_seed(9)
+    return [reader.accuracy(model, *draw(test, distance, 400)) for distance in DISTANCES]

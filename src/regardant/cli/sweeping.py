@@ -1,0 +1,113 @@
+"""Verbs that train many runs."""
+
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from regardant.cli.lines import print_json, say
+from regardant.cli.options import AsJson, Overrides, Recipe, app
+from regardant.cli.training import configuration
+from regardant.errors import ConfigError
+
+if TYPE_CHECKING:
+    from regardant.tasks.base import TaskConfig
+
+Minutes = Annotated[float, typer.Option(min=0, metavar="N", help="Minutes of the whole sweep.")]
+Out = Annotated[
+    Path | None, typer.Option(metavar="FOLDER", help="The folder of the sweep. If not given runs/VERB/RECIPE.")
+]
+
+
+@app.command()
+def tune(
+    recipe: Recipe,
+    overrides: Overrides = None,
+    minutes: Minutes = 20.0,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tune a recipe in an order. Learning rate, warm-up, batch, dropout, layers last; weak values stop early. The best
+    settings and the recipe's own train once more with another seed. The same command continues. Example: regardant tune
+    reverse --minutes 20"""
+    if importlib.util.find_spec("optuna") is None:
+        raise ConfigError("tune needs optuna, which is not installed: pip install 'regardant[tune]'")
+    from regardant.run import tuning, tuning_page
+    from regardant.training.checkpoints import write_atomically
+
+    folder = out or Path("runs/tune") / Path(recipe).stem
+    tuned = tuning.tune(_Loader(recipe, overrides), folder, minutes, say)
+    write_atomically(folder / "tuning.html", tuning_page.page(tuned, recipe))
+    print_json(tuned.as_dict()) if as_json else print("\n".join(tuning_page.lines(tuned)))
+    say(f"open {folder / 'tuning.html'} in a browser")
+
+
+@app.command()
+def scale(
+    recipe: Recipe,
+    overrides: Overrides = None,
+    by: Annotated[Literal["size", "data", "compute"], typer.Option(help="What grows.")] = "size",
+    minutes: Minutes = 30.0,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fit a power law of the loss. Trains four sizes, amounts of data or lengths of training with three seeds each, and
+    fits the exponent with its interval. The same command continues. Example: regardant scale copy --by size"""
+    from regardant.run import scaling
+    from regardant.training.checkpoints import write_atomically
+
+    folder = out or Path("runs/scale") / Path(recipe).stem
+    found = scaling.scale(_Loader(recipe, overrides), folder, by, minutes, say)
+    write_atomically(folder / f"scaling-{by}.html", found.page(recipe))
+    print_json(found.as_dict()) if as_json else print("\n".join(found.lines()))
+    say(f"open {folder / f'scaling-{by}.html'} in a browser")
+
+
+class _Loader:
+    """The recipe with the overrides of the command line, and others after them."""
+
+    def __init__(self, recipe: str, overrides: list[str] | None) -> None:
+        self.recipe, self.overrides = recipe, overrides or []
+
+    def __call__(self, more: Sequence[str]) -> "TaskConfig":
+        return configuration(self.recipe, [*self.overrides, *more])
+
+
+@app.command()
+def advise(
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="Labelled texts in a table, a text, or images in folders.")
+    ],
+    overrides: Overrides = None,
+    minutes: Minutes = 4.0,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Answer whether your data call for a Transformer. Trains it and a simpler model for minutes, with two seeds each,
+    and compares scores, speed and memory. Example: regardant advise reviews.csv --minutes 8"""
+    from regardant.run.advice import advise as ask
+
+    found = ask(data, out or Path("runs/advise") / data.stem, minutes, overrides or (), say)
+    print_json(found.as_dict()) if as_json else print("\n".join(found.lines()))
+
+
+@app.command()
+def lecture(
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="A lab. Without one, all are listed.")] = "",
+    minutes: Minutes = 8.0,
+    out: Out = None,
+) -> None:
+    """Run a lab of the lectures from data to picture. Trains its models on the embedded grammar, compares them,
+    translates sentences and draws what was attended to. Example: regardant lecture bahdanau"""
+    from regardant.config.did_you_mean import did_you_mean
+    from regardant.run.lectures import LABS
+    from regardant.run.lectures import lecture as run_lab
+
+    if not name:
+        print("\n".join(f"{lab:14}{content.about}" for lab, content in LABS.items()))
+        return
+    if name not in LABS:
+        raise ConfigError(f"there is no lab {name!r}; allowed: {', '.join(LABS)}{did_you_mean(name, LABS)}")
+    print("\n".join(run_lab(name, out or Path("runs/lecture") / name, minutes, say)))

@@ -1,0 +1,98 @@
+"""A power law of loss, fitted with its uncertainty: loss = A x^-alpha, and the same over a floor.
+
+Kaplan et al. 2020, https://arxiv.org/abs/2001.08361, equation 1.1; with a floor: Hoffmann et al. 2022,
+https://arxiv.org/abs/2203.15556, equation 2.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import optimize, stats
+
+from regardant.errors import DataError
+
+LEAST_POINTS = 4
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class PowerLaw:
+    """A line through the logarithms."""
+
+    exponent: float
+    """alpha."""
+    interval: tuple[float, float]
+    """95% interval of the exponent, by Student's t."""
+    constant: float
+    """A."""
+    r_squared: float
+    """Share of the variance of log(loss) on the line."""
+    floor: float | None
+    """The loss that no x goes below, of the fit with a floor. None: that fit did not converge."""
+    exponent_above_floor: float | None
+    """alpha of the fit with a floor."""
+
+    def loss(self, x: float) -> float:
+        """Return the loss on the line."""
+        return float(self.constant * x**-self.exponent)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return vars(self) | {"interval": list(self.interval)}
+
+    def lines(self) -> list[str]:
+        """Return the lines for people."""
+        low, high = self.interval
+        found = [
+            f"loss = {self.constant:.4g} x^-{self.exponent:.4f}",
+            f"exponent        {self.exponent:.4f}, 95% interval {low:.4f} to {high:.4f}",
+            f"R squared       {self.r_squared:.4f}",
+        ]
+        if self.floor is not None:
+            found.append(f"with a floor    {self.floor:.4g}, exponent above it {self.exponent_above_floor:.4f}")
+        return found
+
+
+def fit_power_law(x: Sequence[float], loss: Sequence[float]) -> PowerLaw:
+    """Fit points, several of which may have the same x.
+
+    Raises DataError for fewer than four points, fewer than three different x, or numbers that are not positive.
+    """
+    if len(x) < LEAST_POINTS or len(set(x)) < LEAST_POINTS - 1:
+        raise DataError(f"{len(x)} points at {len(set(x))} sizes are too few for a power law: give four at three sizes")
+    if min(*x, *loss) <= 0 or not np.isfinite([*x, *loss]).all():
+        raise DataError("a power law needs sizes and losses that are positive and finite")
+    logs = np.log(x), np.log(loss)
+    line = stats.linregress(*logs)
+    reach = stats.t.ppf((1 + CONFIDENCE) / 2, len(x) - 2) * line.stderr
+    floor, above = _above_floor(np.asarray(x, float), np.asarray(loss, float), -line.slope)
+    return PowerLaw(
+        exponent=float(-line.slope),
+        interval=(float(-line.slope - reach), float(-line.slope + reach)),
+        constant=float(np.exp(line.intercept)),
+        r_squared=float(line.rvalue**2),
+        floor=floor,
+        exponent_above_floor=above,
+    )
+
+
+def _above_floor(x: Any, loss: Any, exponent: float) -> tuple[float | None, float | None]:
+    """Fit loss = E + A (x / x0)^-alpha; return E and alpha."""
+    x0 = float(np.exp(np.log(x).mean()))
+
+    def curve(x: Any, floor: float, height: float, alpha: float) -> Any:
+        return floor + height * (x / x0) ** -alpha
+
+    try:
+        (floor, _, alpha), _ = optimize.curve_fit(
+            curve,
+            x,
+            loss,
+            p0=(0.5 * loss.min(), 0.5 * loss.mean(), max(exponent, 0.05)),
+            bounds=([0, 0, 0], [loss.min(), np.inf, 10]),
+        )
+    except (RuntimeError, ValueError):
+        return None, None
+    return float(floor), float(alpha)

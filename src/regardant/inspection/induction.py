@@ -1,0 +1,31 @@
+"""Heads that look at what followed the last occurrence of a token.
+
+Olsson et al. 2022, "In-context learning and induction heads", https://arxiv.org/abs/2209.11895.
+
+Shape legend: B batch, H heads, T tokens.
+"""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+
+def induction_scores(weights: Float[Tensor, "B H T S"], text: Int[Tensor, "B L"]) -> Float[Tensor, " H"]:
+    """Return the mean weight of each head on the token after the last earlier occurrence of the query's own token.
+
+    weights: causal self-attention over the first T = S tokens of the text. Queries whose token is new are left out.
+    1: an induction head; 1 / t on average for a head that does not choose.
+
+    Raises:
+        ValueError: no token of the text occurs twice.
+    """
+    length = weights.shape[2]
+    text = text[:, :length]
+    same = (text[:, :, None] == text[:, None, :]) & torch.ones(length, length, dtype=torch.bool).tril(-1)
+    found = same.any(-1)
+    if not found.any():
+        raise ValueError("no token occurs twice, so there is nothing to look back for: give a longer text")
+    last = torch.where(same, torch.arange(length), -1).amax(-1)
+    after = (last + 1).clamp_min(0)
+    on_it = weights.gather(3, after[:, None, :, None].expand(-1, weights.shape[1], -1, 1))[..., 0]
+    return (on_it * found[:, None]).sum((0, 2)) / found.sum()

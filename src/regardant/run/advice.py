@@ -1,0 +1,156 @@
+"""An answer to "should I use a Transformer?", from short trainings of it and of a simpler model on the user's data.
+
+Lectures advise against it below 10,000 examples, for answers in real time and on small machines. What is measured here
+decides: a Transformer is advised where it is better with two seeds.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from regardant.config import recipe as document_of
+from regardant.errors import ConfigError, DataError, RunError
+from regardant.run.folder import Record
+from regardant.run.training import train
+from regardant.tasks import load_recipe
+from regardant.tasks.base import Log
+from regardant.training.devices import the_device
+from regardant.training.metrics import Metric
+
+SEEDS = (1, 2)
+FEW = 10_000
+"""Examples below which lectures advise against a Transformer."""
+
+TABLES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
+TEXTS = (".txt", ".md", ".py")
+
+
+@dataclass(frozen=True)
+class Question:
+    """A recipe for the data, with the model that a Transformer is compared with."""
+
+    recipe: str
+    simpler: str
+    """Name of the simpler model for people."""
+    settings: Sequence[str]
+    """Overrides that choose it."""
+
+
+QUESTIONS = {
+    "table": Question("classification", "a bag of word vectors", ("model.kind=bag",)),
+    "images": Question("image_classification", "a convolutional network", ("model.kind=convolutional",)),
+    "text": Question("language_modelling", "an LSTM", ("model={kind: recurrent}",)),
+}
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Measured reasons, and the answer."""
+
+    question: Question
+    metric: Metric
+    scores: dict[str, list[float]]
+    """Best validation scores of both models, by seed."""
+    speeds: dict[str, float]
+    """Targets trained on per second."""
+    memory: dict[str, int]
+    """Bytes of a training at its peak."""
+    examples: int
+    unit: str
+    minutes: float
+
+    @property
+    def advised(self) -> bool:
+        """Whether the Transformer is better with both seeds."""
+        worst = min(map(self.metric.score, self.scores["Transformer"]))
+        return worst > max(map(self.metric.score, self.scores[self.question.simpler]))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values for --json."""
+        return {
+            "advised": self.advised,
+            "recipe": self.question.recipe,
+            "metric": self.metric.name,
+            "scores": self.scores,
+            "targets_per_second": self.speeds,
+            "memory_bytes": self.memory,
+            "examples": self.examples,
+            "unit": self.unit,
+            "reasons": self.lines(),
+        }
+
+    def lines(self) -> list[str]:
+        """Return the lines for people: the answer first."""
+        simpler = self.question.simpler
+        answer = "yes, a Transformer" if self.advised else f"no, {simpler} does as well"
+        few = f"; lectures advise against a Transformer below {FEW:,}" if self.examples < FEW else ""
+        device = "an accelerator" if the_device().type != "cpu" else f"{os.cpu_count()} CPU cores"
+        found = [
+            f"answer          {answer}, after {self.minutes:.1f} minutes of training each on {device}",
+            f"data            {self.examples:,} {self.unit}s to train on{few}",
+        ]
+        for name, scores in self.scores.items():
+            listed = " and ".join(f"{score:.4g}" for score in scores)
+            speed, memory = self.speeds[name], self.memory[name] / 2**30
+            found.append(
+                f"{name:16}{self.metric.name} {listed}; {speed:,.0f} {self.unit}s a second, {memory:.2f} GiB of memory"
+            )
+        found.append("budget          with more minutes or data the answer may differ: give --minutes, and ask again")
+        return found
+
+
+def advise(data: Path, folder: Path, minutes: float, overrides: Sequence[str] = (), log: Log = print) -> Advice:
+    """Train both models with two seeds within about so many minutes, and compare them.
+
+    Raises DataError for data of no known kind, RunError for an interrupted training.
+    """
+    question = QUESTIONS[_kind(data)]
+    each = minutes / 2 / len(SEEDS)
+    if each <= 0:
+        raise ConfigError(f"--minutes is {minutes:g}; must be above 0")
+    models: dict[str, Sequence[str]] = {question.simpler: question.settings, "Transformer": ()}
+    scores: dict[str, list[float]] = {name: [] for name in models}
+    records: dict[str, Record] = {}
+    metric = None
+    for name, settings in models.items():
+        for seed in SEEDS:
+            out = folder / f"{'transformer' if name == 'Transformer' else 'simpler'}-{seed}"
+            log(f"{out}: {name}, {each:.1f} minutes")
+            given = (f"data.source={data}", f"training.max_minutes={each}", f"seed={seed}")
+            config = load_recipe(document_of(question.recipe), [*given, *settings, *overrides], question.recipe)
+            outcome = train(config, out, lambda line: None)
+            if not outcome.finished:
+                raise RunError(f"stopped in {out}; the same command continues")
+            metric = outcome.metric
+            scores[name].append(outcome.best)
+            records[name] = Record.read(out)
+    assert metric is not None
+    plan = records["Transformer"].plan
+    return Advice(
+        question,
+        metric,
+        scores,
+        {name: record.plan["tokens_per_second"] for name, record in records.items()},
+        {name: record.plan["memory_bytes"] for name, record in records.items()},
+        plan["tokens_per_epoch"],
+        plan["unit"],
+        each,
+    )
+
+
+def _kind(data: Path) -> str:
+    if data.is_dir():
+        return "images"
+    if not data.is_file():
+        raise DataError(f"there is no {data}: give a table of labelled texts, a text, or a folder of images")
+    endings = [suffix for suffix in data.suffixes if suffix != ".gz"]
+    if endings and endings[-1] in TABLES:
+        return "table"
+    if endings and endings[-1] in TEXTS:
+        return "text"
+    raise DataError(
+        f"{data} is of no known kind: give a table of labelled texts ({', '.join(TABLES)}), a text "
+        f"({', '.join(TEXTS)}) or a folder of images with a folder for each label"
+    )

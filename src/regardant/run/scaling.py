@@ -1,0 +1,160 @@
+"""Sweeps of a model's size, its data or its compute, to whose losses a power law is fitted.
+
+FOLDER/NAME-SEED/ is the run of a point. A trained point is not trained again, so an interrupted sweep continues.
+"""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+from regardant.errors import ConfigError, RunError
+from regardant.evaluation.power_law import PowerLaw, fit_power_law
+from regardant.pictures import Chapter, Curve, Table, line_chart, report_page
+from regardant.run.folder import Record
+from regardant.run.training import plan, train
+from regardant.run.tuning import OF_BUDGET, Load, value_at
+from regardant.tasks.base import Log, TaskConfig
+from regardant.tasks.training_history import read_history
+
+By = Literal["size", "data", "compute"]
+
+FACTORS = (1 / 8, 1 / 4, 1 / 2, 1.0)
+"""Shares of what is swept. The recipe's own is the largest."""
+
+WIDTHS = ("model.d_model", "model.d_ff", "model.hidden_size", "model.embedding_size")
+"""Fields that grow together with the size of a model, by the square root of its parameters."""
+
+SEEDS = 3
+
+UNITS = {"size": "parameters", "data": "training items", "compute": "FLOPs of training"}
+
+
+@dataclass(frozen=True)
+class Point:
+    """One training."""
+
+    name: str
+    x: float
+    seed: int
+    loss: float
+    """The least validation loss, nats per target."""
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """A sweep with its law."""
+
+    by: By
+    points: list[Point]
+    law: PowerLaw
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values for --json."""
+        return {"by": self.by, "law": self.law.as_dict(), "points": [vars(point) for point in self.points]}
+
+    def lines(self) -> list[str]:
+        """Return the lines for people."""
+        table = [
+            f"{point.x:14,.4g} {UNITS[self.by]}  seed {point.seed}  loss {point.loss:.4f}" for point in self.points
+        ]
+        return [*table, *self.law.lines(), self.verdict()]
+
+    def verdict(self) -> str:
+        """Return whether the losses lie on a falling line."""
+        low, high = self.law.interval
+        if low <= 0 <= high:
+            return "no power law: the interval of the exponent holds 0"
+        return f"the losses {'fall' if low > 0 else 'rise'} with {self.by} along a line of logarithms"
+
+    def page(self, recipe: str) -> str:
+        """Return an offline HTML page with the points and the line."""
+        seeds = sorted({point.seed for point in self.points})
+        curves = [
+            Curve(
+                f"seed {seed}", [(math.log10(one.x), math.log10(one.loss)) for one in self.points if one.seed == seed]
+            )
+            for seed in seeds
+        ]
+        ends = [min(point.x for point in self.points), max(point.x for point in self.points)]
+        curves.append(Curve("fit", [(math.log10(x), math.log10(self.law.loss(x))) for x in ends]))
+        chart = line_chart(
+            curves, title=f"Loss by {self.by}", x_label=f"{UNITS[self.by]}, log10", y_label="validation loss, log10"
+        )
+        rows = [[one.name, f"{one.x:,.4g}", str(one.seed), f"{one.loss:.4f}"] for one in self.points]
+        table = Table("Points", ("point", UNITS[self.by], "seed", "loss"), rows)
+        return report_page(
+            [Chapter("Fit", [*self.law.lines(), self.verdict()], [chart]), Chapter("Points", [], [table])],
+            title=f"Scaling of {recipe} by {self.by}",
+        )
+
+
+def scale(load: Load, folder: Path, by: By, minutes: float, log: Log = print) -> Scaling:
+    """Train four sizes with three seeds each within so many minutes, and fit the law.
+
+    Raises ConfigError for a recipe without the field that is swept, RunError for an interrupted sweep.
+    """
+    base, updates = _budget(load, by, minutes, log)
+    points = []
+    for factor in FACTORS:
+        settings = _settings(base, by, factor, updates)
+        for seed in range(base.seed, base.seed + SEEDS):
+            name = f"{by}-{factor:g}"
+            out = folder / f"{name}-{seed}"
+            config = load([*settings, f"seed={seed}"])
+            if not train(config, out, lambda line: None).finished:
+                raise RunError(f"stopped; the same command continues with {name}, seed {seed}")
+            points.append(_point(name, out, by, seed))
+            log(f"{name:14} seed {seed}  {points[-1].x:,.4g} {UNITS[by]}  loss {points[-1].loss:.4f}")
+    law = fit_power_law([point.x for point in points], [point.loss for point in points])
+    return Scaling(by, points, law)
+
+
+def _budget(load: Load, by: By, minutes: float, log: Log) -> tuple[TaskConfig, int]:
+    """Return the recipe with what is chosen, and the updates of its largest training."""
+    shares = sum(FACTORS) if by == "compute" else len(FACTORS)
+    each = OF_BUDGET * minutes / shares / SEEDS
+    with TemporaryDirectory(prefix="regardant-scale-") as temporary:
+        config = load([f"training.max_minutes={each:.4f}", "training.max_updates=null", "training.max_epochs=null"])
+        prepared, _, planned = plan(config, Path(temporary), lambda line: None)
+    log(f"{len(FACTORS)} points of {SEEDS} seeds, up to {planned.updates:,} updates each")
+    return prepared.config, max(2, planned.updates)
+
+
+def _settings(base: TaskConfig, by: By, factor: float, updates: int) -> list[str]:
+    if by == "compute":
+        updates = max(1, round(updates * factor))
+    found = ["training.max_minutes=null", "training.max_epochs=null", f"training.max_updates={updates}"]
+    if by == "size":
+        widths = {path: value for path in WIDTHS if isinstance(value := value_at(base, path), int)}
+        if not widths:
+            raise ConfigError(f"--by size needs a model with one of {', '.join(WIDTHS)}: choose data or compute")
+        whole = 2 * (value_at(base, "model.num_heads") or 1)
+        sizes = {path: max(whole, round(value * factor**0.5 / whole) * whole) for path, value in widths.items()}
+        return [*found, *(f"{path}={size}" for path, size in sizes.items())]
+    if by == "data":
+        if not isinstance(size := value_at(base, "data.train_size"), int):
+            raise ConfigError("--by data needs data with a train_size, as the toys and the grammar have: choose size")
+        return [*found, f"data.train_size={max(1, round(size * factor))}"]
+    return found
+
+
+def _point(name: str, out: Path, by: By, seed: int) -> Point:
+    record = Record.read(out)
+    history = read_history(out, record.plan, ["loss"])
+    losses = [loss for one in history.validations if (loss := one.scores["loss"]) is not None]
+    if not losses:
+        raise RunError(f"{out} has no validation loss to fit")
+    config = record.config
+    x = {
+        "size": float(record.plan["parameters"]),
+        "data": float(value_at(config, "data.train_size") or 0),
+        "compute": record.plan["flops_per_token"] * _targets(record),
+    }[by]
+    return Point(name, x, seed, min(losses))
+
+
+def _targets(record: Record) -> float:
+    """Return the targets that a training of so many updates has read, by its plan."""
+    return float(record.plan["epochs"] * record.plan["tokens_per_epoch"])

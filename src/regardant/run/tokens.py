@@ -1,0 +1,70 @@
+"""The elements that a model reads of an item: pieces of a text, k-mers, patches, frames; and their neighbours."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from regardant.data.tokenizers import Tokenizers
+from regardant.data.vocabulary import SPECIAL_TOKENS
+from regardant.errors import RunError
+from regardant.inspection.neighbours import nearest
+from regardant.models.representations.tokens import TokenEmbedding
+from regardant.run.opened import Run
+
+TOKENIZER = "tokenizer.json"
+
+
+@dataclass(frozen=True)
+class ElementsOfInput:
+    """The elements of one input of the model."""
+
+    labels: list[str]
+    words: list[tuple[str, int]]
+    """(word, number of its elements). Empty where elements make no words."""
+    ids: list[int]
+    """Numbers in the vocabulary. Empty where elements are no tokens."""
+    neighbours: list[list[tuple[str, float]]]
+    """Tokens of the nearest vectors with their cosines, by element. Empty if none were asked for."""
+
+    def lines(self, name: str) -> list[str]:
+        """Return the lines for people."""
+        found = [f"{name}: {len(self.labels)} elements"]
+        for number, label in enumerate(self.labels):
+            id = f"{self.ids[number]:7}" if self.ids else ""
+            near = (
+                "  ".join(f"{token} {cosine:.2f}" for token, cosine in self.neighbours[number])
+                if self.neighbours
+                else ""
+            )
+            found.append(f"{number:5}{id}  {label:16} {near}".rstrip())
+        return found
+
+
+def elements(run: Run, folder: Path, item: str, neighbours: int = 0) -> dict[str, ElementsOfInput]:
+    """Return the elements of an item by the name of the input.
+
+    Raises RunError if neighbours are asked for and the model reads no tokens of a vocabulary of its own.
+    """
+    found = run.inspect(item)
+    model: Any = run.trained.model
+    result = {}
+    for name, input in found.inputs.items():
+        given, table = found.batch.get(name), _table(model, name)
+        ids = given[0].tolist() if table is not None and hasattr(given, "tolist") else []
+        near = _near(folder, table, ids[: len(input.labels)], neighbours) if table is not None and neighbours else []
+        result[name] = ElementsOfInput(input.labels, input.units, ids[: len(input.labels)], near)
+    if neighbours and not any(one.neighbours for one in result.values()):
+        raise RunError("--neighbours needs a model that reads tokens, and this one reads none: leave it out")
+    return result
+
+
+def _table(model: Any, name: str) -> TokenEmbedding | None:
+    part = getattr(model, name, None)
+    return part if isinstance(part, TokenEmbedding) else None
+
+
+def _near(folder: Path, table: TokenEmbedding, ids: list[int], count: int) -> list[list[tuple[str, float]]]:
+    tokenizer = Tokenizers.load(folder / TOKENIZER).source
+    weight = table.table.weight.detach().cpu()
+    found = [nearest(weight, id, count, len(SPECIAL_TOKENS)) for id in ids]
+    return [[(tokenizer.tokens([one])[0], cosine) for one, cosine in near] for near in found]

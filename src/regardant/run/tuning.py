@@ -1,0 +1,291 @@
+"""Sweeps in an order: learning rate, warm-up, batch, dropout, architecture last. Each stage keeps its best value.
+
+A stage trains every value for a short time; Optuna's successive halving decides which of them train for the whole time
+(Jamieson and Talwalkar 2016, https://arxiv.org/abs/1502.07943). In the end the best settings and the recipe's own train
+with another seed: only better in both seeds counts as better.
+
+FOLDER/tuning.log    Optuna's journal of all trials, by which an interrupted sweep continues
+FOLDER/NUMBER/       the run of each training
+"""
+
+import math
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import optuna
+from optuna.pruners import SuccessiveHalvingPruner
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
+from optuna.trial import TrialState
+
+from regardant.errors import ConfigError
+from regardant.run.folder import Record
+from regardant.run.training import train
+from regardant.tasks.base import Log, TaskConfig
+from regardant.training.metrics import Metric, selecting_metric
+
+Load = Callable[[Sequence[str]], TaskConfig]
+"""Returns the recipe with overrides `a.b=c`."""
+
+JOURNAL = "tuning.log"
+SHORT = 1 / 3
+"""Share of a whole training that every value gets."""
+
+TRAININGS = 11
+"""Whole trainings that a sweep takes, about: 1.4 for each of five stages, the recipe's own, two at the end."""
+
+OF_BUDGET = 0.7
+"""Share of the minutes that is training. The rest is preparation."""
+
+LEAST_MINUTES = 0.05
+"""Minutes of a sweep, at least."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A setting that is swept, or several that change together."""
+
+    name: str
+    paths: Sequence[str]
+    """Dotted fields of the recipe. Those that it lacks are left out."""
+    values: Callable[[float], list[float]]
+    """The values to try, from the current one of the first field."""
+
+
+def _times(*factors: float, whole: bool = False, least: float = 0.0) -> Callable[[float], list[float]]:
+    def values(current: float) -> list[float]:
+        found = [max(least, round(current * one) if whole else float(f"{current * one:.3g}")) for one in factors]
+        return [value for value in dict.fromkeys(found) if value != current]
+
+    return values
+
+
+STAGES = (
+    Stage("learning rate", ["training.schedule.learning_rate"], _times(1 / 3, 3)),
+    Stage("warm-up", ["training.schedule.warmup_steps"], _times(1 / 4, 4, whole=True, least=1)),
+    Stage("batch", ["training.batch_tokens"], _times(1 / 2, 2, whole=True, least=64)),
+    Stage("dropout", ["model.dropout"], lambda current: [one for one in (0.0, 0.1, 0.3) if one != current]),
+    Stage(
+        "layers",
+        ["model.encoder.num_layers", "model.decoder.num_layers", "model.num_layers"],
+        lambda current: [one for one in (current - 1, current + 1) if one > 0],
+    ),
+)
+"""The lectures' order."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """One training of a sweep."""
+
+    number: int
+    stage: str
+    settings: tuple[str, ...]
+    """Overrides on the recipe."""
+    minutes: float
+    seed: int
+    score: float
+
+
+@dataclass
+class Tuned:
+    """Result of a sweep."""
+
+    metric: Metric
+    trainings: list[Training]
+    settings: tuple[str, ...] = ()
+    """Overrides of the best whole training. Empty: the recipe's own settings."""
+    again: tuple[float, float] | None = None
+    """Scores of the recipe's own and of the best settings with another seed. None: the time was up."""
+    skipped: list[str] = field(default_factory=list)
+    """Reasons why a stage was left out."""
+
+    @property
+    def beats(self) -> bool:
+        """Whether the settings are better than the recipe's own with both seeds."""
+        if not self.settings or self.again is None:
+            return False
+        return self.metric.score(self.again[1]) > self.metric.score(self.again[0])
+
+    def verdict(self) -> str:
+        """Return the answer in a sentence."""
+        if not self.settings:
+            return "no setting was better than the recipe's own"
+        if self.again is None:
+            return "better with one seed; the time was up before another seed could confirm it"
+        own, best = self.again
+        with_other = f"with another seed {self.metric.name} is {best:.4g}, with the recipe's own settings {own:.4g}"
+        return f"better than the recipe's own settings: {with_other}" if self.beats else f"not confirmed: {with_other}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values for --json."""
+        return {
+            "metric": self.metric.name,
+            "settings": list(self.settings),
+            "beats": self.beats,
+            "verdict": self.verdict(),
+            "again": self.again,
+            "skipped": self.skipped,
+            "trainings": [vars(one) | {"settings": list(one.settings)} for one in self.trainings],
+        }
+
+
+class Sweep:
+    """Trainings of one sweep, each of which is made once: a sweep that is begun again finds them in its journal."""
+
+    def __init__(self, load: Load, folder: Path, minutes: float, log: Log) -> None:
+        if minutes < LEAST_MINUTES:
+            raise ConfigError(f"--minutes is {minutes:g}; must be at least {LEAST_MINUTES:g}")
+        folder.mkdir(parents=True, exist_ok=True)
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        self.storage = JournalStorage(JournalFileBackend(str(folder / JOURNAL)))
+        self.load, self.folder, self.log, self.minutes = load, folder, log, minutes
+        self.whole = OF_BUDGET * minutes / TRAININGS
+        self.seed = load(()).seed
+        self.metric: Metric | None = None
+        self.made: list[Training] = []
+
+    def study(self, name: str) -> optuna.Study:
+        """Return the journal's study of a stage, begun or continued."""
+        return optuna.create_study(
+            study_name=name,
+            storage=self.storage,
+            load_if_exists=True,
+            direction="maximize",
+            pruner=SuccessiveHalvingPruner(min_resource=1, reduction_factor=3),
+        )
+
+    def remaining(self) -> float:
+        """Return the minutes that are left, with those of earlier calls counted."""
+        spent = sum(
+            trial.user_attrs.get("wall", 0.0)
+            for one in optuna.get_all_study_names(self.storage)
+            for trial in optuna.load_study(study_name=one, storage=self.storage).trials
+        )
+        return self.minutes - spent
+
+    def score(
+        self, study: optuna.Study, stage: str, settings: tuple[str, ...], share: float, seed: int
+    ) -> float | None:
+        """Return the best validation score of a training, from the journal if it was made. None: the time is up."""
+        key = " ".join([*settings, f"{share:.3f}", str(seed)])
+        for name in optuna.get_all_study_names(self.storage):
+            for trial in optuna.load_study(study_name=name, storage=self.storage).trials:
+                if key in trial.user_attrs:
+                    return self._known(trial.user_attrs[key], stage, settings, share, seed)
+        if self.remaining() < self.whole * share:
+            return None
+        number = 1 + sum(1 for one in self.folder.iterdir() if one.is_dir())
+        out, started = self.folder / str(number), time.monotonic()
+        minutes = self.whole * share
+        budget = (f"training.max_minutes={minutes:.4f}", "training.max_updates=null", "training.max_epochs=null")
+        config = self.load([*settings, *budget, f"seed={seed}"])
+        outcome = train(config, out, lambda line: None)
+        self.metric = outcome.metric
+        shutil.rmtree(out / "checkpoints", ignore_errors=True)
+        if not outcome.finished:
+            shutil.rmtree(out)
+            raise KeyboardInterrupt
+        found = {"score": outcome.best, "number": number, "minutes": minutes}
+        trial = study.ask()
+        trial.set_user_attr(key, found)
+        trial.set_user_attr("wall", (time.monotonic() - started) / 60)
+        study.tell(trial, state=TrialState.PRUNED)  # a record of the training; the sweep's own trial decides
+        self.log(
+            f"{number:3}  {stage:14} {minutes:5.2f} min  {outcome.metric.name} {outcome.best:.4g}  {' '.join(settings)}"
+        )
+        return self._known(found, stage, settings, share, seed)
+
+    def _known(self, found: dict[str, Any], stage: str, settings: tuple[str, ...], share: float, seed: int) -> float:
+        if self.metric is None:
+            self.metric = self._metric(found["number"])
+        if all(one.number != found["number"] for one in self.made):
+            self.made.append(Training(found["number"], stage, settings, found["minutes"], seed, found["score"]))
+        return float(found["score"])
+
+    def _metric(self, number: int) -> Metric:
+        config = Record.read(self.folder / str(number)).config
+        return selecting_metric(config.metrics, config.training.best_by)
+
+
+def tune(load: Load, folder: Path, minutes: float, log: Log = print) -> Tuned:
+    """Sweep the stages within so many minutes; the same call continues an interrupted sweep.
+
+    Raises ConfigError for a recipe that cannot be trained within minutes.
+    """
+    sweep = Sweep(load, folder, minutes, log)
+    first = sweep.study("recipe")
+    own = sweep.score(first, "recipe", (), 1.0, sweep.seed)
+    assert own is not None and sweep.metric is not None
+    tuned = Tuned(sweep.metric, sweep.made)
+    best = own
+    for stage in STAGES:
+        best = _run_stage(sweep, stage, tuned, best)
+    if tuned.settings:
+        scores = [sweep.score(first, "other seed", one, 1.0, sweep.seed + 1) for one in ((), tuned.settings)]
+        if scores[0] is not None and scores[1] is not None:
+            tuned.again = scores[0], scores[1]
+    return tuned
+
+
+def _run_stage(sweep: Sweep, stage: Stage, tuned: Tuned, best: float) -> float:
+    """Sweep one setting from the settings found so far; return the best score of a whole training."""
+    resolved = Record.read(sweep.folder / "1").config
+    paths = {path: value for path in stage.paths if isinstance(value := value_at(resolved, path), int | float)}
+    if not paths:
+        tuned.skipped.append(f"{stage.name}: the recipe has no {' or '.join(stage.paths)}")
+        return best
+    chosen = dict(one.split("=", 1) for one in tuned.settings)
+    current = next(float(chosen.get(path, value)) for path, value in paths.items())
+    whole = all(isinstance(value, int) for value in paths.values())
+    study, sign = sweep.study(stage.name), 1 if tuned.metric.higher_is_better else -1
+    start = tuned.settings
+    for value in [current, *stage.values(current)]:
+        plain = str(int(value)) if whole else f"{value:g}"
+        settings = start if value == current else _with(start, {path: plain for path in paths})
+        short = sweep.score(study, stage.name, settings, SHORT, sweep.seed)
+        if short is None:
+            tuned.skipped.append(f"{stage.name}: the time was up")
+            return best
+        if value == current:
+            _report(study, sign * short, sign * best)
+            continue
+        trial = study.ask()
+        trial.report(sign * short if math.isfinite(short) else -math.inf, 1)
+        if trial.should_prune():
+            study.tell(trial, state=TrialState.PRUNED)
+            continue
+        long = sweep.score(study, stage.name, settings, 1.0, sweep.seed)
+        if long is None:
+            study.tell(trial, state=TrialState.PRUNED)
+            tuned.skipped.append(f"{stage.name}: the time was up")
+            return best
+        trial.report(sign * long, 3)
+        study.tell(trial, sign * long)
+        if sign * long > sign * best:
+            best, tuned.settings = long, settings
+    return best
+
+
+def _report(study: optuna.Study, short: float, whole: float) -> None:
+    """Report the current settings, which are trained for the whole time, as the trial that others are compared with."""
+    trial = study.ask()
+    trial.report(short, 1)
+    trial.report(whole, 3)
+    study.tell(trial, whole)
+
+
+def _with(settings: tuple[str, ...], changed: dict[str, str]) -> tuple[str, ...]:
+    kept = [one for one in settings if one.split("=", 1)[0] not in changed]
+    return (*kept, *(f"{path}={value}" for path, value in changed.items()))
+
+
+def value_at(config: Any, path: str) -> Any:
+    """Return the number or text of a dotted field. None: there is none, or it is a switch."""
+    for name in path.split("."):
+        config = getattr(config, name, None)
+    return None if isinstance(config, bool) else config

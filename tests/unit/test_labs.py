@@ -1,0 +1,86 @@
+import pytest
+
+from regardant.data.grammar.config import GrammarConfig
+from regardant.errors import DataError
+from regardant.run import lectures
+from regardant.run.advice import QUESTIONS, Advice, advise
+from regardant.tasks import load_recipe
+from regardant.training.metrics import Metric
+
+SMALL = ("model.d_model=16", "model.d_ff=32", "model.num_heads=2", "model.num_layers=1", "training.batch_tokens=256")
+
+
+def advice(transformer, simpler):
+    scores = {"a bag of word vectors": simpler, "Transformer": transformer}
+    numbers = dict.fromkeys(scores, 100)
+    metric = Metric("accuracy", higher_is_better=True)
+    return Advice(QUESTIONS["table"], metric, scores, numbers, numbers, 2000, "item", 2.0)
+
+
+@pytest.mark.parametrize(
+    ("transformer", "simpler", "advised"),
+    [([0.8, 0.9], [0.7, 0.79], True), ([0.8, 0.9], [0.7, 0.8], False), ([0.8, 0.9], [0.7, 0.85], False)],
+)
+def test_a_transformer_is_advised_where_it_is_better_with_both_seeds(transformer, simpler, advised):
+    found = advice(transformer, simpler)
+    assert found.advised is advised
+    assert found.lines()[0].startswith("answer          yes" if advised else "answer          no")
+
+
+def test_advice_names_the_answer_and_what_was_measured():
+    text = "\n".join(advice([0.8, 0.9], [0.7, 0.6]).lines())
+    assert "2,000 items to train on; lectures advise against a Transformer below 10,000" in text
+    assert "accuracy 0.8 and 0.9; 100 items a second" in text
+
+
+def test_data_of_no_known_kind_is_one_line(tmp_path):
+    (tmp_path / "a.bin").write_bytes(b"x")
+    with pytest.raises(DataError, match=r"a.bin is of no known kind: give a table"):
+        advise(tmp_path / "a.bin", tmp_path / "out", 1)
+    with pytest.raises(DataError, match=r"there is no .*none.csv"):
+        advise(tmp_path / "none.csv", tmp_path / "out", 1)
+
+
+@pytest.mark.slow
+def test_a_table_is_advised_on_from_its_own_scores(tmp_path):
+    rows = [f"{'good' if i % 2 else 'bad'} word{i % 7} word{i % 5},{'yes' if i % 2 else 'no'}" for i in range(200)]
+    (tmp_path / "a.csv").write_text("text,label\n" + "\n".join(rows) + "\n")
+    found = advise(tmp_path / "a.csv", tmp_path / "out", 0.2, log=lambda line: None)
+    assert found.metric.name == "accuracy" and set(map(len, found.scores.values())) == {2}
+    assert not found.advised  # a word decides, so a bag does as well
+    assert 100 < found.examples <= 200
+
+
+def test_the_grammar_is_read_in_the_other_direction_with_its_links(tmp_path):
+    sizes = {"train_size": 20, "validation_size": 4, "test_size": 4, "heldout_size": 4}
+    pairs = {}
+    for direction in ("en-fr", "fr-en"):
+        folder = tmp_path / direction
+        folder.mkdir()
+        splits = GrammarConfig(direction=direction, **sizes).read(folder, 1)
+        links = (folder / "validation.links").read_text() if (folder / "validation.links").exists() else ""
+        pairs[direction] = list(splits["validation"]), links
+    assert [(b, a) for a, b in pairs["en-fr"][0]] == pairs["fr-en"][0]
+
+
+def test_every_lab_is_of_recipes_that_load():
+    for lab in lectures.LABS.values():
+        for recipe, overrides in lab.runs.values():
+            config = load_recipe(lectures.document_of(recipe), overrides, recipe)
+            assert config.data.kind == "grammar"
+
+
+def test_labs_are_listed_and_an_unknown_one_is_one_line(regardant):
+    said = regardant("lecture")
+    assert said.code == 0 and len(said.lines) == len(lectures.LABS)
+    said = regardant("lecture", "bahdanou")
+    assert said.code == 2 and said.err.count("\n") == 1 and "bahdanau" in said.err
+
+
+@pytest.mark.slow
+def test_a_lab_trains_compares_translates_and_draws(tmp_path):
+    lines = lectures.lecture("bahdanau", tmp_path, 0.5, lambda line: None)
+    text = "\n".join(lines)
+    assert "bleu" in text.lower() and text.count(" -> ") == 4
+    assert (tmp_path / "attention/attention.html").is_file() and (tmp_path / "comparison.html").is_file()
+    assert not (tmp_path / "plain/attention.html").exists()

@@ -1,0 +1,117 @@
+import json
+
+import pytest
+
+from regardant.errors import ConfigError
+from regardant.run import scaling, tuning, tuning_page
+from regardant.tasks import load_recipe
+from regardant.training.metrics import Metric
+
+SMALL = {
+    "task": "translation",
+    "data": {"kind": "copy", "train_size": 500, "validation_size": 40, "test_size": 10},
+    "tokenizer": {"kind": "word"},
+    "model": {"preset": None, "d_model": 16, "num_heads": 2, "d_ff": 32, "dropout": 0.1, "max_length": 32,
+              "encoder": {"num_layers": 1}, "decoder": {"num_layers": 1}},
+    "training": {"max_minutes": 1, "batch_tokens": 512, "validate_every": 5, "precision": "float32",
+                 "best_by": "loss", "schedule": {"kind": "constant", "learning_rate": 1e-4, "warmup_steps": 4}},
+}  # fmt: skip
+
+
+def small(overrides):
+    return load_recipe(SMALL, overrides)
+
+
+def tuned(again=None, settings=("training.schedule.learning_rate=0.003",), higher=True):
+    trainings = [
+        tuning.Training(1, "recipe", (), 2.0, 1, 0.5),
+        tuning.Training(2, "learning rate", settings, 1.0, 1, 0.4),
+    ]
+    return tuning.Tuned(
+        Metric("accuracy", higher), trainings, settings, again, ["dropout: the recipe has no model.dropout"]
+    )
+
+
+def test_stages_come_in_the_order_of_the_lectures():
+    assert [stage.name for stage in tuning.STAGES] == ["learning rate", "warm-up", "batch", "dropout", "layers"]
+
+
+@pytest.mark.parametrize(
+    ("stage", "current", "values"),
+    [(0, 3e-3, [1e-3, 9e-3]), (1, 100, [25, 400]), (1, 1, [4]), (2, 100, [64, 200]), (3, 0.1, [0.0, 0.3]), (4, 1, [2])],
+)
+def test_values_are_around_the_current_one(stage, current, values):
+    assert tuning.STAGES[stage].values(current) == values
+
+
+@pytest.mark.parametrize(
+    ("again", "higher", "beats"),
+    [
+        (None, True, False),
+        ((0.5, 0.6), True, True),
+        ((0.6, 0.5), True, False),
+        ((0.6, 0.5), False, True),
+        ((0.5, 0.5), True, False),
+    ],
+)
+def test_better_is_better_with_another_seed_too(again, higher, beats):
+    assert tuned(again, higher=higher).beats is beats
+
+
+def test_a_verdict_is_a_sentence():
+    assert tuned((0.5, 0.6)).verdict() == (
+        "better than the recipe's own settings: with another seed accuracy is 0.6, with the recipe's own settings 0.5"
+    )
+    assert tuned((0.6, 0.5)).verdict().startswith("not confirmed: with another seed")
+    assert tuned(settings=()).verdict() == "no setting was better than the recipe's own"
+    assert "the time was up" in tuned().verdict()
+
+
+def test_lines_and_page_have_every_training():
+    found = tuned((0.5, 0.6))
+    text = "\n".join(tuning_page.lines(found))
+    assert "best settings   --set training.schedule.learning_rate=0.003" in text
+    assert "left out: dropout: the recipe has no model.dropout" in text
+    page = tuning_page.page(found, "copy")
+    assert page.count("<tr>") >= 3 and "<script" not in page
+
+
+def test_a_sweep_without_minutes_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match=r"--minutes is 0.01; must be at least 0.05"):
+        tuning.tune(small, tmp_path, 0.01)
+
+
+@pytest.mark.slow
+def test_a_sweep_finds_a_better_rate_and_continues_without_training_again(tmp_path):
+    lines = []
+    found = tuning.tune(small, tmp_path, 4.0, lines.append)
+    assert found.settings and any("learning_rate=0.0003" in one for one in found.settings)
+    assert found.beats
+    assert {one.stage for one in found.trainings} >= {"recipe", "learning rate"}
+    whole = max(one.minutes for one in found.trainings)
+    assert {round(one.minutes / whole, 2) for one in found.trainings} == {0.33, 1.0}
+    again = []
+    assert tuning.tune(small, tmp_path, 4.0, again.append).as_dict()["again"] == list(found.again)
+    assert again == []
+
+
+@pytest.mark.slow
+def test_a_point_of_each_sweep_grows_and_continues(tmp_path, monkeypatch):
+    monkeypatch.setattr(scaling, "SEEDS", 1)
+    for by in ("size", "data", "compute"):
+        found = scaling.scale(small, tmp_path, by, 0.3, lambda line: None)
+        assert [point.x for point in found.points] == sorted(point.x for point in found.points)
+        assert json.loads(json.dumps(found.as_dict()))["by"] == by
+        assert "Fit" in found.page("copy")
+
+
+def test_a_sweep_of_what_a_recipe_lacks_is_refused():
+    base = load_recipe({"task": "language_modelling", "data": {"source": "a.txt"}, "training": {"max_updates": 5}}, ())
+    with pytest.raises(ConfigError, match="--by data needs data with a train_size"):
+        scaling._settings(base, "data", 0.5, 10)
+
+
+def test_widths_stay_multiples_of_the_heads():
+    settings = scaling._settings(small(()), "size", 1 / 4, 10)
+    assert "model.d_model=8" in settings and "model.d_ff=16" in settings
+    assert "training.max_updates=10" in settings

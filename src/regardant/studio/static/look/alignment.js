@@ -32,10 +32,10 @@ export function alignmentView(alignment, title) {
     part.addEventListener("pointerenter", () => look(Number(part.dataset.row)));
   }
   const head = alignment.head === -1 ? "mean of heads" : `head ${alignment.head + 1}`;
-  const where = `Read off layer ${alignment.layer + 1}, ${head}${alignment.shift ? ", a step later" : ""}: `;
+  const where = `Layer ${alignment.layer + 1}, ${head}${alignment.shift ? ", a step later" : ""} (`;
   const why = alignment.chosen
-    ? "where gold links of the validation text say it is best."
-    : "each word's heaviest source word; evaluating the run chooses the place by gold links, where it has any.";
+    ? "lowest alignment error on validation data)."
+    : "heaviest source word of each word; evaluate the run to choose the head by gold links).";
   const row = html(
     "p",
     { class: "sentence", dir: "auto", role: "group", "aria-label": "Words to look from" },

@@ -25,7 +25,6 @@ def import_model(
     Examples:
         regardant import bert-base-uncased --out runs/bert
     """
-    say(f"importing {folder}")
     from regardant.run.importing import import_model as make
 
     make(folder, out, say)

@@ -81,7 +81,7 @@ class LanguageModel(Trained):
         )
 
     def stream(self, prompt: str, *, sample: int = 0, seed: int = 0, **generation: Any) -> Iterator[str]:
-        """Yield the prompt and its continuation, the sample of `generate` with that number, piece by piece as it is drawn."""
+        """Yield the prompt and a sample of its continuation, piece by piece as it is drawn."""
         tokens = self._tokens(prompt, [sample], seed, generation)
         yield prompt
         yield from self.tokenizer.decode_as_it_comes(int(token) for token in tokens)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from regardant.cli.lines import say
+from regardant.cli.lines import say, say_on_terminal
 from regardant.cli.options import RunFolder, app
 
 FORMAT_HELP = "hf, a folder for transformers; or ctranslate2, of a translator."
@@ -54,7 +54,7 @@ def export(
 
     if to == "hf" and quantization is not None:
         raise ConfigError("--quantization is of ctranslate2, and hf has weights in float32: leave it out")
-    say(f"exporting {run} to {out}")
+    say_on_terminal(f"exporting {run} to {out}")
     from regardant.run import load
 
     load(run).export(to, out, quantization or "int8")

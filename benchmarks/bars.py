@@ -1,4 +1,4 @@
-"""Bars: the limits that measurements are held to. This module alone decides which of them are met.
+"""Bars: limits that measurements must meet. This module alone decides which of them are met.
 
 A bar is a promise, and a benchmark whose bar is missed fails. A goal is reported in the same words and fails nothing.
 """

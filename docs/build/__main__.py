@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from . import configuration, verbs
+from . import claims, configuration, verbs
 from .links import BrokenLinkError
 from .offline import remote
 from .stage import stage, write
@@ -54,6 +54,7 @@ def build(site: Path, staged: Path) -> None:
     stage(ROOT, pages)
     shutil.copytree(ASSETS, pages / ASSETS.name)
     write(pages / "docs/reference/verbs.md", verbs.page())
+    write(pages / "docs/reference/claims.md", claims.page())
     for name, text in configuration.pages().items():
         write(pages / f"docs/reference/configuration/{name}.md", text)
     settings = yaml.safe_load(SETTINGS.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Regardant: train, look inside and ship attention models on your own data.
+"""Regardant: train, inspect and ship attention models on your own data.
 
 import regardant
 run = regardant.load("runs/demo")

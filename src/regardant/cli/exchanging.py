@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from regardant.cli.lines import print_json, say
+from regardant.cli.lines import print_json, say, say_on_terminal
 from regardant.cli.options import AsJson, RunFolder, app
 
 FORMAT_HELP = "hf, for transformers; ctranslate2, of a translator; onnx; or torch, a program of torch.export."
@@ -25,7 +25,6 @@ def import_model(
     Examples:
         regardant import bert-base-uncased --out runs/bert
     """
-    say(f"importing {folder}")
     from regardant.run.importing import import_model as make
 
     make(folder, out, say)
@@ -58,7 +57,7 @@ def export(
         regardant export runs/masked --format hf --out masked-hf
         regardant export runs/demo --format onnx --out demo-onnx
     """
-    say(f"exporting {run} to {out}")
+    say_on_terminal(f"exporting {run} to {out}")
     from regardant.run import load
 
     exported = load(run).export(to, out, quantization, data=data or ())

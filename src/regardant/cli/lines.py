@@ -88,6 +88,12 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def say_on_terminal(text: str) -> None:
+    """Print what takes a while to stderr, if a person is there to wait for it."""
+    if sys.stderr.isatty():
+        say(text)
+
+
 def open_closed_streams() -> None:
     """Open /dev/null in place of standard streams that are closed: the next file would get their numbers, and be
     written into by mistake. What is printed to a closed stdout is refused as by a full disk."""

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from regardant.cli.lines import print_json, say
+from regardant.cli.lines import print_json, say, say_on_terminal
 from regardant.cli.options import AsJson, RunFolder, app
 
 PAIRS_HELP = """Other pairs than the run's validation set, without gold alignments. As for `evaluate`: a file of
@@ -34,6 +34,7 @@ def measure(
         regardant measure runs/demo
         regardant measure runs/mine --treebank dev.conllu --json
     """
+    say_on_terminal(f"measuring {run}")
     from regardant.run import load
 
     found = load(run).measure(data=data or (), treebank=treebank)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regardant.cli.lines import print_json, say
+from regardant.cli.lines import print_json, say, say_on_terminal
 from regardant.cli.options import AsJson, Overrides, Recipe, app, recipe_names
 from regardant.cli.using import evaluate
 
@@ -170,7 +170,7 @@ def configuration(recipe: str, overrides: list[str] | None) -> "TaskConfig":
         document = config.read_yaml(Path(recipe))
         if isinstance(document.get("asked"), dict):  # the run.yaml of an earlier run
             document = document["asked"]
-    say(f"preparing {recipe}")
+    say_on_terminal(f"preparing {recipe}")
     from regardant.tasks import load_recipe  # the first to import torch
 
     return load_recipe(document, overrides or (), origin=recipe)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from regardant.cli.lines import print_json, read_lines, say
+from regardant.cli.lines import print_json, read_lines, say, say_on_terminal
 from regardant.cli.options import AsJson, BeamSize, Engine, Penalty, RunFolder, app, engine_of
 
 DATA_HELP = """Other text to test on. For a translator, given twice: a file of sentences and one of their translations,
@@ -31,6 +31,7 @@ def evaluate(
         regardant evaluate runs/demo
         regardant evaluate runs/mine --data test.en --data test.de --json
     """
+    say_on_terminal(f"scoring {run}")
     from regardant.run import load
 
     loaded = load(run)
@@ -124,6 +125,7 @@ def inspect(
         regardant inspect runs/demo "The cat sees the dog." --layer 2 --head 3 --out head.pdf
         regardant inspect runs/sst2 "a fine film" --out attention.svg
     """
+    say_on_terminal(f"opening {run}")
     from regardant.run import load
     from regardant.tasks.inspection import require_format
 

@@ -13,6 +13,10 @@ SAMPLES = 1000
 """Resamples of all items."""
 
 
+LARGEST_P = 0.05
+"""Largest p of a difference that is not put down to chance."""
+
+
 @dataclass(frozen=True)
 class Difference:
     """The distance of a system from the first one, in the unit of the score."""
@@ -24,6 +28,12 @@ class Difference:
     p: float
     """Share of resamples in which chance alone makes a difference of this size, either way. At least 1 / (resamples +
     1)."""
+
+    def verdict(self, *, higher_is_better: bool = True) -> str:
+        """Return the difference in words: better, worse, or no more than chance."""
+        if self.p > LARGEST_P:
+            return "not told from chance"
+        return "better" if (self.difference > 0) == higher_is_better else "worse"
 
 
 def paired_bootstrap(first: Sequence[float], other: Sequence[float], samples: int = SAMPLES) -> Difference:

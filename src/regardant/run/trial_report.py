@@ -16,9 +16,6 @@ from regardant.tasks.training_history import read_history
 NOT_TESTED = "–"
 """Cell of a difference that no test can judge."""
 
-CERTAIN = 0.05
-"""Largest p of a difference that is called one."""
-
 
 @dataclass(frozen=True)
 class Score:
@@ -93,10 +90,8 @@ class TrialReport:
         if (found := self.difference(score)) is None:
             return f"{said}; {seeds} seed{'s' if seeds > 1 else ''} cannot tell that from chance: give more --seeds"
         low, high = (score.text(bound, "+") for bound in found.interval)
-        told = f"{said} (95 % interval {low} to {high}, p = {found.p:.2g}, {seeds} seeds)"
-        if found.p > CERTAIN:
-            return f"{told}: no difference that could not be chance"
-        return f"{told}: {'better' if (found.difference > 0) == score.higher_is_better else 'worse'}"
+        verdict = found.verdict(higher_is_better=score.higher_is_better)
+        return f"{said} (95 % interval {low} to {high}, p = {found.p:.2g}, {seeds} seeds): {verdict}"
 
     def lines(self) -> list[str]:
         """Return lines for people."""

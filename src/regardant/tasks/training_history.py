@@ -61,7 +61,7 @@ def read_history(folder: Path, plan: Mapping[str, Any], metrics: Sequence[str]) 
     updates = named(events, "train", "memory_bytes", "tokens_per_second")
     validations = named(events, "validation")
     if not updates or not validations:
-        raise RunError(f"{path} tells of no training with a validation: train the run to its end first")
+        raise RunError(f"{path} has no training with a validation: train the run to its end first")
     return TrainingHistory(
         parameters=plan["parameters"],
         memory_bytes=max(event["memory_bytes"] for event in updates),

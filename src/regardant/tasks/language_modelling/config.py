@@ -73,7 +73,7 @@ class LanguageModellingConfig(TaskConfig):
     """How text becomes tokens."""
 
     generation: SamplingConfig = SamplingConfig()
-    """How it goes on with a text."""
+    """Sampling of continuations."""
 
     @model_validator(mode="after")
     def state_is_there_to_be_carried(self) -> Self:

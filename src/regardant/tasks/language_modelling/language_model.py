@@ -1,4 +1,4 @@
-"""A trained language model: a text in, how it goes on or how probable it is out."""
+"""A trained language model, which continues a text or scores it."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -87,7 +87,7 @@ class LanguageModel(Trained):
         )
 
     def stream(self, prompt: str, *, sample: int = 0, seed: int = 0, **generation: Any) -> Iterator[str]:
-        """Yield the prompt and what `generate` goes on with as that sample, piece by piece as it is drawn."""
+        """Yield the prompt and a sample of its continuation, piece by piece as it is drawn."""
         tokens = self._tokens(prompt, [sample], seed, generation)
         yield prompt
         yield from self.tokenizer.decode_as_it_comes(int(token) for token in tokens)

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from regardant.config.differences import differences
 from regardant.data.streamed_pairs import StreamedPairsConfig
 from regardant.data.tokenizers import Tokenizers
 from regardant.modalities.text import SentenceCodec
@@ -44,7 +45,9 @@ class Translation(Task):
     def compare(self, runs: Mapping[Path, tuple[Any, Mapping[str, Any]]]) -> Report:
         (first, _), *_ = runs.values()
         plans = {folder: plan for folder, (_, plan) in runs.items()}
-        return ComparisonReport(compare_runs(plans, first.evaluation))
+        before = first.model_dump(mode="json")
+        settings = [differences(before, config.model_dump(mode="json")) for config, _ in list(runs.values())[1:]]
+        return ComparisonReport(compare_runs(plans, first.evaluation), settings)
 
 
 def load_translator(config: TranslationConfig, run: Path, device: torch.device) -> Translator:

@@ -9,7 +9,7 @@ from regardant.errors import RunError
 from regardant.evaluation.translation import TranslationMetrics
 from regardant.tasks.training_history import names_from_where_paths_part
 from regardant.tasks.translation.evaluate.comparison import compare_runs, shared_sets
-from regardant.tasks.translation.evaluate.comparison_page import page, told
+from regardant.tasks.translation.evaluate.comparison_page import ComparisonReport, told
 from regardant.tasks.translation.evaluate.evaluation import read_evaluated
 
 METRICS = TranslationMetrics(bootstrap_samples=50)
@@ -188,13 +188,13 @@ def test_a_kept_file_that_is_gone_or_cut_is_told(first, second, suffix):
 @pytest.mark.parametrize("events", [[], EVENTS[:1], EVENTS[1:2]])
 def test_a_run_without_numbers_of_training_is_told(first, tmp_path, events):
     other = evaluated_run(tmp_path / "other", events=events)
-    with pytest.raises(RunError, match=r"other/metrics\.jsonl tells of no training with a validation"):
+    with pytest.raises(RunError, match=r"other/metrics\.jsonl has no training with a validation"):
         compare(first, other)
 
 
 def test_a_run_without_its_metrics_is_told(first, second):
     (second / "metrics.jsonl").unlink()
-    with pytest.raises(RunError, match=r"second/metrics\.jsonl tells of no training"):
+    with pytest.raises(RunError, match=r"second/metrics\.jsonl has no training"):
         compare(first, second)
 
 
@@ -253,7 +253,7 @@ def test_runs_that_were_translated_in_different_ways_are_told_apart(first, secon
 
 
 def test_the_page_holds_tables_bars_and_curves(first, second):
-    text = page(compare(first, second))
+    text = ComparisonReport(compare(first, second)).page()
     assert [text.count(one) for one in ("<h2>Test set: test</h2>", "<h2>Test set: held.out</h2>")] == [1, 1]
     assert text.count("<table>") == 3 and text.count("<svg ") == 4
     assert text.count('class="curve"') == 4
@@ -266,12 +266,12 @@ def test_without_any_loss_there_is_no_chart_of_it(first, second):
     bare = [{**event, "loss": None} for event in EVENTS]
     for folder in (first, second):
         evaluated_run(folder, events=bare)
-    assert "validation loss" not in page(compare(first, second))
+    assert "validation loss" not in ComparisonReport(compare(first, second)).page()
 
 
 def test_a_run_s_name_is_no_markup(first, tmp_path):
     odd = evaluated_run(tmp_path / "<b>&odd", "test")
-    text = page(compare(first, odd))
+    text = ComparisonReport(compare(first, odd)).page()
     assert "<b>" not in text and "&lt;b&gt;&amp;odd" in text
 
 

@@ -1,6 +1,6 @@
 """A comparison as people read it: a table for each test set, and a page with the curves and bars beside it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,12 +18,20 @@ class ComparisonReport:
     """A comparison in its three forms. Implements `tasks.base.Report`."""
 
     comparison: Comparison
+    settings: Sequence[Sequence[str]] = ()
+    """Settings of each run after the first that differ from those of the first. Empty: not known."""
 
     def lines(self) -> list[str]:
         return told(self.comparison)
 
     def chapters(self) -> list[Chapter]:
-        return chapters(self.comparison)
+        found = chapters(self.comparison)
+        if self.settings:
+            first, *others = (run.name for run in self.comparison.runs)
+            rows = [[name, "\n".join(one) or "none"] for name, one in zip(others, self.settings, strict=True)]
+            table = Table(f"Settings that differ from {first}", ["run", "settings"], rows, prose=True)
+            found.append(Chapter(title="Settings", notes=[], parts=[table]))
+        return found
 
     def page(self) -> str:
         return report_page(
@@ -86,6 +94,7 @@ def _scores(scores: Compared) -> list[str]:
 
 def _notes(comparison: Comparison, tested: SharedSet) -> list[str]:
     notes = [
+        *_verdicts(comparison, tested),
         f"BLEU {tested.signatures.bleu}",
         f"chrF {tested.signatures.chrf}",
         f"interval and p: paired bootstrap of the difference in BLEU from {comparison.runs[0].name}",
@@ -94,6 +103,17 @@ def _notes(comparison: Comparison, tested: SharedSet) -> list[str]:
         told = "; ".join(f"{run} {settings}" for run, settings in tested.decoding.items())
         notes.append(f"translated in different ways: {told}")
     return notes
+
+
+def _verdicts(comparison: Comparison, tested: SharedSet) -> list[str]:
+    """Return a sentence for each run after the first."""
+    first, *others = comparison.runs
+    found = [(run.name, run.tests[tested.name].against_first) for run in others]
+    return [
+        f"{name} differs from {first.name} by {one.difference:+.2f} BLEU (p = {one.p:.2g}): {one.verdict()}"
+        for name, one in found
+        if one is not None
+    ]
 
 
 def _length_bars(comparison: Comparison, tested: SharedSet) -> str:

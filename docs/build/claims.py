@@ -1,0 +1,56 @@
+"""A page with the claims of the lectures: what each says, what is true, what is measured here."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from regardant.checks.verify import Report, verify
+from regardant.checks.verify.check import Checked
+
+NOT_GIVEN = "–"
+"""Cell of a figure that a lecture does not give."""
+
+
+def page(report: Report | None = None) -> str:
+    """Return the text of the page, by default of all claims, measured now."""
+    return "\n".join(_lines(verify() if report is None else report)) + "\n"
+
+
+def _lines(report: Report) -> Iterator[str]:
+    agree = len(report.checked) - len(report.failed)
+    yield "# Claims of the lectures"
+    yield ""
+    yield (
+        "Every number that the lectures on attention claim, and what this project measures when this page is built: "
+        f"{agree} of {len(report.checked)} measured values agree with the true ones. `regardant verify` measures "
+        "them on your machine, `regardant verify --page claims.html` shows all digits, and `regardant verify --mine "
+        "MODULE:FUNCTION` checks attention of your own."
+    )
+    yield ""
+    yield "| verdict | claims |"
+    yield "|---|---|"
+    yield from (f"| {verdict} | {count} |" for verdict, count in report.verdicts().most_common())
+    for source in dict.fromkeys(one.claim.source for one in report.checked):
+        yield from ["", f"## {source}", "", "| claim | lecture | true | measured | verdict |", "|---|---|---|---|---|"]
+        yield from (_row(one) for one in report.checked if one.claim.source == source)
+
+
+def _row(one: Checked) -> str:
+    found, claim = one.as_dict(), one.claim
+    note = f"<br>{_cell(claim.note)}" if claim.note else ""
+    verdict = claim.verdict if one.ok else f"{claim.verdict}; **does not agree**"
+    title = f"{claim.id} {_cell(claim.title)}"
+    return f"| {title}{note} | {_cell(claim.lecture)} | {_cell(claim.true)} | {_cell(found['measured'])} | {verdict} |"
+
+
+def _cell(value: Any) -> str:
+    """Return a value as the text of a cell: figures by name and rows of a table in lines of their own."""
+    if value is None:
+        return NOT_GIVEN
+    if isinstance(value, Mapping):
+        return "<br>".join(f"{name}: {_cell(one)}" if name else _cell(one) for name, one in value.items())
+    if isinstance(value, list | tuple):
+        nested = any(isinstance(one, list | tuple) for one in value)
+        return ("<br>" if nested else " ").join(map(_cell, value))
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return str(value).replace("|", "\\|").replace("*", "\\*").replace("_", "\\_").replace("\n", " ")

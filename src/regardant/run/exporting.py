@@ -46,7 +46,7 @@ NEEDS = {
 
 @dataclass(frozen=True)
 class Exported:
-    """What an export came to."""
+    """Comparison of an export with its run, or why there is none."""
 
     parity: Parity | None
     """None: there was no test set, or a package of the sample is not installed."""

@@ -123,7 +123,21 @@ def with_first_weights(build: Callable[[], BuiltModel], config: TaskConfig, run:
     torch.manual_seed(config.seed)
     model = build()
     load_earlier(model, config.training, run)
+    freeze(model, config.training.frozen)
     return model
+
+
+def freeze(model: Model, parts: Sequence[str]) -> None:
+    """Leave parts of a model out of training. Raises ConfigError for an unknown part, and if nothing is left."""
+    known = dict(model.named_modules())
+    for part in parts:
+        if not part or part not in known:
+            children = ", ".join(name for name, _ in model.named_children())
+            near = did_you_mean(part, known)
+            raise ConfigError(f"training.frozen: given {part!r}; allowed: {children} and parts of these{near}")
+        known[part].requires_grad_(False)
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise ConfigError(f"training.frozen: {', '.join(parts)} are the whole model: leave a part to train")
 
 
 def _needs_vocabulary(parts: Sequence[str] | None) -> bool:

@@ -8,6 +8,7 @@ from regardant.config import Config
 from regardant.training.averaging import AveragingConfig, EmaConfig
 from regardant.training.optimizers import AdamWConfig, OptimizerConfig
 from regardant.training.schedules import LinearConfig, ScheduleConfig
+from regardant.training.trackers import DEFAULT
 
 Precision = Literal["float32", "bfloat16"]
 
@@ -43,6 +44,9 @@ class TrainingConfig(Config):
     parts: tuple[str, ...] | None = Field(None, min_length=1)
     """Parts of the earlier run's model to take over, as [input, encoder]. All others start afresh, and the task may
     differ. Empty: the whole model."""
+
+    frozen: tuple[str, ...] = ()
+    """Parts of the model whose weights stay as they are, as [input, encoder.layers.0] of a model that is taken over."""
 
     max_minutes: Annotated[float, Field(gt=0, allow_inf_nan=False)] | Literal["auto"] | None = None
     """Minutes of training and validation, over all resumes, after which training stops and the schedule ends.
@@ -109,6 +113,9 @@ class TrainingConfig(Config):
 
     keep_checkpoints: int = Field(2, gt=0)
     """Number of checkpoints to keep."""
+
+    trackers: tuple[str, ...] = DEFAULT
+    """Programs that follow the numbers: tensorboard, and those of plugins. []: none."""
 
     @model_validator(mode="after")
     def parts_are_of_a_run(self) -> Self:

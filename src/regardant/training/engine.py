@@ -95,7 +95,12 @@ class Trainer:
         """Train until the budget is spent, patience runs out or a signal interrupts."""
         cursor = self.cursor
         reporter = Reporter(
-            self.run, update=cursor.update, seconds=cursor.seconds, unit=self.job.unit, others=self.group.others
+            self.run,
+            update=cursor.update,
+            seconds=cursor.seconds,
+            unit=self.job.unit,
+            others=self.group.others,
+            trackers=self.config.trackers,
         )
         with reporter, self._interruptible():
             return Fit(self, reporter).complete()

@@ -2,7 +2,7 @@
 
     stderr               a live line on a terminal; elsewhere a plain line every few seconds, for readable logs
     RUN/metrics.jsonl    one JSON object per event, in the order of updates
-    RUN/tensorboard/     the same numbers, if `tensorboard` is installed
+    RUN/tensorboard/     the same numbers, if `tensorboard` is installed; or what other `trackers` keep
 
 Nothing is written to stdout. The reporter reads no clock: it computes targets per second and the time left from the
 seconds that it is given.
@@ -26,6 +26,7 @@ from rich.table import Column
 
 from regardant.training.checkpoints import write_atomically
 from regardant.training.events import read_events
+from regardant.training.trackers import DEFAULT, Tracker, open_trackers
 
 _WINDOW = 10.0
 """Seconds over which targets per second are measured."""
@@ -37,7 +38,7 @@ class Reporter:
     `update` and `seconds` are the position of the run: 0 for a fresh one, the checkpoint's on resuming. Resuming drops
     the events after that update, so that metrics.jsonl is the same with and without an interruption. `unit` is the
     name of a target. If stderr is not a terminal, a line is written every `every` seconds. `others` are the process ids
-    of the followers, whose memory is added.
+    of the followers, whose memory is added; `trackers` the names of programs that follow the numbers.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Reporter:
         every: float = 10.0,
         console: Console | None = None,
         others: Sequence[int] = (),
+        trackers: Sequence[str] = DEFAULT,
     ) -> None:
         self.run = run
         self.unit = unit
@@ -74,7 +76,7 @@ class Reporter:
         self.line = ""
         self.line_written_at = -math.inf
         self.events: TextIO
-        self.tensorboard: Any = None
+        self.named, self.trackers = trackers, list[Tracker]()
 
     def __enter__(self) -> Self:
         path = self.run / "metrics.jsonl"
@@ -83,7 +85,7 @@ class Reporter:
         for event in kept:
             self._remember_best(event)
         self.events = path.open("a", encoding="utf-8", buffering=1)  # each event is in the file at once
-        self.tensorboard = _tensorboard(self.run / "tensorboard", self.resumed_at)
+        self.trackers = open_trackers(self.named, self.run, self.resumed_at)
         self.bar.start()
         return self
 
@@ -94,8 +96,8 @@ class Reporter:
         if self.line:
             self.log(self.line)
         self.events.close()
-        if self.tensorboard is not None:
-            self.tensorboard.close()
+        for tracker in self.trackers:
+            tracker.close()
 
     def train(
         self, *, update: int, epoch: int, progress: float, seconds: float, targets: int, **numbers: float
@@ -104,7 +106,7 @@ class Reporter:
 
         `progress` is the spent share of the budget, `seconds` the run's time so far, over all resumes and with its
         validations, and `targets` the number trained on since the last call. `numbers` (loss, learning_rate,
-        gradient_norm, ...) go to stderr, the file and TensorBoard alike.
+        gradient_norm, ...) go to stderr, the file and trackers alike.
         """
         self.seconds = seconds
         speed, held = self._targets_per_second(targets), memory(self.others)
@@ -145,9 +147,8 @@ class Reporter:
         # JSON has no NaN and no infinity.
         finite = {key: value if math.isfinite(value) else None for key, value in numbers.items()}
         self.events.write(json.dumps(event | finite, allow_nan=False) + "\n")
-        if self.tensorboard is not None:
-            for key, value in numbers.items():
-                self.tensorboard.add_scalar(f"{name}/{key}", value, update)
+        for tracker in self.trackers:
+            tracker.write({f"{name}/{key}": value for key, value in numbers.items()}, update)
 
     def _targets_per_second(self, targets: int) -> float:
         self.targets.append((self.seconds, self.targets[-1][1] + targets))
@@ -216,11 +217,3 @@ def _events_until(path: Path, update: int) -> list[dict[str, Any]]:
     if update == 0:
         return []
     return [event for event in read_events(path) if event["update"] <= update]
-
-
-def _tensorboard(folder: Path, update: int) -> Any:
-    try:
-        from torch.utils.tensorboard import SummaryWriter  # takes a second, and is optional
-    except ImportError:
-        return None
-    return SummaryWriter(folder, purge_step=update + 1)

@@ -116,6 +116,20 @@ def test_the_parts_are_the_earlier_run_s_and_the_head_is_fresh(load, masked, tmp
     assert not torch.equal(alone["input.table.weight"][:9], weights["input.table.weight"][:9])
 
 
+def test_frozen_parts_stay_as_they_were_and_others_learn(load, masked, tmp_path):
+    config = load(CLASSES, f"training.from={masked}", "training.frozen=[input]")
+    run.train(config, tmp_path / "run", silent)
+    weights, earlier = (load_weights(folder / "model.safetensors") for folder in (tmp_path / "run", masked))
+    for name in weights:
+        if name.startswith("input."):
+            assert torch.equal(weights[name], earlier[name]), name
+        elif name.startswith("encoder.") and name.endswith("weight"):
+            assert not torch.equal(weights[name], earlier[name]), name
+    for frozen, told in (("[encoder.layers.9]", "given 'encoder.layers.9'"), ("[input, encoder, head]", "whole model")):
+        with pytest.raises(ConfigError, match=f"training.frozen: .*{told}"):
+            run.train(load(CLASSES, f"training.from={masked}", f"training.frozen={frozen}"), tmp_path / "x", silent)
+
+
 def test_with_the_representation_comes_its_vocabulary(load, masked, tmp_path):
     run.train(load(CLASSES, f"training.from={masked}"), tmp_path / "run", silent)
     assert (tmp_path / "run" / "tokenizer.json").read_bytes() == (masked / "tokenizer.json").read_bytes()

@@ -1,13 +1,16 @@
 """Runs in every format: the export answers as its run does, and its sample runs without this program."""
 
 import json
-import os
-import subprocess
-import sys
+import random
 
 import pytest
+import torch
+from torch.testing import assert_close
 
+from regardant import run
 from regardant.errors import ConfigError, RunError
+from regardant.tasks import load_recipe
+from tests.unit.interop.samples import sample
 
 pytestmark = pytest.mark.usefixtures("shapes_unchecked")  # sizes of a graph are symbols
 
@@ -15,19 +18,34 @@ BPE = ("tokenizer={kind: bpe, vocab_size: 400}", "training.max_updates=90")
 LABELS = "input.tokenizer={kind: word}"
 
 
-def sample(folder, lines):
-    """The answers of an export's sample, in a process that cannot import this program."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    code = "import runpy, sys; sys.modules['regardant'] = None; runpy.run_path(sys.argv[1], run_name='__main__')"
-    found = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code, str(folder / "sample.py")],
-        input="\n".join(lines) + "\n",
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=True,
-    )
-    return found.stdout.splitlines()
+@pytest.fixture(scope="module")
+def tagger(made_once):
+    """A tagger whose words are of several tokens."""
+
+    def train(folder):
+        tags = {"the": "D", "a": "D", "catcat": "N", "dog": "N", "sees": "V", "likes": "V", "red": "A"}
+        draw = random.Random(1)
+        texts = [draw.choices(list(tags), k=draw.randint(2, 8)) for _ in range(150)]
+        (folder.parent / "tags.tsv").write_text(
+            "\n\n".join("\n".join(f"{word}\t{tags[word]}" for word in text) for text in texts) + "\n", encoding="utf-8"
+        )
+        recipe = {
+            "task": "tagging",
+            "data": {"source": str(folder.parent / "tags.tsv")},
+            "input": {"tokenizer": {"kind": "character"}},
+            "model": {"d_model": 32, "num_heads": 2, "d_ff": 64, "num_layers": 2, "max_length": 64, "dropout": 0.0},
+            "training": {
+                "max_updates": 150,
+                "batch_tokens": 512,
+                "precision": "float32",
+                "attention_kernel": "sdpa",
+                "processes": 1,
+                "schedule": {"kind": "linear", "learning_rate": 5e-3, "warmup_steps": 10},
+            },
+        }
+        assert run.train(load_recipe(recipe), folder, log=lambda line: None).finished
+
+    return run.load(made_once("tagger", train))
 
 
 @pytest.mark.slow
@@ -107,3 +125,21 @@ def test_what_no_graph_can_express_is_refused(trained, trained_on_text, trained_
     with pytest.raises(ConfigError, match="onnx has no quantization int4: take float32, int8"):
         trained(*BPE).export("onnx", tmp_path / "a", "int4")
     assert not (tmp_path / "a").exists()
+
+
+def test_a_tagger_as_a_program_labels_words_as_here(tagger, tmp_path):
+    exported = tagger.export("torch", tmp_path / "there")
+    assert exported.failures == () and exported.parity.identical == 1 and exported.parity.run.score > 90
+    line = "the catcat sees a dog"
+    expected = [word["label"] for word in tagger.predict([line])[0].details["words"]]
+    assert sample(tmp_path / "there", [line]) == [" ".join(expected)]
+
+
+def test_padding_and_other_lengths_change_no_score(trained_on_labels, tmp_path):
+    own = trained_on_labels()
+    own.export("torch", tmp_path / "there")
+    program = torch.export.load(tmp_path / "there" / "model.pt2").module()
+    encoded = own.trained.codec.read(["the cat sees a dog", "a dog", "a dog and then the old red cat"])
+    with torch.inference_mode():
+        expected = torch.cat([own.trained.item_scores([one]) for one in encoded])
+    assert_close(program(own.trained.codec.collate(encoded)), expected, atol=1e-5, rtol=0)

@@ -10,6 +10,7 @@ from regardant import run
 from regardant.errors import ConfigError, RunError
 from regardant.run.importing import import_model
 from regardant.tasks import load_recipe
+from tests.unit.interop.samples import sample
 
 pytestmark = pytest.mark.xdist_group("transformers")  # one process loads the library
 
@@ -79,6 +80,39 @@ def test_blanks_are_filled_in_as_here(masked, pipeline, tmp_path):
     assert [one["token_str"].strip() for one in theirs[:5]] == [one["token"].strip() for one in ours]
     total = sum(one["score"] for one in theirs)
     assert [one["score"] / total for one in theirs[:5]] == pytest.approx([one["probability"] for one in ours], abs=1e-5)
+
+
+def test_texts_are_classified_as_here(trained_on_labels, pipeline, tmp_path):
+    model = "model={d_model: 32, num_heads: 2, num_layers: 1, d_ff: 64, max_length: 16, dropout: 0.0, norm: post, "
+    model += (
+        "embedding_norm: true, scale_embeddings: false, positions: {kind: learned}, feed_forward: {activation: gelu}}"
+    )
+    own = trained_on_labels(model, "head.pooling=first", "head.transform=true")
+    exported = own.export("hf", tmp_path / "there")
+    assert exported.failures == () and exported.parity.identical == 1 and exported.parity.largest_difference < 1e-4
+    texts = ["the cat sees a dog", "a dog and then the old cat"]
+    theirs = pipeline("text-classification", model=str(tmp_path / "there"), top_k=None)(texts)
+    ours = [one.details["probabilities"] for one in own.predict(texts)]
+    assert [{one["label"]: one["score"] for one in row} for row in theirs] == [
+        pytest.approx(shares, abs=1e-5) for shares in ours
+    ]
+
+
+@pytest.mark.parametrize("kind", ["masked", "text", "pairs"])
+def test_an_export_is_compared_with_its_run_and_its_sample_answers_alone(
+    masked, trained_on_text, trained, tmp_path, kind
+):
+    own = {"masked": lambda: masked, "text": trained_on_text, "pairs": lambda: trained(*POST)}[kind]()
+    exported = own.export("hf", tmp_path / "there")
+    assert exported.parity.largest_difference < 1e-4 and exported.parity.score_difference < 0.1
+    assert exported.parity.identical > 0.95, exported.parity.table()
+    line, expected = {
+        "masked": lambda: (TEXT, masked.predict([TEXT])[0].answer),
+        "text": lambda: ("the cat", own.generate("the cat", temperature=0, max_tokens=14)[0]),
+        "pairs": lambda: ("a dog sleeps .", own.translate(["a dog sleeps ."])[0].text),
+    }[kind]()
+    (answer,) = sample(tmp_path / "there", [line])
+    assert answer.startswith(expected)
 
 
 def test_a_text_is_continued_as_here(trained_on_text, pipeline, tmp_path):

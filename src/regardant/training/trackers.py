@@ -1,0 +1,73 @@
+"""Programs that follow the numbers of a training, as TensorBoard does.
+
+A subclass of `Tracker` with a `name` is known by being imported, in a plugin of yours too: Weights & Biases and MLflow
+take a dozen lines each (docs/using.md).
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from regardant.config.did_you_mean import did_you_mean
+from regardant.errors import ConfigError
+
+
+class Tracker:
+    """Base of trackers. Write `__init__`, `write` and `close`."""
+
+    name: ClassVar[str]
+    """Name in `training.trackers`."""
+
+    known: ClassVar[dict[str, type["Tracker"]]] = {}
+    """Classes by name."""
+
+    def __init_subclass__(cls) -> None:
+        Tracker.known[cls.name] = cls
+
+    def __init__(self, run: Path, update: int) -> None:
+        """Begin to follow a run, or resume after `update`. Raises ImportError for a program that is not installed."""
+
+    def write(self, numbers: Mapping[str, float], update: int) -> None:
+        """Keep numbers of an update, by names such as train/loss."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """End. Does nothing by default."""
+
+
+class TensorBoard(Tracker):
+    """Event files in RUN/tensorboard."""
+
+    name = "tensorboard"
+
+    def __init__(self, run: Path, update: int) -> None:
+        from torch.utils.tensorboard import SummaryWriter  # takes a second, and is optional
+
+        self.writer = SummaryWriter(run / "tensorboard", purge_step=update + 1)
+
+    def write(self, numbers: Mapping[str, float], update: int) -> None:
+        for name, value in numbers.items():
+            self.writer.add_scalar(name, value, update)
+
+    def close(self) -> None:
+        self.writer.close()
+
+
+DEFAULT = (TensorBoard.name,)
+"""Trackers of a run that names none. They are left out where their program is not installed."""
+
+
+def open_trackers(names: Sequence[str], run: Path, update: int) -> list[Tracker]:
+    """Return the trackers of these names. Raises ConfigError for an unknown one, and one that is not installed."""
+    opened = []
+    for name in names:
+        if name not in Tracker.known:
+            near = did_you_mean(name, Tracker.known)
+            known = ", ".join(Tracker.known)
+            raise ConfigError(f"training.trackers: given {name!r}; allowed: {known}, or that of a --plugin{near}")
+        try:
+            opened.append(Tracker.known[name](run, update))
+        except ImportError as error:
+            if name not in DEFAULT:
+                raise ConfigError(f"training.trackers: {name} needs {error.name}: install it") from error
+    return opened

@@ -162,7 +162,7 @@ def test_a_recurrent_model_shows_states_and_gates_of_both_directions(trained):
 
 def test_masks_hide_together_what_each_hides(studio):
     client, _ = studio
-    body = {"length": 5, "padding": 1, "causal": True, "window": 1, "edges": "3-0, 2>1"}
+    body = {"length": 5, "padding": 1, "causal": True, "window": 1, "edges": "4-1, 3>2"}
     told = client.post("/api/mask", json=body).json()
     at = np.arange(5)
     real = np.broadcast_to(at < 4, (5, 5))
@@ -242,3 +242,29 @@ def test_the_list_of_runs_has_the_options_and_views_of_each(others, studio):
 
 def test_views_are_those_that_the_task_names(trained):
     assert tuple(trained().trained.views) == trained().config.views
+
+
+def test_words_that_training_never_had_are_named(ask, trained, studio):
+    client, name = studio
+    known = trained().trained.known_words()
+    assert {"the", "judge"} <= known and ask("look", text="The judge.")["unseen"] == []
+    assert ask("look", text="The Zyzzyva, the judge, zyzzyva!")["unseen"] == ["Zyzzyva", "zyzzyva"]
+    assert client.get("/api/vocabulary", params={"run": name}).json()["words"] == sorted(known)
+
+
+def test_the_head_s_numbers_for_all_words_are_those_of_inspect(ask, trained):
+    told, target = ask("steps", attention=CROSS, head=1), trained().translate([TEXT])[0].text
+    records = trained().inspect(TEXT, target).records
+    for name in ("scores", "weights", "mixed"):
+        np.testing.assert_allclose(told["whole"][name], records.whole(f"{CROSS}.{name}")[0, 1], rtol=2e-3, atol=1e-6)
+    assert {"place": CROSS, "name": "Cross-attention, layer 1"}.items() <= told["places"][-1].items()
+
+
+def test_the_projection_to_the_vocabulary_has_shapes(ask, trained):
+    told = ask("shapes")
+    (head,) = (part for part in told["tree"]["parts"] if part["name"] == "head")
+    model, found = trained().translator.model, trained().inspect(TEXT)
+    with torch.inference_mode():
+        shape = list(model.scores(**found.batch).shape)
+    assert head["inputs"][0][-1] == 32 and head["outputs"] == [shape]
+    assert "scores" not in vars(model.head)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
+from regardant.data.grammar import LECTURE_SENTENCES
 from regardant.data.parallel import Splits
 from regardant.studio import items
 from regardant.studio.app import make_app
@@ -66,7 +67,9 @@ def test_examples_of_a_translator_are_validation_sentences_with_known_words(trai
     examples = client.get("/api/examples", params={"run": run.folder.as_posix()}).json()
     validation, codec = Splits.load(run.folder / "data" / "text").validation, run.trained.generator.codec
     known = [text for text in validation["source"] if not codec.unknown(codec.encode([text])[0])]
-    assert [one["item"] for one in examples] == known[: items.EXAMPLES] and 0 < len(known) < len(validation)
+    lectures = [pair.source for pair in LECTURE_SENTENCES if not codec.unknown(codec.encode([pair.source])[0])]
+    assert [one["item"] for one in examples] == [*lectures[::-1], *known][: items.EXAMPLES]
+    assert 0 < len(known) < len(validation)
 
 
 def test_a_run_without_data_has_no_examples(trained_on_digits, tmp_path):

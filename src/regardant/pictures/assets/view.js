@@ -74,7 +74,7 @@ export function attentionView(sentence, state, changed, { titled = true } = {}) 
     const buttons = scene.target.map((word, row) => {
       const onGrid = row >= beside;
       const button = html("button", { type: "button", class: onGrid ? "element" : "word", ...(onGrid ? { "aria-label": word } : {}) });
-      if (!onGrid || !layout.picture) button.append(word);
+      if (!onGrid || !layout.picture) button.append(visible(word));
       button.addEventListener("pointerenter", () => look(row));
       button.addEventListener("pointerleave", () => look(state.word));
       button.addEventListener("focus", () => stay(row));
@@ -166,6 +166,13 @@ export function attentionView(sentence, state, changed, { titled = true } = {}) 
 // For people layers and heads count from 1, in the state and in the address from 0.
 export function nameOf(layer, head) {
   return `layer ${layer + 1}, ${head === MEAN ? "mean of heads" : `head ${head + 1}`}`;
+}
+
+const BLANK = { " ": "␣", "\t": "⇥", "\n": "⏎" };
+
+// White space as signs that can be seen and chosen.
+function visible(word) {
+  return word.trim() ? word : [...word].map((letter) => BLANK[letter] ?? "␣").join("");
 }
 
 function spaced(elements) {

@@ -68,7 +68,9 @@ class TrainedTranslator(TrainedGenerator):
         """Return the first sources of the validation set; of the grammar, the lectures' sentences come first."""
         found = super().examples(count, folder)
         if self.config.data.kind == GRAMMAR:
-            found = [*(Example(pair.source) for pair in reversed(LECTURE_SENTENCES)), *found]
+            codec = self.generator.codec
+            told = [pair.source for pair in reversed(LECTURE_SENTENCES)]
+            found = [*(Example(text) for text in told if not codec.unknown(codec.encode([text])[0])), *found]
         return found[:count]
 
     def known_words(self) -> frozenset[str]:

@@ -49,7 +49,7 @@ function claimOf(claim) {
     body.append(waiting);
     await new Promise((resume) => setTimeout(resume)); // so that the word is seen
     const found = await ALL[claim.id]();
-    waiting.replaceWith(html("div", { class: "scroll" }, figures(claim, found)));
+    waiting.replaceWith(html("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Table, scrolls" }, figures(claim, found)));
   });
   return details;
 }

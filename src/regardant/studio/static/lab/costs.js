@@ -221,7 +221,7 @@ function open(state, remember) {
   const sized = OF_MODEL.some((name) => state[name] !== fields[name].start);
   if (sized && state.preset === fields.preset.start) state.preset = "my own";
   Object.assign(state, settingsOfPreset(state.preset));
-  const [model, kinds, cross] = range(3).map(() => html("div", { class: "scroll" }));
+  const [model, kinds, cross] = range(3).map(() => html("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Table, scrolls" }));
   const picture = plate();
   const answer = html("p", { class: "answer", "aria-live": "polite" });
   let points = [];

@@ -29,7 +29,7 @@ const fields = {
 const written = (numbers) => numbers.map((number) => number.toFixed(6)).join("  ");
 
 function sixWords(state, set) {
-  const [picture, numbers] = [plate(), html("div", { class: "scroll" })];
+  const [picture, numbers] = [plate(), html("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Table, scrolls" })];
   function draw() {
     const mask = state.masked ? causal(6) : null;
     const weights = weightsOf(
@@ -87,7 +87,7 @@ function fourScores(state, set) {
 }
 
 function numpyWords(state, set) {
-  const numbers = html("div", { class: "scroll" });
+  const numbers = html("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Table, scrolls" });
   const picture = plate();
   function draw() {
     const { scores, weights, outputs } = fourWords(state.numpy);
@@ -115,7 +115,7 @@ function numpyWords(state, set) {
 }
 
 function additiveScore(state, set) {
-  const numbers = html("div", { class: "scroll" });
+  const numbers = html("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Table, scrolls" });
   const picture = plate();
   function draw() {
     const { scores, weights, context } = additive(state.v[0], state.s[0], STATES);

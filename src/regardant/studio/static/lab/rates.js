@@ -23,7 +23,7 @@ const fields = {
 
 function open(state, remember) {
   const answer = html("p", { class: "answer", "aria-live": "polite" });
-  const numbers = html("div", { class: "scroll" });
+  const numbers = html("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Table, scrolls" });
   const curve = plate();
   const of = (kind, update) => rate(kind, update, update / state.updates, state);
 

@@ -46,7 +46,7 @@ function open(state, remember) {
   const answer = html("p", { class: "answer", "aria-live": "polite" });
   const places = html("div", { class: "bar", role: "group", "aria-label": "Order" });
   const [first, second] = [plate(), plate()];
-  const numbers = html("div", { class: "scroll" });
+  const numbers = html("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Table, scrolls" });
 
   const order = () => {
     const wanted = [...new Set(state.order[0])].filter((i) => i < state.count);

@@ -6,7 +6,7 @@ import { bestOf, entropy, softmax, sum } from "./mathematics.js";
 
 // items: [{name, key, value}]. Returns the element and `draw(items, similarities, temperature)`.
 export function softRetrieval(label) {
-  const numbers = html("div", { class: "scroll" });
+  const numbers = html("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Table, scrolls" });
   const picture = plate();
   const answer = html("p", { class: "answer", "aria-live": "polite" });
 

@@ -26,7 +26,7 @@ function similarity(student, { cs, gpa, strictness }) {
 }
 
 function sqlPart(state, remember) {
-  const result = html("div", { class: "scroll", "aria-live": "polite" });
+  const result = html("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Table, scrolls", "aria-live": "polite" });
   async function run() {
     try {
       const { columns, rows } = await ask("/api/lab/sql", { body: { sql: state.sql } });

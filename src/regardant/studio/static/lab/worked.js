@@ -37,7 +37,7 @@ function printed(state) {
 }
 
 function open(state, remember) {
-  const [numbers, answer] = [html("div", { class: "scroll" }), html("p", { class: "answer", "aria-live": "polite" })];
+  const [numbers, answer] = [html("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Table, scrolls" }), html("p", { class: "answer", "aria-live": "polite" })];
   const [weights, output, curve] = [plate(), plate(), plate()];
   const sliders = { query: html("div"), word: html("div") };
   let lecture = new Map();

@@ -4,7 +4,7 @@
 import { html, svg } from "../shell.js";
 
 const [COLUMN, ROW, TOP, LEFT] = [152, 24, 34, 12];
-const LONGEST = 12;
+const LONGEST = 10;
 
 export function beamTree(tree, chosen, changed) {
   const { candidates } = tree;
@@ -23,8 +23,8 @@ export function beamTree(tree, chosen, changed) {
     return svg("path", { d, class: `branch ${one.fate}${best.has(number) ? " best" : ""}`, "data-number": number });
   });
   const nodes = candidates.map((one, number) => {
-    const letters = [...one.token];
-    const word = letters.length > LONGEST ? `${letters.slice(0, LONGEST - 1).join("")}…` : one.token;
+    const letters = [...one.token.replace(/^▁(?=.)/, "")];
+    const word = letters.length > LONGEST ? `${letters.slice(0, LONGEST - 1).join("")}…` : letters.join("");
     const named = `${one.token}, step ${one.step}, ${one.fate}, score ${one.score.toFixed(3)}`;
     const text = svg("text", { x: x(number), y: y(number), class: "token" }, word);
     const share = svg(

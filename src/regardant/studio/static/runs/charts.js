@@ -17,6 +17,15 @@ const MARKS = 12; // on a curve at most
 const NOT_DRAWN = new Set(["event", "update", "time", "took", "epoch", "progress", "loss", "perplexity"]);
 const CONFIG = { displayModeBar: false, responsive: true };
 
+// The library is 4 MB: the page is painted before it is there.
+export const library = new Promise((resolve, reject) => {
+  const script = document.createElement("script");
+  script.src = "/static/plotly.min.js";
+  script.addEventListener("load", resolve);
+  script.addEventListener("error", () => reject(new Error("The library that draws curves did not load: load the page again.")));
+  document.head.append(script);
+});
+
 export const AXES = { Updates: (event) => event.update, Minutes: (event) => event.time / 60 };
 
 // The charts of these runs: a chart is a title and, for each run, named curves. `units` are those of the runs' tasks.

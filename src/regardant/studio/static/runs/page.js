@@ -1,10 +1,10 @@
 // Runs, and their curves while they train. What is chosen is in the address.
 
 import { choice } from "../pictures/view.js";
-import { button, select } from "../choosing.js";
+import { button, field, select } from "../choosing.js";
 import { ask, command, complain, empty, html, shell } from "../shell.js";
 import { readState, writeState } from "../state.js";
-import { AXES, chartsOf, drawChart, drawEntropy, saveChart } from "./charts.js";
+import { AXES, chartsOf, drawChart, drawEntropy, library, saveChart } from "./charts.js";
 import { Following } from "./following.js";
 import { samplesView } from "./samples.js";
 
@@ -86,6 +86,7 @@ async function refresh(changed = false) {
       names.filter((name) => !followed.has(name)).forEach((name) => followed.set(name, new Following(name)));
       const shown = names.map((name) => followed.get(name));
       const news = await Promise.all(shown.map((one) => one.more()));
+      await library;
       complain();
       if (redraw || news.some(Boolean)) draw(shown);
       if (news.some(Boolean)) await refreshList();
@@ -180,10 +181,13 @@ function drawLooks(shown) {
   const parts = [html("h2", {}, "Heads and samples")];
   if (observed.length > 1)
     parts.push(
-      select(
-        observed.map(({ run }) => run),
-        one.run,
-        (look) => set({ look }),
+      field(
+        "Run",
+        select(
+          observed.map(({ run }) => run),
+          one.run,
+          (look) => set({ look }),
+        ),
       ),
     );
   if (kinds.length > 1) parts.push(choice("Kind of attention", kinds, kind, (name) => set({ kind: name })));

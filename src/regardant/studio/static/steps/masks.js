@@ -78,7 +78,7 @@ function figure(name, matrix, length, small) {
     "section",
     {},
     html("h3", {}, name),
-    html("div", { class: "figure" }, drawing),
+    html("div", { class: "figure", tabindex: 0, role: "group", "aria-label": "Picture, scrolls if wide" }, drawing),
     saveButton(
       () => drawing,
       () => `mask ${name}`,

@@ -1,10 +1,12 @@
 // Tokens as people read them: without the mark that begins a word.
 
 const MARK = "▁";
+const BLANK = { "\t": "⇥", "\n": "⏎" };
 
 export function readable(tokens) {
   const marked = tokens.some((token) => token.startsWith(MARK));
   return tokens.map((token, i) => {
+    if (!token.trim()) return [...token].map((letter) => BLANK[letter] ?? "␣").join("");
     if (!marked) return token;
     if (token.startsWith(MARK)) return token.slice(MARK.length) || "␣";
     const inside = /^[\p{L}\p{N}]/u.test(token) && /[\p{L}\p{N}▁]$/u.test(tokens[i - 1] ?? "");

@@ -51,7 +51,7 @@ export function writing(page, panel) {
     const perplexity = Math.exp(
       -told.steps.slice(0, at + 1).reduce((sum, one) => sum + Math.log(one.probability), 0) / (at + 1),
     );
-    const figure = html("div", { class: "figure" }, drawing);
+    const figure = html("div", { class: "figure", tabindex: 0, role: "group", "aria-label": "Picture, scrolls if wide" }, drawing);
     stage.replaceChildren(
       html("p", { class: "sentence", dir: "auto" }, ...told.read.flatMap((token) => [html("span", {}, token), " "])),
       html("p", { class: "sentence", dir: "auto" }, ...words, html("mark", { class: "next" }, step.token)),

@@ -98,9 +98,7 @@ def require_items_or_corpus(**others: object) -> None:
         raise ConfigError(f"--data answers a corpus: leave out {', '.join(given)}")
 
 
-def _answered(
-    work: "Work", run: "Run", left: "Sequence[Numbered]", on: str, address: str | None
-) -> Iterator[int]:
+def _answered(work: "Work", run: "Run", left: "Sequence[Numbered]", on: str, address: str | None) -> Iterator[int]:
     """Yield the rows of each shard when it is answered."""
     if not left:
         return

@@ -42,7 +42,9 @@ def find_shards(addresses: str | Sequence[str], root: str = "") -> list[Shard]:
     Relative paths are under `root`. Raises DataError if there is none, or if they are of different kinds.
     """
     given = [addresses] if isinstance(addresses, str) else addresses
-    shards = [shard for address in given for shard in _under(address if "://" in address else str(place(root, address)))]
+    shards = [
+        shard for address in given for shard in _under(address if "://" in address else str(place(root, address)))
+    ]
     if len({shard.kind for shard in shards}) > 1:
         raise DataError(f"{', '.join(given)} has shards of several kinds: give those of one, as FOLDER/*.parquet")
     return shards
@@ -63,9 +65,9 @@ def storage(address: str) -> tuple["AbstractFileSystem", str]:
         found: tuple[AbstractFileSystem, str] = url_to_fs(address)
         return found
     except (ValueError, ImportError, OSError) as error:
-        raise DataError(f"{address} cannot be opened ({first_line(error)}): give a path or an address as s3://...") from (
-            error
-        )
+        raise DataError(
+            f"{address} cannot be opened ({first_line(error)}): give a path or an address as s3://..."
+        ) from (error)
 
 
 def write_whole(address: str, write: Any) -> None:
@@ -81,7 +83,9 @@ def write_whole(address: str, write: Any) -> None:
             files.rm(path)
         files.mv(beside, path)
     except OSError as error:
-        raise DataError(f"{address} cannot be written ({first_line(error)}): is there room, and may you write?") from error
+        raise DataError(
+            f"{address} cannot be written ({first_line(error)}): is there room, and may you write?"
+        ) from error
 
 
 def _under(address: str) -> list[Shard]:

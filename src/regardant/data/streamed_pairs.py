@@ -58,7 +58,9 @@ class StreamedPairsConfig(StreamedConfig):
         root = place(self.root, "")
         given = {"validation": self.validation, "test": self.test}
         return {
-            name: list(evaluation_pairs(pairs, pairs.records(root))) for name, pairs in given.items() if pairs is not None
+            name: list(evaluation_pairs(pairs, pairs.records(root)))
+            for name, pairs in given.items()
+            if pairs is not None
         }
 
     def _split(self, rows: Iterable[Row], held_out: HeldOut, report: CleaningReport) -> Iterator[tuple[str, Pair]]:

@@ -1,6 +1,6 @@
 """Training from a stream: each process reads its own shards, and plans batches within each buffer.
 
-What the trainer calls an epoch is a buffer here. All processes have as many batches of it: a batch of the update is that
+What the trainer calls an epoch is a buffer here. All processes have as many batches of it: a batch of an update is that
 of each process together.
 """
 

@@ -7,8 +7,8 @@ from pydantic import Field, model_validator
 from regardant.config import Config
 from regardant.data.grammar.config import GrammarConfig
 from regardant.data.parallel import PairsConfig
-from regardant.data.streamed_pairs import StreamedPairsConfig
 from regardant.data.streamed import require_other_end
+from regardant.data.streamed_pairs import StreamedPairsConfig
 from regardant.data.toys import (
     AdditionConfig,
     CopyConfig,

@@ -6,7 +6,7 @@ and nothing before it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from tempfile import TemporaryDirectory
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -110,14 +110,17 @@ class Stream(Generic[Buffer]):
     ) -> None:
         self.shards, self.columns, self.rows, self.seed, self.encode = shards, columns, rows, seed, encode
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="stream")
+        self._ahead: Future[tuple[Position, Buffer]] | None = None
         self.seek(Position())
 
     def seek(self, position: Position, *, rank: int = 0, size: int = 1) -> None:
         """Go on at a position, as one of several ranks."""
+        if self._ahead is not None:
+            wait([self._ahead])  # it moves the position
         self.rank, self.size = rank, size
         self._begin = position
         self._reading: Iterator[tuple[list[Row], dict[str, Any]]] | None = None
-        self._ahead: Future[tuple[Position, Buffer]] | None = None
+        self._ahead = None
 
     def next(self) -> tuple[Position, Buffer]:
         """Return the next buffer and where it begins, and read the one behind it meanwhile."""

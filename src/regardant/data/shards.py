@@ -39,8 +39,9 @@ def read_rows(
     rank: int = 0,
     size: int = 1,
     state: dict[str, Any] | None = None,
+    at_once: int = ROWS_AT_ONCE,
 ) -> Iterator[tuple[list[Row], dict[str, Any]]]:
-    """Yield chunks of rows, and the state behind each, from a state on. Columns of text are numbers, between tabs.
+    """Yield `at_once` rows at a time, and the state behind them, from a state on. Columns of text are numbers, between tabs.
 
     A rank of several reads the shards `rank::size` if the shards can be dealt out evenly, and the rows `rank::size`
     otherwise. Raises DataError.
@@ -64,7 +65,7 @@ def read_rows(
                 dataset = split_dataset_by_node(dataset, rank, size)
             if state is not None:
                 dataset.load_state_dict(state)
-            for table in dataset.iter(ROWS_AT_ONCE):
+            for table in dataset.iter(at_once):
                 if kind == "text":
                     yield _text_rows(table["text"].to_pylist(), columns, rows_before), dataset.state_dict()
                 else:
@@ -133,7 +134,14 @@ class Stream(Generic[Buffer]):
         if self._reading is None:
             order = np.random.default_rng([self.seed, begin.passes]).permutation(len(self.shards))
             ordered = [self.shards[number] for number in order]
-            self._reading = read_rows(ordered, self.columns, rank=self.rank, size=self.size, state=begin.state)
+            self._reading = read_rows(
+                ordered,
+                self.columns,
+                rank=self.rank,
+                size=self.size,
+                state=begin.state,
+                at_once=min(self.rows, ROWS_AT_ONCE),
+            )
         for chunk, state in self._reading:
             rows += chunk
             self._begin = Position(begin.passes, state)

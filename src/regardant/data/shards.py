@@ -41,7 +41,9 @@ def read_rows(
     state: dict[str, Any] | None = None,
     at_once: int = ROWS_AT_ONCE,
 ) -> Iterator[tuple[list[Row], dict[str, Any]]]:
-    """Yield `at_once` rows at a time, and the state behind them, from a state on. Columns of text are numbers, between tabs.
+    """Yield `at_once` rows at a time, and the state behind them, from a state on.
+
+    Columns of text are numbers, between tabs; `text` is the whole line.
 
     A rank of several reads the shards `rank::size` if the shards can be dealt out evenly, and the rows `rank::size`
     otherwise. Raises DataError.

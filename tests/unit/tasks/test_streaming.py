@@ -128,9 +128,9 @@ def recipe(tmp_path_factory):
         "tokenizer": {"kind": "code", "vocab_size": 300},
         "model": {"d_model": 16, "num_heads": 2, "d_ff": 32, "num_layers": 1, "max_length": 16, "dropout": 0.1},
         "training": {
-            "max_updates": 60,
+            "max_updates": 40,
             "batch_tokens": 256,
-            "validate_every": 30,
+            "validate_every": 20,
             "precision": "float32",
             "attention_kernel": "sdpa",
             "processes": 1,
@@ -147,7 +147,7 @@ def train(recipe, folder, **training):
 @pytest.mark.usefixtures("shapes_unchecked")
 def test_a_run_on_a_stream_that_is_resumed_in_a_later_buffer_ends_bit_equal(recipe, tmp_path):
     train(recipe, tmp_path / "whole")
-    train(recipe, tmp_path / "parts", max_updates=30)
+    train(recipe, tmp_path / "parts", max_updates=20)
     state = load_checkpoint(latest_checkpoint(tmp_path / "parts"))
     assert state["cursor"]["epoch"] >= 1 and state["job"]["positions"] != ["[0, null]"]
     train(recipe, tmp_path / "parts")
@@ -158,10 +158,10 @@ def test_a_run_on_a_stream_that_is_resumed_in_a_later_buffer_ends_bit_equal(reci
 @pytest.mark.slow
 @pytest.mark.usefixtures("shapes_unchecked")
 def test_two_processes_train_on_shards_of_their_own_and_resume(recipe, tmp_path):
-    train(recipe, tmp_path / "run", processes=2, max_updates=30)
+    train(recipe, tmp_path / "run", processes=2, max_updates=20)
     state = load_checkpoint(latest_checkpoint(tmp_path / "run"))
     assert len(set(state["job"]["positions"])) == 2 or state["cursor"]["epoch"] == 0
-    assert train(recipe, tmp_path / "run", processes=2).cursor.update == 60
+    assert train(recipe, tmp_path / "run", processes=2).cursor.update == 40
 
 
 def test_a_budget_in_passes_is_refused(recipe):

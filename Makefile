@@ -8,7 +8,7 @@ PEERS := benchmarks/.peers
 
 .PHONY: setup demo docs test test-slow test-browser mutants check experiments ladder ladder-demo clean
 .PHONY: bench bench-attention bench-training bench-decoding bench-engines bench-memory bench-processes bench-profile
-.PHONY: torture bench-accelerator bench-startup bench-serving bench-smoke bench-families bench-own-files
+.PHONY: torture bench-accelerator bench-startup bench-serving bench-smoke bench-families bench-own-files bench-corpora
 
 # Tests start a hundred processes: they keep compiled code, whatever the machine's default is.
 test test-slow test-browser mutants: export PYTHONDONTWRITEBYTECODE =
@@ -97,6 +97,9 @@ bench-families: setup
 
 bench-own-files: setup
 	$(BIN)/python -m benchmarks.own_files $(BENCH)
+
+bench-corpora: setup
+	$(BIN)/python -m benchmarks.corpora $(BENCH)
 
 torture: setup
 	$(BIN)/python -m benchmarks.torture $(BENCH)

@@ -6,7 +6,7 @@ and nothing before it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from tempfile import TemporaryDirectory
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -39,8 +39,11 @@ def read_rows(
     rank: int = 0,
     size: int = 1,
     state: dict[str, Any] | None = None,
+    at_once: int = ROWS_AT_ONCE,
 ) -> Iterator[tuple[list[Row], dict[str, Any]]]:
-    """Yield chunks of rows, and the state behind each, from a state on. Columns of text are numbers, between tabs.
+    """Yield `at_once` rows at a time, and the state behind them, from a state on.
+
+    Columns of text are numbers, between tabs; `text` is the whole line.
 
     A rank of several reads the shards `rank::size` if the shards can be dealt out evenly, and the rows `rank::size`
     otherwise. Raises DataError.
@@ -64,7 +67,7 @@ def read_rows(
                 dataset = split_dataset_by_node(dataset, rank, size)
             if state is not None:
                 dataset.load_state_dict(state)
-            for table in dataset.iter(ROWS_AT_ONCE):
+            for table in dataset.iter(at_once):
                 if kind == "text":
                     yield _text_rows(table["text"].to_pylist(), columns, rows_before), dataset.state_dict()
                 else:
@@ -110,14 +113,17 @@ class Stream(Generic[Buffer]):
     ) -> None:
         self.shards, self.columns, self.rows, self.seed, self.encode = shards, columns, rows, seed, encode
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="stream")
+        self._ahead: Future[tuple[Position, Buffer]] | None = None
         self.seek(Position())
 
     def seek(self, position: Position, *, rank: int = 0, size: int = 1) -> None:
         """Go on at a position, as one of several ranks."""
+        if self._ahead is not None:
+            wait([self._ahead])  # it moves the position
         self.rank, self.size = rank, size
         self._begin = position
         self._reading: Iterator[tuple[list[Row], dict[str, Any]]] | None = None
-        self._ahead: Future[tuple[Position, Buffer]] | None = None
+        self._ahead = None
 
     def next(self) -> tuple[Position, Buffer]:
         """Return the next buffer and where it begins, and read the one behind it meanwhile."""
@@ -130,7 +136,14 @@ class Stream(Generic[Buffer]):
         if self._reading is None:
             order = np.random.default_rng([self.seed, begin.passes]).permutation(len(self.shards))
             ordered = [self.shards[number] for number in order]
-            self._reading = read_rows(ordered, self.columns, rank=self.rank, size=self.size, state=begin.state)
+            self._reading = read_rows(
+                ordered,
+                self.columns,
+                rank=self.rank,
+                size=self.size,
+                state=begin.state,
+                at_once=min(self.rows, ROWS_AT_ONCE),
+            )
         for chunk, state in self._reading:
             rows += chunk
             self._begin = Position(begin.passes, state)

@@ -31,6 +31,11 @@ class Corpus:
     fingerprints: dict[str, str]
     """Fingerprints of the pairs, by split."""
 
+    @property
+    def size(self) -> int:
+        """Number of training pairs by which a model is chosen."""
+        return len(self.train)
+
 
 class Batches:
     """The training batches of every epoch. Pairs longer than the model are left out, and counted."""

@@ -68,7 +68,7 @@ def prepare(
 ) -> PreparedPairs:
     """Choose what is left open, build the model from the seed, load what it takes over."""
     tokenizer = choose_vocab_size(config.tokenizer, vocabulary_sizes(corpus))
-    model_config = choose_model(config.model, len(corpus.train))
+    model_config = choose_model(config.model, corpus.size)
     config = config.model_copy(update={"model": model_config, "tokenizer": tokenizer})
     model = with_first_weights(lambda: build_model(config, corpus.codec, corpus.tokenizer.vocab_size), config, run)
     job = job_of(config, corpus, model)

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 CHUNK = 10_000
 """Sentence pairs tokenised at a time: enough to keep all cores at work, a few megabytes."""
 
+STREAMED_PAIRS = 1_000_000
+"""Pairs that a stream is taken for when a model is chosen: its length is not known."""
+
 
 @dataclass(frozen=True)
 class TextCorpus(Corpus):
@@ -34,6 +37,12 @@ class TextCorpus(Corpus):
     tokenizers: Tokenizers
     links: TrainingLinks | None
     """Word alignments of the training pairs, where a head is taught them."""
+    streamed: bool
+    """Whether the training pairs are the beginning of a stream."""
+
+    @property
+    def size(self) -> int:
+        return max(len(self.train), STREAMED_PAIRS) if self.streamed else len(self.train)
 
 
 def read_corpus(config: TranslationConfig, run: Path, log: Callable[[str], None]) -> TextCorpus:
@@ -70,6 +79,7 @@ def read_corpus(config: TranslationConfig, run: Path, log: Callable[[str], None]
         splits,
         tokenizers,
         None if config.alignment_guidance is None else read_links(config.data, splits, text),
+        bool(shards),
     )
 
 

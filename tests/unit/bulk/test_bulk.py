@@ -1,0 +1,168 @@
+"""Bulk work: answers to all rows of shards, in their order, and the same command going on with what is left."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from regardant import run
+from regardant.bulk import work
+from tests.unit.conftest import ENGLISH
+
+WORDS = ENGLISH.split()
+SENTENCES = [f"the {WORDS[number % 17]} {WORDS[number % 13]} {WORDS[number % 7]} ." for number in range(60)]
+
+
+def shards(folder, sentences=SENTENCES, parts=3):
+    """Write sentences to Parquet shards, in order."""
+    folder.mkdir(parents=True, exist_ok=True)
+    size = -(-len(sentences) // parts)
+    for part in range(parts):
+        texts = sentences[part * size : (part + 1) * size]
+        pq.write_table(pa.table({"text": pa.array(texts, pa.string())}), folder / f"{part:02}.parquet")
+    return folder
+
+
+def answers(folder):
+    """Return the rows of an output folder in the order of its files."""
+    return [row for path in sorted(Path(folder).glob("part-*.parquet")) for row in pq.read_table(path).to_pylist()]
+
+
+@pytest.fixture
+def small_files(monkeypatch):
+    monkeypatch.setattr(work, "ROWS_A_FILE", 8)
+
+
+@pytest.mark.usefixtures("small_files")
+def test_every_row_is_translated_in_order(regardant, tiny_run, tmp_path):
+    given = [*SENTENCES[:30], None, "", *SENTENCES[30:]]
+    said = regardant("translate", tiny_run, "--data", shards(tmp_path / "in", given), "--out", tmp_path / "out")
+    assert (said.code, said.out) == (0, "") and "answers to 62 rows" in said.err
+    rows = answers(tmp_path / "out")
+    assert [row["source"] for row in rows] == given
+    expected = [one.text for one in run.load(tiny_run).translate(SENTENCES)]
+    assert [row["translation"] for row in rows if row["source"]] == expected
+    assert [row["translation"] for row in rows[30:32]] == ["", ""]
+    assert len(list((tmp_path / "out").glob("part-00000-*.parquet"))) == 3  # of 21 rows
+
+
+@pytest.mark.usefixtures("small_files")
+def test_the_same_command_answers_what_is_left_and_nothing_else(regardant, tiny_run, tmp_path, monkeypatch):
+    command = ("translate", tiny_run, "--data", shards(tmp_path / "in"), "--out", tmp_path / "out")
+    asked, answer = [], work.VERBS["translate"]
+
+    def counted(given, sources, **options):
+        asked.append(list(sources))
+        if len(asked) == 5:
+            raise KeyboardInterrupt
+        return answer(given, sources, **options)
+
+    monkeypatch.setitem(work.VERBS, "translate", counted)
+    assert regardant(*command).code == 130
+    assert [row["source"] for row in answers(tmp_path / "out")] == SENTENCES[:20] + SENTENCES[20:28]
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("part-*")}
+    said = regardant(*command)
+    assert said.code == 0 and "1 of 3 shards are answered, 2 are left" in said.err
+    assert [row["source"] for row in answers(tmp_path / "out")] == SENTENCES
+    assert [source for sources in asked[5:] for source in sources] == SENTENCES[28:]
+    assert all(path.stat().st_mtime_ns == when for path, when in before.items())
+    asked.clear()
+    assert regardant(*command).code == 0 and not asked
+
+
+def test_other_work_in_the_same_folder_is_refused(regardant, tiny_run, tmp_path):
+    data = shards(tmp_path / "in", SENTENCES[:6])
+    assert regardant("translate", tiny_run, "--data", data, "--out", tmp_path / "out").code == 0
+    for other in (("translate", "--beam-size", 2), ("predict",)):
+        said = regardant(other[0], tiny_run, *other[1:], "--data", data, "--out", tmp_path / "out")
+        assert said.code == 2 and "holds the answers of other work" in said.err and said.err.count("\n") == 1
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/letter.txt").write_text("dear")
+    said = regardant("translate", tiny_run, "--data", data, "--out", tmp_path / "mine")
+    assert said.code == 2 and "holds something else than answers" in said.err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--data", "x"), "belong together"),
+        (("--out", "x"), "belong together"),
+        (("a text", "--data", "x", "--out", "y"), "leave out sentences"),
+        (("--data", "x", "--out", "y", "--json"), "leave out --json"),
+        (("--data", "x", "--out", "y", "--on", "spark"), "allowed are local and ray"),
+        (("--data", "x", "--out", "y", "--address", "a:1"), "give --on ray too"),
+        (("--data", "no/such/folder", "--out", "y"), "has no file"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused_in_one_line(regardant, tiny_run, options, message):
+    said = regardant("translate", tiny_run, *options)
+    assert said.code == 2 and message in said.err and said.err.count("\n") == 1
+
+
+def test_a_run_of_another_task_is_refused(regardant, tiny_run, tmp_path):
+    said = regardant("encode", tiny_run, "--data", shards(tmp_path / "in"), "--out", tmp_path / "out")
+    assert said.code == 2 and not (tmp_path / "out").exists()
+
+
+def test_predict_and_score_answer_corpora_too(regardant, tiny_run, tmp_path):
+    data = shards(tmp_path / "in", SENTENCES[:6])
+    assert regardant("predict", tiny_run, "--data", data, "--out", tmp_path / "predicted").code == 0
+    rows = answers(tmp_path / "predicted")
+    opened = run.load(tiny_run)
+    assert [row["answer"] for row in rows] == [one.answer for one in opened.predict(SENTENCES[:6])]
+    assert "candidates" in json.loads(rows[0]["details"])
+    pq.write_table(pa.table({"source": SENTENCES[:4], "target": SENTENCES[4:8]}), tmp_path / "pairs.parquet")
+    said = regardant("score", tiny_run, "--data", tmp_path / "pairs.parquet", "--out", tmp_path / "scored")
+    assert said.code == 0
+    expected = opened.score(SENTENCES[:4], SENTENCES[4:8])
+    assert [row["score"] for row in answers(tmp_path / "scored")] == pytest.approx(expected, abs=1e-4)
+
+
+def test_text_shards_have_lines(regardant, tiny_run, tmp_path):
+    (tmp_path / "a.txt").write_text("".join(f"{text}\n" for text in SENTENCES[:6]))
+    assert regardant("translate", tiny_run, "--data", tmp_path / "a.txt", "--out", tmp_path / "out").code == 0
+    assert [row["source"] for row in answers(tmp_path / "out")] == SENTENCES[:6]
+
+
+@pytest.mark.slow
+def test_a_killed_actor_of_ray_loses_nothing(tiny_run, tmp_path):
+    many = [f"{number} {SENTENCES[number % 60]}" for number in range(20_000)]
+    data, out = shards(tmp_path / "in", many, parts=40), tmp_path / "out"
+    command = [sys.executable, "-m", "regardant", "translate", tiny_run, "--data", data, "--out", out, "--on", "ray"]
+    killed = []
+
+    def kill_one():
+        while not list(out.glob("part-*")):
+            time.sleep(0.1)
+        killed.append(actors_of_ray(working.pid)[0])
+        os.kill(killed[0], signal.SIGKILL)
+
+    working = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    killer = threading.Thread(target=kill_one, daemon=True)
+    killer.start()
+    _, said = working.communicate(timeout=500)
+    assert working.returncode == 0, said
+    assert killed and "answers to 20,000 rows" in said
+    rows = answers(out)
+    assert [row["source"] for row in rows] == many
+    assert not list(out.glob(".*.part")) or len(list(out.glob("part-*.parquet"))) == 40
+
+
+def actors_of_ray(driver):
+    """Return the processes of actors of a driver's session."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if b"ray::MapWorker" in path.read_bytes():
+                found.append(int(path.parent.name))
+        except OSError:
+            continue
+    return found

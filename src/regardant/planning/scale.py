@@ -96,8 +96,8 @@ class Scale:
         room = "" if self.fits else ", which does not fit"
         return [
             f"{self.strategy} on {self.devices}",
-            f"  memory        {self.memory_bytes / 2**30:.1f} GiB a rank, {self.state_bytes / 2**30:.1f} of them weights, "
-            f"gradients and what the optimizer keeps{room}",
+            f"  memory        {self.memory_bytes / 2**30:.1f} GiB a rank, {self.state_bytes / 2**30:.1f} of them "
+            f"weights, gradients and what the optimizer keeps{room}",
             f"  sent          {self.sent_bytes / 2**20:,.0f} MiB by each rank in an update",
             f"  speed         {self.tokens_per_second:,.0f} target tokens per second",
             f"  time          {self.hours:,.1f} hours{cost}",
@@ -158,8 +158,9 @@ def assumptions(config: TaskConfig, device: Device) -> list[str]:
         f"WMT14 English-German: {PAIRS:,} pairs of {LENGTH} tokens a side, {VOCABULARY:,} entries",
         f"an update is {training.accumulate} x {training.batch_tokens:,} tokens of all ranks together (training."
         f"batch_tokens, training.accumulate); {training.max_updates or UPDATES:,} updates",
-        f"{device.name}: {device.memory / 1e9:.0f} GB, {device.flops / 1e12:,.1f} TFLOP/s, of which training reaches "
-        f"{device.share:.0%}, and starts an operation in {device.launch * 1e6:.0f} us; {device.bandwidth / 1e9:,.0f} GB/s of memory, {device.link / 1e9:,.1f} GB/s to each other",
+        f"{device.name}: {device.memory / 1e9:.0f} GB, {device.flops / 1e12:,.0f} TFLOP/s, of which training reaches "
+        f"{device.share:.0%}; an operation starts in {device.launch * 1e6:.0f} us",
+        f"{device.name}: {device.bandwidth / 1e9:,.0f} GB/s of memory, {device.link / 1e9:,.0f} GB/s to each other",
         f"weights, gradients, two moments and an average in float32; activations in "
         f"{'bfloat16' if device.narrow else 'float32'}; {device.resident / 1e9:.1f} GB for libraries",
         "ddp sends while it computes the backward pass, fsdp in all passes; what takes longer than that is waited for",

@@ -37,7 +37,7 @@ OPTIMIZER_BYTES = 40
 
 @dataclass(frozen=True)
 class Device:
-    """What one device does in a second, and what it holds."""
+    """The rates of one device, in a second, and its memory."""
 
     name: str
     memory: float

@@ -17,10 +17,10 @@ from torch.utils.flop_counter import FlopCounterMode
 from regardant.config.did_you_mean import did_you_mean
 from regardant.errors import ConfigError
 from regardant.models import CausalConfig, Model, SequenceToSequenceConfig, next_token, tokens
-from regardant.models.stacks import DecoderLayer, EncoderLayer
 from regardant.tasks.base import TaskConfig
 from regardant.training.config import COPIES
 from regardant.training.devices import require_memory
+from regardant.training.strategies import sublayers
 
 Way = Literal["ddp", "fsdp"]
 
@@ -216,7 +216,7 @@ def workload(config: TaskConfig, vocabulary: int = VOCABULARY, length: int = LEN
         _loss(model, inputs).backward()
     passes = training.accumulate
     parameters = sum(one.numel() for one in model.parameters())
-    units = [sum(one.numel() for one in part.parameters()) for part in _sublayers(model)]
+    units = [sum(one.numel() for one in part.parameters()) for part in sublayers(model)]
     return Workload(
         parameters=parameters,
         units=(*units, parameters - sum(units)),
@@ -263,13 +263,6 @@ def _loss(model: nn.Module, rows: list[Tensor]) -> Tensor:
     *inputs, targets = rows
     total: Tensor = model(*inputs, targets=targets).total
     return total
-
-
-def _sublayers(model: nn.Module) -> list[nn.Module]:
-    """Return the parts whose weights `fsdp` gathers at once, as `training.strategies` divides them."""
-    layers = [layer for layer in model.modules() if isinstance(layer, EncoderLayer | DecoderLayer)]
-    parts = [(layer.self_attention, getattr(layer, "cross_attention", None), layer.feed_forward) for layer in layers]
-    return [part for three in parts for part in three if part is not None and any(True for _ in part.parameters())]
 
 
 def _kept(model: nn.Module, rows: list[Tensor]) -> float:

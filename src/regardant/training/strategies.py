@@ -7,6 +7,8 @@ fsdp    each process has a share of weights, gradients and optimizer state (FSDP
 """
 
 import warnings
+from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 import torch
@@ -96,19 +98,38 @@ class _Sum(DDPStrategy):
 
 
 def _shard(model: nn.Module, mesh: "DeviceMesh") -> nn.Module:
-    """Divide the parameters of each sublayer of a stack, then all others together."""
+    """Divide the parameters of each sublayer of a stack, then all others together.
+
+    Parameters that a sublayer shares with other parts, as a position bias, are divided with the others.
+    """
     from torch.distributed.fsdp import fully_shard  # takes two seconds
 
     # A sublayer returns a view of a product, which nothing changes in place.
     warnings.filterwarnings("ignore", message="FSDP2-wrapped module", category=UserWarning)
-    data = mesh["data_parallel"]
-    for layer in model.modules():
-        if isinstance(layer, EncoderLayer | DecoderLayer):
-            for sublayer in (layer.self_attention, getattr(layer, "cross_attention", None), layer.feed_forward):
-                if sublayer is not None and any(True for _ in sublayer.parameters()):
-                    fully_shard(sublayer, mesh=data)
-    fully_shard(model, mesh=data)
+    units = sublayers(model)
+    uses = Counter(parameter for unit in units for parameter in set(unit.parameters()))
+    outside = set(_outside(model, units))
+    for unit in units:
+        shared = {parameter for parameter in unit.parameters() if parameter in outside or uses[parameter] > 1}
+        if shared <= outside:
+            fully_shard(unit, mesh=mesh["data_parallel"], ignored_params=shared)
+    fully_shard(model, mesh=mesh["data_parallel"])
     return model
+
+
+def sublayers(model: nn.Module) -> list[nn.Module]:
+    """Return the parts of the layers of a model that have parameters: attention and feed-forward networks."""
+    layers = [layer for layer in model.modules() if isinstance(layer, EncoderLayer | DecoderLayer)]
+    parts = [(layer.self_attention, getattr(layer, "cross_attention", None), layer.feed_forward) for layer in layers]
+    return [part for three in parts for part in three if part is not None and any(True for _ in part.parameters())]
+
+
+def _outside(module: nn.Module, units: list[nn.Module]) -> Iterator[nn.Parameter]:
+    """Yield the parameters that are reached without entering one of some modules."""
+    if not any(module is unit for unit in units):
+        yield from module.parameters(recurse=False)
+        for child in module.children():
+            yield from _outside(child, units)
 
 
 class _Met(ClusterEnvironment):

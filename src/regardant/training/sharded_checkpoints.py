@@ -7,6 +7,7 @@ that holds the whole model. Shares are safetensors, so that loading cannot run c
     RUN/checkpoints/update-00001234/state.pt         all else: the cursor, the place of each tensor, checksums
 """
 
+import warnings
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -69,7 +70,9 @@ def load_shares(folder: Path, mesh: DeviceMesh | None) -> dict[str, Any]:
             for name, one in found.items()
         }
         reader = HuggingFaceStorageReader(str(folder))
-        distributed_checkpoint.load(tensors, storage_reader=reader, no_dist=mesh is None)
+        with warnings.catch_warnings():  # that one process alone reads is meant so
+            warnings.filterwarnings("ignore", message="torch.distributed is disabled")
+            distributed_checkpoint.load(tensors, storage_reader=reader, no_dist=mesh is None)
         state: dict[str, Any] = content["state"]
         for name, (*way, last) in content["places"]:
             holder: Any = state

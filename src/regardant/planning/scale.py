@@ -17,10 +17,10 @@ from torch.utils.flop_counter import FlopCounterMode
 from regardant.config.did_you_mean import did_you_mean
 from regardant.errors import ConfigError
 from regardant.models import CausalConfig, Model, SequenceToSequenceConfig, next_token, tokens
-from regardant.models.stacks import DecoderLayer, EncoderLayer
 from regardant.tasks.base import TaskConfig
 from regardant.training.config import COPIES
 from regardant.training.devices import require_memory
+from regardant.training.strategies import sublayers
 
 Way = Literal["ddp", "fsdp"]
 
@@ -37,7 +37,7 @@ OPTIMIZER_BYTES = 40
 
 @dataclass(frozen=True)
 class Device:
-    """What one device does in a second, and what it holds."""
+    """The rates of one device, in a second, and its memory."""
 
     name: str
     memory: float
@@ -158,9 +158,9 @@ def assumptions(config: TaskConfig, device: Device) -> list[str]:
         f"WMT14 English-German: {PAIRS:,} pairs of {LENGTH} tokens a side, {VOCABULARY:,} entries",
         f"an update is {training.accumulate} x {training.batch_tokens:,} tokens of all ranks together (training."
         f"batch_tokens, training.accumulate); {training.max_updates or UPDATES:,} updates",
-        f"{device.name}: {device.memory / 1e9:.0f} GB, {device.flops / 1e12:,.1f} TFLOP/s, of which training reaches "
-        f"{device.share:.0%}, and starts an operation in {device.launch * 1e6:.0f} us; "
-        f"{device.bandwidth / 1e9:,.0f} GB/s of memory, {device.link / 1e9:,.1f} GB/s to each other",
+        f"{device.name}: {device.memory / 1e9:.0f} GB, {device.flops / 1e12:,.0f} TFLOP/s, of which training reaches "
+        f"{device.share:.0%}; an operation starts in {device.launch * 1e6:.0f} us",
+        f"{device.name}: {device.bandwidth / 1e9:,.0f} GB/s of memory, {device.link / 1e9:,.0f} GB/s to each other",
         f"weights, gradients, two moments and an average in float32; activations in "
         f"{'bfloat16' if device.narrow else 'float32'}; {device.resident / 1e9:.1f} GB for libraries",
         "ddp sends while it computes the backward pass, fsdp in all passes; what takes longer than that is waited for",
@@ -216,7 +216,7 @@ def workload(config: TaskConfig, vocabulary: int = VOCABULARY, length: int = LEN
         _loss(model, inputs).backward()
     passes = training.accumulate
     parameters = sum(one.numel() for one in model.parameters())
-    units = [sum(one.numel() for one in part.parameters()) for part in _sublayers(model)]
+    units = [sum(one.numel() for one in part.parameters()) for part in sublayers(model)]
     return Workload(
         parameters=parameters,
         units=(*units, parameters - sum(units)),
@@ -263,13 +263,6 @@ def _loss(model: nn.Module, rows: list[Tensor]) -> Tensor:
     *inputs, targets = rows
     total: Tensor = model(*inputs, targets=targets).total
     return total
-
-
-def _sublayers(model: nn.Module) -> list[nn.Module]:
-    """Return the parts whose weights `fsdp` gathers at once, as `training.strategies` divides them."""
-    layers = [layer for layer in model.modules() if isinstance(layer, EncoderLayer | DecoderLayer)]
-    parts = [(layer.self_attention, getattr(layer, "cross_attention", None), layer.feed_forward) for layer in layers]
-    return [part for three in parts for part in three if part is not None and any(True for _ in part.parameters())]
 
 
 def _kept(model: nn.Module, rows: list[Tensor]) -> float:

@@ -205,16 +205,15 @@ def _trainer(prepared: Prepared, decisions: Decisions, folder: Path, group: Grou
     from regardant.training.strategies import make_fabric  # Fabric takes as long as torch, and only training needs it
 
     group.divide_threads()
-    config = prepared.config
+    config, group = prepared.config, replace(group, strategy=decisions.strategy)
     trainer = Trainer(
         prepared.job,
         config.training,
         folder,
-        fabric=make_fabric(decisions.precision, group, decisions.strategy),
+        fabric=make_fabric(decisions.precision, group),
         dropout_key=prepared.job.model.dropout_key,
         seed=config.seed,
         group=group,
-        strategy=decisions.strategy,
     )
     if decisions.compiled:
         trainer.model = compiled(trainer.model)

@@ -29,7 +29,9 @@ from regardant.errors import RunError
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
 
-PART = ".part"
+    from regardant.training.processes import Group
+
+_PART = ".part"
 """End of the name of a file that is still being written."""
 
 _HEADER = "regardant"
@@ -48,19 +50,46 @@ def save_checkpoint(run: Path, state: dict[str, Any], update: int, keep: int) ->
     Later checkpoints are deleted too: they belong to a continuation that was abandoned by resuming from an earlier
     update. `state` must be plain containers and tensors, or `load_checkpoint` refuses it.
     """
-    path = path_of(run, update)
+    path = _path_of(run, update)
     _clear(path.parent, "*")
     save_whole(path, state)
-    keep_newest(run, path, keep)
+    _keep_newest(run, path, keep)
     return path
 
 
-def path_of(run: Path, update: int) -> Path:
-    """Return the path of the checkpoint after an update."""
+def save_shares(run: Path, state: dict[str, Any], update: int, keep: int, group: "Group") -> None:
+    """Write the state after `update`, of which every process has shares, as a folder. All processes have to call it.
+
+    Rank 0 renames it when all of it is on the disk, and deletes others as `save_checkpoint` does. Raises RunError if a
+    file cannot be written.
+    """
+    from torch.distributed.checkpoint import CheckpointException  # takes a second
+
+    from regardant.training.sharded_checkpoints import STATE, write_shares
+
+    path = _path_of(run, update).with_suffix("")
+    part = path.with_name(path.name + _PART)
+    try:
+        if group.leads:
+            shutil.rmtree(part, ignore_errors=True)  # of a process that was killed
+        content = write_shares(part, state, group)
+        if not group.leads:
+            return
+        save_whole(part / STATE, content)
+        if path.exists():  # the same update was saved before
+            shutil.rmtree(path)
+        os.replace(part, path)
+        _to_disk(path.parent)
+    except (OSError, CheckpointException) as error:
+        raise RunError(f"cannot write {path} ({_first_line(error)}); is the disk full or read-only?") from error
+    _keep_newest(run, path, keep)
+
+
+def _path_of(run: Path, update: int) -> Path:
     return run / "checkpoints" / f"update-{update:08d}.pt"
 
 
-def keep_newest(run: Path, path: Path, keep: int) -> None:
+def _keep_newest(run: Path, path: Path, keep: int) -> None:
     """Delete all checkpoints but the `keep` newest ones up to the one at `path`."""
     checkpoints = _checkpoints(run)
     newest = checkpoints.index(path) + 1
@@ -201,14 +230,14 @@ def _renamed(weights: dict[str, Tensor], model: nn.Module) -> dict[str, Tensor]:
 @contextmanager
 def _replacing(path: Path) -> Iterator[Path]:
     """Yield a path to write to. It is renamed to `path` at the end, or deleted after an exception."""
-    part = path.with_name(f"{path.name}.{uuid4().hex}{PART}")
+    part = path.with_name(f"{path.name}.{uuid4().hex}{_PART}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             yield part
-            to_disk(part)
+            _to_disk(part)
             os.replace(part, path)
-            to_disk(path.parent)  # makes the renaming permanent
+            _to_disk(path.parent)  # makes the renaming permanent
         finally:
             part.unlink(missing_ok=True)
     except (OSError, RuntimeError, SafetensorError) as error:  # each writer has its own error for a full disk
@@ -217,12 +246,11 @@ def _replacing(path: Path) -> Iterator[Path]:
 
 def _clear(folder: Path, name: str) -> None:
     """Delete what a kill left of files of a name, which only the holder of the folder's lock writes."""
-    for left in folder.glob(f"{name}.*{PART}"):
+    for left in folder.glob(f"{name}.*{_PART}"):
         left.unlink(missing_ok=True)
 
 
-def to_disk(path: Path) -> None:
-    """Return when a file, or the entries of a folder, are on the disk."""
+def _to_disk(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

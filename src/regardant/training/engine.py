@@ -23,8 +23,8 @@ from regardant.errors import ConfigError, OutOfMemory, RunError
 from regardant.layers.dropout import DropoutKey
 from regardant.training.averaging import Average
 from regardant.training.calm import Calm
-from regardant.training.checkpoints import latest_checkpoint, load_checkpoint, save_checkpoint
-from regardant.training.config import Strategy, TrainingConfig
+from regardant.training.checkpoints import latest_checkpoint, load_checkpoint, save_checkpoint, save_shares
+from regardant.training.config import TrainingConfig
 from regardant.training.cursor import ADDED, Cursor, Outcome, Update
 from regardant.training.devices import MemoryLimit, ran_out_of_memory
 from regardant.training.fit import Fit, ValidationStopped
@@ -59,15 +59,13 @@ class Trainer:
         dropout_key: DropoutKey,
         seed: int,
         group: Group = ALONE,
-        strategy: Strategy = "sum",
     ) -> None:
         self.job, self.config, self.run, self.fabric, self.group = job, config, run, fabric, group
-        self.strategy: Strategy = strategy if group.size > 1 else "sum"
         require_divisible(job, accumulate=config.accumulate, processes=group.size)
         self.metric = selecting_metric(job.metrics, config.best_by)
         self.dropout_key = dropout_key
         dropout_key.seed, dropout_key.rank = seed, group.rank
-        self.divided = self.strategy == "fsdp"
+        self.divided = self.group.strategy == "fsdp"
         """Whether each process has a share of the model."""
         self.form = without_weights(job.model) if self.divided and group.leads else None
         """The model that validates, where no process has all weights."""
@@ -147,7 +145,7 @@ class Trainer:
             torch.cuda.manual_seed(seed % 2**63)
         plain = self._gradients()
         carried = self.job.own_state(self.group.rank, self.group.size) if isinstance(self.job, CarriesState) else ()
-        summed = list(self.job.model.parameters()) if self.strategy == "sum" else []
+        summed = list(self.job.model.parameters()) if self.group.strategy == "sum" else []
         self.group.add_up(summed, plain, *carried)
         norm = self._clip()
         self._step(norm)
@@ -205,8 +203,6 @@ class Trainer:
     def _write_checkpoint(self) -> None:
         update, keep = self.cursor.update, self.config.keep_checkpoints
         if self.divided:
-            from regardant.training.sharded_checkpoints import save_shares  # takes seconds
-
             save_shares(self.run, self.state(), update, keep, self.group)
         else:
             save_checkpoint(self.run, self.state(), update, keep)
@@ -228,7 +224,7 @@ class Trainer:
         while (plain := self._gradients_if_they_fit()) is None:
             self.job.model.zero_grad(set_to_none=True)  # those of a part that was read before
             # In the other strategies the others wait in the middle of a backward pass, which cannot be made anew.
-            together = self.group.size > 1 and self.strategy != "sum"
+            together = self.group.size > 1 and self.group.strategy != "sum"
             divisible = self.job.divisible and not isinstance(self.job, CarriesState)
             if together or not divisible or self.cursor.parts == MOST_PARTS:
                 raise OutOfMemory(
@@ -259,7 +255,7 @@ class Trainer:
 
     def _unsent(self) -> Callable[[], contextlib.AbstractContextManager[object]] | None:
         """Return the context of a pass whose gradients are not sent. None: no pass sends."""
-        if self.strategy == "ddp":
+        if self.group.strategy == "ddp":
             return lambda: self.fabric.no_backward_sync(self.model)
         # Gradients that are not sent would be whole ones, which take the memory that shares are there to save.
         return contextlib.nullcontext if self.divided else None

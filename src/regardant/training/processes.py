@@ -29,6 +29,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from regardant.errors import RunError
+from regardant.training.config import Strategy
 from regardant.training.devices import the_device
 
 STORE = "REGARDANT_STORE"
@@ -48,7 +49,7 @@ ROLL_CALL = 5.0
 
 
 class Act(IntEnum):
-    """What all processes do next. The first one decides."""
+    """The next act of all processes, which the first one decides."""
 
     STOP = 0
     UPDATE = 1
@@ -78,6 +79,8 @@ class Group:
     """Process group of rank 0's decisions, for which the others wait as long as PATIENCE."""
     share: int = 1
     """Processes that divide the threads among them."""
+    strategy: Strategy = "sum"
+    """How they share the model."""
 
     @property
     def leads(self) -> bool:

@@ -1,15 +1,13 @@
 """Checkpoints of a model that processes share: each process writes its own shares, by torch.distributed.checkpoint.
 
-A checkpoint is a folder. It is written beside its final path and renamed when all of it is on the disk, so that a
-reader finds a whole one or none. It can be read by any number of processes, in which the shares are others, and by one
+A checkpoint is a folder. It can be read by any number of processes, in which the shares are others, and by one
 that holds the whole model. Shares are safetensors, so that loading cannot run code.
 
     RUN/checkpoints/update-00001234/*.safetensors    the shares
     RUN/checkpoints/update-00001234/state.pt         all else: the cursor, the place of each tensor, checksums
 """
 
-import os
-import shutil
+import warnings
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,7 +21,6 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor, zeros
 
 from regardant.errors import RunError
-from regardant.training.checkpoints import PART, keep_newest, path_of, save_whole, to_disk
 from regardant.training.processes import Group
 
 STATE = "state.pt"
@@ -36,32 +33,19 @@ BLOCK = 1 << 24
 """Bytes of a file that are read at a time."""
 
 
-def save_shares(run: Path, state: dict[str, Any], update: int, keep: int, group: Group) -> None:
-    """Write the state after `update`, of which every process has shares. All processes have to call it.
+def write_shares(folder: Path, state: dict[str, Any], group: Group) -> dict[str, Any]:
+    """Write the shares of a state to a new folder. All processes have to call it.
 
-    Raises RunError if a file cannot be written.
+    Returns the content of STATE, in rank 0 with the checksums of all files. Raises OSError or CheckpointException if a
+    file cannot be written.
     """
-    path = path_of(run, update).with_suffix("")
-    part = path.with_name(path.name + PART)
-    if group.leads:
-        shutil.rmtree(part, ignore_errors=True)  # of a process that was killed
     shares: dict[str, DTensor] = {}
     places: list[tuple[str, Place]] = []
     rest = _without_shares(state, (), shares, places, {})
-    try:
-        writer = HuggingFaceStorageWriter(str(part), save_distributed=True)
-        distributed_checkpoint.save(shares, storage_writer=writer, process_group=group.control)
-        if not group.leads:
-            return
-        files = {file.name: _checksum(file) for file in sorted(part.glob("*.safetensors"))}
-        save_whole(part / STATE, {"state": rest, "places": places, "files": files})
-        if path.exists():  # the same update was saved before
-            shutil.rmtree(path)
-        os.replace(part, path)
-        to_disk(path.parent)
-    except (OSError, distributed_checkpoint.CheckpointException) as error:
-        raise RunError(f"cannot write {path} ({error}); is the disk full or read-only?") from error
-    keep_newest(run, path, keep)
+    writer = HuggingFaceStorageWriter(str(folder), save_distributed=True)
+    distributed_checkpoint.save(shares, storage_writer=writer, process_group=group.control)
+    files = {file.name: _checksum(file) for file in sorted(folder.glob("*.safetensors"))} if group.leads else {}
+    return {"state": rest, "places": places, "files": files}
 
 
 def is_whole(folder: Path) -> bool:
@@ -74,7 +58,7 @@ def is_whole(folder: Path) -> bool:
 
 
 def load_shares(folder: Path, mesh: DeviceMesh | None) -> dict[str, Any]:
-    """Return the state given to `save_shares`: with the shares of this process among those of a mesh, or, without one,
+    """Return the state given to `write_shares`: with the shares of this process among those of a mesh, or, without one,
     with whole tensors on the CPU."""
     try:
         content = torch.load(folder / STATE, map_location="cpu", weights_only=True)
@@ -86,7 +70,9 @@ def load_shares(folder: Path, mesh: DeviceMesh | None) -> dict[str, Any]:
             for name, one in found.items()
         }
         reader = HuggingFaceStorageReader(str(folder))
-        distributed_checkpoint.load(tensors, storage_reader=reader, no_dist=mesh is None)
+        with warnings.catch_warnings():  # that one process alone reads is meant so
+            warnings.filterwarnings("ignore", message="torch.distributed is disabled")
+            distributed_checkpoint.load(tensors, storage_reader=reader, no_dist=mesh is None)
         state: dict[str, Any] = content["state"]
         for name, (*way, last) in content["places"]:
             holder: Any = state

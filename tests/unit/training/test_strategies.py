@@ -101,24 +101,31 @@ def in_way(name):
 
 
 @pytest.mark.slow
-def test_a_training_resumes_on_another_number_of_processes_and_by_another_strategy(tiny_config, tmp_path):
-    def asked(*more):
-        return tiny_config(*ALIKE, *FEW_ROWS, *more)
-
-    expected = trained(asked(WHOLE), tmp_path / "at once")
-    for first, second in (
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
         ("two, shares", "one"),
         ("two, shares", "three, shares"),
         ("three, shares", "two, sum"),
         ("one", "two, shares"),
         ("two, sum", "one"),
-    ):
-        folder = tmp_path / f"{first} to {second}"
-        run.train(asked(HALF, *in_way(first)), folder, silent)
-        assert latest_checkpoint(folder).is_dir() == ("shares" in first)
-        found = trained(asked(WHOLE, *in_way(second)), folder)
-        for name in expected:
-            assert_close(found[name], expected[name], rtol=0, atol=1e-5, msg=f"{folder.name}: {name}")
+    ],
+)
+def test_a_training_resumes_on_another_number_of_processes_and_by_another_strategy(
+    tiny_config, made_once, tmp_path, first, second
+):
+    def asked(*more):
+        return tiny_config(*ALIKE, *FEW_ROWS, *more)
+
+    at_once = made_once("at-once", lambda folder: run.train(asked(WHOLE), folder / "run", silent)) / "run"
+    expected = load_weights(at_once / "model.safetensors")
+    folder = tmp_path / "run"
+    run.train(asked(HALF, *in_way(first)), folder, silent)
+    assert latest_checkpoint(folder).is_dir() == ("shares" in first)
+    found = trained(asked(WHOLE, *in_way(second)), folder)
+    assert latest_checkpoint(folder).is_dir() == ("shares" in second)
+    for name in expected:
+        assert_close(found[name], expected[name], rtol=0, atol=1e-5, msg=name)
 
 
 @pytest.mark.slow

@@ -156,7 +156,7 @@ class RecurrentConfig(SequenceToSequenceConfig):
     def _build_encoder(self) -> SequenceEncoder:
         if self.encoder == "none":
             return AnnotationEncoder(self.cell, self.hidden_size, self.num_layers)
-        return StateEncoder(
+        encoder = StateEncoder(
             self.cell,
             self.embedding_size,
             self.shape.source_size,
@@ -164,8 +164,9 @@ class RecurrentConfig(SequenceToSequenceConfig):
             self.dropout,
             bidirectional=self.bidirectional,
             combine=self.combine,
-            bptt=self.encoder_bptt,
         )
+        encoder.truncate(self.encoder_bptt)
+        return encoder
 
     def _source_positions(self, size: int) -> Positions:
         positions = self.positions.build(

@@ -122,9 +122,7 @@ def _budget(load: Load, by: By, minutes: float, log: Log) -> tuple[TaskConfig, i
         config = load([f"training.max_minutes={each:.4f}", "training.max_updates=null", "training.max_epochs=null"])
         prepared, _, planned = plan(config, Path(temporary), lambda line: None)
     if planned.updates < LEAST_UPDATES:
-        raise ConfigError(
-            f"--minutes {minutes:g} leaves {planned.updates} updates to a training: give more, or less data"
-        )
+        raise ConfigError(f"--minutes {minutes:g} leaves {planned.updates} updates to a training: give more minutes")
     log(f"{len(FACTORS)} points of {SEEDS} seeds, up to {planned.updates:,} updates each")
     return prepared.config, planned.updates
 

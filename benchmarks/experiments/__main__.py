@@ -16,6 +16,7 @@ from regardant.pictures import Curve, line_chart
 
 from ..records import Measurement, arguments
 from . import (
+    architectures,
     data_size,
     depth,
     efficient_attention,
@@ -133,6 +134,10 @@ EXPERIMENTS: dict[str, tuple[Callable[[], dict[str, Any]], Callable[[dict[str, A
     "one_to_one": (one_to_one.measure, draw_series("One output for each input", "0 same order, 1 reversed", NATS)),
     "functions": (functions.measure, draw_series("Functions fitted", "function, in the order of the table", "error")),
     "word_sense": (word_sense.measure, draw_series("The sense of a word", "0 untrained, 1 trained", "share")),
+    "architectures": (
+        architectures.measure,
+        draw_series("Architectures", "measurement, in the order of the table", "value"),
+    ),
     "reach": (reach.measure, draw_series("What a position reads", "layers", "positions")),
     "induction": (induction.measure, draw_series("Induction heads", "layers", "score, nats a token")),
 }

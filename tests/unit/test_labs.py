@@ -1,7 +1,9 @@
 import pytest
 
+from regardant.data.gold_alignments import gold_links
 from regardant.data.grammar.config import GrammarConfig
 from regardant.errors import DataError
+from regardant.evaluation.alignment import parse_links
 from regardant.run import lectures
 from regardant.run.advice import QUESTIONS, Advice, advise
 from regardant.tasks import load_recipe
@@ -58,9 +60,12 @@ def test_the_grammar_is_read_in_the_other_direction_with_its_links(tmp_path):
         folder = tmp_path / direction
         folder.mkdir()
         splits = GrammarConfig(direction=direction, **sizes).read(folder, 1)
-        links = (folder / "validation.links").read_text() if (folder / "validation.links").exists() else ""
-        pairs[direction] = list(splits["validation"]), links
-    assert [(b, a) for a, b in pairs["en-fr"][0]] == pairs["fr-en"][0]
+        texts = splits.validation[:4]
+        pairs[direction] = list(texts["source"]), list(texts["target"]), gold_links(folder, "validation")
+    forward, back = pairs["en-fr"], pairs["fr-en"]
+    assert (forward[0], forward[1]) == (back[1], back[0])
+    for ahead, behind in zip(forward[2], back[2], strict=True):
+        assert {(j, i) for i, j in parse_links(ahead)} == set(parse_links(behind))
 
 
 def test_every_lab_is_of_recipes_that_load():

@@ -105,6 +105,12 @@ def test_a_point_of_each_sweep_grows_and_continues(tmp_path, monkeypatch):
         assert "Fit" in found.page("copy")
 
 
+def test_minutes_that_leave_no_updates_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(scaling, "LEAST_UPDATES", 10**9)
+    with pytest.raises(ConfigError, match=r"--minutes 0.3 leaves [0-9]+ updates to a training"):
+        scaling.scale(small, tmp_path, "size", 0.3, lambda line: None)
+
+
 def test_a_sweep_of_what_a_recipe_lacks_is_refused():
     base = load_recipe({"task": "language_modelling", "data": {"source": "a.txt"}, "training": {"max_updates": 5}}, ())
     with pytest.raises(ConfigError, match="--by data needs data with a train_size"):

@@ -1,4 +1,4 @@
-"""What a position reads, and what an order of positions changes: measured by changing inputs of any function.
+"""Positions that an output depends on, and the effect of their order, measured on any function of vectors.
 
 Shape legend: B batch, T positions, M size of a vector.
 """

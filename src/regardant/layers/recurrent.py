@@ -105,23 +105,28 @@ class RecurrentEncoder(nn.Module):
         *,
         bidirectional: bool,
         combine: Combine,
-        bptt: int | None = None,
     ) -> None:
         super().__init__()
         each = size // 2 if bidirectional and combine == "concatenate" else size
-        if bptt is not None and bidirectional:
-            raise ValueError(
-                "an encoder that reads from both sides has no last tokens to cut at: set bidirectional=false"
-            )
         self.combine = combine
         self.bidirectional = bidirectional
-        self.bptt = bptt
+        self.bptt: int | None = None
         self.layers = nn.ModuleList(
             CELLS[cell](input_size if layer == 0 else size, each, batch_first=True, bidirectional=bidirectional)
             for layer in range(num_layers)
         )
         self.dropouts = nn.ModuleList(Dropout(dropout) for _ in range(num_layers - 1))
         self.parts = 2 if cell == "lstm" else 1
+
+    def truncate(self, bptt: int | None) -> None:
+        """Let gradients go back so many tokens (truncated back-propagation through time). None: all.
+
+        Raises:
+            ValueError: an encoder of both directions has no last tokens.
+        """
+        if bptt is not None and self.bidirectional:
+            raise ValueError("an encoder that reads from both sides cannot be truncated: set bidirectional=false")
+        self.bptt = bptt
 
     def read(self, x: Float[Tensor, "B T I"], real: Bool[Tensor, "B T"] | None) -> tuple[Float[Tensor, "B T R"], State]:
         """Return the states of all elements, and the last states of every layer. Padding is not read."""

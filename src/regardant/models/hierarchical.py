@@ -1,8 +1,7 @@
 """Long inputs in two levels: a Transformer over the elements of each segment, and one over the segments.
 
 Yang et al. 2016, "Hierarchical attention networks for document classification"; with Transformers: Pappagari et al.
-2019, https://arxiv.org/abs/1910.10781. Of n elements in segments of k the lower stack costs n k, the upper
-one (n / k)^2.
+2019, https://arxiv.org/abs/1910.10781. Of n elements in segments of k the lower stack costs n k, the upper (n / k)^2.
 
 Shape legend: B batch, T elements, K elements of a segment, S segments, M d_model.
 """

@@ -91,12 +91,12 @@ class Advice:
             f"answer          {answer}, after {self.minutes:.1f} minutes of training each on {device}",
             f"data            {self.examples:,} {self.unit}s to train on{few}",
         ]
+        width = 2 + max(map(len, self.scores))
         for name, scores in self.scores.items():
             listed = " and ".join(f"{score:.4g}" for score in scores)
             speed, memory = self.speeds[name], self.memory[name] / 2**30
-            found.append(
-                f"{name:16}{self.metric.name} {listed}; {speed:,.0f} {self.unit}s a second, {memory:.2f} GiB of memory"
-            )
+            costs = f"{speed:,.0f} {self.unit}s a second, {memory:.2f} GiB of memory"
+            found.append(f"{name:{width}}{self.metric.name} {listed}; {costs}")
         found.append("budget          with more minutes or data the answer may differ: give --minutes, and ask again")
         return found
 

@@ -28,6 +28,9 @@ WIDTHS = ("model.d_model", "model.d_ff", "model.hidden_size", "model.embedding_s
 
 SEEDS = 3
 
+LEAST_UPDATES = 8
+"""Updates of the longest training, at least."""
+
 UNITS = {"size": "parameters", "data": "training items", "compute": "FLOPs of training"}
 
 
@@ -118,8 +121,10 @@ def _budget(load: Load, by: By, minutes: float, log: Log) -> tuple[TaskConfig, i
     with TemporaryDirectory(prefix="regardant-scale-") as temporary:
         config = load([f"training.max_minutes={each:.4f}", "training.max_updates=null", "training.max_epochs=null"])
         prepared, _, planned = plan(config, Path(temporary), lambda line: None)
+    if planned.updates < LEAST_UPDATES:
+        raise ConfigError(f"--minutes {minutes:g} leaves {planned.updates} updates to a training: give more minutes")
     log(f"{len(FACTORS)} points of {SEEDS} seeds, up to {planned.updates:,} updates each")
-    return prepared.config, max(2, planned.updates)
+    return prepared.config, planned.updates
 
 
 def _settings(base: TaskConfig, by: By, factor: float, updates: int) -> list[str]:

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from benchmarks.experiments import (
+    architectures,
     efficient_attention,
     functions,
     head_size,
@@ -20,8 +21,8 @@ from benchmarks.experiments import (
 from benchmarks.experiments.__main__ import EXPERIMENTS
 
 TRAINED = [
-    efficient_attention, functions, head_size, induction, longer, one_to_one, specialised_heads, varying_distance,
-    warmup_and_clipping, word_sense,
+    architectures, efficient_attention, functions, head_size, induction, longer, one_to_one, specialised_heads,
+    varying_distance, warmup_and_clipping, word_sense,
 ]  # fmt: skip
 
 

@@ -110,7 +110,8 @@ def test_an_encoder_in_pieces_has_the_states_of_one_that_reads_at_once(cell):
     torch.manual_seed(0)
     settings = {"input_size": 3, "size": 4, "num_layers": 2, "dropout": 0.0, "bidirectional": False, "combine": "add"}
     whole = RecurrentEncoder(cell, **settings)
-    pieces = RecurrentEncoder(cell, **settings, bptt=3)
+    pieces = RecurrentEncoder(cell, **settings)
+    pieces.truncate(3)
     pieces.load_state_dict(whole.state_dict())
     x = torch.randn(3, 8, 3, requires_grad=True)
     real = torch.arange(8) < torch.tensor([[8], [5], [3]])
@@ -125,4 +126,4 @@ def test_an_encoder_in_pieces_has_the_states_of_one_that_reads_at_once(cell):
 
 def test_an_encoder_of_both_sides_is_not_cut():
     with pytest.raises(ValueError, match="set bidirectional=false"):
-        RecurrentEncoder("gru", 3, 4, 1, 0.0, bidirectional=True, combine="add", bptt=3)
+        RecurrentEncoder("gru", 3, 4, 1, 0.0, bidirectional=True, combine="add").truncate(3)

@@ -38,6 +38,12 @@ def test_one_shared_projection_without_bias_and_output_is_the_lecture_s_formula(
     assert_close(layer(x, EVERYTHING), scores.softmax(-1) @ x @ u)
 
 
+def test_without_projections_a_layer_mixes_the_tokens_themselves():
+    layer, x = encoder(projections="none").layers[0].self_attention, torch.randn(1, LENGTH, D_MODEL)
+    assert not list(layer.parameters())
+    assert_close(layer(x, EVERYTHING), (x @ x.mT / D_MODEL**0.5).softmax(-1) @ x)
+
+
 def test_heads_that_no_matrix_mixes_must_have_the_size_of_the_model():
     with pytest.raises(ValueError, match="without attention_output the heads' 1 x 6 numbers must be d_model"):
         encoder(attention_output=False, key_size=8, value_size=6)

@@ -23,7 +23,7 @@ def test_an_element_hears_of_other_segments_by_their_means_alone():
     assert read.nonzero().flatten().tolist() == [4, 5, 6, 7]
 
 
-def test_padding_changes_no_vector():
+def test_padding_of_the_last_segment_changes_no_vector():
     model, x = encoder(), torch.randn(1, 6, 8)
     padded = torch.cat([x, torch.randn(1, 5, 8)], 1)
     real = (torch.arange(11) < 6)[None]

@@ -57,8 +57,8 @@ class RecurrentStackConfig(Config):
         """Return the recurrent encoder."""
         return self.state_encoder(self.hidden_size)
 
-    def state_encoder(self, size: int, bptt: int | None = None) -> StateEncoder:
-        """Return an encoder with states of `size`, whose gradients go back `bptt` elements, or all."""
+    def state_encoder(self, size: int) -> StateEncoder:
+        """Return a recurrent encoder with states of `size`."""
         return StateEncoder(
             self.cell,
             self.embedding_size,
@@ -67,5 +67,4 @@ class RecurrentStackConfig(Config):
             self.dropout,
             bidirectional=self.bidirectional,
             combine=self.combine,
-            bptt=bptt,
         )

@@ -133,7 +133,9 @@ class RecurrentConfig(RecurrentStackConfig, SequenceToSequenceConfig):
         """Return the encoder: the recurrent one, or the source's vectors as they are."""
         if self.encoder == "none":
             return AnnotationEncoder(self.cell, self.hidden_size, self.num_layers)
-        return self.state_encoder(self.shape.source_size, self.encoder_bptt)
+        encoder = self.state_encoder(self.shape.source_size)
+        encoder.truncate(self.encoder_bptt)
+        return encoder
 
     def _source_positions(self, size: int) -> Positions:
         positions = self.positions.build(

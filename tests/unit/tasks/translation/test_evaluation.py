@@ -119,6 +119,12 @@ def test_pairs_without_gold_links_have_no_error_rate(trained, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["own.hyp", "own.json", "own.ref", "own.src"]
 
 
+def test_a_model_without_attention_is_evaluated_on_the_grammar(trained, text):
+    model = "model={kind: recurrent, embedding_size: 16, hidden_size: 16, decoder: {kind: sutskever}}"
+    translator = trained(model, "training.max_updates=1").translator
+    assert evaluation.choose_on_validation(translator, text, Splits.load(text)) is None
+
+
 def test_gold_links_are_kept_for_validation_and_tests_and_none_for_training(text):
     splits = Splits.load(text)
     assert gold_links(text, "train") is None

@@ -1,4 +1,4 @@
-"""Every representation: padding changes no answer, and inputs do not depend on targets."""
+"""Every representation: padding changes no answer, every part of an item does, and inputs do not depend on targets."""
 
 import numpy as np
 import pytest
@@ -98,6 +98,23 @@ def test_padding_changes_no_answer(name, pooling):
         for row, one in enumerate(encoded):
             assert_close(model.scores(codec.collate([one]))[0], together[row], atol=1e-5, rtol=0)
     assert (together[0] - together[1]).abs().max() > 1e-4
+
+
+@pytest.mark.parametrize("part", ["sound", "text", "image"])
+def test_a_part_that_is_exchanged_among_items_changes_every_answer(part):
+    codec, encoded, model = built("joined", "mean")
+    items = CASES["joined"][2]
+    others = [{**one, part: other[part]} for one, other in zip(items, [*items[1:], items[0]], strict=True)]
+    with torch.inference_mode():
+        before, after = (model.scores(codec.collate(given)) for given in (encoded, codec.encode(others)))
+    assert (before - after).abs().amax(1).min() > 1e-4
+
+
+def test_items_of_several_parts_in_another_order_have_the_same_answers():
+    codec, encoded, model = built("joined", "mean")
+    with torch.inference_mode():
+        before, after = (model.scores(codec.collate(given)) for given in (encoded, [*encoded[1:], encoded[0]]))
+    assert_close(after, before.roll(-1, 0), atol=1e-5, rtol=0)
 
 
 def test_the_inputs_of_words_do_not_change_with_their_labels():

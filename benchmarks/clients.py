@@ -103,8 +103,8 @@ async def ask(
         writer.close()
 
     async def watch() -> None:
-        while time.monotonic() < end and alive(process):
-            seen.memory.append(resident(process))
+        while time.monotonic() < end and (memory := resident(process)) is not None:
+            seen.memory.append(memory)
             await asyncio.sleep(1)
 
     async def look() -> None:
@@ -136,18 +136,13 @@ async def post(
     return int(answer.split()[1]), content
 
 
-def resident(process: int) -> float:
-    """Return the resident GiB of a process."""
-    status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
-    return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) / 2**20  # type: ignore[index]
-
-
-def alive(process: int) -> bool:
-    """Return whether a process has memory."""
+def resident(process: int) -> float | None:
+    """Return the resident GiB of a process, or None if it has ended."""
     try:
-        return "VmRSS" in Path(f"/proc/{process}/status").read_text(encoding="ascii")
+        found = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{process}/status").read_text(encoding="ascii"))
     except OSError:
-        return False
+        return None
+    return int(found[1]) / 2**20 if found else None
 
 
 def main(words: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""A server under attack serves others; one that is told to end loses no request (`make bench-serving` does more of it)."""
+"""A server under attack serves others; one that is told to end loses no request: `make bench-serving` in short."""
 
 from pathlib import Path
 

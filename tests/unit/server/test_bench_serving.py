@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from benchmarks.serving import PARTS, Seen, ask
+from benchmarks.clients import PARTS, Seen, ask
 from regardant.server.bodies import SENTENCE
 from regardant.server.limits import Limits
 

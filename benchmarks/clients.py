@@ -1,0 +1,167 @@
+"""Clients of a server over HTTP/1.1, as many as are wanted in one thread, and what they see."""
+
+import asyncio
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from statistics import mean, quantiles
+from typing import Any
+
+from .bars import rounded
+
+PARTS = 5
+"""Parts of the time, of which memory is compared between the second and the last: the first one fills caches."""
+
+LOST = 0
+"""Status of a request that got no answer."""
+
+REFUSED = 503
+
+
+@dataclass
+class Seen:
+    """What the clients of one server saw."""
+
+    seconds: list[float] = field(default_factory=list)
+    """Of answers with status 200 that came in time."""
+    statuses: Counter[int] = field(default_factory=Counter)
+    memory: list[float] = field(default_factory=list)
+    """Resident GiB of the server, each second."""
+    pages: list[float] = field(default_factory=list)
+    """Seconds to a page that needs no model, asked by another process meanwhile."""
+
+    def as_dict(self, took: float) -> dict[str, Any]:
+        """Return what the result file holds."""
+        cuts = quantiles(self.seconds, n=100)
+        part = max(1, len(self.memory) // PARTS)
+        return {
+            "answers_per_second": rounded(len(self.seconds) / took),
+            "p50_seconds": rounded(cuts[49]),
+            "p99_seconds": rounded(cuts[98]),
+            "statuses": {str(status): number for status, number in sorted(self.statuses.items())},
+            "second_gib": rounded(mean(self.memory[part : 2 * part] or self.memory)),
+            "last_gib": rounded(mean(self.memory[-part:])),
+            **({"page": times(self.pages)} if self.pages else {}),
+        }
+
+
+def times(seconds: Sequence[float]) -> dict[str, float | None]:
+    """Return the median, the 99th percentile and the largest of some seconds."""
+    cuts = quantiles(seconds, n=100) if len(seconds) > 1 else [*seconds] * 99
+    return {"p50": rounded(cuts[49]), "p99": rounded(cuts[98]), "most": rounded(max(seconds))}
+
+
+@contextmanager
+def server(
+    run: Path, options: Sequence[str] = (), verb: str = "serve", port: int = 0
+) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """Run a server, and give its process and its port."""
+    command = [sys.executable, "-m", "regardant", verb, str(run), "--port", str(port), *options]
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "log"
+        with log.open("w") as opened, subprocess.Popen(command, stdout=opened, stderr=opened) as process:
+            try:
+                while not (found := re.search(r"http://127\.0\.0\.1:(\d+)", log.read_text(encoding="utf-8"))):
+                    if process.poll() is not None:
+                        sys.exit(f"the server ended: {log.read_text(encoding='utf-8')}")
+                    time.sleep(0.1)
+                yield process, int(found[1])
+            finally:
+                process.terminate()
+
+
+async def ask(
+    port: int, texts: Sequence[str], seconds: float, clients: int, process: int, *, key: str = "", page: str = ""
+) -> Seen:
+    """Have clients ask for so many seconds, and another process for a page meanwhile. Clients end at 503: they were
+    told to ask elsewhere."""
+    seen, end, number = Seen(), time.monotonic() + seconds, count()
+
+    async def client() -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        while time.monotonic() < end:
+            began = time.monotonic()
+            body = json.dumps({"texts": [texts[next(number) % len(texts)]]}).encode()
+            try:
+                status, _ = await post(reader, writer, port, "/v1/translate", body, key)
+            except (ConnectionError, asyncio.IncompleteReadError):
+                status = LOST
+            seen.statuses[status] += 1
+            if status == 200 and time.monotonic() < end:
+                seen.seconds.append(time.monotonic() - began)
+            if status in (LOST, REFUSED):
+                break
+        writer.close()
+
+    async def watch() -> None:
+        while time.monotonic() < end and (memory := resident(process)) is not None:
+            seen.memory.append(memory)
+            await asyncio.sleep(1)
+
+    async def look() -> None:
+        if page:
+            seen.pages += await watched_page(port, page, seconds)
+
+    await asyncio.gather(watch(), look(), *(client() for _ in range(clients)))
+    return seen
+
+
+async def watched_page(port: int, page: str, seconds: float) -> list[float]:
+    """Return the seconds to each answer of a page, asked twice a second by a process of its own."""
+    words = [sys.executable, "-m", "benchmarks.clients", str(port), page, str(seconds)]
+    asking = await asyncio.create_subprocess_exec(*words, stdout=subprocess.PIPE)
+    found, _ = await asking.communicate()
+    return [float(one) for one in found.split()]
+
+
+async def post(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int, path: str, body: bytes, key: str = ""
+) -> tuple[int, bytes]:
+    """Return the status and the body of an answer."""
+    lines = [f"POST {path} HTTP/1.1", f"host: localhost:{port}", "content-type: application/json"]
+    lines += [f"authorization: Bearer {key}"] if key else []
+    writer.write("\r\n".join([*lines, f"content-length: {len(body)}", "", ""]).encode() + body)
+    answer = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+    length = re.search(r"content-length: (\d+)", answer)
+    content = await reader.readexactly(int(length[1])) if length else b""
+    return int(answer.split()[1]), content
+
+
+def resident(process: int) -> float | None:
+    """Return the resident GiB of a process, or None if it has ended."""
+    try:
+        found = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{process}/status").read_text(encoding="ascii"))
+    except OSError:
+        return None
+    return int(found[1]) / 2**20 if found else None
+
+
+def main(words: Sequence[str]) -> None:
+    """Ask for a page for some seconds, and print the seconds to each answer."""
+    import http.client
+
+    port, path, seconds = int(words[0]), words[1], float(words[2])
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        began = time.monotonic()
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        connection.request("GET", path, headers={"host": f"localhost:{port}"})
+        answer = connection.getresponse()
+        answer.read()
+        connection.close()
+        assert answer.status == 200, answer.status
+        print(time.monotonic() - began, flush=True)
+        time.sleep(0.5)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -21,7 +21,8 @@ setup: .venv/ready
 	PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@
 
-demo: setup
+demo:
+	@start=$$(date +%s); $(MAKE) --no-print-directory setup && echo "installed in $$(($$(date +%s) - start)) s"
 	$(BIN)/regardant demo
 
 docs: .venv/docs

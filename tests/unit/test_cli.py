@@ -582,4 +582,5 @@ def test_demo_trains_evaluates_translates_and_draws(regardant, configure, tmp_pa
     page = tmp_path / "demo" / "report.html"
     assert page.is_file()
     assert said.lines[0].startswith("test: BLEU ")
+    assert re.fullmatch(r"trained in \d+ s, scored in \d+ s", said.lines[-2])
     assert said.lines[-1] == f"open {page} in a browser to see where each word comes from"

@@ -54,6 +54,7 @@ class Verb(TyperCommand):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments, options and examples."""
         records: dict[str, list[tuple[str, str]]] = {"argument": [], "option": []}
+        param: Any
         for param in self.get_params(ctx):
             if (record := param.get_help_record(ctx)) is not None:
                 name, text = record

@@ -1,5 +1,6 @@
 """Verbs that make runs."""
 
+import time
 from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated
@@ -150,14 +151,18 @@ def demo(out: Annotated[Path, typer.Option(metavar="RUN", help="The run folder."
         regardant demo
         regardant demo --out runs/first
     """
+    start = time.perf_counter()
     _train(configuration("demo", None), out)
+    trained_at = time.perf_counter()
     evaluate(out)
+    scored_at = time.perf_counter()
     from regardant.run import load
     from regardant.tasks.translation.trained import TrainedTranslator
 
-    trained = load(out).trained
-    assert isinstance(trained, TrainedTranslator)
-    picture = trained.show_lecture_sentences(say)
+    translator = load(out).trained
+    assert isinstance(translator, TrainedTranslator)
+    picture = translator.show_lecture_sentences(say)
+    print(f"trained in {trained_at - start:.0f} s, scored in {scored_at - trained_at:.0f} s")
     print(f"open {picture} in a browser to see where each word comes from")
 
 

@@ -41,11 +41,11 @@ class Waiting:
         ran, waited = now.ran - self.begun.ran, now.waited - self.begun.waited
         return waited / (ran + waited) if ran + waited > 0 else 0.0
 
-    def note(self) -> str | None:
-        """Return a line for people if the machine is busy."""
+    def note(self, *, in_minutes: bool) -> str | None:
+        """Return a line for people if the machine is busy. `in_minutes`: whether the plan's updates depend on speed."""
         if (share := self.share()) < BUSY:
             return None
-        return (
-            f"this machine is busy: measuring waited for a core {share:.0%} of the time, so the plan is for a slower "
-            "machine than this; wait until other programs end, or set training.max_updates"
-        )
+        busy = f"this machine is busy: measuring waited for a core {share:.0%} of the time, so"
+        if in_minutes:
+            return f"{busy} too few updates are planned; wait until other programs end, or set training.max_updates"
+        return f"{busy} the expected time is too long"

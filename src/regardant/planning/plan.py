@@ -87,7 +87,7 @@ def plan_run(prepared: Prepared, device: torch.device, log: Log, shares: int = 1
         decisions.apply(job.model)  # time and measure the settings that training will use
         log(decisions.summary())
         speed = targets_per_second(job, decisions, device, until)
-        if device.type == "cpu" and (note := waited.note()):
+        if device.type == "cpu" and (note := waited.note(in_minutes=training.max_minutes is not None)):
             log(note)
         resolved = prepared.with_speed(speed, log)
         return decisions, plan_training(job, resolved.training, decisions, speed, device, resident, shares)

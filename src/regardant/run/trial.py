@@ -82,7 +82,7 @@ class Trial:
 
     file: Path
     kind: str
-    settings: type[AttentionConfig]
+    settings: AttentionConfig
     folder: Path
 
     @classmethod
@@ -98,11 +98,11 @@ class Trial:
                 "AttentionConfig that has a kind, as `regardant new attention my_attention` writes"
             )
         ((kind, settings),) = kinds.items()
-        return cls(file, kind, settings, folder or Path("runs") / "try" / name)
+        return cls(file, kind, settings.model_validate({"kind": kind}), folder or Path("runs") / "try" / name)
 
     def contracts(self) -> Contracts:
         """Check the contracts of attention."""
-        return check_contracts(maker(self.settings()))
+        return check_contracts(maker(self.settings))
 
     def train(self, seeds: int, minutes: float, log: Log) -> tuple[TrialReport, Path]:
         """Train and evaluate the demo with the mechanism and without it from each seed. Return the comparison and its
@@ -132,7 +132,7 @@ class Trial:
 
     def places(self) -> list[str]:
         """Return the places of the model that the mechanism can take. Raises ConfigError if there is none."""
-        honours = maker(self.settings())().honours
+        honours = maker(self.settings)().honours
         if not (places := [place for place, needs in PLACES.items() if needs <= honours]):
             raise ConfigError(f"{self.kind} honours neither keys nor causal: no layer of a translator takes it")
         return places

@@ -239,12 +239,9 @@ def a_view_that_cannot_be_honoured_is_refused_by_name(make: Make) -> None:
             continue
         q, k, v = scene.tensors()
         begins = f"{type(attention).__name__} cannot honour view.{', view.'.join(sorted(unmet))}; it honours "
-        require_refused(lambda q=q, k=k, v=v, scene=scene: attention(q, k, v, scene.view()), begins=begins)
-        require_refused(lambda q=q, k=k, scene=scene: attention.weights(q, k, scene.view()), begins=begins)
-        require_refused(
-            lambda q=q, k=k, v=v, scene=scene: attention.step(q, k, v, attention.start(LENGTH), scene.view()),
-            begins=begins,
-        )
+        require_refused(begins, attention, q, k, v, scene.view())
+        require_refused(begins, attention.weights, q, k, scene.view())
+        require_refused(begins, attention.step, q, k, v, attention.start(LENGTH), scene.view())
 
 
 @contract("causal")
@@ -260,7 +257,7 @@ def a_step_that_is_asked_for_padding_pairs_or_positions_refuses_them_by_name(mak
     for name in fields.keys() & attention.honours:
         view = View(causal=True, **{name: fields[name]})  # type: ignore[arg-type]
         begins = f"{type(attention).__name__} decodes without view.{name}; a step honours"
-        require_refused(lambda view=view: attention.step(q, k, v, attention.start(LENGTH), view), begins=begins)
+        require_refused(begins, attention.step, q, k, v, attention.start(LENGTH), view)
 
 
 @contract("causal")
@@ -289,10 +286,12 @@ def reordering_the_state_equals_reordering_what_was_read(make: Make) -> None:
         state = attention.start(LENGTH)
         with torch.no_grad():
             for at in (slice(0, 2), slice(2, 4)):
-                _, state = attention.step(*(x[:, :, at] for x in tensors), state, causal())
+                q, k, v = (x[:, :, at] for x in tensors)
+                _, state = attention.step(q, k, v, state, causal())
             state = attention.reorder(state, rows)
             for at in (slice(4, 5), slice(5, 6)):
-                mixed, state = attention.step(*(x[rows, :, at] for x in tensors), state, causal())
+                q, k, v = (x[rows, :, at] for x in tensors)
+                mixed, state = attention.step(q, k, v, state, causal())
                 once = attention(*(x[rows] for x in tensors), causal())
                 assert_close(mixed, once[:, :, at])
 
@@ -353,6 +352,6 @@ def _bfloat16_is_near_float32(make: Make, narrow: Sequence[Tensor], view: Callab
 def float64_is_computed_in_float64(make: Make) -> None:
     tensors = draw(LENGTH, LENGTH, dtype=torch.float64)
     attention = make().double()
-    mixed, weights = attention(*tensors), attention.weights(*tensors[:2])
+    mixed, weights = attention(*tensors), attention.weights(tensors[0], tensors[1])
     require(mixed.dtype == weights.dtype == torch.float64, f"float64 becomes {mixed.dtype} and {weights.dtype}")
     assert_close(mixed, weights @ tensors[2], rtol=1e-12, atol=1e-12)

@@ -79,10 +79,10 @@ def require(holds: bool | Tensor, otherwise: str) -> None:
         raise BrokenContract(otherwise)
 
 
-def require_refused(attempt: Callable[[], Any], *, begins: str) -> None:
+def require_refused(begins: str, function: Callable[..., Any], *arguments: Any) -> None:
     """Raise BrokenContract unless a call raises a ValueError whose message begins so."""
     try:
-        attempt()
+        function(*arguments)
     except ValueError as error:
         require(str(error).startswith(begins), f"the refusal {str(error)!r} does not begin with {begins!r}")
     else:

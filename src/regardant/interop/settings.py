@@ -11,8 +11,8 @@ from regardant.interop.portable_tokenizers import portable
 
 SETTINGS = "settings.json"
 
-CONTINUED = 64
-"""Tokens with which a language model's sample continues a text."""
+MOST_CONTINUED = 64
+"""Tokens with which a language model's sample continues a text, at most."""
 
 SEARCH = ("beam_size", "length_penalty", "max_length_ratio", "max_length_extra")
 """Fields of the search that a sample of a translator reads."""
@@ -38,13 +38,18 @@ def settings_of(given: Given) -> dict[str, Any]:
     if config.task == "language_modelling":
         if not config.generation.ends and rows[EOS] is not None:
             found["never"].append(rows[EOS])
-        return found | {"max_tokens": CONTINUED}
+        return found | {"max_tokens": continued(found["max_length"])}
     _, after = own.frame
     found |= {"labels": given.labels, "after": [rows[token] for token in after], "mask": own.pieces[MASK]}
     found |= {"mask_id": rows[MASK], "space": []}
     if config.task == "tagging" and not own.config.splits_words:
         found["space"] = [rows[token] for token in own.encode(" ")]
     return found
+
+
+def continued(max_length: int) -> int:
+    """Return with how many tokens a sample continues a text, by a model that sees so many."""
+    return min(MOST_CONTINUED, max_length // 2)
 
 
 def rows_of(tokenizer: Tokenizer) -> list[int | None]:

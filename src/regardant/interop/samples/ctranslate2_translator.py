@@ -30,22 +30,22 @@ class Model:
         """Return the translation of each text."""
         found = [""] * len(texts)
         rows = [row for row, text in enumerate(texts) if text.strip()]
-        limits = [self.limit(texts[row]) for row in rows]
-        for limit in sorted(set(limits)):  # the engine has one limit for a batch
-            alike = [row for row, own in zip(rows, limits, strict=True) if own == limit]
-            results = self.engine.translate_batch(
-                [self.pieces(texts[row]) for row in alike],
-                beam_size=self.settings["beam_size"],
-                length_penalty=self.settings["length_penalty"],
-                max_decoding_length=limit,
-                min_decoding_length=0,
-                max_input_length=0,
-                suppress_sequences=[[token] for token in self.settings["never"]],
-                max_batch_size=1024,
-                batch_type="tokens",
-            )
-            for row, result in zip(alike, results, strict=True):
-                found[row] = self.target.decode([self.known[piece] for piece in result.hypotheses[0]])
+        beams = self.settings["beam_size"]
+        results = self.engine.translate_batch(
+            [self.pieces(texts[row]) for row in rows],
+            beam_size=beams,
+            # The engine is done when as many hypotheses have ended as there are beams, long before a likely one might.
+            patience=2 if beams > 1 else 1,
+            length_penalty=self.settings["length_penalty"],
+            max_decoding_length=max((self.limit(texts[row]) for row in rows), default=1),
+            min_decoding_length=0,
+            max_input_length=0,
+            suppress_sequences=[[token] for token in self.settings["never"]],
+            max_batch_size=1024,
+            batch_type="tokens",
+        )
+        for row, result in zip(rows, results, strict=True):
+            found[row] = self.target.decode([self.known[piece] for piece in result.hypotheses[0]])
         return found
 
     def scores(self, texts: Sequence[str], references: Sequence[str]) -> list[Any]:

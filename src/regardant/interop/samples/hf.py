@@ -89,8 +89,12 @@ class Model:
     def continuation(self, text: str) -> str:
         """Return what follows a text, by the likeliest token at every step."""
         read = self.read(text)
-        written = self.model.generate(**read, do_sample=False, max_new_tokens=self.settings["max_tokens"])
-        return str(self.tokenizer.decode(written[0, read["input_ids"].shape[1] :], skip_special_tokens=True))
+        length = read["input_ids"].shape[1]
+        count = min(self.settings["max_tokens"], self.settings["max_length"] - length)
+        if count < 1:
+            return ""
+        written = self.model.generate(**read, do_sample=False, max_new_tokens=count)
+        return str(self.tokenizer.decode(written[0, length:], skip_special_tokens=True))
 
     def answer(self, text: str, scores: Any) -> str:
         """Return the answer that scores stand for."""

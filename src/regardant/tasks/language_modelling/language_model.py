@@ -18,7 +18,7 @@ from regardant.errors import ConfigError, DataError, RunError
 from regardant.evaluation.language import TextScore, score_text
 from regardant.generation.sampling import sample
 from regardant.interop.parity import TestTexts
-from regardant.interop.settings import CONTINUED
+from regardant.interop.settings import continued
 from regardant.modalities.text import word_units
 from regardant.models import CausalModel
 from regardant.tasks.base import Example, Prediction, Trained
@@ -130,14 +130,15 @@ class LanguageModel(Trained):
         if not data and not (self.folder / "data" / MARKER).is_file():
             return None
         name, tokens = (data[0].name, self._read(data[0])[0]) if data else self._test_tokens()
-        length = min(PIECE, self.config.model.max_length // 2)
+        written = continued(self.config.model.max_length)
+        length = min(PIECE, self.config.model.max_length - written)
         starts = range(0, max(1, len(tokens) - length), max(length, len(tokens) // PIECES))
         texts = [self.tokenizer.decode(tokens[start : start + length].tolist()) for start in starts][:PIECES]
 
         def answer(texts: Sequence[str]) -> list[str]:
-            return [self.generate(text, temperature=0, max_tokens=CONTINUED)[0] for text in texts]
+            return [self.generate(text, temperature=0, max_tokens=written)[0] for text in texts]
 
-        test = TestTexts(name, texts, texts, "perplexity", perplexity, lambda texts, answers: CONTINUED * len(texts))
+        test = TestTexts(name, texts, texts, "perplexity", perplexity, lambda texts, answers: written * len(texts))
         return Exchange(test, answer, lambda texts, references: [self._log_probabilities(text) for text in texts])
 
     def _log_probabilities(self, text: str) -> Any:

@@ -1,5 +1,5 @@
-"""Every page of the studio for five kinds of runs at three widths: nothing cut, nothing on other text, nothing too wide,
-no serious fault for who cannot see or point, and quickly there."""
+"""Every page of the studio for five kinds of runs at three widths: no text cut, none on other text, no page too wide, no
+serious fault of accessibility, and quickly painted."""
 
 import shutil
 import signal
@@ -59,7 +59,9 @@ def trained_on_a_graph(folder):
 def runs(tmp_path_factory, trained, trained_on_text, trained_on_labels, trained_on_digits) -> dict[str, str]:
     """Names of a run of each kind."""
     graph = trained_on_a_graph(tmp_path_factory.mktemp("graph"))
-    found = dict(zip(KINDS, [trained(), trained_on_text(), trained_on_labels(), trained_on_digits(), graph], strict=True))
+    found = dict(
+        zip(KINDS, [trained(), trained_on_text(), trained_on_labels(), trained_on_digits(), graph], strict=True)
+    )
     folder = tmp_path_factory.mktemp("kinds")
     return {
         kind: shutil.copytree(one.folder, folder / kind.replace(" ", "-")).as_posix() for kind, one in found.items()
@@ -161,7 +163,10 @@ def test_a_sentence_of_twelve_words_is_looked_at_within_a_second(visit, runs):
 BROKEN = {
     "leaves the page": "<p style='position: absolute; left: -40px'>too far left</p>",
     "too wide": "<p style='width: 3000px'>wide</p>",
-    "lies on": "<p style='position: absolute; top: 9px; left: 9px'>one</p><p style='position: absolute; top: 12px; left: 9px'>two</p>",
+    "lies on": (
+        "<p style='position: absolute; top: 9px; left: 9px'>one</p>"
+        "<p style='position: absolute; top: 12px; left: 9px'>two</p>"
+    ),
     "is cut": "<div style='width: 50px; overflow: hidden; white-space: nowrap'>a long line of text</div>",
 }
 

@@ -37,7 +37,8 @@ def test_what_is_too_much_is_one_line(ask, path, body, told):
 
 
 @pytest.mark.parametrize(
-    ("after", "told"), [(-1, "at least 0"), (2**63, f"below {2**63}"), (10**30, f"below {2**63}"), ("x", "a number is needed")]
+    ("after", "told"),
+    [(-1, "at least 0"), (2**63, f"below {2**63}"), (10**30, f"below {2**63}"), ("x", "a number is needed")],
 )
 def test_events_after_no_place_are_refused(studio, after, told):
     client, name = studio

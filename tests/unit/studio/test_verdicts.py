@@ -12,8 +12,18 @@ from regardant.studio.verdicts import sentence
 @pytest.mark.parametrize(
     ("difference", "interval", "p", "said"),
     [
-        (1.25, (0.5, 2.0), 0.01, "b is 1.25 above a in bleu on test (95% interval +0.50 to +2.00, p 0.010): chance hardly"),
-        (-0.01, (-0.03, 0.01), 0.4, "b is 0.010 below a in bleu on test (95% interval -0.030 to +0.010, p 0.400): chance alone"),
+        (
+            1.25,
+            (0.5, 2.0),
+            0.01,
+            "b is 1.25 above a in bleu on test (95% interval +0.50 to +2.00, p 0.010): chance hardly",
+        ),
+        (
+            -0.01,
+            (-0.03, 0.01),
+            0.4,
+            "b is 0.010 below a in bleu on test (95% interval -0.030 to +0.010, p 0.400): chance alone",
+        ),
     ],
 )
 def test_a_difference_is_told_with_its_uncertainty(difference, interval, p, said):
@@ -32,7 +42,9 @@ def test_runs_that_were_not_evaluated_are_compared_by_validation_and_say_what_to
     client, names = two
     told = client.get("/api/verdict", params={"runs": names}).json()
     assert "training.max_updates was 300, is 2" in told["settings"][names[1]]
-    assert told["sentences"][0].startswith(("Best loss on validation data: ", "Latest loss on validation data: ", "Not enough"))
+    assert told["sentences"][0].startswith(
+        ("Best loss on validation data: ", "Latest loss on validation data: ", "Not enough")
+    )
     assert client.get("/api/verdict", params={"runs": [names[0], "elsewhere"]}).status_code == 404
 
 

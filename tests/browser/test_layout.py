@@ -1,5 +1,5 @@
-"""Every page of the studio for five kinds of runs at three widths: no text cut, none on other text, no page too wide, no
-serious fault of accessibility, and quickly painted."""
+"""Every page of the studio at three widths: no text cut, none on other text, no page too wide, no serious fault of
+accessibility, and quickly painted."""
 
 import shutil
 import signal

@@ -101,7 +101,8 @@ def visit(browser: Browser, address: str) -> Iterator[Callable[..., Opened]]:
     def visit_(
         page: str, *, served: str = address, options: dict[str, object] | None = None, **state: object
     ) -> Opened:
-        context = browser.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True, **(options or {}))
+        window = {"viewport": {"width": 1280, "height": 900}, "accept_downloads": True}
+        context = browser.new_context(**{**window, **(options or {})})
         context.set_default_timeout(PATIENCE)
         one = Opened(context.new_page(), f"{served}{page}" + (f"#{urlencode(state)}" if state else ""))
         opened.append(one)

@@ -13,12 +13,14 @@ FAULTS = """
   for (let node = walker.nextNode(); node; node = walker.nextNode()) {
     const words = node.textContent.trim();
     const element = node.parentElement;
-    if (!words || element.closest("option, title, noscript, script, style, [hidden], .js-plotly-plot, details:not([open]) > :not(summary)")) continue;
+    const unseen = "option, title, noscript, script, style, [hidden], .js-plotly-plot";
+    if (!words || element.closest(`${unseen}, details:not([open]) > :not(summary)`)) continue;
     if (!element.checkVisibility({ opacityProperty: true, visibilityProperty: true })) continue;
     const rotated = element.closest("text")?.getAttribute("transform")?.includes("rotate");
     const range = document.createRange();
     range.selectNodeContents(node);
-    for (const rect of element.closest("text") ? [element.closest("text").getBoundingClientRect()] : range.getClientRects()) {
+    const drawn = element.closest("text");
+    for (const rect of drawn ? [drawn.getBoundingClientRect()] : range.getClientRects()) {
       if (rect.width < 2 || rect.height < 2) continue;
       let seen = { left: rect.left, right: rect.right, top: rect.top, bottom: rect.bottom };
       let free = true;
@@ -35,12 +37,13 @@ FAULTS = """
             top: Math.max(seen.top, box.top), bottom: Math.min(seen.bottom, box.bottom),
           };
         } else if (free && out > 2 && style.textOverflow !== "ellipsis" && at.tagName !== "svg") {
-          faults.push(`"${words.slice(0, 30)}" is cut by ${Math.round(out)} px in ${at.tagName}.${at.getAttribute("class")}`);
+          faults.push(`"${words.slice(0, 30)}" is cut by ${Math.round(out)} px in ${at.tagName}`);
         } else if (free && out > 2 && at.tagName === "svg") {
           faults.push(`"${words.slice(0, 30)}" leaves its drawing by ${Math.round(out)} px`);
         }
       }
-      if (free && (rect.left < -1 || rect.right > innerWidth + 1)) faults.push(`"${words.slice(0, 30)}" leaves the page`);
+      const beyond = rect.left < -1 || rect.right > innerWidth + 1;
+      if (free && beyond) faults.push(`"${words.slice(0, 30)}" leaves the page`);
       if (!rotated && seen.right - seen.left > 2 && seen.bottom - seen.top > 2) lines.push({ ...seen, words, element });
     }
   }

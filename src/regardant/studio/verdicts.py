@@ -18,7 +18,7 @@ MOST_RUNS = 8
 LIKELY = 0.05
 """Probability of a difference by chance, below which it counts."""
 
-TESTED = {"bleu": "against", "accuracy": "accuracy_from_first"}
+TESTED = {"bleu": "against_first", "accuracy": "accuracy_from_first"}
 """Keys of a kept comparison that hold a paired test, by the metric that is tested."""
 
 

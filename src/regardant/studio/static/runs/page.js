@@ -21,12 +21,15 @@ const verdict = html("section", { class: "verdicts", "aria-label": "Comparison",
 const looks = html("section", { class: "looks", "aria-label": "Heads and samples" });
 const followed = new Map(); // by the name of the run
 const drawn = new Map(); // by title: the element of a chart
+let none = false; // there was no run at the last question
 let runs = [];
 
 const chosen = () => state.runs.split(BETWEEN).filter((name) => runs.some((run) => run.run === name));
 
 async function refreshList() {
   runs = await ask("/api/runs");
+  if (none && runs.length) location.reload(); // the first run has begun
+  none = !runs.length;
   if (!chosen().length && runs.length) state.runs = runs[0].run;
   const rows = runs.map((run) =>
     html("tr", {}, html("td", {}, boxOf(run)), ...cellsOf(run).map((cell) => html("td", {}, cell))),
@@ -71,6 +74,7 @@ function set(change) {
   refresh(true);
 }
 
+let failed = false; // the last question had no answer
 let working = false;
 let wanted = false; // something else was chosen while the last answer was waited for
 
@@ -87,11 +91,13 @@ async function refresh(changed = false) {
       const shown = names.map((name) => followed.get(name));
       const news = await Promise.all(shown.map((one) => one.more()));
       await library;
-      complain();
+      if (failed) complain();
+      failed = false;
       if (redraw || news.some(Boolean)) draw(shown);
       if (news.some(Boolean)) await refreshList();
     } while (wanted);
   } catch (error) {
+    failed = true;
     complain(error.message);
   } finally {
     working = false;

@@ -30,6 +30,7 @@ VERBS = [
     "plan",
     "predict",
     "recipes",
+    "score",
     "serve",
     "studio",
     "train",

@@ -113,11 +113,12 @@ def test_a_run_of_another_task_is_refused(regardant, tiny_run, tmp_path):
 
 
 def test_predict_and_score_answer_corpora_too(regardant, tiny_run, tmp_path):
-    data = shards(tmp_path / "in", SENTENCES[:6])
+    data = shards(tmp_path / "in", [*SENTENCES[:3], " ", None, *SENTENCES[3:6]], parts=2)
     assert regardant("predict", tiny_run, "--data", data, "--out", tmp_path / "predicted").code == 0
     rows = answers(tmp_path / "predicted")
     opened = run.load(tiny_run)
-    assert [row["answer"] for row in rows] == [one.answer for one in opened.predict(SENTENCES[:6])]
+    expected = [one.answer for one in opened.predict(SENTENCES[:6])]
+    assert [row["answer"] for row in rows] == [*expected[:3], "", "", *expected[3:]]
     assert "candidates" in json.loads(rows[0]["details"])
     pq.write_table(pa.table({"source": SENTENCES[:4], "target": SENTENCES[4:8]}), tmp_path / "pairs.parquet")
     said = regardant("score", tiny_run, "--data", tmp_path / "pairs.parquet", "--out", tmp_path / "scored")

@@ -35,7 +35,7 @@ docs: .venv/docs
 test: setup
 	$(BIN)/pytest -m 'not slow and not browser' -n 2 --dist loadgroup
 
-test-slow: .venv/docs
+test-slow: .venv/docs tests/.servers/moto/ready
 	$(BIN)/pytest -m slow
 
 test-browser: setup
@@ -115,5 +115,11 @@ $(PEERS)/%/ready: benchmarks/peers/%.txt
 	$(if $(filter joeynmt,$*),$(@D)/bin/pip install --quiet --disable-pip-version-check --no-deps joeynmt==2.3.0)
 	touch $@
 
+# A server that speaks like S3, in an environment of its own: it asks for older versions than the package.
+tests/.servers/%/ready: tests/servers/%.txt
+	$(BIN)/python -m venv $(@D)
+	$(@D)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	touch $@
+
 clean:
-	rm -rf .venv $(PEERS) runs site .site .screenshots .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf .venv $(PEERS) tests/.servers runs site .site .screenshots .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

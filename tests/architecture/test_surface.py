@@ -34,6 +34,7 @@ VERBS = [
     "predict",
     "recipes",
     "scale",
+    "score",
     "serve",
     "studio",
     "tokens",

@@ -24,7 +24,7 @@ Cells = list[str | None]
 
 @dataclass(frozen=True)
 class Work:
-    """What is asked of a run."""
+    """A verb of a run, with its options, over columns of a corpus."""
 
     run: str
     """The folder of the run."""

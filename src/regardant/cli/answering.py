@@ -23,6 +23,17 @@ if TYPE_CHECKING:
 
 LINES_AT_ONCE = 512
 
+ScoredFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        exists=True,
+        dir_okay=False,
+        help="Translate nothing: print the log-probability, in nats, of each line of FILE as the translation of the "
+        "same line.",
+    ),
+]
+
 
 @app.command()
 def predict(
@@ -101,16 +112,7 @@ def translate(
     ] = None,
     prefix: Annotated[str | None, typer.Option(metavar="TEXT", help="Text that every translation begins with.")] = None,
     engine: Engine = "auto",
-    score: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            exists=True,
-            dir_okay=False,
-            help="Translate nothing: print the log-probability, in nats, of each line of FILE "
-            "as the translation of the same line.",
-        ),
-    ] = None,
+    score: ScoredFile = None,
     with_scores: Annotated[bool, typer.Option("--with-scores", help="Score and tab before each translation.")] = False,
     data: Data = None,
     out: Out = None,

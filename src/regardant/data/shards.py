@@ -20,7 +20,7 @@ from regardant.errors import DataError
 Buffer = TypeVar("Buffer")
 
 UNREADABLE = "\N{REPLACEMENT CHARACTER}"
-"""What a text builder puts in the place of bytes that are not UTF-8."""
+"""Character that stands for bytes that are not UTF-8."""
 
 
 class Position(NamedTuple):

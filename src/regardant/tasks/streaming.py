@@ -77,7 +77,7 @@ class StreamedBatches:
         """Read as one of several processes, from the beginning."""
         self.group = group
         self.positions: list[Position] = [Position()] * group.size
-        """Where the buffer of each process begins."""
+        """Beginning of the buffer of each process."""
         self.stream.seek(Position(), rank=group.rank, size=group.size)
         self._epoch = -1
         self._planned: list[Planned] = []

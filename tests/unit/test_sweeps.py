@@ -81,17 +81,44 @@ def test_a_sweep_without_minutes_is_refused(tmp_path):
         tuning.tune(small, tmp_path, 0.01)
 
 
+@pytest.mark.parametrize(("short", "promoted"), [(0.6, True), (0.4, False)])
+def test_a_value_trains_wholly_if_its_short_training_is_the_best_so_far(tmp_path, short, promoted):
+    study = tuning.Sweep(small, tmp_path, 1.0, print).study("learning rate")
+    tuning._report(study, 0.5, 0.9)
+    trial = study.ask()
+    trial.report(short, 1)
+    assert trial.should_prune() is not promoted
+
+
+def test_without_optuna_one_line_names_the_command_that_installs_it(regardant, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    said = regardant("tune", "copy")
+    assert said.code == 2 and "pip install 'regardant[tune]'" in said.err
+
+
+@pytest.mark.parametrize("verb", ["tune", "scale"])
+def test_an_interrupted_sweep_is_130_and_says_how_to_continue(regardant, monkeypatch, tmp_path, verb):
+    def interrupted(*given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"regardant.run.{'tuning' if verb == 'tune' else 'scaling'}.{verb}", interrupted)
+    said = regardant(verb, "copy", "--out", tmp_path)
+    assert said.code == 130 and said.err.endswith("stopped; the same command continues\n")
+
+
 @pytest.mark.slow
-def test_a_sweep_finds_a_better_rate_and_continues_without_training_again(tmp_path):
+def test_a_sweep_finds_a_better_rate_and_continues_without_training_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(tuning, "STAGES", (tuning.STAGES[0], tuning.STAGES[-1]))
+    monkeypatch.setattr(tuning.Sweep, "remaining", lambda sweep: 1e9)  # others may be at work
     lines = []
-    found = tuning.tune(small, tmp_path, 4.0, lines.append)
+    found = tuning.tune(small, tmp_path, 2.0, lines.append)
     assert found.settings and any("learning_rate=0.0003" in one for one in found.settings)
     assert found.beats
     assert {one.stage for one in found.trainings} >= {"recipe", "learning rate"}
     whole = max(one.minutes for one in found.trainings)
     assert {round(one.minutes / whole, 2) for one in found.trainings} == {0.33, 1.0}
     again = []
-    assert tuning.tune(small, tmp_path, 4.0, again.append).as_dict()["again"] == list(found.again)
+    assert tuning.tune(small, tmp_path, 2.0, again.append).as_dict()["again"] == list(found.again)
     assert again == []
 
 

@@ -1,7 +1,8 @@
 """Verbs that train many runs."""
 
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -21,6 +22,16 @@ Out = Annotated[
 ]
 
 
+@contextmanager
+def _resumable() -> Iterator[None]:
+    """Exit with 130 where a training was interrupted."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say("stopped; the same command continues")
+        raise typer.Exit(130) from None
+
+
 @app.command()
 def tune(
     recipe: Recipe,
@@ -38,7 +49,8 @@ def tune(
     from regardant.training.checkpoints import write_atomically
 
     folder = out or Path("runs/tune") / Path(recipe).stem
-    tuned = tuning.tune(_Loader(recipe, overrides), folder, minutes, say)
+    with _resumable():
+        tuned = tuning.tune(_Loader(recipe, overrides), folder, minutes, say)
     write_atomically(folder / "tuning.html", tuning_page.page(tuned, recipe))
     print_json(tuned.as_dict()) if as_json else print("\n".join(tuning_page.lines(tuned)))
     say(f"open {folder / 'tuning.html'} in a browser")
@@ -59,7 +71,8 @@ def scale(
     from regardant.training.checkpoints import write_atomically
 
     folder = out or Path("runs/scale") / Path(recipe).stem
-    found = scaling.scale(_Loader(recipe, overrides), folder, by, minutes, say)
+    with _resumable():
+        found = scaling.scale(_Loader(recipe, overrides), folder, by, minutes, say)
     write_atomically(folder / f"scaling-{by}.html", found.page(recipe))
     print_json(found.as_dict()) if as_json else print("\n".join(found.lines()))
     say(f"open {folder / f'scaling-{by}.html'} in a browser")
@@ -89,7 +102,8 @@ def advise(
     and compares scores, speed and memory. Example: regardant advise reviews.csv --minutes 8"""
     from regardant.run.advice import advise as ask
 
-    found = ask(data, out or Path("runs/advise") / data.stem, minutes, overrides or (), say)
+    with _resumable():
+        found = ask(data, out or Path("runs/advise") / data.stem, minutes, overrides or (), say)
     print_json(found.as_dict()) if as_json else print("\n".join(found.lines()))
 
 
@@ -110,4 +124,5 @@ def lecture(
         return
     if name not in LABS:
         raise ConfigError(f"there is no lab {name!r}; allowed: {', '.join(LABS)}{did_you_mean(name, LABS)}")
-    print("\n".join(run_lab(name, out or Path("runs/lecture") / name, minutes, say)))
+    with _resumable():
+        print("\n".join(run_lab(name, out or Path("runs/lecture") / name, minutes, say)))

@@ -10,6 +10,7 @@ recognised by their type, so that a model of a user's own, made of the package's
 | a write to the residual stream, an embedding | written | [B, T, M] |
 | a normalisation | before, after | [B, T, M] |
 | a recurrent cell | state, and the gates of its kind | [N, W, T, R] |
+| a convolution or a dense layer in the place of attention | position_weights | [1, T, T] |
 | a head with a module `logits` | logits, probabilities | [B, T, V], or [B, C] |
 
 A recurrent decoder attends step by step, and so does any decoder during search: each step is one call.
@@ -35,6 +36,8 @@ from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 from regardant.attention import Attention, View
 from regardant.attention.interface import expand_heads
 from regardant.config.did_you_mean import did_you_mean
+from regardant.layers.convolution import ConvolutionMixer
+from regardant.layers.dense import DenseMixer
 from regardant.layers.norms import NORMS
 from regardant.layers.residual import Residual
 from regardant.models.base import Model
@@ -202,6 +205,18 @@ class Site:
 
 
 @dataclass(frozen=True)
+class FixedSite(Site):
+    """A mixer whose weights belong to positions or offsets, whatever the elements are."""
+
+    def kept(self, quantities: Iterable[str], *, gradients: bool) -> frozenset[str]:
+        return frozenset(quantities)
+
+    def call(self, inputs: tuple[Any, ...], output: Any, kept: frozenset[str], keep: Keep) -> Call:
+        assert isinstance(self.module, ConvolutionMixer | DenseMixer)
+        return Call({"position_weights": keep(self.module.position_weights(inputs[0].shape[1])[None])})
+
+
+@dataclass(frozen=True)
 class RecurrentSite(Site):
     """A recurrent cell, whose tensors may be packed."""
 
@@ -279,6 +294,8 @@ def _site(name: str, module: nn.Module) -> Site | None:
         scores = ("scores",) if module.has_scores else ()
         quantities = ("query", "key", "value", *scores, "weights", "mixed")
         return Site(name.removesuffix(".mechanism"), module, quantities)
+    if isinstance(module, ConvolutionMixer | DenseMixer):
+        return FixedSite(name, module, ("position_weights",))
     if isinstance(module, Residual):
         return Site(name, module.written, ("written",))
     if isinstance(module, Representation):

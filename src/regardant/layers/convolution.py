@@ -8,6 +8,7 @@ Shape legend: B sentences or rows, T tokens, M d_model.
 
 from typing import Literal
 
+import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from pydantic import Field
@@ -59,6 +60,16 @@ class ConvolutionMixer(nn.Module):
         x = padded(x, view, cache, self.before, self.after)
         convolved: Tensor = self.convolution(x.mT).mT
         return F.glu(convolved, -1) if self.gated else convolved
+
+    def position_weights(self, length: int) -> Float[Tensor, "T T"]:
+        """Return the size of what position i takes of position j: the norm of the matrix of their offset."""
+        sizes = self.convolution.weight.norm(dim=(0, 1))  # [K]
+        dilation = self.convolution.dilation[0]
+        found = sizes.new_zeros(length, length)
+        for tap, size in enumerate(sizes):
+            offset = tap * dilation - self.before
+            found = found + size * torch.ones(length, length, device=size.device).tril(offset).triu(offset)
+        return found
 
     def start(self, capacity: int, beam_origin: BeamOrigin | None = None) -> PrecedingTokens:
         """Return the cache before the first token."""

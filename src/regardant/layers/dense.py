@@ -80,6 +80,11 @@ class DenseMixer(nn.Module):
         mixed: Tensor = self.output(weight.to(values.dtype) @ values + bias.to(values.dtype))
         return mixed
 
+    def position_weights(self, length: int) -> Float[Tensor, "T T"]:
+        """Return w_ij of the first `length` positions: what i takes of j, the same for all features."""
+        weight = self.weight[:length, :length]
+        return weight.tril() if self.causal else weight
+
     def start(self, capacity: int, beam_origin: BeamOrigin | None = None) -> DenseCache:
         """Return the cache before the first of at most `capacity` tokens."""
         return DenseCache(capacity)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from regardant.config import recipe as document_of
-from regardant.errors import ConfigError, DataError, RunError
+from regardant.errors import ConfigError, DataError
 from regardant.run.folder import Record
 from regardant.run.training import train
 from regardant.tasks import load_recipe
@@ -104,7 +104,7 @@ class Advice:
 def advise(data: Path, folder: Path, minutes: float, overrides: Sequence[str] = (), log: Log = print) -> Advice:
     """Train both models with two seeds within about so many minutes, and compare them.
 
-    Raises DataError for data of no known kind, RunError for an interrupted training.
+    Raises DataError for data of no known kind, KeyboardInterrupt for an interrupted training.
     """
     question = QUESTIONS[_kind(data)]
     each = minutes / 2 / len(SEEDS)
@@ -122,7 +122,7 @@ def advise(data: Path, folder: Path, minutes: float, overrides: Sequence[str] = 
             config = load_recipe(document_of(question.recipe), [*given, *settings, *overrides], question.recipe)
             outcome = train(config, out, lambda line: None)
             if not outcome.finished:
-                raise RunError(f"stopped in {out}; the same command continues")
+                raise KeyboardInterrupt
             metric = outcome.metric
             scores[name].append(outcome.best)
             records[name] = Record.read(out)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from regardant.config import recipe as document_of
-from regardant.errors import RunError
 from regardant.run.comparing import compare
 from regardant.run.opened import Run, load
 from regardant.run.training import train
@@ -67,7 +66,7 @@ LABS: dict[str, Lab] = {
 def lecture(name: str, folder: Path, minutes: float, log: Log = print) -> list[str]:
     """Run a lab within about so many minutes; return the lines of its comparison, its answers and its files.
 
-    Raises RunError for an interrupted training; the same call continues it.
+    Raises KeyboardInterrupt for an interrupted training; the same call continues it.
     """
     lab = LABS[name]
     each = minutes / len(lab.runs)
@@ -77,7 +76,7 @@ def lecture(name: str, folder: Path, minutes: float, log: Log = print) -> list[s
         budget = (f"training.max_minutes={each}", "training.max_updates=null", "training.max_epochs=null")
         config = load_recipe(document_of(recipe), [*overrides, *budget], recipe)
         if not train(config, out, log).finished:
-            raise RunError(f"stopped in {out}; the same command continues")
+            raise KeyboardInterrupt
         if not (out / "evaluation").is_dir():
             load(out).evaluate()
     page = folder / "comparison.html"

@@ -96,7 +96,8 @@ class Scaling:
 def scale(load: Load, folder: Path, by: By, minutes: float, log: Log = print) -> Scaling:
     """Train four sizes with three seeds each within so many minutes, and fit the law.
 
-    Raises ConfigError for a recipe without the field that is swept, RunError for an interrupted sweep.
+    Raises ConfigError for a recipe without the field that is swept, KeyboardInterrupt for an
+    interrupted sweep.
     """
     base, updates = _budget(load, by, minutes, log)
     points = []
@@ -107,7 +108,7 @@ def scale(load: Load, folder: Path, by: By, minutes: float, log: Log = print) ->
             out = folder / f"{name}-{seed}"
             config = load([*settings, f"seed={seed}"])
             if not train(config, out, lambda line: None).finished:
-                raise RunError(f"stopped; the same command continues with {name}, seed {seed}")
+                raise KeyboardInterrupt
             points.append(_point(name, out, by, seed))
             log(f"{name:14} seed {seed}  {points[-1].x:,.4g} {UNITS[by]}  loss {points[-1].loss:.4f}")
     law = fit_power_law([point.x for point in points], [point.loss for point in points])

@@ -234,7 +234,7 @@ def tune(load: Load, folder: Path, minutes: float, log: Log = print) -> Tuned:
 
 def _run_stage(sweep: Sweep, stage: Stage, tuned: Tuned, best: float) -> float:
     """Sweep one setting from the settings found so far; return the best score of a whole training."""
-    resolved = Record.read(sweep.folder / "1").config
+    resolved = Record.read(sweep.folder / str(sweep.made[0].number)).config
     paths = {path: value for path in stage.paths if isinstance(value := value_at(resolved, path), int | float)}
     if not paths:
         tuned.skipped.append(f"{stage.name}: the recipe has no {' or '.join(stage.paths)}")
@@ -274,8 +274,9 @@ def _run_stage(sweep: Sweep, stage: Stage, tuned: Tuned, best: float) -> float:
 def _report(study: optuna.Study, short: float, whole: float) -> None:
     """Report the current settings, which are trained for the whole time, as the trial that others are compared with."""
     trial = study.ask()
-    trial.report(short, 1)
-    trial.report(whole, 3)
+    for step, score in ((1, short), (3, whole)):
+        trial.report(score, step)
+        trial.should_prune()  # enters the score among those that others are compared with
     study.tell(trial, whole)
 
 

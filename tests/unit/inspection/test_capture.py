@@ -4,12 +4,16 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from regardant.attention import View
 from regardant.data.batching import pad
 from regardant.data.vocabulary import EOS, PAD
 from regardant.generation.config import GenerationConfig
 from regardant.generation.search import generate
 from regardant.inspection import capture, place_names
 from regardant.models.encoder_decoder import EncoderDecoderConfig
+from regardant.models.stacks import Encoder
+from regardant.models.vectors import Vectors
+from regardant.positions.none import NoPositions
 from tests.models import over_pairs
 
 PLACES = ["decoder.layers.0.cross_attention", "decoder.layers.0.self_attention", "encoder.layers.0.self_attention"]
@@ -236,3 +240,21 @@ def test_all_layers_of_500_tokens_cost_little_more_memory_than_one():
     one_layer = 8 * 500 * 500 * 4
     assert plain.peak > one_layer / 8  # it counts at all
     assert seen.peak - plain.peak <= 2 * one_layer + 50e6
+
+
+@pytest.mark.parametrize("mixer", [{"kind": "dense"}, {"kind": "convolution", "kernel": 3, "gated": False}])
+def test_weights_of_positions_are_what_a_mixer_applies(mixer):
+    torch.manual_seed(0)
+    sizes = {"preset": None, "d_model": 8, "num_heads": 1, "dropout": 0.0, "max_length": 6}
+    config = EncoderDecoderConfig.model_validate({**sizes, "encoder": {"num_layers": 1, "self_attention": mixer}})
+    encoder = Encoder(config, config.encoder, NoPositions(), 6).eval()
+    layer, x = encoder.layers[0].self_attention, torch.randn(1, 5, 8)
+    with capture(encoder, "*.position_weights") as records, torch.no_grad():
+        encoder(Vectors(x))
+    (found,) = records["layers.0.self_attention.position_weights"]
+    assert found.shape == (1, 5, 5)
+    for position in range(5):
+        other = x.clone()
+        other[:, position] += 1
+        changed = (layer(other, View()) - layer(x, View())).abs().amax(-1)[0] > 1e-6
+        assert (changed == (found[0, :, position].abs() > 0)).all()

@@ -1,0 +1,58 @@
+"""Heads taken out of a layer for good, in contrast to `ScaleHead`, which switches them off while a context is open.
+
+Michel et al. 2019, "Are sixteen heads really better than one?", https://arxiv.org/abs/1905.10650. Which heads are worth
+little is what `regardant measure` prints.
+"""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from torch import nn
+
+from regardant.layers.linear import Linear
+from regardant.layers.multi_head import SelfAttention
+
+
+def prune_heads(layer: SelfAttention, heads: Sequence[int]) -> SelfAttention:
+    """Return a smaller layer without these heads, counted from 0, that answers as `layer` with them switched off.
+
+    Raises:
+        ValueError: no head would be left, a head is not there, or the layer has weights of each head elsewhere.
+    """
+    shape = layer.shape
+    kept = [head for head in range(shape.num_heads) if head not in heads]
+    if not kept or len(kept) + len(set(heads)) != shape.num_heads:
+        raise ValueError(
+            f"heads {list(heads)} cannot be taken from {shape.num_heads}: give some of 0 to the last, not all"
+        )
+    output, projection = layer.output, layer.query_key_value
+    plain = layer.parts == ("query", "key", "value") and shape.num_key_heads == shape.num_heads
+    if not plain or not isinstance(output, nn.Linear) or not isinstance(projection, nn.Linear):
+        raise ValueError("only heads with projections of their own can be taken out: set model.projections=separate")
+    if next(layer.mechanism.parameters(), None) is not None or layer.positions.acts_on == "scores":
+        raise ValueError("the mechanism or its positions have weights of each head: switch heads off by ScaleHead")
+    small = copy.deepcopy(layer)
+    small.shape = replace(shape, num_heads=len(kept), num_key_heads=len(kept))
+    sizes = (shape.key_size, shape.key_size, shape.value_size)
+    small.widths = [len(kept) * size for size in sizes]
+    rows = torch.cat([_rows(kept, size, first) for size, first in zip(sizes, _starts(layer.widths), strict=True)])
+    columns = _rows(kept, shape.value_size, 0)
+    small.query_key_value = Linear(shape.d_model, sum(small.widths), shape.bias)
+    small.output = Linear(len(columns), shape.d_model, shape.bias)
+    with torch.no_grad():
+        small.query_key_value.weight.copy_(projection.weight[rows])
+        small.output.weight.copy_(output.weight[:, columns])
+        if shape.bias:
+            small.query_key_value.bias.copy_(projection.bias[rows])
+            small.output.bias.copy_(output.bias)
+    return small
+
+
+def _rows(heads: Sequence[int], size: int, first: int) -> torch.Tensor:
+    return torch.cat([first + head * size + torch.arange(size) for head in heads])
+
+
+def _starts(widths: Sequence[int]) -> list[int]:
+    return [sum(widths[:number]) for number in range(len(widths))]

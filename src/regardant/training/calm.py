@@ -27,7 +27,7 @@ MEMORY = 0.9
 
 
 class Order(IntEnum):
-    """What every process does before its next update."""
+    """Order to every process, which obeys it before its next update."""
 
     NOTHING = 0
     KEEP = 1

@@ -67,7 +67,7 @@ class Trainer:
         self.average = config.averaging.build(job.model)  # on the device that the model is on by now
         self.calm = Calm(job.model, self.optimizers, self.average)
         self.order = Order.NOTHING
-        """What the followers do before their next update. The first process has done it."""
+        """Order to the followers, which the first process has obeyed already."""
         self.cursor = Cursor()
         self.stop_asked = False
         self.validating = False

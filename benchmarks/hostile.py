@@ -23,6 +23,8 @@ WITHIN = 20.0
 """Seconds in which the server has to be rid of them: a request has 10."""
 
 PATH = "/v1/translate"
+PAGE = "/look"
+"""Page of the studio that needs no model."""
 
 MALFORMED: dict[str, tuple[bytes, tuple[int, ...]]] = {
     "no JSON": (b"{", (400, 422)),
@@ -180,7 +182,7 @@ def studio_under_load(run: Path, seconds: float, clients: int) -> tuple[list[flo
                 await asyncio.sleep(0.2)
             writer.close()
 
-        words = [sys.executable, "-m", "benchmarks.clients", str(port), "/static/plotly.min.js", str(seconds)]
+        words = [sys.executable, "-m", "benchmarks.clients", str(port), PAGE, str(seconds)]
         asking = await asyncio.create_subprocess_exec(*words, stdout=subprocess.PIPE)
         output, _ = (await asyncio.gather(asking.communicate(), *(client() for _ in range(clients))))[0]
         return [float(one) for one in output.split()]

@@ -45,7 +45,7 @@ def sets(*overrides: str) -> list[str]:
     return [word for override in overrides for word in ("--set", override)]
 
 
-def told(*words: object, seconds: float = 120.0, stdin: bytes = b"", shell: str = "") -> Ended:
+def told(*words: object, seconds: float = 300.0, stdin: bytes = b"", shell: str = "") -> Ended:
     """Run a command to its end; `shell` redirects its streams."""
     command = [*START, *map(str, words)]
     if shell:

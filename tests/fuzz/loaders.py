@@ -153,7 +153,24 @@ def changed(good: Sequence[bytes], random: Random) -> bytes:
 
 
 ODD = (
-    *(b"\0", b"\xff", b"\r", b"\n", b'"', b"{", b"[" * 500, b"]", b",", b"\t", b": ", b"- ", b"&a ", b"*a", b"!!bool "),
+    *(
+        b"\0",
+        b"\xff",
+        b"\r",
+        b"\n",
+        b'"',
+        b"{",
+        b"[" * 500,
+        b"[" * 5000,
+        b"]",
+        b",",
+        b"\t",
+        b": ",
+        b"- ",
+        b"&a ",
+        b"*a",
+        b"!!bool ",
+    ),
     *(b"null", b"NaN", b"-1", b"1e999", b"9" * 400, b"\xef\xbb\xbf", b"\xed\xa0\x80", b"\xf0\x9f\x98\x80", b"a" * 5000),
 )
 """Texts that break readers."""
@@ -167,7 +184,7 @@ def fuzz(loader: Loader, folder: Path, cases: int, seed: int) -> list[str]:
     for number in range(cases):
         content = changed(loader.good, random)
         path.write_bytes(content)
-        began = time.monotonic()
+        began = time.process_time()
         try:
             with written_files() as written:
                 loader.read(path)
@@ -176,8 +193,8 @@ def fuzz(loader: Loader, folder: Path, cases: int, seed: int) -> list[str]:
                 wrong.append(f"case {number}: {error}")
         except BaseException as error:  # also a panic of a library in Rust
             wrong.append(f"case {number}: {type(error).__name__}: {str(error)[:200]}: {content[:60]!r}")
-        if time.monotonic() - began > MOST_SECONDS:
-            wrong.append(f"case {number}: {time.monotonic() - began:.0f} s")
+        if (took := time.process_time() - began) > MOST_SECONDS:
+            wrong.append(f"case {number}: {took:.0f} s")
         wrong += [f"case {number}: wrote {one}" for one in written]
     faulthandler.cancel_dump_traceback_later()
     return wrong

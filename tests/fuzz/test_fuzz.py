@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from regardant.config import read_yaml
 from regardant.config.documents import parse
+from regardant.data.labelled_graphs import read_graphs
 from regardant.data.tables import is_table_file, read_columns
 from regardant.data.text_files import read_lines, read_text
-from regardant.errors import RegardantError
+from regardant.errors import DataError, RegardantError
 from regardant.tasks import load_recipe
 from regardant.training.events import parse_events, read_events
 
@@ -74,6 +75,12 @@ def test_a_recipe_that_broke_once_is_a_line(path):
 @kept("lines")
 def test_a_file_that_broke_once_is_read_or_is_a_line(path):
     ends_well(read_all, path)
+
+
+@kept("graphs")
+def test_graphs_that_broke_once_are_a_line(path):
+    with pytest.raises(DataError, match=path.name):
+        list(read_graphs(path))
 
 
 @kept("events")

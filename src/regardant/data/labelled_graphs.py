@@ -100,7 +100,7 @@ def graph_of(given: Mapping[str, Any], where: str) -> tuple[Graph, LeftOut]:
 def _object(line: str, where: str) -> dict[str, Any]:
     try:
         given = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         given = None
     if not isinstance(given, dict) or "nodes" not in given:
         raise DataError(f"{where} is no graph: give a JSON object with nodes and edges, as {EXAMPLE}")
@@ -110,7 +110,7 @@ def _object(line: str, where: str) -> dict[str, Any]:
 def _numbers(given: Any, where: str, example: str) -> NDArray[np.float32]:
     try:
         rows = np.array(given, dtype=np.float32)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         rows = np.zeros(0, dtype=np.float32)
         if isinstance(given, list) and given and len({len(one) for one in given if isinstance(one, list)}) > 1:
             raise DataError(f"{where} have unequal numbers of features: give equally many, as {example}") from None

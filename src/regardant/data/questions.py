@@ -132,7 +132,7 @@ def _squad_document(path: Path) -> list[Any] | None:
     require_file(path)
     try:
         document = json.loads(b"\n".join(text_lines(path)))
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     articles = document.get("data") if isinstance(document, dict) else None
     return articles if isinstance(articles, list) else None

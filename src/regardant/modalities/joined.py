@@ -206,7 +206,7 @@ class JoinedCodec(Codec):
         """Return the parts of an item of a command line as their codecs parse them. Raises DataError."""
         try:
             given = json.loads(argument)
-        except ValueError:
+        except (ValueError, RecursionError):
             given = None
         if not isinstance(given, dict) or not all(isinstance(given.get(name), str) for name in self.codecs):
             example = json.dumps({name: "..." for name in self.codecs})

@@ -70,7 +70,7 @@ class QuestionsCodec(TextCodec):
             question, context = given["question"], given["context"]
             if question.strip() and context.strip():
                 return ContextQuestion(question, context)
-        except (ValueError, TypeError, KeyError, AttributeError):
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             pass
         raise DataError(f"{argument[:SHOWN]!r} is no question with a context: give a JSON object, as {EXAMPLE}")
 

@@ -25,7 +25,7 @@ def test_a_server_that_ends_under_load_loses_no_request_and_starts_again_after_a
 @pytest.mark.slow
 def test_a_studio_under_load_answers_pages_and_nothing_but_its_promises():
     pages, statuses = studio_under_load(RUN, 6, 20)
-    assert len(pages) > 3 and set(statuses) <= {"200", "503"} and statuses["200"]
+    assert pages and set(statuses) <= {"200", "503"} and statuses["200"]
 
 
 def test_every_trial_has_a_bar():

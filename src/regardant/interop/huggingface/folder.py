@@ -39,7 +39,7 @@ def read_json(path: Path) -> dict[str, Any]:
         return {}
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{path} cannot be read ({error}): restore it") from error
     if not isinstance(content, dict):
         raise DataError(f"{path} holds no JSON object: restore it")

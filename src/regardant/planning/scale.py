@@ -169,7 +169,7 @@ def assumptions(config: TaskConfig, device: Device) -> list[str]:
 
 def cost(load: Workload, device: Device, devices: int, strategy: Way, rate: float | None = None) -> Scale:
     """Return the cost of a workload by one strategy."""
-    weights, others = 4 * load.parameters, (devices - 1) / devices
+    weights, others = 4.0 * load.parameters, (devices - 1) / devices
     gathered = 0.0
     if strategy == "ddp":
         state = COPIES * weights
@@ -251,7 +251,7 @@ class _Operations(TorchDispatchMode):
     """Counter of the operations that run inside the context."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.count = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

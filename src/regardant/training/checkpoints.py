@@ -63,7 +63,7 @@ def save_shares(run: Path, state: dict[str, Any], update: int, keep: int, group:
     Rank 0 renames it when all of it is on the disk, and deletes others as `save_checkpoint` does. Raises RunError if a
     file cannot be written.
     """
-    from torch.distributed.checkpoint import CheckpointException  # takes a second
+    from torch.distributed.checkpoint.api import CheckpointException  # takes a second
 
     from regardant.training.sharded_checkpoints import STATE, write_shares
 

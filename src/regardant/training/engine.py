@@ -69,7 +69,7 @@ class Trainer:
         """Whether each process has a share of the model."""
         self.form = without_weights(job.model) if self.divided and group.leads else None
         """The model that validates, where no process has all weights."""
-        self.model: nn.Module = fabric.setup_module(job.model)
+        self.model: Any = fabric.setup_module(job.model)
         self.optimizers: list[Any] = [fabric.setup_optimizers(one) for one in config.optimizer.build(job.model)]
         # On the device that the model is on by now.
         self.average = config.averaging.build(job.model) if group.leads or self.divided else Average()
@@ -287,7 +287,8 @@ class Trainer:
         path = latest_checkpoint(self.run)
         if path is None:
             return
-        state = load_checkpoint(path, self.fabric.strategy.device_mesh["data_parallel"] if self.divided else None)
+        strategy: Any = self.fabric.strategy
+        state = load_checkpoint(path, strategy.device_mesh["data_parallel"] if self.divided else None)
         if missing := sorted(STATE - state.keys()):
             raise RunError(f"{path} is of another version (no {', '.join(missing)}): train anew in another --out")
         if state["cursor"].keys() | ADDED != asdict(self.cursor).keys():

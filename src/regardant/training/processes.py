@@ -303,7 +303,9 @@ def _network_store(rank: int) -> Any:
     """Return the store that torchrun holds, or that rank 0 has to hold where torchrun does not."""
     holds = rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
     address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-    return dist.TCPStore(address, port, is_master=holds, timeout=PATIENCE, wait_for_workers=False)
+    return dist.TCPStore(  # type: ignore[attr-defined]
+        address, port, is_master=holds, timeout=PATIENCE, wait_for_workers=False
+    )
 
 
 def _meet(store: Any, rank: int, size: int, local_size: int, share: int, others: tuple[int, ...] = ()) -> Group:

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.distributed.checkpoint as distributed_checkpoint
 from torch import Tensor, nn
-from torch.distributed.checkpoint import HuggingFaceStorageReader, HuggingFaceStorageWriter
+from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader, HuggingFaceStorageWriter
+from torch.distributed.checkpoint.state_dict_loader import load
+from torch.distributed.checkpoint.state_dict_saver import save
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor, zeros
 
@@ -43,7 +44,7 @@ def write_shares(folder: Path, state: dict[str, Any], group: Group) -> dict[str,
     places: list[tuple[str, Place]] = []
     rest = _without_shares(state, (), shares, places, {})
     writer = HuggingFaceStorageWriter(str(folder), save_distributed=True)
-    distributed_checkpoint.save(shares, storage_writer=writer, process_group=group.control)
+    save(shares, storage_writer=writer, process_group=group.control)
     files = {file.name: _checksum(file) for file in sorted(folder.glob("*.safetensors"))} if group.leads else {}
     return {"state": rest, "places": places, "files": files}
 
@@ -72,7 +73,7 @@ def load_shares(folder: Path, mesh: DeviceMesh | None) -> dict[str, Any]:
         reader = HuggingFaceStorageReader(str(folder))
         with warnings.catch_warnings():  # that one process alone reads is meant so
             warnings.filterwarnings("ignore", message="torch.distributed is disabled")
-            distributed_checkpoint.load(tensors, storage_reader=reader, no_dist=mesh is None)
+            load(tensors, storage_reader=reader, no_dist=mesh is None)
         state: dict[str, Any] = content["state"]
         for name, (*way, last) in content["places"]:
             holder: Any = state

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 from lightning_fabric import Fabric
-from lightning_fabric.plugins.environments import ClusterEnvironment
-from lightning_fabric.strategies import DDPStrategy, ModelParallelStrategy
+from lightning_fabric.plugins.environments.cluster_environment import ClusterEnvironment
+from lightning_fabric.strategies.ddp import DDPStrategy
+from lightning_fabric.strategies.model_parallel import ModelParallelStrategy
 from torch import nn
 
 from regardant.errors import ConfigError
@@ -124,8 +125,9 @@ def _shard(model: nn.Module, mesh: "DeviceMesh") -> nn.Module:
 def sublayers(model: nn.Module) -> list[nn.Module]:
     """Return the parts of the layers of a model that have parameters: attention and feed-forward networks."""
     layers = [layer for layer in model.modules() if isinstance(layer, EncoderLayer | DecoderLayer)]
-    parts = [(layer.self_attention, getattr(layer, "cross_attention", None), layer.feed_forward) for layer in layers]
-    return [part for three in parts for part in three if part is not None and any(True for _ in part.parameters())]
+    names = ("self_attention", "cross_attention", "feed_forward")
+    parts = [getattr(layer, name, None) for layer in layers for name in names]
+    return [part for part in parts if isinstance(part, nn.Module) and any(True for _ in part.parameters())]
 
 
 def _outside(module: nn.Module, units: list[nn.Module]) -> Iterator[nn.Parameter]:

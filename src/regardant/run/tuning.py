@@ -128,7 +128,7 @@ class Tuned:
             "settings": list(self.settings),
             "beats": self.beats,
             "verdict": self.verdict(),
-            "again": self.again,
+            "again": None if self.again is None else list(self.again),
             "skipped": self.skipped,
             "trainings": [vars(one) | {"settings": list(one.settings)} for one in self.trainings],
         }

@@ -82,7 +82,8 @@ def test_2_text_that_is_no_utf8_is_refused(tmp_path, encoding):
     (tmp_path / "a.txt").write_bytes(content)
     small = ("model.d_model=16", "model.num_heads=2", "model.num_layers=1", "training.max_updates=3")
     given = (f"data.source={tmp_path / 'a.txt'}", "training.max_minutes=null", *small)
-    assert told("train", "language_modelling", "--out", tmp_path / "run", *sets(*given)).is_one_line
+    done = told("train", "language_modelling", "--out", tmp_path / "run", *sets(*given))
+    assert done.is_one_line and ("NUL" if encoding == "nul" else "iconv") in done.err
 
 
 def test_3_a_second_training_leaves_the_first_one_s_data_alone(tmp_path):

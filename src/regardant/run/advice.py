@@ -13,7 +13,7 @@ from typing import Any
 from regardant.config import recipe as document_of
 from regardant.errors import ConfigError, DataError
 from regardant.run.folder import Record
-from regardant.run.training import train
+from regardant.run.training import train_in_turn
 from regardant.tasks import load_recipe
 from regardant.tasks.base import Log
 from regardant.training.devices import the_device
@@ -120,7 +120,7 @@ def advise(data: Path, folder: Path, minutes: float, overrides: Sequence[str] = 
             log(f"{out}: {name}, {each:.1f} minutes")
             given = (f"data.source={data}", f"training.max_minutes={each}", f"seed={seed}")
             config = load_recipe(document_of(question.recipe), [*given, *settings, *overrides], question.recipe)
-            outcome = train(config, out, lambda line: None)
+            outcome = train_in_turn(config, out, lambda line: None)
             if not outcome.finished:
                 raise KeyboardInterrupt
             metric = outcome.metric

@@ -10,7 +10,7 @@ from pathlib import Path
 from regardant.config import recipe as document_of
 from regardant.run.comparing import compare
 from regardant.run.opened import Run, load
-from regardant.run.training import train
+from regardant.run.training import train_in_turn
 from regardant.tasks import load_recipe
 from regardant.tasks.base import Log
 
@@ -75,7 +75,7 @@ def lecture(name: str, folder: Path, minutes: float, log: Log = print) -> list[s
         log(f"{out}: {recipe}, {each:.1f} minutes")
         budget = (f"training.max_minutes={each}", "training.max_updates=null", "training.max_epochs=null")
         config = load_recipe(document_of(recipe), [*overrides, *budget], recipe)
-        if not train(config, out, log).finished:
+        if not train_in_turn(config, out, log).finished:
             raise KeyboardInterrupt
         if not (out / "evaluation").is_dir():
             load(out).evaluate()

@@ -13,7 +13,7 @@ from regardant.errors import ConfigError, RunError
 from regardant.evaluation.power_law import PowerLaw, fit_power_law
 from regardant.pictures import Chapter, Curve, Table, line_chart, report_page
 from regardant.run.folder import Record
-from regardant.run.training import plan, train
+from regardant.run.training import plan, train_in_turn
 from regardant.run.tuning import OF_BUDGET, Load, value_at
 from regardant.tasks.base import Log, TaskConfig
 from regardant.tasks.training_history import read_history
@@ -107,7 +107,7 @@ def scale(load: Load, folder: Path, by: By, minutes: float, log: Log = print) ->
             name = f"{by}-{factor:g}"
             out = folder / f"{name}-{seed}"
             config = load([*settings, f"seed={seed}"])
-            if not train(config, out, lambda line: None).finished:
+            if not train_in_turn(config, out, lambda line: None).finished:
                 raise KeyboardInterrupt
             points.append(_point(name, out, by, seed))
             log(f"{name:14} seed {seed}  {points[-1].x:,.4g} {UNITS[by]}  loss {points[-1].loss:.4f}")

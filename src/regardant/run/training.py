@@ -75,6 +75,14 @@ def train(config: TaskConfig, folder: str | Path, log: Log = print) -> Outcome |
         return None
 
 
+def train_in_turn(config: TaskConfig, folder: Path, log: Log) -> Outcome:
+    """Train one of several models that follow each other. Raises RunError if torchrun has started this process."""
+    outcome = train(config, folder, log)
+    if outcome is None:
+        raise RunError("several models are trained in turn, each by processes of its own: start this without torchrun")
+    return outcome
+
+
 def _lead(config: TaskConfig, folder: Path, log: Log, group: Group | None) -> Outcome:
     """Train as rank 0 of a group that has met. None: start as many processes as is decided."""
     if group is not None:

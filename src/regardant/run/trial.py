@@ -21,7 +21,7 @@ from regardant.config.plugins import import_plugins, plugin_module
 from regardant.errors import ConfigError, RunError
 from regardant.run.comparing import compare
 from regardant.run.opened import load
-from regardant.run.training import plan, train
+from regardant.run.training import plan, train_in_turn
 from regardant.run.trial_report import Arm, TrialReport
 from regardant.tasks import load_recipe
 from regardant.tasks.base import Log, TaskConfig
@@ -178,7 +178,7 @@ def _is_evaluated(run: Path) -> bool:
 
 
 def _train(config: TaskConfig, run: Path, log: Log) -> None:
-    outcome = train(config, run, lambda line: None)
+    outcome = train_in_turn(config, run, lambda line: None)
     if not outcome.finished:
         raise Interrupted
     log("evaluating")

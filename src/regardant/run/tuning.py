@@ -24,7 +24,7 @@ from optuna.trial import TrialState
 
 from regardant.errors import ConfigError
 from regardant.run.folder import Record
-from regardant.run.training import train
+from regardant.run.training import train_in_turn
 from regardant.tasks.base import Log, TaskConfig
 from regardant.training.metrics import Metric, selecting_metric
 
@@ -184,7 +184,7 @@ class Sweep:
         minutes = self.whole * share
         budget = (f"training.max_minutes={minutes:.4f}", "training.max_updates=null", "training.max_epochs=null")
         config = self.load([*settings, *budget, f"seed={seed}"])
-        outcome = train(config, out, lambda line: None)
+        outcome = train_in_turn(config, out, lambda line: None)
         self.metric = outcome.metric
         shutil.rmtree(out / "checkpoints", ignore_errors=True)
         if not outcome.finished:

@@ -16,6 +16,7 @@ from regardant.errors import ConfigError, RunError
 from regardant.evaluation.alignment import parse_links
 from regardant.tasks.base import Example, Log
 from regardant.tasks.exchange import Exchange
+from regardant.tasks.inspection import examples_of
 from regardant.tasks.sequence_to_sequence.inspection import PairInspection
 from regardant.tasks.sequence_to_sequence.trained import TrainedGenerator
 from regardant.tasks.translation.config import TranslationConfig
@@ -69,8 +70,8 @@ class TrainedTranslator(TrainedGenerator):
         found = super().examples(count, folder)
         if self.config.data.kind == GRAMMAR:
             codec = self.generator.codec
-            told = [pair.source for pair in reversed(LECTURE_SENTENCES)]
-            found = [*(Example(text) for text in told if not codec.unknown(codec.encode([text])[0])), *found]
+            lectures = codec.encode([pair.source for pair in reversed(LECTURE_SENTENCES)])
+            found = [*examples_of(codec, lectures, count, folder), *found]
         return found[:count]
 
     def known_words(self) -> frozenset[str]:

@@ -61,7 +61,7 @@ def streamed(folder: Path, run: Path, count: int) -> dict[str, Any]:
     config = load_recipe(
         {
             "task": "translation",
-            "data": {"kind": "stream", "shards": str(folder)},
+            "data": {"kind": "stream", "shards": str(folder), "buffer_rows": min(50_000, count // 8)},
             "training": {"max_minutes": 5.0, "processes": 1},
         }
     )
@@ -86,11 +86,11 @@ def streamed(folder: Path, run: Path, count: int) -> dict[str, Any]:
     batches = opened()
     batches.load(batches.plan(0)[0])
     first = time.perf_counter() - begun
-    begun, tokens, memory, buffer, resumed = time.perf_counter(), 0, [], 0, False
+    begun, tokens, rows, memory, buffer, resumed = time.perf_counter(), 0, 0, [], 0, False
     while batches.positions[0].passes == 0:
         planned = batches.plan(buffer)
         for number, batch in enumerate(planned):
-            if not resumed and seen.sum() > count / 2 and number == len(planned) // 2:  # in the middle of a buffer
+            if not resumed and rows > count / 2 and number == len(planned) // 2:  # in the middle of a buffer
                 state = json.loads(json.dumps(batches.state_dict()))
                 batches, resumed = opened(), True
                 batches.load_state_dict(state)
@@ -98,7 +98,8 @@ def streamed(folder: Path, run: Path, count: int) -> dict[str, Any]:
             batch = planned[number]
             tokens += batches.load(batch).count
             np.add.at(seen, batch.buffer.numbers[batch.rows], 1)
-        memory.append((float(seen.sum()) / count, resident()))
+            rows += len(batch.rows)
+        memory.append((rows / count, resident()))
         buffer += 1
         batches.plan(buffer)
     seconds = time.perf_counter() - begun

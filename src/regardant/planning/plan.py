@@ -162,7 +162,7 @@ def plan_training(
 
 
 @contextmanager
-def _as_in_training(model: nn.Module, training: TrainingConfig, shares: int) -> Iterator[int]:
+def _as_in_training(model: nn.Module, training: TrainingConfig, shares: int = 1) -> Iterator[int]:
     """Put the optimizer's state and the average in place, and give the bytes of these and of the weights.
 
     A model of which processes have shares may have no room for them here: then the bytes are those of the weights.

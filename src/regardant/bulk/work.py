@@ -114,9 +114,10 @@ def _encode(run: "Run", texts: Cells) -> "pa.Table":
 def _score(run: "Run", sources: Cells, targets: Cells) -> "pa.Table":
     import pyarrow as pa
 
-    if any(source is None or target is None for source, target in zip(sources, targets, strict=True)):
+    given = [[one for one in column if one is not None] for column in (sources, targets)]
+    if any(len(column) < len(sources) for column in given):
         raise DataError("a row lacks its source or target: only whole pairs have a probability")
-    scores = run.translation.score(sources, targets)
+    scores = run.translation.score(*given)
     columns = {"source": pa.array(sources, pa.string()), "target": pa.array(targets, pa.string())}
     return pa.table({**columns, "score": pa.array(scores, pa.float32())})
 

@@ -1,6 +1,6 @@
 """Corpora that are streamed from shards: what is held out of them, and the sample of their beginning."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
@@ -64,7 +64,7 @@ class StreamedConfig(Config):
         chunks = read_rows(self.found(), columns)
         return islice((row for chunk, _ in chunks for row in chunk), self.sample_rows)
 
-    def held_out(self, seed: int, named: dict[str, Iterable[str]]) -> "HeldOut":
+    def held_out(self, seed: int, named: Mapping[str, Iterable[str]]) -> "HeldOut":
         """Return what is held out, beside the texts of validation and test data that is named."""
         shares = {
             name: share

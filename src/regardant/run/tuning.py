@@ -191,10 +191,10 @@ class Sweep:
             shutil.rmtree(out)
             raise KeyboardInterrupt
         found = {"score": outcome.best, "number": number, "minutes": minutes}
-        trial = study.ask()
-        trial.set_user_attr(key, found)
-        trial.set_user_attr("wall", (time.monotonic() - started) / 60)
-        study.tell(trial, state=TrialState.PRUNED)  # a record of the training; the sweep's own trial decides
+        record = study.ask()
+        record.set_user_attr(key, found)
+        record.set_user_attr("wall", (time.monotonic() - started) / 60)
+        study.tell(record, state=TrialState.PRUNED)  # a record of the training; the sweep's own trial decides
         self.log(
             f"{number:3}  {stage:14} {minutes:5.2f} min  {outcome.metric.name} {outcome.best:.4g}  {' '.join(settings)}"
         )

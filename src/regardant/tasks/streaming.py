@@ -44,7 +44,7 @@ class Planned(NamedTuple):
     buffer: Buffer
     rows: NDArray[np.int64]
     """Rows of this process. Empty if it has none left."""
-    count: int
+    targets: int
     """Targets of all processes."""
 
 
@@ -98,7 +98,7 @@ class StreamedBatches:
     def load(self, planned: Planned) -> StreamBatch:
         """Return a planned batch, with the rows of this process."""
         own = planned.buffer.load(planned.rows) if len(planned.rows) else None
-        return StreamBatch(own, planned.count, self.group.size)
+        return StreamBatch(own, planned.targets, self.group.size)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the positions of all processes, for a checkpoint."""

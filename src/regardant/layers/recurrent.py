@@ -136,6 +136,7 @@ class RecurrentEncoder(nn.Module):
             if index:
                 x = self.dropouts[index - 1](x)
             if self.bptt is not None and x.shape[1] > self.bptt:
+                assert isinstance(layer, nn.RNNBase)
                 x, after = self._in_pieces(layer, x, lengths, self.bptt)
                 last.append([part[0] for part in after])
                 continue
@@ -146,7 +147,7 @@ class RecurrentEncoder(nn.Module):
             last.append([self._last(part) for part in (after if self.parts == 2 else (after,))])
         return x, tuple(torch.stack(parts) for parts in zip(*last, strict=True))
 
-    def _in_pieces(self, layer: nn.Module, x: Tensor, lengths: Tensor, bptt: int) -> tuple[Tensor, State]:
+    def _in_pieces(self, layer: nn.RNNBase, x: Tensor, lengths: Tensor, bptt: int) -> tuple[Tensor, State]:
         """Read `bptt` tokens at a time, each piece from the detached state of the one before."""
         zeros = x.new_zeros(1, len(x), layer.hidden_size)
         state: State = (zeros,) * self.parts

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from regardant.data.tokenizers import Tokenizers
 from regardant.data.vocabulary import SPECIAL_TOKENS
 from regardant.errors import RunError
@@ -50,7 +52,7 @@ def elements(run: Run, folder: Path, item: str, neighbours: int = 0) -> dict[str
     result = {}
     for name, input in found.inputs.items():
         given, table = found.batch.get(name), _table(model, name)
-        ids = given[0].tolist() if table is not None and hasattr(given, "tolist") else []
+        ids = given[0].tolist() if table is not None and isinstance(given, Tensor) else []
         near = _near(folder, table, ids[: len(input.labels)], neighbours) if table is not None and neighbours else []
         result[name] = ElementsOfInput(input.labels, input.units, ids[: len(input.labels)], near)
     if neighbours and not any(one.neighbours for one in result.values()):

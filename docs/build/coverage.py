@@ -18,9 +18,10 @@ from pathlib import Path
 import typer.main
 import yaml
 
+import regardant.cli  # noqa: F401  # adds the verbs
 from benchmarks.experiments.__main__ import EXPERIMENTS
 from regardant.checks.verify import CHECKS
-from regardant.cli import app
+from regardant.cli.options import app
 from regardant.config import recipe, recipes
 from regardant.errors import RegardantError
 from regardant.planning.published import PUBLISHED

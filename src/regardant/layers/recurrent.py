@@ -136,6 +136,7 @@ class RecurrentEncoder(nn.Module):
             if index:
                 x = self.dropouts[index - 1](x)
             if self.bptt is not None and x.shape[1] > self.bptt:
+                assert isinstance(layer, nn.RNNBase)
                 x, after = self._in_pieces(layer, x, lengths, self.bptt)
                 last.append([part[0] for part in after])
                 continue

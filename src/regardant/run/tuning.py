@@ -174,9 +174,9 @@ class Sweep:
         """Return the best validation score of a training, from the journal if it was made. None: the time is up."""
         key = " ".join([*settings, f"{share:.3f}", str(seed)])
         for name in optuna.get_all_study_names(self.storage):
-            for trial in optuna.load_study(study_name=name, storage=self.storage).trials:
-                if key in trial.user_attrs:
-                    return self._known(trial.user_attrs[key], stage, settings, share, seed)
+            for made in optuna.load_study(study_name=name, storage=self.storage).trials:
+                if key in made.user_attrs:
+                    return self._known(made.user_attrs[key], stage, settings, share, seed)
         if self.remaining() < self.whole * share:
             return None
         number = 1 + sum(1 for one in self.folder.iterdir() if one.is_dir())

@@ -323,7 +323,7 @@ def gates() -> dict[str, list[int]]:
     gru, lstm = nn.GRU(4, 8, batch_first=True), nn.LSTM(4, 8, batch_first=True)
     states = [gru(torch.randn(1, 3, 4))[1], lstm(torch.randn(1, 3, 4))[1]]
     return {
-        "blocks of weights, GRU and LSTM": [cell.state_dict()["weight_ih_l0"].shape[0] // 8 for cell in (gru, lstm)],
+        "blocks of weights, GRU and LSTM": [len(cell.get_parameter("weight_ih_l0")) // 8 for cell in (gru, lstm)],
         "parts of the state, GRU and LSTM": [1 if isinstance(state, Tensor) else len(state) for state in states],
     }
 

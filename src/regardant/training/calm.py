@@ -55,8 +55,8 @@ class Calm:
             assert self.snapshot is not None
             state = copy.deepcopy(self.snapshot)  # optimizers keep the tensors that they load
             self.model.load_state_dict(state["model"])
-            for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
-                optimizer.load_state_dict(saved)
+            for optimizer, kept in zip(self.optimizers, state["optimizers"], strict=True):
+                optimizer.load_state_dict(kept)
             self.average.load_state_dict(state["average"])
 
 

@@ -8,7 +8,7 @@ Shape legend: B sentences, N rows, T tokens, L layers, I size of the input, R si
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from jaxtyping import Bool, Float
@@ -147,7 +147,7 @@ class RecurrentEncoder(nn.Module):
             last.append([self._last(part) for part in (after if self.parts == 2 else (after,))])
         return x, tuple(torch.stack(parts) for parts in zip(*last, strict=True))
 
-    def _in_pieces(self, layer: Any, x: Tensor, lengths: Tensor, bptt: int) -> tuple[Tensor, State]:
+    def _in_pieces(self, layer: nn.RNNBase, x: Tensor, lengths: Tensor, bptt: int) -> tuple[Tensor, State]:
         """Read `bptt` tokens at a time, each piece from the detached state of the one before."""
         zeros = x.new_zeros(1, len(x), layer.hidden_size)
         state: State = (zeros,) * self.parts

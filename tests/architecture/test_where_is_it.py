@@ -31,8 +31,8 @@ def definitions(path):
     return names
 
 
-def test_the_table_answers_twelve_questions():
-    assert len({question for question, _, _ in rows()}) == 12
+def test_the_table_answers_twelve_questions_or_more():
+    assert len({question for question, _, _ in rows()}) == len(rows()) >= 12
 
 
 @pytest.mark.parametrize(("question", "files", "names"), rows(), ids=[row[0] for row in rows()])

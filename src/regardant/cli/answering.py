@@ -130,12 +130,8 @@ def translate(
         regardant translate runs/demo --nbest 3 --with-scores < a.en
         regardant translate runs/demo --data s3://texts/en --out s3://texts/fr
     """
-    options = {
-        "beam_size": beam_size,
-        "length_penalty": length_penalty,
-        "nbest": nbest,
-        "no_repeat_ngram_size": no_repeat_ngram_size,
-    }
+    options = {"beam_size": beam_size, "length_penalty": length_penalty}
+    options |= {"nbest": nbest, "no_repeat_ngram_size": no_repeat_ngram_size}
     if data or out:
         unfit = {"--input": source, "--output": output, "--score": score, "--with-scores": with_scores}
         require_items_or_corpus(sentences=text, **unfit, **{"--json": as_json, "--prefix": prefix, "--nbest": nbest})

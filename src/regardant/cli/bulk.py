@@ -26,8 +26,8 @@ Out = Annotated[
     str | None,
     typer.Option(
         metavar="FOLDER",
-        help="Write the answers to --data here, as sharded Parquet in the order of the rows. The same command goes on "
-        "with what is left.",
+        help="Write the answers to --data here, as sharded Parquet in the order of the rows. Run the same command "
+        "again to resume.",
     ),
 ]
 On = Annotated[

@@ -31,13 +31,16 @@ from regardant.training.trackers import DEFAULT, Tracker, open_trackers
 _WINDOW = 10.0
 """Seconds over which targets per second are measured."""
 
+_EVERY = 10.0
+"""Seconds between lines where stderr is not a terminal."""
+
 
 class Reporter:
     """Writer of a run's numbers to stderr and to its folder. Use it as a context manager.
 
     `update` and `seconds` are the position of the run: 0 for a fresh one, the checkpoint's on resuming. Resuming drops
     the events after that update, so that metrics.jsonl is the same with and without an interruption. `unit` is the
-    name of a target. If stderr is not a terminal, a line is written every `every` seconds. `others` are the process ids
+    name of a target. If stderr is not a terminal, a line is written every ten seconds. `others` are the process ids
     of the followers, whose memory is added; `trackers` the names of programs that follow the numbers.
     """
 
@@ -48,7 +51,6 @@ class Reporter:
         update: int = 0,
         seconds: float = 0.0,
         unit: str = "target",
-        every: float = 10.0,
         console: Console | None = None,
         others: Sequence[int] = (),
         trackers: Sequence[str] = DEFAULT,
@@ -58,7 +60,6 @@ class Reporter:
         self.others = others
         self.resumed_at = update
         self.seconds = seconds
-        self.every = every
         self.console = console or Console(stderr=True)
         self.bar = Progress(
             BarColumn(bar_width=20),
@@ -116,7 +117,7 @@ class Reporter:
         status = f"update {update:,} · epoch {epoch} · {shown} · memory {held}{self._left(progress)}"
         self.bar.update(self.task, completed=progress, description=status)
         self.line = f"{progress:.1%} · {status}"
-        if not self.console.is_terminal and seconds - self.line_written_at >= self.every:
+        if not self.console.is_terminal and seconds - self.line_written_at >= _EVERY:
             self.log(self.line)
             self.line, self.line_written_at = "", seconds
 

@@ -55,6 +55,6 @@ def test_the_libraries_of_the_site_are_installed_where_it_is_built(target):
 
 
 def test_the_demo_prints_how_long_installing_took():
-    command = [str(MAKE), "--dry-run", "demo"]
+    command = [str(MAKE), "--no-print-directory", "--dry-run", "demo"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert "installed in " in done.stdout and done.stdout.rstrip().endswith(".venv/bin/regardant demo")

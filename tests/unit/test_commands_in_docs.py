@@ -33,7 +33,8 @@ def inline(text: str) -> Iterator[str]:
 
 def calls(line: str) -> Iterator[list[str]]:
     """Arguments of each call of the program in a line of a shell."""
-    for part in re.split(r"&&|;| \|\|? ", line.partition("`")[0]):
+    line = re.sub(r"\$\(.*\)", "DIR", line.partition("`")[0])
+    for part in re.split(r"&&|;| \|\|? ", line):
         words = shlex.split(re.sub(r" [<>] ?\S+| &$", "", part), comments=True)
         words = words[next((n for n, one in enumerate(words) if one.endswith("regardant")), len(words)) + 1 :]
         if words and "..." not in words:

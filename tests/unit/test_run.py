@@ -152,7 +152,7 @@ def test_a_record_that_cannot_be_right_is_one_line(own_run, change, told):
 
 def test_files_without_a_fingerprint_are_those_of_an_earlier_version(own_run):
     content = yaml.safe_load((own_run / "run.yaml").read_text(encoding="utf-8"))
-    del content["files"], content["config_fingerprint"]
+    del content["format"], content["files"], content["config_fingerprint"]
     content["config"]["generation"]["beam_size"] = 7
     (own_run / "run.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
     assert regardant.load(own_run).config.generation.beam_size == 7

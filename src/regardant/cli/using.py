@@ -36,6 +36,8 @@ def evaluate(
 
     loaded = load(run)
     options = {"beam_size": beam_size, "length_penalty": length_penalty}
+    if not data:
+        loaded.require_data()  # before engines are compared on it
     scores = loaded.evaluate(data=data or (), engine=engine_of(loaded, engine), **options)
     if as_json:  # the first set's scores, and beside them the other sets by name
         first, *others = scores

@@ -1,10 +1,10 @@
 """An export beside its run on one test set: differences of scores, answers that are the same, size and speed."""
 
-import importlib.util
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Protocol
 
 import numpy as np
@@ -134,10 +134,10 @@ def compare(test: TestTexts, run: Answering, weights: Path, folder: Path, thread
 
 def sample_of(folder: Path) -> Any:
     """Return the sample of an export as a module."""
-    spec = importlib.util.spec_from_file_location("sample", folder / "sample.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    path, module = folder / "sample.py", ModuleType("sample")
+    module.__file__ = str(path)
+    # An import would leave compiled code in the folder that a user ships.
+    exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), module.__dict__)
     return module
 
 

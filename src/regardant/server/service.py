@@ -150,5 +150,6 @@ def _opened(folder: Path, engine: str, log: Callable[[str], None]) -> Run:
     if "translate" in run.config.verbs:
         run.translation.on(engine)
         if engine == "auto":
-            log(f"{folder.name}: {run.translation.choose_engine()}")
+            choice = run.translation.choose_engine()
+            log(log_line("engine", run=folder.name, engine=choice.engine, reason=choice.reason))
     return run

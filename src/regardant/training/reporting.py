@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TextIO
+from typing import Any, ClassVar, NamedTuple, Self, TextIO
 
 import torch
 from rich.console import Console
@@ -31,9 +31,6 @@ from regardant.training.trackers import DEFAULT, Tracker, open_trackers
 _WINDOW = 10.0
 """Seconds over which targets per second are measured."""
 
-_EVERY = 10.0
-"""Seconds between lines where stderr is not a terminal."""
-
 
 class Reporter:
     """Writer of a run's numbers to stderr and to its folder. Use it as a context manager.
@@ -43,6 +40,9 @@ class Reporter:
     name of a target. If stderr is not a terminal, a line is written every ten seconds. `others` are the process ids
     of the followers, whose memory is added; `trackers` the names of programs that follow the numbers.
     """
+
+    every: ClassVar = 10.0
+    """Seconds between lines where stderr is not a terminal."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class Reporter:
         status = f"update {update:,} · epoch {epoch} · {shown} · memory {held}{self._left(progress)}"
         self.bar.update(self.task, completed=progress, description=status)
         self.line = f"{progress:.1%} · {status}"
-        if not self.console.is_terminal and seconds - self.line_written_at >= _EVERY:
+        if not self.console.is_terminal and seconds - self.line_written_at >= self.every:
             self.log(self.line)
             self.line, self.line_written_at = "", seconds
 

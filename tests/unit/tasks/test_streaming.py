@@ -87,7 +87,7 @@ def test_processes_have_as_many_batches_and_count_them_together():
         batches = StreamedBatches(Counted([size]), seed=1)
         batches.share(Threads(rank, 2))
         planned = batches.plan(0)
-        found[rank] = ([one.count for one in planned], predicted(planned, batches), batches.positions)
+        found[rank] = ([one.targets for one in planned], predicted(planned, batches), batches.positions)
 
     others = [threading.Thread(target=work, args=(rank, size)) for rank, size in ((0, 200), (1, 60))]
     for one in others:

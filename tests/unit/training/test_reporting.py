@@ -108,7 +108,7 @@ def test_tokens_per_second_is_that_of_the_last_window_without_validations(tmp_pa
 
 
 def test_off_a_terminal_a_plain_line_comes_now_and_then(tmp_path):
-    with Reporter(tmp_path, console=plain(), every=10.0) as reporter:
+    with Reporter(tmp_path, console=plain()) as reporter:
         tell(reporter, range(1, 10))
     told = reporter.console.file.getvalue()
     assert [line.split(" · ")[:2] for line in told.splitlines()] == [
@@ -120,8 +120,9 @@ def test_off_a_terminal_a_plain_line_comes_now_and_then(tmp_path):
     assert "\x1b" not in told and "\r" not in told
 
 
-def test_a_line_says_what_matters_and_how_long_it_still_takes(tmp_path):
-    with Reporter(tmp_path, unit="label", console=plain(), every=0.0) as reporter:
+def test_a_line_says_what_matters_and_how_long_it_still_takes(tmp_path, monkeypatch):
+    monkeypatch.setattr(Reporter, "every", 0.0)
+    with Reporter(tmp_path, unit="label", console=plain()) as reporter:
         tell(reporter, range(1, 7))
     first, last = reporter.console.file.getvalue().splitlines()[0], reporter.console.file.getvalue().splitlines()[-1]
     assert "left" not in first  # one point makes no speed
@@ -131,16 +132,18 @@ def test_a_line_says_what_matters_and_how_long_it_still_takes(tmp_path):
     assert last.endswith("0:00:09 left")
 
 
-def test_a_resumed_run_reckons_the_time_left_from_its_own_speed(tmp_path):
-    with Reporter(tmp_path, update=100, seconds=9000.0, console=plain(), every=0.0) as reporter:
+def test_a_resumed_run_reckons_the_time_left_from_its_own_speed(tmp_path, monkeypatch):
+    monkeypatch.setattr(Reporter, "every", 0.0)
+    with Reporter(tmp_path, update=100, seconds=9000.0, console=plain()) as reporter:
         reporter.train(update=101, epoch=1, progress=0.50, seconds=9001.0, targets=1)
         reporter.train(update=102, epoch=1, progress=0.60, seconds=9011.0, targets=1)
     assert reporter.console.file.getvalue().splitlines()[-1].endswith("0:00:40 left")
 
 
-def test_on_a_terminal_one_line_lives_and_the_last_stays(tmp_path):
+def test_on_a_terminal_one_line_lives_and_the_last_stays(tmp_path, monkeypatch):
+    monkeypatch.setattr(Reporter, "every", 0.0)
     console = Console(file=io.StringIO(), width=200, force_terminal=True, color_system=None)
-    with Reporter(tmp_path, console=console, every=0.0) as reporter:
+    with Reporter(tmp_path, console=console) as reporter:
         tell(reporter, range(1, 4))
         reporter.bar.refresh()
         reporter.log("a word [between]")

@@ -12,7 +12,7 @@ from regardant.data.grammar import LECTURE_SENTENCES
 from regardant.data.parallel import MARKER, Splits
 from regardant.data.treebank import read_treebank
 from regardant.data.words import words
-from regardant.errors import ConfigError, RunError
+from regardant.errors import ConfigError, DataError, RunError
 from regardant.evaluation.alignment import parse_links
 from regardant.tasks.base import Example, Log
 from regardant.tasks.exchange import Exchange
@@ -137,7 +137,10 @@ class TrainedTranslator(TrainedGenerator):
     def choose_engine(self, log: Log = lambda _: None) -> EngineChoice:
         """Return the choice of the engine that is named `auto`, made on the validation text when it is first needed."""
         if self._choice is None:
-            text = self.validation_text()
+            try:
+                text = self.validation_text()
+            except DataError as error:  # translating needs no data
+                return EngineChoice("torch", str(error))
             self._choice = choose_engine(self.engines, text, self.config.generation, self.config.evaluation, log)
         return self._choice
 

@@ -75,8 +75,8 @@ def test_a_translator_of_ctranslate2_translates_as_here(trained, tmp_path):
     own = trained(*BPE)
     exported = own.export("ctranslate2", tmp_path / "ct2", "float32")
     assert exported.parity.largest_difference < 1e-3 and exported.parity.identical > 0.9
-    lines = ["the old cat sees a dog .", "a dog sleeps ."]
-    assert sample(tmp_path / "ct2", lines) == [one.text for one in own.translate(lines)]
+    for line in ("the old cat sees a dog .", "a dog sleeps ."):  # several share the limit of the longest
+        assert sample(tmp_path / "ct2", [line]) == [own.translate([line])[0].text]
 
 
 @pytest.mark.slow

@@ -103,7 +103,7 @@ def test_an_interrupted_sweep_is_130_and_says_how_to_continue(regardant, monkeyp
 
     monkeypatch.setattr(f"regardant.run.{'tuning' if verb == 'tune' else 'scaling'}.{verb}", interrupted)
     said = regardant(verb, "copy", "--out", tmp_path)
-    assert said.code == 130 and said.err.endswith("stopped; the same command continues\n")
+    assert said.code == 130 and said.err.endswith("stopped; run the same command again to resume\n")
 
 
 @pytest.mark.slow

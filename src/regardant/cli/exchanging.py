@@ -48,7 +48,7 @@ def export(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write the model of a run for another program, and compare the two. hf: a folder that transformers opens.
+    """Export the model of a run and compare the two. hf: a folder that transformers opens.
     ctranslate2: a folder that ctranslate2.Translator opens. onnx: graphs for onnxruntime. torch: a program of
     torch.export. Each folder has a sample.py that needs no regardant, and a README.md with the comparison: differences,
     size and speed. Exit code 1: a difference is beyond its bound.

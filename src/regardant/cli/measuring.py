@@ -55,7 +55,11 @@ def tokens(
     as_json: AsJson = False,
 ) -> None:
     """List the elements that a model reads of an item. Pieces of a text or of code, k-mers of DNA, patches of an image,
-    frames of a recording. Example: regardant tokens runs/demo 'The cat sat.' --neighbours 5"""
+    frames of a recording.
+
+    Examples:
+        regardant tokens runs/demo "The cat sat." --neighbours 5
+    """
     from regardant.run import load
     from regardant.run.tokens import elements
 

@@ -28,7 +28,7 @@ def _resumable() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        say("stopped; the same command continues")
+        say("stopped; run the same command again to resume")
         raise typer.Exit(130) from None
 
 
@@ -41,8 +41,12 @@ def tune(
     as_json: AsJson = False,
 ) -> None:
     """Tune a recipe in an order. Learning rate, warm-up, batch, dropout, layers last; weak values stop early. The best
-    settings and the recipe's own train once more with another seed. The same command continues. Example: regardant tune
-    reverse --minutes 20"""
+    settings and the recipe's own train once more with another seed. Run the same command again to resume.
+
+    Examples:
+        regardant tune reverse --minutes 20
+        regardant tune classification --set data.source=reviews.csv --minutes 20
+    """
     if importlib.util.find_spec("optuna") is None:
         raise ConfigError("tune needs optuna, which is not installed: pip install 'regardant[tune]'")
     from regardant.run import tuning, tuning_page
@@ -66,7 +70,11 @@ def scale(
     as_json: AsJson = False,
 ) -> None:
     """Fit a power law of the loss. Trains four sizes, amounts of data or lengths of training with three seeds each, and
-    fits the exponent with its interval. The same command continues. Example: regardant scale copy --by size"""
+    fits the exponent with its interval. Run the same command again to resume.
+
+    Examples:
+        regardant scale copy --by size
+    """
     from regardant.run import scaling
     from regardant.training.checkpoints import write_atomically
 
@@ -99,7 +107,11 @@ def advise(
     as_json: AsJson = False,
 ) -> None:
     """Answer whether your data call for a Transformer. Trains it and a simpler model for minutes, with two seeds each,
-    and compares scores, speed and memory. Example: regardant advise reviews.csv --minutes 8"""
+    and compares scores, speed and memory.
+
+    Examples:
+        regardant advise reviews.csv --minutes 8
+    """
     from regardant.run.advice import advise as ask
 
     with _resumable():
@@ -114,7 +126,12 @@ def lecture(
     out: Out = None,
 ) -> None:
     """Run a lab of the lectures from data to picture. Trains its models on the embedded grammar, compares them,
-    translates sentences and draws what was attended to. Example: regardant lecture bahdanau"""
+    translates sentences and draws what was attended to.
+
+    Examples:
+        regardant lecture
+        regardant lecture bahdanau
+    """
     from regardant.config.did_you_mean import did_you_mean
     from regardant.run.lectures import LABS
     from regardant.run.lectures import lecture as run_lab

@@ -68,7 +68,7 @@ def plan(
         regardant plan gpt3
         regardant plan multi30k-en-de-raw --set data.root=FOLDER
         regardant plan demo --set model.d_model=256 --json
-        regardant plan translation --set model.preset=base --devices 8 --device h200 --rate 3
+        regardant plan demo --set model.preset=base --devices 8 --device h200 --rate 3
     """
     from tempfile import TemporaryDirectory
 

@@ -88,7 +88,10 @@ def test_a_text_is_looked_at_with_what_its_task_has(visit, runs, kind):
     for part in (page.get_by_label("Its translation"), page.get_by_label("Beam size")):
         expect(part).to_be_visible(visible=translates)
     shares = page.get_by_role("list", name="Probabilities").get_by_role("listitem")
-    expect(shares).to_have_count(len(found.shares))
+    expect(shares).to_have_count(min(5, len(found.shares)))
+    if len(found.shares) > 5:
+        page.get_by_role("button", name=f"{len(found.shares) - 5} more").click()
+        expect(shares).to_have_count(len(found.shares))
     if found.shares:
         expect(shares.first).to_contain_text(f"{100 * found.shares[0][1]:.1f}%")
         assert "translat" not in page.locator("body").inner_text().lower()
@@ -155,9 +158,10 @@ def test_a_model_without_attention_answers_and_its_attention_is_refused_by_name(
     name = name_of(runs["recurrent"])
     opened = visit("/look", run=name, text="the old cat")
     page = opened.page
-    expect(page.get_by_role("list", name="Probabilities").get_by_role("listitem")).to_have_count(10)
+    expect(page.get_by_role("list", name="Probabilities").get_by_role("listitem")).to_have_count(5)
+    expect(page.get_by_role("button", name="5 more")).to_be_visible()
     expect(page.get_by_text(f"{name} has no attention to draw")).to_be_visible()
-    expect(page.get_by_text("Heads switched off")).to_have_count(0)
+    expect(page.get_by_text("Heads switched off")).to_be_hidden()
     opened.screenshot("studio-look-recurrent")
     opened = visit("/steps", run=name, text="the old cat")
     page = opened.page

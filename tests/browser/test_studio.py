@@ -251,7 +251,7 @@ def test_two_heads_are_compared(visit):
     page = opened.page
     right = page.get_by_role("region", name="Right")
     expect(right.locator(".figure > svg")).to_be_visible()
-    right.get_by_label("Head").select_option("Encoder self-attention, layer 1, head 1")
+    right.get_by_role("combobox", name="Head").select_option("Encoder self-attention, layer 1, head 1")
     expect(right.get_by_role("img", name=re.compile("^Encoder self-attention, layer 1, head 1"))).to_be_visible()
     expect(right.get_by_text(re.compile(r"^Encoder self-attention, layer 1, head 1 .*%\)\.$"))).to_be_visible()
     right.get_by_label("Item").fill("The red tree.")

@@ -174,6 +174,7 @@ def test_a_killed_process_is_named_with_its_signal_and_soon():
     assert time.monotonic() - start < 60
 
 
+@pytest.mark.slow
 def test_a_process_that_does_not_answer_in_time_is_named(monkeypatch):
     """As one does whose machine is gone: its connections stay open, and nothing comes."""
     monkeypatch.setattr(processes, "TIMEOUT", timedelta(seconds=2))
@@ -260,6 +261,7 @@ def test_two_processes_train_as_one_does(tiny_config, tmp_path, accumulate, batc
             assert after["loss"] == pytest.approx(before["loss"], rel=1e-4)
 
 
+@pytest.mark.slow
 def test_two_processes_that_were_interrupted_end_bit_equal_to_two_that_were_not(tiny_text_config, tmp_path):
     asked = (
         "training.processes=2",

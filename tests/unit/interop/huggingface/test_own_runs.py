@@ -98,7 +98,7 @@ def test_texts_are_classified_as_here(trained_on_labels, pipeline, tmp_path):
     ]
 
 
-@pytest.mark.parametrize("kind", ["masked", "text", "pairs"])
+@pytest.mark.parametrize("kind", ["masked", "text", pytest.param("pairs", marks=pytest.mark.slow)])
 def test_an_export_is_compared_with_its_run_and_its_sample_answers_alone(
     masked, trained_on_text, trained, tmp_path, kind
 ):

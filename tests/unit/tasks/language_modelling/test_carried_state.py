@@ -87,6 +87,7 @@ def test_a_transformer_s_job_has_no_state(tiny_text_config, tmp_path, jobs):
 SHORT = (*RECURRENT, "training.max_updates=12", "training.averaging={kind: none}", "training.validate_every=100")
 
 
+@pytest.mark.slow
 def test_two_processes_that_stop_and_resume_train_as_one_that_does_not(tiny_text_config, tmp_path):
     states = {}
     for name, processes, stops in (("one", 1, (12,)), ("two", 2, (5, 12))):

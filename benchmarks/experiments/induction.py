@@ -1,7 +1,7 @@
 """Induction heads: a head that finds the earlier occurrence of a token and looks at what came after it.
 
 Olsson et al. 2022, https://arxiv.org/abs/2209.11895. Sequences are random and then repeated, so only the repetition can
-be predicted. An earlier activation is patched to see which layer decides (activation patching).
+be predicted. The best head is switched off to see what it decides.
 """
 
 from typing import Any

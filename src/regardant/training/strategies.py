@@ -73,7 +73,7 @@ def require_shareable(model: nn.Module, config: TrainingConfig, strategy: Strate
 def chosen_strategy(model: nn.Module, config: TrainingConfig) -> Strategy:
     """Return the strategy of several processes on this device: the simplest that is fast and fits."""
     device = the_device()
-    if device.type == "cpu":  # docs/decisions/0012: blocks sent while computing take the cores that compute
+    if device.type == "cpu":  # it alone can read a batch in parts when memory runs out: docs/decisions/0024
         return "sum"
     strategy: Strategy = "ddp"
     held = COPIES * sum(parameter.nbytes for parameter in model.parameters())

@@ -23,7 +23,7 @@ NUMBERS = sorted(
 """Checks of numbers, in the order of their ids."""
 
 CHECKS = [*NUMBERS, *STATEMENTS]
-"""All of them."""
+"""All checks, in the order of their ids."""
 
 ROUNDING = 2e-6
 """Largest error allowed to a learner's attention, whatever the digits say: it may compute in float32."""

@@ -111,7 +111,7 @@ function showStory(papers) {
   const compare = runs.length > 1 ? [html("p", { class: "links" }, link(`/runs#${new URLSearchParams({ runs: runs.join(",") })}`, "Compare their curves"))] : [];
   story.replaceChildren(
     html("h2", {}, "The story of attention, in seven models"),
-    html("p", { class: "lead" }, "Each one trains in two minutes on the same sentences, which a small grammar writes: nothing is downloaded. Train two, then compare."),
+    html("p", { class: "lead" }, "Each one trains for two minutes on the same sentences, which a small grammar writes: nothing is downloaded. Train two, then compare."),
     html("ol", { class: "timeline", "aria-label": "Timeline" }, ...own.map(entry)),
     ...compare,
     html(

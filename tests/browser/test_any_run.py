@@ -148,6 +148,7 @@ def test_an_item_gives_way_where_the_next_run_reads_another_kind(visit, runs):
     expect(page.get_by_label("Text", exact=True)).to_have_value("a lovely film")
     choose.select_option(name_of(runs["digits"]))
     expect(page.get_by_label(re.compile("^File"))).to_have_value(re.compile("example-1.png$"))
+    expect(page.get_by_role("tab", name="One head")).to_have_attribute("aria-selected", "true")
     choose.select_option(name_of(runs["pairs"]))
     expect(page.get_by_label("Text", exact=True)).not_to_have_value(re.compile("png$"))
     expect(page.locator(".crossing")).to_be_visible()

@@ -67,12 +67,12 @@ export function tabbed(names, chosen, show) {
     });
   });
   const element = html("div", {}, html("div", { class: "tabs", role: "tablist" }, ...buttons), panel);
-  // Shows the chosen panel anew. Names that are not offered have no tab.
-  const again = (offered = names) => {
+  // Shows a panel anew: the one that is wanted, or the first. Names that are not offered have no tab.
+  const again = (offered = names, wanted = now) => {
     buttons.forEach((one, i) => {
       one.hidden = !offered.includes(names[i]);
     });
-    choose(offered.includes(now) ? now : offered[0]);
+    choose(offered.includes(wanted) ? wanted : offered[0]);
   };
   const open = (name) => {
     choose(name);

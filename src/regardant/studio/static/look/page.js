@@ -82,7 +82,7 @@ async function show() {
   showSwitches();
   const drawn = Boolean(found.pictures);
   const offered = { [ALIGNMENT]: Boolean(found.alignment), [ATTENTION]: true, [HEADS]: drawn, [BEAM]: found.views.includes("beam search"), [COMPARE]: drawn };
-  tabs.again(TABS.filter((name) => offered[name]));
+  tabs.again(TABS.filter((name) => offered[name]), state.tab); // another run begins with its first tab
 }
 
 // The head that is shown first: the one that alignments are read from, or the one whose habit says most.

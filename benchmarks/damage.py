@@ -361,13 +361,13 @@ FORMATS: dict[str, dict[str, Change]] = {
         "more heads": _yaml(lambda one: one["config"]["model"].update(num_heads=4)),
         "another kernel": _yaml(lambda one: one["decided"].update(kernel="fast")),
         "no fingerprints, other heads": _yaml(
-            lambda one: (one["config"]["model"].update(num_heads="two"), one.pop("config_fingerprint"))
+            lambda one: (one["config"]["model"].update(num_heads="two"), one.pop("fingerprint"))
         ),
         "no fingerprints, many layers": _yaml(
-            lambda one: (one["config"]["model"].update(num_layers=10**6), one.pop("config_fingerprint"))
+            lambda one: (one["config"]["model"].update(num_layers=10**6), one.pop("fingerprint"))
         ),
         "no fingerprints, a huge width": _yaml(
-            lambda one: (one["config"]["model"].update(d_model=4 * 10**7), one.pop("config_fingerprint"))
+            lambda one: (one["config"]["model"].update(d_model=4 * 10**7), one.pop("fingerprint"))
         ),
     },
 }

@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
 from random import Random
@@ -56,6 +56,9 @@ class Ends:
     wrong: list[str] = field(default_factory=list)
     """Damages that were neither refused by name nor harmless."""
 
+    def as_dict(self) -> dict[str, Any]:
+        return {**vars(self), "counts": dict(self.counts), "seconds": rounded(self.seconds)}
+
 
 def damage(model: str, folder: Path, flips_each: int, edits_each: int) -> dict[str, Any]:
     """Return how the damages of each file of a run ended."""
@@ -81,7 +84,7 @@ def damage(model: str, folder: Path, flips_each: int, edits_each: int) -> dict[s
             if end not in ("refused", "same"):
                 ends.wrong.append(f"{what}: {end[:300]}")
                 print(f"{model} {file} {what}: {end}", flush=True)
-    return {file: {**asdict(one), "seconds": rounded(one.seconds)} for file, one in found.items()}
+    return {file: one.as_dict() for file, one in found.items()}
 
 
 def _use(run: Path, item: str, *, is_translator: bool) -> None:

@@ -10,7 +10,7 @@ NARROW = tuple(f"model.{one}" for one in ("preset=null", "d_model=32", "num_head
 SHALLOW = ("model.encoder.num_layers=1", "model.decoder.num_layers=1")
 TOY_DATA = ("data.train_size=300", "data.validation_size=20", "data.test_size=20", "evaluation.bootstrap_samples=10")
 TOY = (*NARROW, *SHALLOW, *TOY_DATA)
-RECURRENT = (*TOY_DATA, "model={kind: recurrent, preset: null, d_model: 32, hidden_size: 32, max_length: 48}")
+RECURRENT = (*TOY_DATA, "model={kind: recurrent, embedding_size: 32, hidden_size: 32, max_length: 48}")
 GRAMMAR = (
     *NARROW,
     *SHALLOW,

@@ -4,6 +4,9 @@ import functools
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from regardant import run
 from regardant.tasks.base import TaskConfig
@@ -31,3 +34,12 @@ def runs_of(name: str, load: Callable[..., TaskConfig], made_once: MadeOnce) -> 
         return run.load(made_once(f"{name}-{settings}", train))
 
     return trained
+
+
+def change_record(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change the run.yaml of a run on purpose: without the fingerprint of its lines."""
+    path = folder / "run.yaml"
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    del content["fingerprint"]
+    change(content)
+    path.write_text(yaml.safe_dump(content), encoding="utf-8")

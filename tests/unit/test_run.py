@@ -15,6 +15,7 @@ from regardant.planning.probes import Decisions
 from regardant.run import training
 from regardant.run.fingerprints import fingerprint
 from regardant.run.folder import UNFINISHED
+from tests.runs import change_record
 
 
 def silent(_: str) -> None:
@@ -56,9 +57,7 @@ def test_names_that_look_like_numbers_stay_names(configure, tmp_path, name):
 
 @pytest.mark.parametrize("key", ["asked", "config", "decided", "fingerprints", "plan"])
 def test_a_record_without_a_part_names_it(own_run, key):
-    content = yaml.safe_load((own_run / "run.yaml").read_text(encoding="utf-8"))
-    del content[key]
-    (own_run / "run.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+    change_record(own_run, lambda content: content.pop(key))
     with pytest.raises(RunError, match=f"damaged .no '{key}'"):
         regardant.load(own_run)
 
@@ -88,11 +87,17 @@ def test_weights_of_zeros_are_refused(own_run):
         regardant.load(own_run).translate(["a cat ."])
 
 
-def test_a_changed_configuration_is_refused(own_run):
+@pytest.mark.parametrize(
+    ("written", "changed"),
+    [("num_heads: 2", "num_heads: 4"), ("memory_bytes: ", "memory_bytes: 1"), ("\nasked:", " \nasked:")],
+)
+def test_a_record_that_was_changed_is_refused(own_run, written, changed):
+    """Whatever was changed: its configuration, its plan, or no value at all."""
     path = own_run / "run.yaml"
-    before, config_, after = path.read_text(encoding="utf-8").partition("\nconfig:")
-    path.write_text(before + config_ + after.replace("num_heads: 2", "num_heads: 4", 1), encoding="utf-8")
-    with pytest.raises(RunError, match="`config` is not what training wrote: restore it"):
+    content = path.read_text(encoding="utf-8")
+    assert written in content
+    path.write_text(content.replace(written, changed, 1), encoding="utf-8")
+    with pytest.raises(RunError, match=r"run\.yaml is not what training wrote: restore it, or train anew"):
         regardant.load(own_run)
 
 
@@ -151,10 +156,11 @@ def test_a_record_that_cannot_be_right_is_one_line(own_run, change, told):
 
 
 def test_files_without_a_fingerprint_are_those_of_an_earlier_version(own_run):
-    content = yaml.safe_load((own_run / "run.yaml").read_text(encoding="utf-8"))
-    del content["format"], content["files"], content["config_fingerprint"]
-    content["config"]["generation"]["beam_size"] = 7
-    (own_run / "run.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+    def age(content):
+        del content["format"], content["files"]
+        content["config"]["generation"]["beam_size"] = 7
+
+    change_record(own_run, age)
     assert regardant.load(own_run).config.generation.beam_size == 7
 
 
@@ -262,15 +268,6 @@ def test_a_changed_budget_is_in_the_record(own_run, configure):
     assert record.asked["training"]["max_updates"] == record.config.training.max_updates == 22
 
 
-def change_record(run_folder, change):
-    """Change run.yaml as an earlier version would have written it, without a fingerprint of its configuration."""
-    path = run_folder / "run.yaml"
-    content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    del content["config_fingerprint"]
-    change(content)
-    path.write_text(yaml.safe_dump(content), encoding="utf-8")
-
-
 def test_a_run_of_an_older_version_goes_on_though_it_lacks_the_newest_fields(own_run, configure):
     def age(content):
         for recipe in (content["asked"], content["config"]):
@@ -303,9 +300,7 @@ def test_what_a_run_was_begun_with_and_is_no_more_is_told_in_one_line(own_run, c
 
 
 def test_text_that_is_not_what_a_run_began_with_is_refused(own_run, configure):
-    content = yaml.safe_load((own_run / "run.yaml").read_text(encoding="utf-8"))
-    content["fingerprints"]["train"] = "0" * 64
-    (own_run / "run.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+    change_record(own_run, lambda content: content["fingerprints"].update(train="0" * 64))
     with pytest.raises(RunError, match=r"the text is not what .* was begun with: restore it, or give another --out"):
         run.train(configure("training.max_updates=25"), own_run, silent)
 
@@ -350,14 +345,12 @@ def test_another_translator_than_the_earlier_run_s_is_refused(configure, tiny_ru
 # using a run
 
 
-def test_a_run_translates_with_the_kernel_that_was_measured_best(own_run):
-    content = yaml.safe_load((own_run / "run.yaml").read_text(encoding="utf-8"))
-    for kernel in KERNELS:
-        content["decided"]["kernel"] = kernel
-        (own_run / "run.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
-        modules = regardant.load(own_run).translator.model.modules()
-        used = [module.kernel for module in modules if isinstance(module, ScaledDotProduct)]
-        assert used and all(one is KERNELS[kernel] for one in used)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_run_translates_with_the_kernel_that_was_measured_best(own_run, kernel):
+    change_record(own_run, lambda content: content["decided"].update(kernel=kernel))
+    modules = regardant.load(own_run).translator.model.modules()
+    used = [module.kernel for module in modules if isinstance(module, ScaledDotProduct)]
+    assert used and all(one is KERNELS[kernel] for one in used)
 
 
 def test_a_run_gives_text_score_and_tokens(tiny_run):

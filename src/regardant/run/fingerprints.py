@@ -6,10 +6,8 @@ that use them; the training split, which is as large as the corpus, when trainin
 """
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from regardant.errors import RunError
 from regardant.training.checkpoints import write_atomically
@@ -28,6 +26,9 @@ DATA = "data"
 TRAIN = "train"
 """Beginning of the names of files and folders of the training split."""
 
+_LINE = "fingerprint: "
+"""Beginning of the last line of run.yaml."""
+
 
 def fingerprint(path: Path) -> str:
     """Return the SHA-256 of a file."""
@@ -35,9 +36,19 @@ def fingerprint(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def fingerprint_of_settings(settings: Any) -> str:
-    """Return the SHA-256 of plain values: of what they are as JSON with sorted keys."""
-    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+def with_fingerprint(record: str) -> str:
+    """Return the text of a run.yaml with a last line that has the SHA-256 of all others."""
+    return f"{record}{_LINE}{hashlib.sha256(record.encode()).hexdigest()}\n"
+
+
+def require_as_written(path: Path) -> None:
+    """Raise RunError for a run.yaml that is not what training wrote. Earlier versions wrote no fingerprint of it."""
+    record, line, found = path.read_bytes().rpartition(f"\n{_LINE}".encode())
+    if line and found.decode(errors="replace").strip() != hashlib.sha256(record + b"\n").hexdigest():
+        raise RunError(
+            f"{path} is not what training wrote: restore it, or train anew; if you changed it on purpose, remove its "
+            f"last line (`{_LINE.strip()}`)"
+        )
 
 
 def fingerprints_of(folder: Path, names: Iterable[str]) -> dict[str, str]:
@@ -76,7 +87,8 @@ def require_unchanged(folder: Path, expected: Mapping[str, str]) -> None:
         if found != expected[name]:
             raise RunError(
                 f"{folder / name} is not what training wrote (its SHA-256 is not that in run.yaml): restore the file, "
-                "or train anew; if you changed it on purpose, remove its line under `files` in run.yaml"
+                "or train anew; if you changed it on purpose, remove its line under `files` in run.yaml, and the last "
+                "line of that file"
             )
 
 

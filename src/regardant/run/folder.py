@@ -27,7 +27,7 @@ from regardant.config.documents import Dumper
 from regardant.config.run_files import names_in, run_file
 from regardant.errors import ConfigError, RunError
 from regardant.planning.probes import Decisions
-from regardant.run.fingerprints import fingerprint_of_settings
+from regardant.run.fingerprints import require_as_written, with_fingerprint
 from regardant.run.migrations import FORMAT, migrated
 from regardant.tasks import load_recipe
 from regardant.tasks.base import TaskConfig
@@ -64,20 +64,19 @@ class Record:
 
     def write(self, run: Path) -> None:
         """Write run.yaml into a run folder."""
-        settings = self.config.model_dump(mode="json", by_alias=True)
         content = {
             "format": FORMAT,
             "regardant": __version__,
             "versions": {"python": platform.python_version(), "torch": str(torch.__version__)},
             "asked": self.asked,
-            "config": settings,
+            "config": self.config.model_dump(mode="json", by_alias=True),
             "decided": self.decided.as_dict(),
             "fingerprints": self.fingerprints,
             "plan": self.plan,
             "files": self.files,
-            "config_fingerprint": fingerprint_of_settings(settings),
         }
-        write_atomically(run / "run.yaml", yaml.dump(content, Dumper=Dumper, sort_keys=False, allow_unicode=True))
+        text = yaml.dump(content, Dumper=Dumper, sort_keys=False, allow_unicode=True)
+        write_atomically(run / "run.yaml", with_fingerprint(text))
 
     @classmethod
     def read(cls, run: Path) -> "Record":
@@ -86,12 +85,7 @@ class Record:
         try:
             origin = str(file)
             content = migrated(configuration.read_yaml(file), origin)
-            written = content.get("config_fingerprint")  # earlier versions wrote none
-            if written is not None and written != fingerprint_of_settings(content["config"]):
-                raise RunError(
-                    f"{origin}: `config` is not what training wrote: restore it, or train anew; if you changed it on "
-                    "purpose, remove the line config_fingerprint"
-                )
+            require_as_written(file)
             return cls(
                 asked=load_recipe(content["asked"], origin=origin).model_dump(mode="json", by_alias=True),
                 config=load_recipe(content["config"], origin=origin),

@@ -19,6 +19,7 @@ from regardant.data.recordings import Recording, write_recording
 from regardant.data.vocabulary import EOS, PAD, SOS
 from regardant.errors import RunError
 from regardant.tasks import load_recipe
+from tests.runs import change_record
 
 from . import faults  # noqa: F401  which adds models
 
@@ -543,8 +544,7 @@ def test_the_command_tells_what_it_found_and_ends_well(regardant, trained, tmp_p
     told = regardant("doctor", folder)
     assert (told.code, told.lines[:3]) == (0, ["nothing found", "", "checked"])
     assert any(line.startswith("  gradient norms") for line in told.lines)
-    content = (folder / "run.yaml").read_text("utf-8")
-    (folder / "run.yaml").write_text(re.sub(r"source_padding: .*", "source_padding: 0.62", content), "utf-8")
+    change_record(folder, lambda content: content["plan"].update(source_padding=0.62))
     told = regardant("doctor", folder)
     assert (told.code, told.lines[0]) == (0, "much of what is computed is padding  (padding share)")
     assert told.lines[1].startswith("  evidence  62% of the source blocks")

@@ -6,7 +6,6 @@ from random import Random
 
 import pytest
 import torch
-import yaml
 
 from regardant import run
 from regardant.errors import ConfigError, RunError
@@ -14,6 +13,7 @@ from regardant.run import training
 from regardant.tasks import load_recipe, task_named
 from regardant.tasks.items.prepare import build
 from regardant.training.checkpoints import latest_checkpoint, load_checkpoint, load_weights
+from tests.runs import change_record
 
 pytestmark = pytest.mark.xdist_group("take over")  # one process makes what all tests share
 
@@ -240,9 +240,10 @@ def test_a_classifier_starts_from_all_of_another(load, classes, tmp_path):
 
 def test_a_run_of_before_parts_is_resumed(load, masked, tmp_path):
     folder = shutil.copytree(masked, tmp_path / "run")
-    content = yaml.safe_load((folder / "run.yaml").read_text(encoding="utf-8"))
-    for section in ("asked", "config"):
-        del content[section]["training"]["parts"]
-    del content["config_fingerprint"]
-    (folder / "run.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+
+    def age(content):
+        for section in ("asked", "config"):
+            del content[section]["training"]["parts"]
+
+    change_record(folder, age)
     assert run.train(load(MASKED, "training.max_updates=6"), folder, silent).cursor.update == 6

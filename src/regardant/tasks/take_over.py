@@ -19,6 +19,7 @@ from regardant.tasks.base import TaskConfig
 from regardant.training.checkpoints import latest_checkpoint, load_into
 from regardant.training.config import TrainingConfig
 from regardant.training.devices import require_memory
+from regardant.training.lora import adapt
 
 BuiltModel = TypeVar("BuiltModel", bound=Model)
 
@@ -122,8 +123,11 @@ def with_first_weights(build: Callable[[], BuiltModel], config: TaskConfig, run:
     require_memory(build)
     torch.manual_seed(config.seed)
     model = build()
-    load_earlier(model, config.training, run)
-    freeze(model, config.training.frozen)
+    training = config.training
+    load_earlier(model, training, run)
+    if training.lora is not None:
+        adapt(model, training.lora, training.parts or [name for name, _ in model.named_children()])
+    freeze(model, training.frozen)
     return model
 
 

@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 
 from regardant.config import Config
 from regardant.training.averaging import AveragingConfig, EmaConfig
+from regardant.training.lora import LoraConfig
 from regardant.training.optimizers import AdamWConfig, OptimizerConfig
 from regardant.training.schedules import LinearConfig, ScheduleConfig
 from regardant.training.trackers import DEFAULT
@@ -47,6 +48,10 @@ class TrainingConfig(Config):
 
     frozen: tuple[str, ...] = ()
     """Parts of the model whose weights stay as they are, as [input, encoder.layers.0] of a model that is taken over."""
+
+    lora: LoraConfig | None = None
+    """Low-rank adaptation of the parts that are taken over, as {rank: 8, alpha: 16}: their weights stay as they are,
+    and each linear layer learns a product of two thin matrices, which kept weights contain. Empty: all learn."""
 
     max_minutes: Annotated[float, Field(gt=0, allow_inf_nan=False)] | Literal["auto"] | None = None
     """Minutes of training and validation, over all resumes, after which training stops and the schedule ends.
@@ -118,10 +123,12 @@ class TrainingConfig(Config):
     """Programs that follow the numbers: tensorboard, and those of plugins. []: none."""
 
     @model_validator(mode="after")
-    def parts_are_of_a_run(self) -> Self:
-        """Refuse parts without the run that has them."""
+    def takes_over_from_a_run(self) -> Self:
+        """Refuse parts and their adaptation without the run that has them."""
         if self.parts is not None and self.start_from is None:
             raise ValueError("parts are those of an earlier run: set training.from=RUN too")
+        if self.lora is not None and self.start_from is None:
+            raise ValueError("lora adapts weights of an earlier run: set training.from=RUN too")
         return self
 
     @model_validator(mode="after")

@@ -30,6 +30,7 @@ from regardant.training.devices import MemoryLimit, ran_out_of_memory
 from regardant.training.fit import Fit, ValidationStopped
 from regardant.training.gradients import MOST_PARTS, add_gradients
 from regardant.training.job import Batch, CarriesState, Job, ReadsShards
+from regardant.training.lora import merged
 from regardant.training.metrics import selecting_metric
 from regardant.training.processes import ALONE, Act, Group
 from regardant.training.reporting import Reporter
@@ -184,14 +185,14 @@ class Trainer:
 
     @contextlib.contextmanager
     def validated(self) -> Iterator[nn.Module]:
-        """Give the model with its averaged weights, in evaluation mode."""
+        """Give the model with its averaged weights, merged, in evaluation mode."""
         self.average.snapshot(self.job.model)
         if self.form is not None:
             self.decide(Act.GATHER)
             yield with_weights(self.form, self.whole_weights())
             return
         self.model.eval()
-        with self.average.averaged(self.job.model):
+        with self.average.averaged(self.job.model), merged(self.job.model):
             yield self.job.model
 
     def save(self) -> None:

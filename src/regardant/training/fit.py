@@ -13,6 +13,7 @@ from regardant.training.calm import act_after
 from regardant.training.checkpoints import save_weights
 from regardant.training.cursor import Outcome, Update
 from regardant.training.gradients import MOST_SKIPPED, save_for_study
+from regardant.training.lora import plain_weights
 from regardant.training.processes import Act
 from regardant.training.reporting import Reporter
 from regardant.training.shares import local
@@ -186,7 +187,7 @@ class Fit:
         metadata = {name: f"{value:.6g}" for name, value in numbers.items()}
         save_weights(
             self.trainer.run / "model.safetensors",
-            model.state_dict(),
+            plain_weights(model),
             {"update": str(self.trainer.cursor.update), **metadata},
         )
 

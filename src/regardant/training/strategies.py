@@ -64,6 +64,8 @@ def require_shareable(model: nn.Module, config: TrainingConfig, strategy: Strate
         reason = "the average of the last weights keeps whole models: set training.averaging.kind=ema or none"
     elif strategy == "fsdp" and config.spike_factor is not None:
         reason = "training.spike_factor keeps whole models: leave it out, or set training.strategy=ddp"
+    elif strategy == "fsdp" and config.lora is not None:
+        reason = "training.lora needs whole matrices: leave it out, or set training.strategy=ddp"
     elif strategy == "fsdp" and any(parameter.ndim == 0 for parameter in model.parameters()):
         reason = "this model has a parameter of one number, which has no shares: set training.strategy=ddp"
     if reason is not None:

@@ -130,6 +130,35 @@ def test_frozen_parts_stay_as_they_were_and_others_learn(load, masked, tmp_path)
             run.train(load(CLASSES, f"training.from={masked}", f"training.frozen={frozen}"), tmp_path / "x", silent)
 
 
+def test_adapted_parts_differ_by_low_ranks_from_the_earlier_run_and_are_kept_as_plain_weights(load, masked, tmp_path):
+    config = load(CLASSES, f"training.from={masked}", "training.lora={rank: 2}", "training.averaging.kind=none")
+    outcome = run.train(config, tmp_path / "run", silent)
+    weights, earlier = (load_weights(folder / "model.safetensors") for folder in (tmp_path / "run", masked))
+    plain = first_weights(load(CLASSES, f"training.from={masked}"), tmp_path / "plain")
+    assert weights.keys() == plain.keys()
+    for name in (name for name in weights if name.startswith(("input.", "encoder."))):
+        change = weights[name] - earlier[name]
+        is_adapted = name.startswith("encoder.layers.") and change.ndim == 2
+        assert (torch.linalg.matrix_rank(change, rtol=1e-3) == 2) if is_adapted else not change.any(), name
+    assert not torch.equal(weights["head.output.weight"], plain["head.output.weight"])
+    found = run.load(tmp_path / "run").evaluate(split="validation")["validation"]
+    assert found["accuracy"] == pytest.approx(outcome.cursor.best)
+
+
+def test_an_adapted_training_is_resumed_bit_equal(load, masked, tmp_path):
+    def config(updates):
+        lora = (f"training.from={masked}", "training.lora={rank: 2, alpha: 4}", "training.parts=null")
+        return load(MASKED, *lora, f"training.max_updates={updates}")
+
+    for updates in (3, 6):
+        run.train(config(updates), tmp_path / "parts", silent)
+    run.train(config(6), tmp_path / "whole", silent)
+    both = [latest_checkpoint(tmp_path / name) for name in ("parts", "whole")]
+    ours, right = (load_checkpoint(path)["model"] for path in both)
+    assert ours.keys() == right.keys() and any("parametrizations" in name for name in ours)
+    assert all(torch.equal(ours[name], right[name]) for name in ours)
+
+
 def test_with_the_representation_comes_its_vocabulary(load, masked, tmp_path):
     run.train(load(CLASSES, f"training.from={masked}"), tmp_path / "run", silent)
     assert (tmp_path / "run" / "tokenizer.json").read_bytes() == (masked / "tokenizer.json").read_bytes()

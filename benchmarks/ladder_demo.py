@@ -15,7 +15,7 @@ from pathlib import Path
 
 from regardant import config
 from regardant.run import compare, load, train
-from regardant.run.lectures import GRAMMAR
+from regardant.studies.lectures import GRAMMAR
 from regardant.tasks import load_recipe
 
 FIRST, MINUTES = "gru-fixed", 2.0

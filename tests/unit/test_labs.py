@@ -4,8 +4,8 @@ from regardant.data.gold_alignments import gold_links
 from regardant.data.grammar.config import GrammarConfig
 from regardant.errors import DataError
 from regardant.evaluation.alignment import parse_links
-from regardant.run import lectures
-from regardant.run.advice import QUESTIONS, Advice, advise
+from regardant.studies import lectures
+from regardant.studies.advice import QUESTIONS, Advice, advise
 from regardant.tasks import load_recipe
 from regardant.training.metrics import Metric
 

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from regardant.errors import ConfigError
-from regardant.run import scaling, tuning, tuning_page
+from regardant.studies import scaling, tuning, tuning_page
 from regardant.tasks import load_recipe
 from regardant.training.metrics import Metric
 
@@ -101,7 +101,7 @@ def test_an_interrupted_sweep_is_130_and_says_how_to_continue(regardant, monkeyp
     def interrupted(*given):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(f"regardant.run.{'tuning' if verb == 'tune' else 'scaling'}.{verb}", interrupted)
+    monkeypatch.setattr(f"regardant.studies.{'tuning' if verb == 'tune' else 'scaling'}.{verb}", interrupted)
     said = regardant(verb, "copy", "--out", tmp_path)
     assert said.code == 130 and said.err.endswith("stopped; run the same command again to resume\n")
 

@@ -56,7 +56,7 @@ def try_mechanism(
 
     plugin_module(module)  # before torch is imported
     say(f"checking the contracts of attention for {module}")
-    from regardant.run.trial import Interrupted, Trial, expected_minutes
+    from regardant.studies.trial import Interrupted, Trial, expected_minutes
 
     trial = Trial.of(module, out)
     contracts = trial.contracts()

@@ -49,7 +49,7 @@ def tune(
     """
     if importlib.util.find_spec("optuna") is None:
         raise ConfigError("tune needs optuna, which is not installed: pip install 'regardant[tune]'")
-    from regardant.run import tuning, tuning_page
+    from regardant.studies import tuning, tuning_page
     from regardant.training.checkpoints import write_atomically
 
     folder = out or Path("runs/tune") / Path(recipe).stem
@@ -75,7 +75,7 @@ def scale(
     Examples:
         regardant scale copy --by size
     """
-    from regardant.run import scaling
+    from regardant.studies import scaling
     from regardant.training.checkpoints import write_atomically
 
     folder = out or Path("runs/scale") / Path(recipe).stem
@@ -112,7 +112,7 @@ def advise(
     Examples:
         regardant advise reviews.csv --minutes 8
     """
-    from regardant.run.advice import advise as ask
+    from regardant.studies.advice import advise as ask
 
     with _resumable():
         found = ask(data, out or Path("runs/advise") / data.stem, minutes, overrides or (), say)
@@ -133,8 +133,8 @@ def lecture(
         regardant lecture bahdanau
     """
     from regardant.config.did_you_mean import did_you_mean
-    from regardant.run.lectures import LABS
-    from regardant.run.lectures import lecture as run_lab
+    from regardant.studies.lectures import LABS
+    from regardant.studies.lectures import lecture as run_lab
 
     if not name:
         print("\n".join(f"{lab:14}{content.about}" for lab, content in LABS.items()))

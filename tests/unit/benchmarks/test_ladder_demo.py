@@ -2,7 +2,7 @@ import pytest
 
 from benchmarks import ladder_demo
 from regardant import config
-from regardant.run.lectures import GRAMMAR
+from regardant.studies.lectures import GRAMMAR
 from regardant.tasks import load_recipe
 
 

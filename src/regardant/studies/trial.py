@@ -22,7 +22,7 @@ from regardant.errors import ConfigError, RunError
 from regardant.run.comparing import compare
 from regardant.run.opened import load
 from regardant.run.training import plan, train_in_turn
-from regardant.run.trial_report import Arm, TrialReport
+from regardant.studies.trial_report import Arm, TrialReport
 from regardant.tasks import load_recipe
 from regardant.tasks.base import Log, TaskConfig
 from regardant.training.checkpoints import write_atomically

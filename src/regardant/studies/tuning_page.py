@@ -1,7 +1,7 @@
 """A sweep as lines to print and as an offline page."""
 
 from regardant.pictures import Chapter, Curve, Table, line_chart, report_page
-from regardant.run.tuning import Training, Tuned
+from regardant.studies.tuning import Training, Tuned
 
 WIDTHS = (3, 14, 8, 5, 10)
 HEADS = ("no.", "stage", "minutes", "seed", "score")

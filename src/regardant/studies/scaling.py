@@ -14,7 +14,7 @@ from regardant.evaluation.power_law import PowerLaw, fit_power_law
 from regardant.pictures import Chapter, Curve, Table, line_chart, report_page
 from regardant.run.folder import Record
 from regardant.run.training import plan, train_in_turn
-from regardant.run.tuning import OF_BUDGET, Load, value_at
+from regardant.studies.tuning import OF_BUDGET, Load, value_at
 from regardant.tasks.base import Log, TaskConfig
 from regardant.tasks.training_history import read_history
 

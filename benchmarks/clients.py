@@ -41,7 +41,7 @@ class Seen:
 
     def as_dict(self, took: float) -> dict[str, Any]:
         """Return what the result file holds."""
-        cuts = quantiles(self.seconds, n=100)
+        cuts = quantiles(self.seconds, n=100, method="inclusive")
         part = max(1, len(self.memory) // PARTS)
         return {
             "answers_per_second": rounded(len(self.seconds) / took),
@@ -56,7 +56,7 @@ class Seen:
 
 def times(seconds: Sequence[float]) -> dict[str, float | None]:
     """Return the median, the 99th percentile and the largest of some seconds."""
-    cuts = quantiles(seconds, n=100) if len(seconds) > 1 else [*seconds] * 99
+    cuts = quantiles(seconds, n=100, method="inclusive") if len(seconds) > 1 else [*seconds] * 99
     return {"p50": rounded(cuts[49]), "p99": rounded(cuts[98]), "most": rounded(max(seconds))}
 
 

@@ -45,6 +45,9 @@ LOCK = ".regardant-lock"
 WITHOUT_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 """Errors of a file system without locks, on which training runs without one."""
 
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
+"""Errors of a disk that is full, or full for this user, or read-only."""
+
 
 @dataclass(frozen=True)
 class Record:
@@ -124,6 +127,17 @@ def locked(folder: Path) -> Iterator[None]:
     finally:
         (folder / LOCK).unlink(missing_ok=True)  # before it is released: afterwards it may be another process's
         os.close(descriptor)
+
+
+@contextmanager
+def disk_of(folder: Path) -> Iterator[None]:
+    """Raise RunError with the folder's name where its disk is full or read-only."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        raise RunError(f"cannot write {folder} ({os.strerror(error.errno)}); is the disk full or read-only?") from error
 
 
 def require_free(folder: Path) -> None:

@@ -25,7 +25,7 @@ def routes(service: Service) -> APIRouter:
         worker = service.worker(body.run)
         _require_scored(worker, body, limits)
         with given(worker, body.items, limits) as (items, _):
-            asking = Asking(service, worker, request)
+            asking = Asking(worker, request)
             if body.targets is None:
                 found = await asking.answer_rows("score", _score_text, items)
             else:
@@ -46,7 +46,7 @@ def routes(service: Service) -> APIRouter:
             return [_inspection(run, rows[0], limits, options)]
 
         with given(worker, [body.item], limits) as (items, folder):
-            (found,) = await Asking(service, worker, request).answer(ModelCall(compute, items))
+            (found,) = await Asking(worker, request).answer(ModelCall(compute, items))
         return Response(found.replace(folder, ""), media_type="application/json")
 
     return router
@@ -71,7 +71,7 @@ def _inspection(run: Run, item: str, limits: Limits, options: dict[str, Any]) ->
     return json.dumps(found.as_dict(), ensure_ascii=False)
 
 
-def _require_scored(worker: Worker, body: ScoreBody, limits: Limits) -> None:
+def _require_scored(worker: Worker[Run], body: ScoreBody, limits: Limits) -> None:
     """Raise Refusal unless a request has the texts that the run scores."""
     config = worker.run.config
     if not hasattr(worker.run.trained, "score"):

@@ -10,6 +10,7 @@ from typing import Any
 
 from regardant.errors import RegardantError
 from regardant.modalities.pixels import shape_of
+from regardant.run import Run
 from regardant.server.limits import Limits, Refusal
 from regardant.server.worker import Worker
 from regardant.tasks.base import TaskConfig
@@ -33,7 +34,7 @@ def suffixes_of(suffixes: Sequence[str]) -> list[str]:
 
 
 @contextmanager
-def given(worker: Worker, items: Sequence[Any], limits: Limits) -> Iterator[tuple[list[str], str]]:
+def given(worker: Worker[Run], items: Sequence[Any], limits: Limits) -> Iterator[tuple[list[str], str]]:
     """Return items as the run reads them, and the folder of those that are files, which exists while the block runs.
 
     Messages of errors name files as the request does.

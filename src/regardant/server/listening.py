@@ -1,6 +1,8 @@
 """A socket with an address, and a server that says when it answers."""
 
+import gc
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -28,6 +30,11 @@ def bound(host: str, port: int) -> Iterator[socket.socket]:
         yield opened
 
 
+SWITCH_SECONDS = 0.0005
+"""Seconds for which a model's thread keeps the interpreter when the event loop asks for it. By default it is ten times
+as long at each step of an answer, and a page waits for many steps."""
+
+
 class AnnouncingServer(uvicorn.Server):
     """A server that calls `started` once it answers and handles Ctrl-C."""
 
@@ -36,5 +43,7 @@ class AnnouncingServer(uvicorn.Server):
         self.started_up = started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        sys.setswitchinterval(SWITCH_SECONDS)
+        gc.freeze()  # to look through all that is imported stops every answer for a quarter of a second
         await super().startup(sockets=sockets)
         self.started_up()

@@ -36,7 +36,7 @@ def routes(service: Service) -> APIRouter:
             return run.translate(rows, engine=service.engine, **options)
 
         call = ModelCall(compute, body.texts, max(map(len, body.texts)), ("translate", *options.values()))
-        found = await Asking(service, worker, request).answer(call)
+        found = await Asking(worker, request).answer(call)
         return JSONResponse({"run": worker.name, "translations": [_as_dict(one) for one in found]})
 
     @router.post("/predict", response_model=Predictions)
@@ -44,7 +44,7 @@ def routes(service: Service) -> APIRouter:
         """Predict the answer to items of any run: labels, translations, forecasts, continuations."""
         worker = service.worker(body.run)
         with given(worker, body.items, limits) as (items, folder):
-            found = await Asking(service, worker, request).answer_rows("predict", _predict, items)
+            found = await Asking(worker, request).answer_rows("predict", _predict, items)
             answers = json.dumps([one.as_dict() for one in found]).replace(folder, "")
         finite = json.loads(answers, parse_constant=lambda name: None)  # JSON has no NaN and no infinity
         return JSONResponse({"run": worker.name, "predictions": finite})
@@ -61,7 +61,7 @@ def _as_dict(found: Any) -> dict[str, Any]:
     return {**candidates[0], "candidates": candidates, "notes": found.notes}
 
 
-def _described(worker: Worker) -> dict[str, Any]:
+def _described(worker: Worker[Run]) -> dict[str, Any]:
     config = worker.run.config
     return {
         "run": worker.name,

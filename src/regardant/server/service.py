@@ -61,7 +61,7 @@ class Service:
         """Names of the runs whose worker has not ended."""
         return [name for name, worker in self.workers.items() if worker.is_alive]
 
-    def worker(self, name: str | None, verb: str | None = None) -> Worker:
+    def worker(self, name: str | None, verb: str | None = None) -> Worker[Run]:
         """Return the worker of a run, of the only one if none is named.
 
         Raises Refusal for an unknown run, and for one whose task lacks the verb.
@@ -102,9 +102,9 @@ class Service:
 class Asking:
     """A request's way to a worker: until its time is over or its client leaves."""
 
-    def __init__(self, service: Service, worker: Worker, request: Request) -> None:
-        self.limits, self.worker, self.request = service.limits, worker, request
-        self.until = time.monotonic() + service.limits.timeout
+    def __init__(self, worker: Worker[Any], request: Request) -> None:
+        self.limits, self.worker, self.request = worker.limits, worker, request
+        self.until = time.monotonic() + worker.limits.timeout
 
     async def answer(self, call: ModelCall, *, is_begun: bool = False) -> list[Any]:
         """Return the results of a call.

@@ -32,7 +32,7 @@ def routes(service: Service) -> APIRouter:
         worker = service.worker(body.run, "generate")
         limits.require_text("prompt", body.prompt)
         limits.require_most("max_tokens", body.max_tokens, limits.max_tokens)
-        asking = Asking(service, worker, request)
+        asking = Asking(worker, request)
         begin = ModelCall(lambda run, rows: [_begin(run, body, limits)], [body.prompt])
         ((pieces, first),) = await asking.answer(begin)  # a mistake is answered before the stream begins
         return StreamingResponse(_events(asking, pieces, first), media_type=EVENTS)

@@ -11,14 +11,16 @@ from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from threading import Condition, Thread
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from regardant.run import Run
 from regardant.server.limits import RETRY_SECONDS, Limits, Refusal
 from regardant.server.metrics import Metrics
 
-Compute = Callable[[Run, list[Any]], Sequence[Any]]
-"""Returns a result for each row."""
+Owned = TypeVar("Owned")
+"""Type of what a thread owns: a run, or the runs that take turns in it."""
+
+Compute = Callable[[Any, list[Any]], Sequence[Any]]
+"""Returns a result for each row, given what the thread owns."""
 
 JOIN_SECONDS = 5.0
 """Seconds that the last batch may take when the server ends. Its clients have left: all others are answered before."""
@@ -39,10 +41,10 @@ class ModelCall:
     since: float = field(default_factory=time.monotonic)
 
 
-class Worker:
-    """A run, its queue and its thread."""
+class Worker(Generic[Owned]):
+    """A run, or several, with a queue and a thread."""
 
-    def __init__(self, name: str, run: Run, limits: Limits, metrics: Metrics) -> None:
+    def __init__(self, name: str, run: Owned, limits: Limits, metrics: Metrics) -> None:
         self.name, self.run, self.limits, self.metrics = name, run, limits, metrics
         self.calls: deque[ModelCall] = deque()
         self.changed = Condition()
@@ -71,7 +73,7 @@ class Worker:
             waiting = sum(len(one.rows) for one in self.calls)
             if not is_begun and waiting + len(call.rows) > self.limits.max_queue:
                 raise Refusal(
-                    f"{waiting} rows are waiting for the run {self.name}, allowed are {self.limits.max_queue}: try "
+                    f"{waiting} rows are waiting for {self.name}, allowed are {self.limits.max_queue}: try "
                     f"again in {RETRY_SECONDS} s",
                     status=429,
                     retry_after=RETRY_SECONDS,

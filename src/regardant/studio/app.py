@@ -16,11 +16,14 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from regardant.errors import RegardantError
+from regardant.server.answers import CLIENT_LEFT
 from regardant.server.body_limit import BodyLimit
+from regardant.server.limits import Refusal
+from regardant.server.service import ClientLeft
 from regardant.studio import attention_routes, curves, items, lab, steps, timeline, verdicts
 from regardant.studio.catalogue import Catalogue, UnknownRun
 from regardant.studio.guard import Guard
-from regardant.studio.open_runs import Busy, OpenRuns
+from regardant.studio.open_runs import OpenRuns
 
 MOST_PROBLEMS = 5
 """Problems of a request that are listed."""
@@ -54,6 +57,7 @@ def make_app(folders: Sequence[Path]) -> FastAPI:
     app.add_middleware(BodyLimit, most=LARGEST_BODY, answer=_too_large)
     app.add_middleware(Guard)  # outside of the limit: its refusals come first, and its headers go everywhere
     app.add_exception_handler(RegardantError, _problem)
+    app.add_exception_handler(ClientLeft, lambda request, error: JSONResponse(None, CLIENT_LEFT))
     app.add_exception_handler(RequestValidationError, _misunderstood)
     app.add_exception_handler(HTTPException, _nowhere)
     catalogue = Catalogue(folders)
@@ -93,7 +97,7 @@ def _too_large(line: str, status: int) -> JSONResponse:
 
 def _problem(request: Request, error: Exception) -> JSONResponse:
     """Return a user's mistake as one line."""
-    status = 404 if isinstance(error, UnknownRun) else 503 if isinstance(error, Busy) else 422
+    status = 404 if isinstance(error, UnknownRun) else error.status if isinstance(error, Refusal) else 422
     return JSONResponse({"detail": " ".join(str(error).split())}, status_code=status)
 
 

@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 
 from regardant.data.words import words
+from regardant.errors import RunError
 from regardant.pictures.page import packed, record
 from regardant.studio.items import ItemFiles
 from regardant.studio.open_runs import Asked, OpenRuns
@@ -23,18 +24,17 @@ def routes(runs: OpenRuns, files: ItemFiles) -> APIRouter:
     router = APIRouter(prefix="/api")
 
     @router.post("/look")
-    def look(asked: Asked) -> dict[str, Any]:
-        with runs.trained(asked.run, asked.off) as trained:
-            return look_at(trained, asked, files.shown_name(asked.text))
+    async def look(asked: Asked, request: Request) -> dict[str, Any]:
+        name = files.shown_name(asked.text)
+        return await runs.answer(request, asked.run, lambda trained: look_at(trained, asked, name), asked.off)
 
     @router.post("/view")
-    def view(asked: AskedView) -> dict[str, Any]:
-        return runs.view(asked.view, asked)
+    async def view(asked: AskedView, request: Request) -> dict[str, Any]:
+        return await runs.answer(request, asked.run, lambda trained: view_of(trained, asked), asked.off)
 
     @router.get("/vocabulary")
-    def vocabulary(run: str) -> dict[str, list[str]]:
-        with runs.trained(run) as trained:
-            return {"words": sorted(trained.known_words())}
+    async def vocabulary(run: str, request: Request) -> dict[str, list[str]]:
+        return {"words": await runs.answer(request, run, lambda trained: sorted(trained.known_words()))}
 
     return router
 
@@ -52,6 +52,14 @@ def look_at(trained: Trained, asked: Asked, title: str | None = None) -> dict[st
         "views": list(trained.views),
         "unseen": unseen_words(trained, asked.text),
     }
+
+
+def view_of(trained: Trained, asked: AskedView) -> dict[str, Any]:
+    """Return a view of an item by its name. Raises RunError where the run's task has no such view."""
+    if asked.view not in trained.views:
+        allowed = f": it has {', '.join(trained.views)}" if trained.views else " or any other view"
+        raise RunError(f"{asked.run} has no {asked.view} to look at{allowed}")
+    return trained.views[asked.view](asked.text, **asked.options)
 
 
 def unseen_words(trained: Trained, text: str) -> list[str]:

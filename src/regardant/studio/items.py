@@ -14,6 +14,7 @@ from fastapi import APIRouter, Request
 from regardant.errors import DataError, RunError
 from regardant.run import Record
 from regardant.studio.open_runs import OpenRuns
+from regardant.tasks.base import Trained
 
 EXAMPLES = 8
 """Examples of a run."""
@@ -61,13 +62,14 @@ def routes(runs: OpenRuns, files: ItemFiles) -> APIRouter:
     router = APIRouter(prefix="/api")
 
     @router.get("/examples")
-    def examples(run: str) -> list[Mapping[str, Any]]:
-        with runs.trained(run) as trained:
+    async def examples(run: str, request: Request) -> list[Mapping[str, Any]]:
+        def found(trained: Trained) -> list[Mapping[str, Any]]:
             try:
-                found = trained.examples(EXAMPLES, files.of_run(runs.catalogue.folder(run)))
+                return [asdict(one) for one in trained.examples(EXAMPLES, files.of_run(runs.catalogue.folder(run)))]
             except RunError:  # the run's data is gone
                 return []
-        return [asdict(one) for one in found]
+
+        return await runs.answer(request, run, found)
 
     @router.post("/item")
     async def item(request: Request, run: str, name: str) -> Mapping[str, str]:

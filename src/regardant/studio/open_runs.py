@@ -1,19 +1,26 @@
-"""Trained runs that pages inspect: opened at the first question, used by one question at a time."""
+"""Trained runs that pages inspect: opened at the first question, and used by one question at a time, in the thread and
+by the queue of the server's workers."""
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from threading import BoundedSemaphore, Lock
-from typing import Any
+from typing import Any, TypeVar
 
+from fastapi import Request
 from pydantic import BaseModel, Field, field_validator
 
 from regardant import run
 from regardant.errors import RunError
 from regardant.inspection import ScaleHead, intervene
+from regardant.server.limits import Limits
+from regardant.server.metrics import Metrics
+from regardant.server.service import Asking
+from regardant.server.worker import ModelCall, Worker
 from regardant.studio.catalogue import Catalogue
 from regardant.tasks.base import Trained
+
+Answer = TypeVar("Answer")
 
 MOST_OPEN = 3
 """Runs kept in memory."""
@@ -21,15 +28,8 @@ MOST_OPEN = 3
 MOST_OFF = 1000
 """Heads that may be switched off."""
 
-MOST_WAITING = 8
-"""Questions that wait for a model at once. The others are refused, or they would hold the threads of every page."""
-
-LONGEST_TEXT = 4000
-"""Characters of a text."""
-
-
-class Busy(RunError):
-    """Error of too many requests at once."""
+LIMITS = Limits(max_queue=8, timeout=120.0, max_beam_size=16)
+"""Limits of the server, for one reader who may ask for long answers: a few questions wait, others are refused."""
 
 
 class Head(BaseModel):
@@ -43,10 +43,10 @@ class Asked(BaseModel):
     """An item that a run reads, with some heads switched off."""
 
     run: str
-    text: str = Field(max_length=LONGEST_TEXT)
-    target: str | None = Field(None, max_length=LONGEST_TEXT)
+    text: str = Field(max_length=LIMITS.max_characters)
+    target: str | None = Field(None, max_length=LIMITS.max_characters)
     """The text that the model is made to write. None: its own."""
-    beam_size: int | None = Field(None, ge=1, le=16)
+    beam_size: int | None = Field(None, ge=1, le=LIMITS.max_beam_size)
     off: list[Head] = Field([], max_length=MOST_OFF)
 
     @field_validator("text")
@@ -69,43 +69,38 @@ class OpenRuns:
     def __init__(self, catalogue: Catalogue) -> None:
         self.catalogue = catalogue
         self.runs: OrderedDict[tuple[Path, int], Trained] = OrderedDict()
-        self.places = BoundedSemaphore(MOST_WAITING)
-        self.lock = Lock()  # hooks are on the model, so two inspections at once would record each other
+        # One thread for all runs: hooks are on a model, so two inspections at once would record each other.
+        self.worker = Worker("the studio", self, LIMITS, Metrics())
 
-    @contextmanager
-    def trained(self, name: str, off: Sequence[Head] = ()) -> Iterator[Trained]:
-        """Open a run as it is now, for one at a time, with heads switched off.
+    async def answer(
+        self, request: Request, name: str, compute: Callable[[Trained], Answer], off: Sequence[Head] = ()
+    ) -> Answer:
+        """Return what is computed with a run as it is now, with heads switched off. Dropped when the reader leaves.
 
         Raises:
             UnknownRun: a name that is not listed.
             RunError: a run without weights, or a head that its model does not have.
+            Refusal: too many questions wait, or the answer takes too long.
+            ClientLeft: the reader has left.
         """
-        folder = self.catalogue.folder(name)
-        with self._place(), self.lock:
-            trained = self._open(folder)
-            try:
-                with intervene(trained.model, *(ScaleHead(one.attention, one.head) for one in off)):
-                    yield trained
-            except ValueError as error:
-                raise RunError(str(error)) from error
+
+        def computed(runs: OpenRuns, rows: list[str]) -> list[Answer]:
+            with runs.trained(rows[0], off) as trained:
+                return [compute(trained)]
+
+        (found,) = await Asking(self.worker, request).answer(ModelCall(computed, [name]))
+        answer: Answer = found
+        return answer
 
     @contextmanager
-    def _place(self) -> Iterator[None]:
-        """Hold one of the places of those who wait. Raises Busy if all are taken."""
-        if not self.places.acquire(blocking=False):
-            raise Busy(f"{MOST_WAITING} questions are waiting for a model already: ask again when they are answered")
+    def trained(self, name: str, off: Sequence[Head] = ()) -> Iterator[Trained]:
+        """Open a run in the thread of the worker. Raises UnknownRun and RunError as `answer` does."""
+        trained = self._open(self.catalogue.folder(name))
         try:
-            yield
-        finally:
-            self.places.release()
-
-    def view(self, name: str, asked: Asked) -> dict[str, Any]:
-        """Return a view of an item by its name. Raises RunError where the run's task has no such view."""
-        with self.trained(asked.run, asked.off) as trained:
-            if name not in trained.views:
-                allowed = f": it has {', '.join(trained.views)}" if trained.views else " or any other view"
-                raise RunError(f"{asked.run} has no {name} to look at{allowed}")
-            return trained.views[name](asked.text, **asked.options)
+            with intervene(trained.model, *(ScaleHead(one.attention, one.head) for one in off)):
+                yield trained
+        except ValueError as error:
+            raise RunError(str(error)) from error
 
     def _open(self, folder: Path) -> Trained:
         weights = folder / "model.safetensors"

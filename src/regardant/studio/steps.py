@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 
 from regardant.studio.composed_masks import AskedMask, composed
 from regardant.studio.five_steps import AskedQuery, five_steps
@@ -16,19 +16,16 @@ def routes(runs: OpenRuns) -> APIRouter:
     router = APIRouter(prefix="/api")
 
     @router.post("/steps")
-    def steps(asked: AskedQuery) -> dict[str, Any]:
-        with runs.trained(asked.run, asked.off) as trained:
-            return five_steps(trained, asked)
+    async def steps(asked: AskedQuery, request: Request) -> dict[str, Any]:
+        return await runs.answer(request, asked.run, lambda trained: five_steps(trained, asked), asked.off)
 
     @router.post("/streams")
-    def stream(asked: AskedPlace) -> dict[str, Any]:
-        with runs.trained(asked.run, asked.off) as trained:
-            return streams(trained, asked)
+    async def stream(asked: AskedPlace, request: Request) -> dict[str, Any]:
+        return await runs.answer(request, asked.run, lambda trained: streams(trained, asked), asked.off)
 
     @router.post("/shapes")
-    def shapes(asked: Asked) -> dict[str, Any]:
-        with runs.trained(asked.run, asked.off) as trained:
-            return traced(trained, asked)
+    async def shapes(asked: Asked, request: Request) -> dict[str, Any]:
+        return await runs.answer(request, asked.run, lambda trained: traced(trained, asked), asked.off)
 
     @router.post("/mask")
     def mask(asked: AskedMask) -> dict[str, Any]:

@@ -1,14 +1,14 @@
 """Requests are held to limits before any work is done for them."""
 
-import threading
-import time
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from threading import Event
 
 import pytest
 from fastapi.testclient import TestClient
 
+from regardant.studio import attention_routes
 from regardant.studio.app import LARGEST_BODY, make_app
-from regardant.studio.catalogue import Catalogue
-from regardant.studio.open_runs import MOST_WAITING, Busy, OpenRuns
+from regardant.studio.open_runs import LIMITS
 
 AT = "http://localhost:8421"
 
@@ -71,36 +71,27 @@ def test_a_large_body_of_unknown_length_is_refused_when_it_becomes_too_large(stu
     assert client.post("/api/look", content=blocks()).status_code == 413
 
 
-def test_the_studio_refuses_whom_it_would_let_wait_for_long(trained, tmp_path):
-    folder = trained().folder
-    runs, inside, leave = OpenRuns(Catalogue([folder])), [], threading.Event()
+def test_the_studio_refuses_whom_it_would_let_wait_for_long(trained, monkeypatch):
+    """Pages that need no model are answered meanwhile, and those who wait afterwards."""
+    begun, leave = Event(), Event()
 
-    def look():
-        with runs.trained(folder.as_posix()):
-            inside.append(1)
-            leave.wait(20)
+    def look_at(*asked):
+        begun.set()
+        assert leave.wait(20)
+        return {}
 
-    waiting = [threading.Thread(target=look) for _ in range(MOST_WAITING)]
-    for thread in waiting:
-        thread.start()
-    try:
-        while not inside:
-            time.sleep(0.01)
-        while runs.places._value:
-            time.sleep(0.01)
-        with pytest.raises(Busy, match="8 questions are waiting for a model already"), runs.trained(folder.as_posix()):
-            pass
-    finally:
-        leave.set()
-        for thread in waiting:
-            thread.join()
-    with runs.trained(folder.as_posix()):
-        pass
-
-
-def test_busy_is_answered_with_503(trained, monkeypatch):
-    folder = trained().folder
-    client = TestClient(make_app([folder]), base_url=AT, raise_server_exceptions=False)
-    monkeypatch.setattr(OpenRuns, "_place", lambda self: (_ for _ in ()).throw(Busy("later")))
-    answer = client.post("/api/look", json={"run": folder.as_posix(), "text": "a cat"})
-    assert (answer.status_code, answer.json()) == (503, {"detail": "later"})
+    monkeypatch.setattr(attention_routes, "look_at", look_at)
+    client = TestClient(make_app([trained().folder]), base_url=AT, raise_server_exceptions=False)
+    asked = {"run": trained().folder.as_posix(), "text": "a cat"}
+    with ThreadPoolExecutor(LIMITS.max_queue + 2) as pool:
+        first = pool.submit(client.post, "/api/look", json=asked)
+        try:
+            assert begun.wait(20)
+            others = [pool.submit(client.post, "/api/look", json=asked) for _ in range(LIMITS.max_queue + 1)]
+            (refused,) = wait(others, return_when=FIRST_COMPLETED).done
+            assert client.get("/look").status_code == 200
+        finally:
+            leave.set()
+    assert refused.result().status_code == 429
+    assert refused.result().json()["detail"].startswith("8 rows are waiting for the studio, allowed are 8: try again")
+    assert [one.result().status_code for one in (first, *others)].count(200) == LIMITS.max_queue + 1

@@ -8,13 +8,14 @@ with EOS counted. They differ where CTranslate2
 - counts a forced prefix as certain. Ours counts what the model thinks of it;
 - takes one length limit for a whole batch, and ranks a hypothesis that the limit cut among those that ended. Ours has
   a limit for every sentence, and what was cut comes last;
-- is done when W hypotheses have ended. Ours goes on while a live one is better than those.
+- is done when W hypotheses have ended, or W times its patience. Ours goes on while a live one is better than those.
 
 So a sentence is first searched freely: nothing is forbidden, nothing forced, and the limit is the batch's. Where that
 will not do (a prefix, n-grams that must not repeat) or did not (a hypothesis that was cut, is too long or holds a token
 that is never written), it is searched carefully: with others of its own limit, until 2 W have ended, and what was
-found is scored once more by teacher forcing and ranked by that. What stays of the differences is the last: a model that
-is sure of nothing may end W poor hypotheses before a good one.
+found is scored once more by teacher forcing and ranked by that. What stays of the differences is the last: W poor
+hypotheses may end before a good one. A patient search waits for more of them: of a model that is sure of itself it
+writes what ours does, of one that is not it may find better ones than ours.
 
 Shape legend: W beams.
 """
@@ -42,6 +43,8 @@ BATCH_TOKENS = 1024
 """Source tokens of a batch, with padding. Half as many take a tenth longer in float32."""
 BATCH_TOKENS_INT8 = 512
 """Twice as many take some hundredths longer in int8."""
+PATIENCE = 1.5
+"""Hypotheses of a patient search that have to end, as a multiple of W."""
 IMPOSSIBLE = -1e9
 """Less than any text's log-probability: what CTranslate2 gives to a forbidden token, or a copy of a forced prefix."""
 
@@ -63,8 +66,11 @@ class Sentence:
 class CTranslate2Searcher:
     """An exported model: implements `generation.search.Searcher`."""
 
-    def __init__(self, folder: Path, tokenizers: Tokenizers, threads: Choice, device: str) -> None:
-        self.folder, self.device, self.name = folder, device, folder.name
+    def __init__(
+        self, folder: Path, tokenizers: Tokenizers, threads: Choice, device: str, *, patient: bool = False
+    ) -> None:
+        self.folder, self.device, self.patient = folder, device, patient
+        self.name = f"{folder.name}-patient" if patient else folder.name
         self.sources, self.targets = tokenizers.source.pieces, tokenizers.target.pieces
         self.ids = {piece: token for token, piece in enumerate(self.targets)}
         self.threads = threads
@@ -105,7 +111,8 @@ class CTranslate2Searcher:
     def _search_freely(
         self, sentences: list[Sentence], rows: list[int], config: GenerationConfig
     ) -> Iterator[tuple[int, list[Hypothesis]]]:
-        for row, found in self._search(sentences, [rows], config, num_hypotheses=config.nbest):
+        patience = PATIENCE if self.patient and config.beam_size > 1 else 1
+        for row, found in self._search(sentences, [rows], config, num_hypotheses=config.nbest, patience=patience):
             yield row, [Hypothesis.of(tokens, total, config.length_penalty) for tokens, total in found]
 
     def _search_carefully(

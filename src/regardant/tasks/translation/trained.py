@@ -11,7 +11,7 @@ from regardant.data.gold_alignments import gold_links
 from regardant.data.grammar import LECTURE_SENTENCES
 from regardant.data.parallel import MARKER, Splits
 from regardant.data.treebank import read_treebank
-from regardant.data.words import words
+from regardant.data.words import word_texts
 from regardant.errors import ConfigError, DataError, RunError
 from regardant.evaluation.alignment import parse_links
 from regardant.tasks.base import Example, Log
@@ -42,6 +42,9 @@ GRAMMAR = "grammar"
 
 MOST_LINES = 100_000
 """Training sources whose words are listed, which takes about a second."""
+
+LINES_AT_ONCE = 1000
+"""Lines that are read of a table at once: reading them one by one takes several times as long."""
 
 
 class TrainedTranslator(TrainedGenerator):
@@ -79,9 +82,13 @@ class TrainedTranslator(TrainedGenerator):
         if self._known_words is None:
             text = self.folder / "data" / "text"
             sources = Splits.load(text).train["source"] if (text / MARKER).is_file() else []
-            read = sources if len(sources) <= MOST_LINES else []
+            read = len(sources) if len(sources) <= MOST_LINES else 0
             self._known_words = frozenset(
-                word.text for line in read for word in words(line.lower()) if word.text.isalnum()
+                word
+                for start in range(0, read, LINES_AT_ONCE)
+                for line in sources[start : start + LINES_AT_ONCE]
+                for word in word_texts(line.lower())
+                if word.isalnum()
             )
         return self._known_words
 

@@ -51,6 +51,17 @@ def test_an_engine_is_exported_once_into_the_run(own):
     assert (own / "engines" / "ctranslate2-int8" / "model.bin").stat().st_ino == written
 
 
+def test_a_patient_engine_uses_the_same_export(own):
+    """It waits for more hypotheses, and never writes a poorer one."""
+    run = regardant.load(own)
+    lines = list(run.translation.validation_text()["source"])
+    plain, patient = (run.translate(lines, engine=f"ctranslate2-float32{one}") for one in ("", "-patient"))
+    assert [path.name for path in (own / "engines").iterdir()] == ["ctranslate2-float32"]
+    assert run.trained.engines.on("ctranslate2-float32-patient").searcher.name == "ctranslate2-float32-patient"
+    assert all(one.score <= other.score + 1e-6 for one, other in zip(plain, patient, strict=True))
+    assert [one.text for one in plain] != [one.text for one in patient]
+
+
 def test_weights_that_came_later_are_exported_anew(own, trained, test_set):
     lines = test_set.sources[:20]
     before = [one.text for one in regardant.load(own).translate(lines, engine="ctranslate2-float32")]

@@ -21,7 +21,7 @@ from regardant.tasks.translation.use.engines import Engines
 from regardant.tasks.translation.use.translator import Translator
 from regardant.training.checkpoints import write_atomically
 
-TRIED = ("ctranslate2-int8", "ctranslate2-float32")
+TRIED = ("ctranslate2-int8", "ctranslate2-int8-patient", "ctranslate2-float32", "ctranslate2-float32-patient")
 """Engines beside torch, in the order in which they are preferred."""
 
 BLEU_LOST = 0.1

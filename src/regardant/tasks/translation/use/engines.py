@@ -19,6 +19,9 @@ from regardant.tasks.translation.use.translator import Translator
 
 KNOWN = ("torch", "torch-bfloat16", "ctranslate2")
 
+PATIENT = "patient"
+"""Last word of the name of an engine that waits for more hypotheses."""
+
 
 class Engines:
     """A run's translator by the engine that searches for it."""
@@ -29,17 +32,18 @@ class Engines:
 
     def on(self, name: str) -> Translator:
         """Return a translator on `torch`, `torch-bfloat16` (bfloat16 products), `ctranslate2` (int8 weights),
-        `ctranslate2-float32` and the like.
+        `ctranslate2-float32` and the like, or one of these whose search is patient, as `ctranslate2-int8-patient`.
 
         Raises ConfigError for an engine that there is not or that is not installed, RunError for a model that it
         cannot compute.
         """
         if name not in self.ready:
-            engine, _, quantization = name.partition("-")
+            engine, *given = name.split("-")
             if name == "torch-bfloat16":
                 self.ready[name] = self._in_bfloat16()
             elif engine == "ctranslate2":
-                self.ready[name] = self._on_ctranslate2(quantization or "int8")
+                quantization = "-".join(one for one in given if one != PATIENT) or "int8"
+                self.ready[name] = self._on_ctranslate2(quantization, patient=given[-1:] == [PATIENT])
             else:
                 near = did_you_mean(name, KNOWN) or f": take {', '.join(KNOWN)} or ctranslate2-float32"
                 raise ConfigError(f"there is no engine {name}{near}")
@@ -69,15 +73,15 @@ class Engines:
         )
         return Translator(native.model, native.tokenizers, native.device, searcher)
 
-    def _on_ctranslate2(self, quantization: str) -> Translator:
+    def _on_ctranslate2(self, quantization: str, *, patient: bool) -> Translator:
         from regardant.interop.ctranslate2.export import exported  # an extra
 
         native = self.ready["torch"]
         folder = self.folder / f"ctranslate2-{quantization}"
         exported(native.model, native.tokenizers, folder, quantization)
-        return Translator(native.model, native.tokenizers, native.device, self._searcher(folder))
+        return Translator(native.model, native.tokenizers, native.device, self._searcher(folder, patient=patient))
 
-    def _searcher(self, folder: Path) -> Searcher:
+    def _searcher(self, folder: Path, *, patient: bool = False) -> Searcher:
         """Return what searches with the export in a folder."""
         from regardant.interop.ctranslate2.search import CTranslate2Searcher  # an extra
         from regardant.interop.ctranslate2.threads import choose_threads
@@ -85,4 +89,4 @@ class Engines:
         tokenizers, device = self.ready["torch"].tokenizers, self.ready["torch"].device
         cores = 1 if device.type == "cuda" else torch.get_num_threads()
         threads = choose_threads(folder, cores, tokenizers.source.pieces)
-        return CTranslate2Searcher(folder, tokenizers, threads, device.type)
+        return CTranslate2Searcher(folder, tokenizers, threads, device.type, patient=patient)

@@ -7,7 +7,7 @@ BIN := .venv/bin
 PEERS := benchmarks/.peers
 
 .PHONY: setup demo docs test test-slow test-browser mutants check experiments ladder ladder-demo clean
-.PHONY: bench bench-attention bench-training bench-decoding bench-engines bench-memory bench-processes bench-profile
+.PHONY: bench bench-attention bench-training bench-decoding bench-models bench-engines bench-memory bench-processes bench-profile
 .PHONY: torture bench-accelerator bench-startup bench-serving bench-smoke bench-families bench-own-files bench-corpora
 
 # Tests start a hundred processes: they keep compiled code, whatever the machine's default is.
@@ -71,6 +71,9 @@ bench-training: setup $(PEERS)/transformers/ready $(PEERS)/x-transformers/ready 
 
 bench-decoding: setup $(PEERS)/transformers/ready $(PEERS)/ctranslate2/ready
 	$(BIN)/python -m benchmarks.decoding $(BENCH)
+
+bench-models: setup $(PEERS)/transformers/ready
+	$(BIN)/python -m benchmarks.model_steps $(BENCH)
 
 bench-engines: setup
 	$(BIN)/python -m benchmarks.engines $(BENCH)

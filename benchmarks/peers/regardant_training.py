@@ -20,6 +20,7 @@ from regardant.planning.probes import Decisions, decide, dry_run
 from regardant.training.config import NextTokenTraining
 from regardant.training.devices import keep_freed_memory, the_device
 from regardant.training.engine import Trainer
+from regardant.training.job import Batch
 from regardant.training.metrics import Metric
 from regardant.training.strategies import make_fabric
 
@@ -36,26 +37,26 @@ class BatchesInTurn:
     unit, divisible, metrics = "target token", True, (Metric("loss", higher_is_better=False),)
     validate_every = sys.maxsize
 
-    def __init__(self, model: Model, batches: list[PairBatch], passes: "Counts") -> None:
+    def __init__(self, model: Model, batches: Sequence[Batch], passes: Counts) -> None:
         self.model, self.batches, self.passes = model, batches, passes
 
     def plan(self, epoch: int) -> Sequence[int]:
         return range(len(self.batches))
 
-    def load(self, planned: int) -> PairBatch:
+    def load(self, planned: int) -> Batch:
         self.passes.trained_on(self.batches[planned].count)
         return self.batches[planned]
 
-    def loss(self, model: nn.Module, batch: PairBatch, device: torch.device) -> Loss:
+    def loss(self, model: nn.Module, batch: Any, device: torch.device) -> Loss:
         batch = batch.to(device)
         loss: Loss = model(**batch.inputs, targets=batch.targets)
         return loss
 
 
-def trainer_of(path: Path, precision: str, run: Path, passes: Counts) -> tuple[Trainer, Decisions]:
-    """Return the trainer of the batches in a file. Kernel and, if need be, precision are the product's choice."""
-    shape, batches = read(path)
-    torch.manual_seed(1)
+def trainer_for(
+    model: Model, batches: Sequence[Batch], precision: str, run: Path, passes: Counts
+) -> tuple[Trainer, Decisions]:
+    """Return the trainer of a model on batches. Kernel and, if need be, precision are the product's choice."""
     keep_freed_memory()
     config = NextTokenTraining.model_validate(
         {
@@ -66,8 +67,7 @@ def trainer_of(path: Path, precision: str, run: Path, passes: Counts) -> tuple[T
             "validate_every": sys.maxsize,
         }
     )
-    model = build(shape, config.label_smoothing)
-    job = BatchesInTurn(model, [PairBatch(*batch) for batch in batches], passes)
+    job = BatchesInTurn(model, batches, passes)
     device = the_device()
     decisions = decide(model, partial(dry_run, job, len(batches) // 2, device), config, len(batches), device)
     decisions.apply(model)
@@ -75,19 +75,31 @@ def trainer_of(path: Path, precision: str, run: Path, passes: Counts) -> tuple[T
     return Trainer(job, config, run, fabric=fabric, dropout_key=model.dropout_key, seed=1), decisions
 
 
+def trainer_of(path: Path, precision: str, run: Path, passes: Counts) -> tuple[Trainer, Decisions]:
+    """Return the trainer of the batches in a file."""
+    shape, batches = read(path)
+    torch.manual_seed(1)
+    model = build(shape, NextTokenTraining(max_updates=1).label_smoothing)
+    return trainer_for(model, [PairBatch(*batch) for batch in batches], precision, run, passes)
+
+
+def answer_and_train(driver: Driver, passes: Passes, trainer: Trainer, decisions: Decisions) -> None:
+    """Say what will be timed, and train until no more is asked."""
+    driver.answer(
+        versions={"regardant": __version__, "torch": str(torch.__version__)},
+        threads=torch.get_num_threads(),
+        parameters=sum(parameter.numel() for parameter in trainer.job.model.parameters()),
+        decided=decisions.as_dict(),
+    )
+    passes.begin()
+    trainer.fit()
+
+
 def main() -> None:
     driver = Driver()
     passes = Passes(driver)
     with TemporaryDirectory(prefix="regardant-") as run:
-        trainer, decisions = trainer_of(Path(sys.argv[1]), sys.argv[2], Path(run), passes)
-        driver.answer(
-            versions={"regardant": __version__, "torch": str(torch.__version__)},
-            threads=torch.get_num_threads(),
-            parameters=sum(parameter.numel() for parameter in trainer.job.model.parameters()),
-            decided=decisions.as_dict(),
-        )
-        passes.begin()
-        trainer.fit()
+        answer_and_train(driver, passes, *trainer_of(Path(sys.argv[1]), sys.argv[2], Path(run), passes))
 
 
 def build(shape: dict[str, Any], label_smoothing: float = 0.0) -> SequenceToSequenceModel:

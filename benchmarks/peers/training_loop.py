@@ -6,7 +6,7 @@ Float32 weights, bfloat16 by autocast, fused AdamW as in Regardant's trainer, cl
 import itertools
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -28,10 +28,21 @@ def train(
 
     `loss(model, source, target)` takes ids padded with PAD, source [B, S] with EOS, target [B, T] from SOS to EOS.
     """
-    driver = Driver()
-    shape, batches = read(Path(sys.argv[1]))
+    shape, pairs = read(Path(sys.argv[1]))
     torch.manual_seed(1)
-    model = build(shape).to(DEVICE).train()
+    batches = [(pair, int((pair[1][:, 1:] != PAD).sum())) for pair in pairs]
+    train_on(library, build(shape), batches, loss)
+
+
+def train_on(
+    library: str,
+    model: nn.Module,
+    batches: Sequence[tuple[tuple[Tensor, Tensor], int]],
+    loss: Callable[[nn.Module, Tensor, Tensor], Tensor],
+) -> None:
+    """Train a model on batches, each with the number that its speed is counted in, as the driver asks."""
+    driver = Driver()
+    model = model.to(DEVICE).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
     driver.answer(
         versions={library: version(library), "torch": str(torch.__version__)},
@@ -40,9 +51,9 @@ def train(
     )
     passes = Passes(driver)
     passes.begin()
-    there = [(int((target[:, 1:] != PAD).sum()), source.to(DEVICE), target.to(DEVICE)) for source, target in batches]
-    for targets, source, target in itertools.cycle(there):
-        passes.trained_on(targets)
+    there = [(count, source.to(DEVICE), target.to(DEVICE)) for (source, target), count in batches]
+    for count, source, target in itertools.cycle(there):
+        passes.trained_on(count)
         optimizer.zero_grad()
         with torch.autocast(DEVICE.type, torch.bfloat16, enabled=passes.request["precision"] == "bfloat16"):
             value = loss(model, source, target)

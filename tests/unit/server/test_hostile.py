@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.clients import times
 from benchmarks.hostile import besieged, ended_under_load, studio_under_load
-from benchmarks.serving import judged
+from benchmarks.serving import SERVERS, judged
 
 RUN = Path(__file__).parents[2] / "golden" / "format-1" / "encoder_decoder"
 TEXTS = ["the old cat sat .", "the dog sees a cat ."]
@@ -25,12 +25,15 @@ def test_a_server_that_ends_under_load_loses_no_request_and_starts_again_after_a
 @pytest.mark.slow
 def test_a_studio_under_load_answers_pages_and_nothing_but_its_promises():
     pages, statuses = studio_under_load(RUN, 6, 20)
-    assert pages and set(statuses) <= {"200", "503"} and statuses["200"]
+    assert pages and set(statuses) <= {"200", "429"} and statuses["200"]
 
 
 def test_every_trial_has_a_bar():
     one = {"answers_per_second": 3.0, "second_gib": 1.0, "last_gib": 1.0, "statuses": {"200": 9}}
-    found = {"many": one | {"page": times([0.01, 0.02])}, "one": one | {"answers_per_second": 1.0}}
+    found = {
+        name: one | {"page": times([0.01, 0.02]), "answers_per_second": 3.0 if "32" in name else 1.0}
+        for name in SERVERS
+    }
     studio = {"page": times([0.01, 0.2]), "statuses": {"200": 1, "500": 1}}
     bars = judged(found, studio, {"slow-loris": ["a connection stayed open"], "keys": []})
     missed = [one["bar"] for one in bars if not one["pass"]]

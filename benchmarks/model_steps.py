@@ -1,0 +1,103 @@
+"""Training speed of models of one stack beside transformers: language models at two contexts, BERT and ViT.
+
+    make bench-models                          some 15 minutes on two cores
+    make bench-models BENCH="--passes 1"       a quick try, written to runs/scratch
+
+Both libraries train models of the same sizes on the same random batches, without dropout, each in a process that keeps
+its model; passes over them are taken in turn. Ratios are between rows of equal precision. Written to
+benchmarks/results/models_speed.json.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+from .bars import bar, rounded, shown
+from .records import ROOT
+from .side_by_side import SideBySide, ending
+from .workers import Peer, Row, interleave, one_torch, progress, versions_of
+
+FOLDER = ROOT / "runs" / "bench-models"
+PASSES = 5
+UPDATES, WARM_UP = 4, 2
+
+PRECISIONS = ("float32", "bfloat16")
+OURS, THEIRS = "regardant", "transformers"
+
+SMALL = {"d_model": 384, "num_layers": 6, "d_ff": 1536, "vocab_size": 8000, "dropout": 0.0}
+
+SHAPES: dict[str, dict[str, Any]] = {
+    "GPT-2, context 256": {"kind": "language model", "length": 256, "rows": 16, "num_heads": 6, **SMALL},
+    "GPT-2, context 1,024": {"kind": "language model", "length": 1024, "rows": 4, "num_heads": 6, **SMALL},
+    "BERT, 128 tokens": {"kind": "masked", "length": 128, "rows": 32, "num_heads": 12, **SMALL},
+    "ViT, 64 patches": {
+        **{"kind": "image", "length": 64, "rows": 64, "num_heads": 3, "patch_size": 8},
+        **{"d_model": 192, "num_layers": 6, "d_ff": 768, "dropout": 0.0},
+    },
+}
+"""Models by name: sizes, and rows of `length` elements of a batch."""
+
+LEAST = {name: 1.3 if name.startswith("GPT-2") else 1.2 for name in SHAPES}
+"""Bars: times the speed of transformers in equal precision."""
+
+
+def measure(name: str, passes: int) -> dict[str, Any]:
+    """Time both libraries on a model in both precisions."""
+    path = FOLDER / f"{SHAPES[name]['kind'].replace(' ', '-')}-{SHAPES[name]['length']}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(SHAPES[name]), encoding="utf-8")
+    with ExitStack() as stack:
+        progress(name)
+        theirs = stack.enter_context(Peer("transformers_models", [str(path)], folder=FOLDER, library=THEIRS))
+        ours = {
+            precision: stack.enter_context(Peer("regardant_models", [str(path), precision], folder=FOLDER))
+            for precision in PRECISIONS
+        }
+        one_torch([theirs, *ours.values()])
+        rows = {
+            (library, precision): Row(f"{library}, {precision}", peer, {"updates": UPDATES, "precision": precision})
+            for precision in PRECISIONS
+            for library, peer in ((OURS, ours[precision]), (THEIRS, theirs))
+        }
+        for row in rows.values():
+            row.peer.ask(**row.request | {"updates": WARM_UP})
+        interleave(rows.values(), passes)
+        return {
+            "shape": SHAPES[name],
+            "parameters": {OURS: ours["float32"].about["parameters"], THEIRS: theirs.about["parameters"]},
+            "targets_per_second": {
+                precision: {library: rounded(rows[library, precision].tokens_per_second) for library in (OURS, THEIRS)}
+                for precision in PRECISIONS
+            },
+            "versions": versions_of([theirs, *ours.values()]),
+        }
+
+
+def bars(models: dict[str, dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the bars, each of equal precision."""
+    for name, found in models.items():
+        for precision, speeds in found["targets_per_second"].items():
+            times = speeds[OURS] / speeds[THEIRS]
+            yield bar(f"{name}, {precision}: times transformers", times, LEAST[name], at_least=True)
+
+
+def table(result: dict[str, Any]) -> Iterator[str]:
+    """Format a result for the terminal."""
+    yield f"{'targets a second':36}{OURS:>14}{THEIRS:>14}{'ratio':>8}"
+    for name, found in result["models"].items():
+        for precision, speeds in found["targets_per_second"].items():
+            ratio = shown(speeds[OURS] / speeds[THEIRS])
+            yield f"{f'{name}, {precision}':36}{speeds[OURS]:>14,.0f}{speeds[THEIRS]:>14,.0f}{ratio:>8}"
+    yield from ending(result)
+
+
+def main() -> None:
+    measurement = SideBySide("models", __doc__, PASSES)
+    models = {name: measure(name, measurement.passes) for name in SHAPES}
+    versions = [one.pop("versions") for one in models.values()]
+    measurement.finish({"versions": versions[0], "models": models, "bars": list(bars(models))}, table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""Models of both libraries that are timed side by side have the same weights and read the same batches."""
+
+import pytest
+import regardant_models
+import torch
+import transformers_models
+from random_batches import PAD, batches
+
+from benchmarks.model_steps import OURS, SHAPES, THEIRS, bars, table
+
+SMALL = {"rows": 2, "num_layers": 2, "length": 16}
+
+
+def shape_of(name):
+    return {**SHAPES[name], **SMALL}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_both_models_have_the_same_weights(name):
+    shape = shape_of(name)
+    ours, theirs = (
+        sum(one.numel() for one in build(shape).parameters())
+        for build in (regardant_models.build, transformers_models.build)
+    )
+    # BERT has two vectors of sentence types.
+    assert theirs - ours == (2 * shape["d_model"] if shape["kind"] == "masked" else 0)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_batch_gives_both_a_loss_and_a_gradient_of_every_weight(name):
+    shape = shape_of(name)
+    ((block, targets, count), *_) = batches(shape)
+    ours, theirs = regardant_models.build(shape), transformers_models.build(shape)
+    (input,) = ours.inputs
+    found = ours(**{input: block}, targets=targets)
+    image = shape["kind"] == "image"
+    assert int(found.count) == count == (len(targets) if image else int((targets != PAD).sum()))
+    found.total.backward()
+    loss = transformers_models.class_loss if image else transformers_models.word_loss
+    loss(theirs, block.permute(0, 3, 1, 2) if image else block, targets).backward()
+    for model in (ours, theirs):
+        assert all(one.grad is not None and one.grad.isfinite().all() for one in model.parameters())
+    (other, *_), *_ = batches(shape)
+    assert torch.equal(other, block)
+
+
+def test_bars_are_ratios_in_equal_precision():
+    speeds = {"float32": {OURS: 150.0, THEIRS: 100.0}, "bfloat16": {OURS: 250.0, THEIRS: 200.0}}
+    models = {"GPT-2, context 256": {"targets_per_second": speeds}}
+    found = list(bars(models))
+    assert [(one["value"], one["limit"], one["pass"]) for one in found] == [(1.5, 1.3, True), (1.25, 1.3, False)]
+    lines = list(table({"models": models, "bars": found, "versions": {}}))
+    assert lines[1].split() == ["GPT-2,", "context", "256,", "float32", "150", "100", "1.5"]

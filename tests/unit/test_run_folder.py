@@ -12,7 +12,7 @@ import pytest
 
 from regardant.config import dump
 from regardant.errors import RunError
-from regardant.run.folder import LOCK, UNFINISHED, disk_of, locked
+from regardant.run.folder import LOCK, UNFINISHED, locked, named_full_disk
 
 
 @pytest.fixture
@@ -134,7 +134,11 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
 
 def test_a_full_disk_is_told_with_the_folder_it_was_to_hold(tmp_path):
     told = r"cannot write .*run \(No space left on device\); is the disk full or read-only\?"
-    with pytest.raises(RunError, match=told), disk_of(tmp_path / "run"), open("/dev/full", "wb", buffering=0) as full:
+    with (
+        pytest.raises(RunError, match=told),
+        named_full_disk(tmp_path / "run"),
+        open("/dev/full", "wb", buffering=0) as full,
+    ):
         full.write(b"x")
-    with pytest.raises(FileNotFoundError), disk_of(tmp_path / "run"):
+    with pytest.raises(FileNotFoundError), named_full_disk(tmp_path / "run"):
         (tmp_path / "nothing").read_bytes()

@@ -130,7 +130,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def disk_of(folder: Path) -> Iterator[None]:
+def named_full_disk(folder: Path) -> Iterator[None]:
     """Raise RunError with the folder's name where its disk is full or read-only."""
     try:
         yield

@@ -19,7 +19,7 @@ from regardant.run.fingerprints import (
     of_model,
     require_unchanged,
 )
-from regardant.run.folder import IMPORTED, UNFINISHED, Record, clear_start, disk_of, locked, require_free
+from regardant.run.folder import IMPORTED, UNFINISHED, Record, clear_start, locked, named_full_disk, require_free
 from regardant.tasks import task_named
 from regardant.tasks.base import Log, Prepared, TaskConfig
 from regardant.tasks.take_over import take_over
@@ -55,7 +55,7 @@ def _prepare(config: TaskConfig, folder: Path, log: Log) -> Prepared:
     keep_freed_memory()
     bound_kernel_cache()
     with memory_guard("the corpus with its model", "set data.cleaning.drop_duplicates=false, or take a smaller model"):
-        with disk_of(folder):
+        with named_full_disk(folder):
             prepared = task_named(config.task).prepare(config, folder, log)
         prepared.job.model.to(the_device())
     return prepared

@@ -44,6 +44,6 @@ class AnnouncingServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         sys.setswitchinterval(SWITCH_SECONDS)
-        gc.freeze()  # to look through all that is imported stops every answer for a quarter of a second
+        gc.freeze()  # a collection that looks through all that is imported stops every answer
         await super().startup(sockets=sockets)
         self.started_up()

@@ -44,11 +44,11 @@ class Service:
             named[name] = folder
         self.limits, self.log, self.engine, self.metrics = limits, log, engine, Metrics()
         self.logs_bodies = logs_bodies
-        """Whether the log has the bodies of requests, which hold texts of users."""
+        """The log has the bodies of requests, which hold texts of users."""
         self.active = 0
         """Requests that are being answered."""
         self.is_draining = False
-        """Whether new work is refused, as the server is about to end."""
+        """New work is refused, as the server is about to end."""
         self._reloading = Lock()
         opened = {name: _opened(folder, engine, log) for name, folder in named.items()}
         self.workers = {name: Worker(name, run, limits, self.metrics) for name, run in opened.items()}

@@ -54,7 +54,7 @@ class Worker(Generic[Owned]):
 
     @property
     def is_alive(self) -> bool:
-        """Whether calls are answered."""
+        """True while calls are answered."""
         return self.thread.is_alive()
 
     @property
@@ -73,7 +73,7 @@ class Worker(Generic[Owned]):
             waiting = sum(len(one.rows) for one in self.calls)
             if not is_begun and waiting + len(call.rows) > self.limits.max_queue:
                 raise Refusal(
-                    f"{waiting} rows are waiting for {self.name}, allowed are {self.limits.max_queue}: try "
+                    f"{waiting} items are waiting for {self.name}, allowed are {self.limits.max_queue}: try "
                     f"again in {RETRY_SECONDS} s",
                     status=429,
                     retry_after=RETRY_SECONDS,

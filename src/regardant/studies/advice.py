@@ -63,7 +63,7 @@ class Advice:
 
     @property
     def advised(self) -> bool:
-        """Whether the Transformer is better with both seeds."""
+        """True if the Transformer is better with both seeds."""
         worst = min(map(self.metric.score, self.scores["Transformer"]))
         return worst > max(map(self.metric.score, self.scores[self.question.simpler]))
 

@@ -106,7 +106,7 @@ class Tuned:
 
     @property
     def beats(self) -> bool:
-        """Whether the settings are better than the recipe's own with both seeds."""
+        """True if the settings are better than the recipe's own with both seeds."""
         if not self.settings or self.again is None:
             return False
         return self.metric.score(self.again[1]) > self.metric.score(self.again[0])

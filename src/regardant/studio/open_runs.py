@@ -85,7 +85,7 @@ class OpenRuns:
         """
 
         def computed(runs: OpenRuns, rows: list[str]) -> list[Answer]:
-            with runs.trained(rows[0], off) as trained:
+            with runs._trained(rows[0], off) as trained:
                 return [compute(trained)]
 
         (found,) = await Asking(self.worker, request).answer(ModelCall(computed, [name]))
@@ -93,7 +93,7 @@ class OpenRuns:
         return answer
 
     @contextmanager
-    def trained(self, name: str, off: Sequence[Head] = ()) -> Iterator[Trained]:
+    def _trained(self, name: str, off: Sequence[Head] = ()) -> Iterator[Trained]:
         """Open a run in the thread of the worker. Raises UnknownRun and RunError as `answer` does."""
         trained = self._open(self.catalogue.folder(name))
         try:

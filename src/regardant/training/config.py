@@ -1,4 +1,4 @@
-"""How a model is trained."""
+"""Settings of a training."""
 
 from typing import Annotated, Any, Literal, NamedTuple, Self
 

@@ -46,7 +46,7 @@ class LowRankSum(nn.Module):
         self.up = nn.Parameter(torch.zeros(num_outputs, config.rank))
         self.scale = config.alpha / config.rank
         self.merged = False
-        """Whether W contains the product already."""
+        """W contains the product already."""
         nn.init.kaiming_uniform_(self.down, a=5**0.5)
 
     def forward(self, weight: Float[Tensor, "O I"]) -> Float[Tensor, "O I"]:

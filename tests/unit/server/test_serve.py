@@ -182,7 +182,7 @@ def test_a_full_queue_is_told_with_the_time_to_wait(serving, at_port):
         until(lambda: service.workers["demo"].rows_waiting == 1)
         status, headers, answer = post(port, "/v1/translate")
         assert (status, headers["retry-after"]) == (429, "1")
-        assert answer["error"] == "1 rows are waiting for demo, allowed are 1: try again in 1 s"
+        assert answer["error"] == "1 items are waiting for demo, allowed are 1: try again in 1 s"
         assert first.result()[0] == 200
 
 

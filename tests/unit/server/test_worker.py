@@ -163,7 +163,7 @@ def test_a_full_queue_refuses_new_requests_and_goes_on_with_begun_ones(make, com
     worker = make(max_queue=2)
     occupied(worker, computing)
     submit(worker, computing, "a", "b")
-    with pytest.raises(Refusal, match=r"2 rows are waiting .* allowed are 2: try again in 1 s") as refused:
+    with pytest.raises(Refusal, match=r"2 items are waiting .* allowed are 2: try again in 1 s") as refused:
         submit(worker, computing, "c")
     assert (refused.value.status, refused.value.retry_after) == (429, 1)
     assert worker.submit(ModelCall(computing, ["begun"]), is_begun=True)

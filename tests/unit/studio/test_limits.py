@@ -93,5 +93,5 @@ def test_the_studio_refuses_whom_it_would_let_wait_for_long(trained, monkeypatch
         finally:
             leave.set()
     assert refused.result().status_code == 429
-    assert refused.result().json()["detail"].startswith("8 rows are waiting for the studio, allowed are 8: try again")
+    assert refused.result().json()["detail"].startswith("8 items are waiting for the studio, allowed are 8: try again")
     assert [one.result().status_code for one in (first, *others)].count(200) == LIMITS.max_queue + 1

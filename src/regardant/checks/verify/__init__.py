@@ -23,7 +23,7 @@ NUMBERS = sorted(
 """Checks of numbers, in the order of their ids."""
 
 CHECKS = [*NUMBERS, *STATEMENTS]
-"""All checks, in the order of their ids."""
+"""Every check, in the order of its id."""
 
 ROUNDING = 2e-6
 """Largest error allowed to a learner's attention, whatever the digits say: it may compute in float32."""
@@ -50,7 +50,7 @@ class Report:
         return [one for one in self.checked if not one.ok]
 
     def verdicts(self) -> Counter[str]:
-        """How many claims of the lectures are right, rounded, wrong ..."""
+        """Count the claims of the lectures that are right, rounded, wrong ..."""
         return Counter(one.claim.verdict for one in self.checked)
 
     def as_dict(self) -> dict[str, Any]:

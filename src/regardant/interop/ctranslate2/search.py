@@ -189,8 +189,8 @@ class CTranslate2Searcher:
 
 
 def _will_do(hypothesis: Hypothesis, sentence: Sentence, config: GenerationConfig) -> bool:
-    """Whether careful search would have found the same. One of several that was cut has come to its limit, or past it;
-    a single one is the same up to there."""
+    """Return whether careful search would have found the same. One of several that was cut has come to its limit, or
+    past it; a single one is the same up to there."""
     length = len(hypothesis.tokens) + hypothesis.finished
     in_time = length <= sentence.limit and (hypothesis.finished or config.beam_size == 1)
     return in_time and set(NEVER_WRITTEN).isdisjoint(hypothesis.tokens)

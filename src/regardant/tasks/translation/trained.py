@@ -44,7 +44,7 @@ MOST_LINES = 100_000
 """Training sources whose words are listed, which takes about a second."""
 
 LINES_AT_ONCE = 1000
-"""Lines that are read of a table at once: reading them one by one takes several times as long."""
+"""Lines that are read of a table at once, which is faster than one by one."""
 
 
 class TrainedTranslator(TrainedGenerator):

@@ -46,7 +46,7 @@ class ComparedEngine:
 
     @property
     def passes(self) -> bool:
-        """Whether the engine is faster than torch and loses no more than it may."""
+        """True if the engine is faster than torch and loses no more than it may."""
         return self.bleu_lost <= BLEU_LOST and self.speedup > 1
 
     def __str__(self) -> str:

@@ -19,8 +19,8 @@ from regardant.tasks.translation.use.translator import Translator
 
 KNOWN = ("torch", "torch-bfloat16", "ctranslate2")
 
-PATIENT = "patient"
-"""Last word of the name of an engine that waits for more hypotheses."""
+PATIENT = "-patient"
+"""End of the name of an engine that waits for more hypotheses."""
 
 
 class Engines:
@@ -38,12 +38,12 @@ class Engines:
         cannot compute.
         """
         if name not in self.ready:
-            engine, *given = name.split("-")
+            plain = name.removesuffix(PATIENT)
+            engine, _, quantization = plain.partition("-")
             if name == "torch-bfloat16":
                 self.ready[name] = self._in_bfloat16()
             elif engine == "ctranslate2":
-                quantization = "-".join(one for one in given if one != PATIENT) or "int8"
-                self.ready[name] = self._on_ctranslate2(quantization, patient=given[-1:] == [PATIENT])
+                self.ready[name] = self._on_ctranslate2(quantization or "int8", patient=plain != name)
             else:
                 near = did_you_mean(name, KNOWN) or f": take {', '.join(KNOWN)} or ctranslate2-float32"
                 raise ConfigError(f"there is no engine {name}{near}")

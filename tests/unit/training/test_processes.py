@@ -21,6 +21,7 @@ from regardant.errors import RunError
 from regardant.training import processes
 from regardant.training.checkpoints import load_weights
 from regardant.training.processes import ALONE, started
+from tests.findings.program import LOOPBACK, listening
 
 JOINED = """import sys
 import torch
@@ -63,23 +64,10 @@ def test_all_agree_with_the_first():
         assert group.agree(True, 0.25) == [1.0, 0.25]
 
 
-def listening(process):
-    """Addresses on which a process listens, as in /proc/net/tcp: hexadecimal, in groups of four bytes."""
-    sockets = set()
-    for link in Path(f"/proc/{process}/fd").iterdir():
-        with contextlib.suppress(OSError):  # closed meanwhile
-            sockets.add(os.readlink(link))
-    rows = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]]
-    return {row[1].split(":")[0] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in sockets}
-
-
-LOOPBACK = {"0100007F", "00000000000000000000000001000000", "0000000000000000FFFF00000100007F"}
-
-
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="sockets are listed on Linux only")
 def test_listening_finds_a_socket_open_to_the_network():
     with socket.create_server(("0.0.0.0", 0)):
-        assert listening(os.getpid()) == {"00000000"}
+        assert listening([os.getpid()]) == {"00000000"}
 
 
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="sockets are listed on Linux only")
@@ -96,7 +84,7 @@ def test_processes_listen_on_loopback_alone_and_save_when_all_are_told_to_end(ti
             wait_until(lambda: leader.poll() is not None or (events.is_file() and events.stat().st_size))
             assert leader.poll() is None, leader.stderr.read().decode()
             (follower,) = Path(f"/proc/{leader.pid}/task/{leader.pid}/children").read_text().split()
-            found = [listening(process) for process in (leader.pid, follower)]
+            found = [listening([process]) for process in (leader.pid, follower)]
             for process in (int(follower), leader.pid):
                 os.kill(process, signal.SIGTERM)
             told = leader.stderr.read().decode()
@@ -259,6 +247,24 @@ def test_two_processes_train_as_one_does(tiny_config, tmp_path, accumulate, batc
         assert before["event"] == after["event"]
         if before["event"] != "observation":
             assert after["loss"] == pytest.approx(before["loss"], rel=1e-4)
+
+
+@pytest.mark.slow
+def test_two_processes_return_after_a_spike_as_one_does(tiny_config, tmp_path, capsys):
+    """A follower that kept its weights would send gradients of other weights from then on."""
+    steep = "training.schedule={kind: cosine, learning_rate: 1.5, warmup_steps: 15}"
+    asked = ("model.dropout=0", "training.max_updates=40", "training.spike_factor=1.05", "training.optimizer.eps=0.01")
+    weights, returns = [], []
+    for count in (1, 2):
+        folder = tmp_path / str(count)
+        run.train(tiny_config(*asked, steep, f"training.processes={count}"), folder, silent)
+        told = [line for line in capsys.readouterr().err.splitlines() if "back to the weights" in line]
+        returns.append([line.split(":")[0] for line in told])
+        weights.append(load_weights(folder / "model.safetensors"))
+    assert returns == [["update 20", "update 30"]] * 2
+    one, two = weights
+    for name in one:
+        assert_close(two[name], one[name], rtol=0, atol=1e-4, msg=name)  # steps of 1.5 enlarge rounding
 
 
 @pytest.mark.slow

@@ -61,7 +61,7 @@ class Worker(Generic[Owned]):
     def rows_waiting(self) -> int:
         """Number of rows in the queue."""
         with self.changed:
-            return sum(len(call.rows) for call in self.calls)
+            return self._rows()
 
     def submit(self, call: ModelCall, *, is_begun: bool = False) -> Future[list[Any]]:
         """Put a call into the queue and return its answer, which is to come.
@@ -69,11 +69,9 @@ class Worker(Generic[Owned]):
         Raises Refusal if the queue is full, unless the call continues a request that was begun.
         """
         with self.changed:
-            self._drop_cancelled()
-            waiting = sum(len(one.rows) for one in self.calls)
-            if not is_begun and waiting + len(call.rows) > self.limits.max_queue:
+            if not is_begun and self._is_full_for(call):
                 raise Refusal(
-                    f"{waiting} items are waiting for {self.name}, allowed are {self.limits.max_queue}: try "
+                    f"{self._rows()} items are waiting for {self.name}, allowed are {self.limits.max_queue}: try "
                     f"again in {RETRY_SECONDS} s",
                     status=429,
                     retry_after=RETRY_SECONDS,
@@ -126,6 +124,16 @@ class Worker(Generic[Owned]):
                 batch.append(call)
                 room -= len(call.rows)
         return batch, room <= 0 or len(batch) < len(alike)
+
+    def _rows(self) -> int:
+        return sum(len(call.rows) for call in self.calls)
+
+    def _is_full_for(self, call: ModelCall) -> bool:
+        """Return whether the queue has no room for a call. Looking for cancelled ones takes a lock of each."""
+        if self._rows() + len(call.rows) <= self.limits.max_queue:
+            return False
+        self._drop_cancelled()
+        return self._rows() + len(call.rows) > self.limits.max_queue
 
     def _drop_cancelled(self) -> None:
         left = [call for call in self.calls if not call.answer.cancelled()]

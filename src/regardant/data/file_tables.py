@@ -2,14 +2,15 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from regardant.data.folders import SPLITS
 from regardant.data.item_files import StoredFile
 from regardant.data.labelled import Labelled, LabelledConfig, Sets
-from regardant.data.tables import ROWS_AT_ONCE
-from regardant.data.text_files import first_line, place, require_file
+from regardant.data.tables import ROWS_AT_ONCE, parquet_tables
+from regardant.data.text_files import first_line, place
 from regardant.errors import DataError
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class FileTableConfig(LabelledConfig):
         return splits["test"] if len(splits) > 1 else next(iter(splits.values()))
 
     def _splits(self, source: Path) -> dict[str, list[Labelled]]:
-        tables = _dataset(source) if source.is_dir() else {"train": _parquet(source)}
+        tables = _dataset(source) if source.is_dir() else {"train": partial(parquet_tables, source)}
         return {
             name: list(_labelled(f"{source} {name}" if len(tables) > 1 else str(source), read(), self.item, self.label))
             for name, read in tables.items()
@@ -74,23 +75,6 @@ class FileTableConfig(LabelledConfig):
 
 
 Tables = Callable[[], Iterator["pa.Table"]]
-
-
-def _parquet(path: Path) -> Tables:
-    require_file(path)
-
-    def read() -> Iterator["pa.Table"]:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        try:
-            with pq.ParquetFile(path) as file:
-                for batch in file.iter_batches(ROWS_AT_ONCE):
-                    yield pa.table(batch).replace_schema_metadata(file.schema_arrow.metadata)
-        except (OSError, pa.ArrowException) as error:
-            raise DataError(f"{path} cannot be read as parquet: {first_line(error)}") from error
-
-    return read
 
 
 def _dataset(folder: Path) -> Mapping[str, Tables]:

@@ -193,16 +193,23 @@ def _json_cell(path: Path, number: int, row: dict[str, object], name: str, is_nu
 
 
 def _parquet_rows(path: Path, columns: Sequence[str], numbers: Collection[str]) -> Iterator[Row]:
+    rows_before = 0
+    for table in parquet_tables(path):
+        yield from arrow_rows(path, table, columns, rows_before, numbers)
+        rows_before += table.num_rows
+
+
+def parquet_tables(path: Path) -> Iterator["pa.Table"]:
+    """Yield the rows of a .parquet file, ROWS_AT_ONCE at a time. Raises DataError for a missing or damaged file."""
+    require_file(path)
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         with pq.ParquetFile(path) as file:
-            rows_before = 0
             for batch in file.iter_batches(ROWS_AT_ONCE):
-                yield from arrow_rows(path, pa.table(batch), columns, rows_before, numbers)
-                rows_before += batch.num_rows
-    except (OSError, pa.ArrowException) as error:
+                yield pa.table(batch).replace_schema_metadata(file.schema_arrow.metadata)
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:  # the last of a column's name
         raise DataError(f"{path} cannot be read as parquet: {first_line(error)}") from error
 
 

@@ -109,7 +109,8 @@ def _object(line: str, where: str) -> dict[str, Any]:
 
 def _numbers(given: Any, where: str, example: str) -> NDArray[np.float32]:
     try:
-        rows = np.array(given, dtype=np.float32)
+        with np.errstate(over="ignore"):  # what is beyond float32 is refused below
+            rows = np.array(given, dtype=np.float32)
     except (ValueError, TypeError, OverflowError):
         rows = np.zeros(0, dtype=np.float32)
         if isinstance(given, list) and given and len({len(one) for one in given if isinstance(one, list)}) > 1:

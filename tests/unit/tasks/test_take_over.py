@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 import torch
+from torch.testing import assert_close
 
 from regardant import run
 from regardant.errors import ConfigError, RunError
@@ -157,6 +158,18 @@ def test_an_adapted_training_is_resumed_bit_equal(load, masked, tmp_path):
     ours, right = (load_checkpoint(path)["model"] for path in both)
     assert ours.keys() == right.keys() and any("parametrizations" in name for name in ours)
     assert all(torch.equal(ours[name], right[name]) for name in ours)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["sum", "ddp"])
+def test_two_processes_adapt_as_one_does(load, masked, strategy, tmp_path):
+    asked = (f"training.from={masked}", "training.lora={rank: 2}", "training.optimizer.eps=1e-3", "head.dropout=0")
+    run.train(load(CLASSES, *asked), tmp_path / "one", silent)
+    run.train(load(CLASSES, *asked, "training.processes=2", f"training.strategy={strategy}"), tmp_path / "two", silent)
+    one, two = (load_weights(tmp_path / name / "model.safetensors") for name in ("one", "two"))
+    assert one.keys() == two.keys()
+    for name in one:
+        assert_close(two[name], one[name], rtol=0, atol=1e-5, msg=name)  # an eps above rounding, as Adam enlarges it
 
 
 def test_with_the_representation_comes_its_vocabulary(load, masked, tmp_path):

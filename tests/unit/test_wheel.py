@@ -7,20 +7,24 @@ from pathlib import Path
 
 import pytest
 
+from regardant import config
+
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 
 LOAD_ALL = """
 import regardant
-from importlib.resources import files
+from regardant import config
+from regardant.errors import ConfigError
 from regardant.tasks import load_recipe
 assert "site-packages" in regardant.__file__, regardant.__file__
-recipes = [one.name.removesuffix(".yaml") for one in files("regardant.recipes").iterdir() if one.name.endswith(".yaml")]
-assert len(recipes) > 30, recipes
-for name in recipes:
-    load_recipe(name)
-print(len(recipes))
+for name in config.recipes():
+    try:
+        load_recipe(config.recipe(name), origin=name)
+    except ConfigError as error:
+        assert " missing;" in str(error), error  # the user's own file
+print(*config.recipes())
 """
 
 
@@ -49,6 +53,7 @@ def run(program, *arguments, folder):
 def test_every_recipe_loads_from_the_wheel(installed, tmp_path):
     done = run(installed / "python", "-c", LOAD_ALL, folder=tmp_path)
     assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == list(config.recipes())
 
 
 def test_the_demo_runs_from_the_wheel(installed, tmp_path):

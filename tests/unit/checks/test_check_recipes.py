@@ -7,6 +7,7 @@ import pytest
 from regardant import config, run
 from regardant.errors import ConfigError, DataError
 from regardant.tasks import load_recipe
+from tests.runs import make_earlier
 
 BRIEF = (
     *("training.max_minutes=null", "training.max_epochs=null", "training.max_updates=2", "training.validate_every=2"),
@@ -31,9 +32,14 @@ def test_recipes_that_need_a_file_are_known():
 def test_the_ways_of_every_recipe_s_model_agree(name, tmp_path):
     if "REGARDANT_DATA" not in os.environ:
         pytest.skip("no folder of data: set REGARDANT_DATA")
+
+    def train(name, folder):
+        recipe = config.recipe(name)
+        asked = [*BRIEF, *make_earlier(recipe, tmp_path, train)]
+        assert run.train(load_recipe(recipe, asked, origin=name), folder, log=lambda line: None).finished
+
     try:
-        recipe = load_recipe(config.recipe(name), BRIEF, origin=name)
-        assert run.train(recipe, tmp_path / "run", log=lambda line: None).finished
+        train(name, tmp_path / "run")
     except (ConfigError, DataError) as error:
         if "there is no" in str(error) or "not installed" in str(error) or "missing" in str(error):
             pytest.skip(str(error))

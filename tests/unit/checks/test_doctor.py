@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -19,7 +18,7 @@ from regardant.data.recordings import Recording, write_recording
 from regardant.data.vocabulary import EOS, PAD, SOS
 from regardant.errors import RunError
 from regardant.tasks import load_recipe
-from tests.runs import change_record
+from tests.runs import change_record, make_earlier
 
 from . import faults  # noqa: F401  which adds models
 
@@ -435,16 +434,15 @@ def small_recipe(corpus, text_file, labelled_files, waves, tmp_path):
             "model.max_length=64",
             "training.max_epochs=null",
         ],
-        "tagging": [
-            f"data={{root: {tmp_path}, source: words.txt, test: words.txt}}",
-            "input.tokenizer.vocab_size=null",
-        ],
+        "tagging": [f"data={{root: {tmp_path}, source: words.txt, test: words.txt}}"],
     }
+    made = ["data.train_size=500", "data.validation_size=20", "data.test_size=20"]
     by_data = {
         "digits": [],
         "digit_sequences": [*recordings, "data.train_size=40", "data.validation_size=8", "data.test_size=4"],
         "folders": recordings,
         "graph_families": ["data.size=240", "data.test_size=40"],
+        "grammar": [*made, "tokenizer.vocab_size=400", "data.heldout_size=20"],
         "grammar_trees": ["data.train_size=4000", "data.test_size=20", "data.heldout_size=20"],
         "pairs": [
             f"data={{kind: pairs, root: {corpus}, source: a.en, target: a.fr, validation_size: 10, test_size: 4}}",
@@ -452,20 +450,16 @@ def small_recipe(corpus, text_file, labelled_files, waves, tmp_path):
         ],
         "table": [f"data={{root: {labelled_files}, source: train.tsv, test: test.tsv, text: '1', label: '2'}}"],
     }
-    made = ["data.train_size=500", "data.validation_size=20", "data.test_size=20"]
     by_name = {
-        "demo": ["tokenizer.vocab_size=400", "data.heldout_size=20"],
         "sound_classification": [r"data.label=(\d)_.*"],
+        "ud-tagging": ["input.tokenizer.vocab_size=null"],
     }
 
     def load(name):
         recipe = config.recipe(name)
         small = ["training.max_minutes=null", "training.max_updates=20", "training.validate_every=20"]
         small += ["training.batch_tokens=300", "training.precision=float32", "training.attention_kernel=sdpa"]
-        if earlier := recipe["training"].get("from"):
-            before = tmp_path / Path(earlier).name
-            run.train(load(before.name), before, lambda line: None)
-            small.append(f"training.from={before}")
+        small += make_earlier(recipe, tmp_path, lambda name, folder: run.train(load(name), folder, lambda line: None))
         of_images = name == "image_classification"
         of_data = photos if of_images else by_data.get(recipe["data"].get("kind", "table"), made)
         return load_recipe(recipe, [*small, *by_task.get(recipe["task"], of_data), *by_name.get(name, [])], origin=name)

@@ -25,7 +25,13 @@ from regardant.tasks.base import Log, Prepared, TaskConfig
 from regardant.tasks.take_over import take_over
 from regardant.training.config import Strategy, TrainingConfig
 from regardant.training.cursor import Outcome
-from regardant.training.devices import bound_kernel_cache, keep_freed_memory, memory_guard, the_device
+from regardant.training.devices import (
+    bound_kernel_cache,
+    keep_freed_memory,
+    memory_guard,
+    return_freed_memory,
+    the_device,
+)
 from regardant.training.engine import Trainer
 from regardant.training.processes import Group, joined, launched_rank, started
 
@@ -214,6 +220,8 @@ def _trainer(prepared: Prepared, decisions: Decisions, folder: Path, group: Grou
     from regardant.training.strategies import make_fabric  # Fabric takes as long as torch, and only training needs it
 
     group.divide_threads()
+    if decisions.strategy == "fsdp":  # it is chosen for its memory
+        return_freed_memory()
     config, group = prepared.config, replace(group, strategy=decisions.strategy)
     trainer = Trainer(
         prepared.job,

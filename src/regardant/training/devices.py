@@ -17,6 +17,7 @@ from regardant.errors import OutOfMemory
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
 _LARGEST_MMAP_THRESHOLD = 32 << 20
+_MIB = 1 << 20
 
 
 def the_device() -> torch.device:
@@ -34,11 +35,27 @@ def keep_freed_memory() -> None:
 
     Otherwise every step has page faults for all its activations. The price is a heap larger than the memory in use.
     """
+    _set_allocator(_LARGEST_MMAP_THRESHOLD, 2**31 - 1)
+
+
+def return_freed_memory() -> None:
+    """Make glibc return large blocks to the system after each use, and those that it has kept.
+
+    Weights that are gathered for each sublayer would otherwise leave a heap of twice the memory in use.
+    """
+    if libc := _set_allocator(_MIB, _MIB):
+        libc.malloc_trim(0)
+
+
+def _set_allocator(mmap_threshold: int, trim_threshold: int) -> ctypes.CDLL | None:
+    """Set the bytes from which a block is mapped by itself, and the free bytes that the heap keeps. None: no glibc."""
     if sys.platform.startswith("linux"):
         with contextlib.suppress(OSError, AttributeError):  # musl has no mallopt
             libc = ctypes.CDLL("libc.so.6")
-            libc.mallopt(_MMAP_THRESHOLD, _LARGEST_MMAP_THRESHOLD)
-            libc.mallopt(_TRIM_THRESHOLD, 2**31 - 1)
+            libc.mallopt(_MMAP_THRESHOLD, mmap_threshold)
+            libc.mallopt(_TRIM_THRESHOLD, trim_threshold)
+            return libc
+    return None
 
 
 def bound_kernel_cache() -> None:

@@ -33,6 +33,9 @@ Place = tuple[str | int, ...]
 BLOCK = 1 << 24
 """Bytes of a file that are read at a time."""
 
+FILE_BYTES = 1 << 25
+"""Bytes of shares after which another file begins: a file is put together in memory."""
+
 
 def write_shares(folder: Path, state: dict[str, Any], group: Group) -> dict[str, Any]:
     """Write the shares of a state to a new folder. All processes have to call it.
@@ -43,7 +46,7 @@ def write_shares(folder: Path, state: dict[str, Any], group: Group) -> dict[str,
     shares: dict[str, DTensor] = {}
     places: list[tuple[str, Place]] = []
     rest = _without_shares(state, (), shares, places, {})
-    writer = HuggingFaceStorageWriter(str(folder), save_distributed=True)
+    writer = HuggingFaceStorageWriter(str(folder), _in_files(shares, group.size), save_distributed=True)
     save(shares, storage_writer=writer, process_group=group.control)
     files = {file.name: _checksum(file) for file in sorted(folder.glob("*.safetensors"))} if group.leads else {}
     return {"state": rest, "places": places, "files": files}
@@ -127,6 +130,17 @@ def _without_shares(
     shares[name] = value
     places.append((name, way))
     return None
+
+
+def _in_files(shares: dict[str, DTensor], size: int) -> dict[str, int]:
+    """Return the number, from 1, of the file of each tensor, which is the same in all processes."""
+    files, number, filled = {}, 1, 0
+    for name, tensor in shares.items():
+        mine = tensor.nbytes // size
+        if filled and filled + mine > FILE_BYTES:
+            number, filled = number + 1, 0
+        files[name], filled = number, filled + mine
+    return files
 
 
 def _checksum(file: Path) -> int:

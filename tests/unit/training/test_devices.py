@@ -13,6 +13,7 @@ from regardant.training.devices import (
     keep_freed_memory,
     memory_guard,
     require_memory,
+    return_freed_memory,
     the_device,
 )
 from regardant.training.strategies import make_fabric
@@ -106,7 +107,12 @@ def test_freed_memory_is_used_again_without_page_faults():
 
     keep_freed_memory()
     page_faults()  # the first time they are new
-    assert page_faults() < 4096
+    assert page_faults() < 1000
+    return_freed_memory()
+    try:
+        assert page_faults() > 2000  # fewer than the pages, some of which are large
+    finally:
+        keep_freed_memory()
 
 
 def test_what_a_container_has_read_counts_as_free(tmp_path):

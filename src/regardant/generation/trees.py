@@ -32,10 +32,11 @@ class TreeTokens:
 
     @classmethod
     def of(cls, tokens: Sequence[str], device: torch.device) -> Self:
-        """Return the parts of these tokens, the special ones first."""
+        """Return the parts of these tokens, the special ones first. The space that a tokenizer keeps before a token is no
+        part of it."""
         numbers: dict[str, int] = {}
         depth, labels, possible = [], [], []
-        for number, token in enumerate(tokens):
+        for number, token in enumerate(one.removeprefix(" ") for one in tokens):
             opens, closes = token.startswith("("), token.startswith(")")
             label = token[1:] if opens or closes else ""
             depth.append(int(opens) - int(closes))

@@ -6,6 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regardant import config as configuration
+from regardant.data.tokenizer_config import TokenizerConfig
+from regardant.data.tokenizers import Tokenizer
 from regardant.data.vocabulary import EOS, SPECIAL_TOKENS
 from regardant.errors import ConfigError
 from regardant.evaluation.trees import brackets
@@ -26,6 +28,15 @@ def allowed(text, limit=100):
     written = torch.tensor([[[PIECES.index(piece) for piece in text.split()]]], dtype=torch.int64)
     (row,) = TOKENS.forbidden(written, torch.tensor([limit]))[0]
     return {piece for piece, forbidden in zip(PIECES, row.tolist(), strict=True) if not forbidden}
+
+
+def test_tokens_of_a_tokenizer_are_brackets_and_words():
+    trees = ["(S (NP the cat )NP sat . )S"]
+    tokenizer = Tokenizer.train(TokenizerConfig(kind="whitespace"), trees, 100)
+    parts = TreeTokens.of(tokenizer.pieces, CPU)
+    (ids,) = tokenizer.encode_batch(trees)
+    assert parts.depth[torch.tensor(ids)].tolist() == [1, 1, 0, 0, -1, 0, 0, -1]
+    assert parts.possible[torch.tensor(ids)].all()
 
 
 OPENING, WORDS = {"(S", "(NP"}, {"a", "cat"}

@@ -7,6 +7,7 @@ import typer
 
 from regardant.cli.lines import print_json, say, say_on_terminal
 from regardant.cli.options import AsJson, RunFolder, app
+from regardant.errors import ConfigError
 
 PAIRS_HELP = """Other pairs than the run's validation set, without gold alignments. As for `evaluate`: a file of
 sentences and one of their translations, or a table. Of a language model: a text."""
@@ -24,6 +25,14 @@ def measure(
             "which heads follow which relations.",
         ),
     ] = None,
+    gradients: Annotated[
+        bool,
+        typer.Option(
+            "--gradients",
+            help="Measure, in place of heads, whether the gradient of the loss fades with the depth of a layer or with "
+            "the distance to a target; of recurrent models too.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Measure what each head of attention does. Where it looks, how much it matters, whether it explains the answer,
@@ -33,11 +42,15 @@ def measure(
     Examples:
         regardant measure runs/demo
         regardant measure runs/mine --treebank dev.conllu --json
+        regardant measure runs/mine --gradients
     """
+    if gradients and (data or treebank):
+        raise ConfigError("--gradients are those of the run's own validation data: leave out --data and --treebank")
     say_on_terminal(f"measuring {run}")
     from regardant.run import load
 
-    found = load(run).measure(data=data or (), treebank=treebank)
+    loaded = load(run)
+    found = loaded.gradients() if gradients else loaded.measure(data=data or (), treebank=treebank)
     if as_json:
         print_json(found.as_dict())
     else:

@@ -8,6 +8,7 @@ records["decoder.layers.0.cross_attention.weights"][0]    # [B, H, T, S]
 from regardant.inspection.capture import Records, capture, real_elements
 from regardant.inspection.dependencies import RelationScore, relation_scores
 from regardant.inspection.explanations import Explanation, agreement, explain
+from regardant.inspection.gradients import GradientNorms, gradient_norms
 from regardant.inspection.heads import Attended, HeadMeasures, jensen_shannon, measure_heads
 from regardant.inspection.importance import HeadImportance, head_importance
 from regardant.inspection.interventions import EditRow, MaskKey, Patch, ScaleHead, intervene
@@ -19,6 +20,7 @@ __all__ = [
     "Attended",
     "EditRow",
     "Explanation",
+    "GradientNorms",
     "HeadImportance",
     "HeadMeasures",
     "LensReading",
@@ -32,6 +34,7 @@ __all__ = [
     "capture",
     "explain",
     "flow",
+    "gradient_norms",
     "head_importance",
     "intervene",
     "jensen_shannon",

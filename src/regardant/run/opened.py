@@ -20,6 +20,7 @@ from regardant.run.folder import Record, require_verb
 from regardant.run.overview import overview
 from regardant.tasks import task_named
 from regardant.tasks.base import Prediction, Trained
+from regardant.tasks.gradients import Gradients, measure_gradients
 from regardant.training.devices import keep_freed_memory, memory_guard, the_device
 from regardant.training.events import read_events
 
@@ -97,6 +98,14 @@ class Run:
         if not data:
             self.require_data()
         return self.trained.measure(data, treebank)
+
+    def gradients(self) -> Gradients:
+        """Measure the gradient of the loss by depth and by distance, on a few rows of the validation data. The results
+        are kept in RUN/measures."""
+        self.require_data()
+        found = measure_gradients(self.trained.model, self.trained.probe())
+        found.save(self.folder / "measures")
+        return found
 
     def stream(self, prompt: str, *, sample: int = 0, seed: int = 0, **generation: Any) -> Iterator[str]:
         """Yield the prompt, then the text of a sample of `generate`, piece by piece as it is drawn."""

@@ -43,7 +43,7 @@ class GradientNorms:
     """Norms by the name of an input or a layer, in the order in which these are computed."""
     distance: Mapping[str, list[float]]
     """Mean norms by the name of an input, at distance 0, 1, 2, ... positions; NaN where no vector has the distance.
-    Empty where elements have no order in one dimension, or the loss is not a sum over rows."""
+    Empty where elements have no order in one dimension, no layer mixes them, or the loss is no sum over rows."""
 
 
 @dataclass
@@ -66,7 +66,7 @@ def gradient_norms(model: Model, inputs: Mapping[str, Any], targets: Tensor) -> 
         loss = model(**inputs, targets=targets)
     known = {name: [passed.read[name].values] for name in _read_inputs(model)} | passed.layers
     depth = dict(zip(known, _norms(loss.total / loss.count, list(known.values())), strict=True))
-    if not _has_distances(model, passed.read):
+    if not _has_distances(model, passed):
         return GradientNorms(depth, {})
     means = {name: _Means() for name in _read_inputs(model)}
     for some, at in _single_targets(model, targets, passed.read):
@@ -98,10 +98,10 @@ class _Means:
         return means
 
 
-def _has_distances(model: Model, read: Mapping[str, Vectors]) -> bool:
-    in_line = all(vectors.positions is None and vectors.grid is None for vectors in read.values())
-    one_line = len(read) == 1 or isinstance(model, SequenceToSequenceModel)
-    return in_line and one_line and model.reads_order and model.head.divisible
+def _has_distances(model: Model, passed: _Pass) -> bool:
+    in_line = all(vectors.positions is None and vectors.grid is None for vectors in passed.read.values())
+    one_line = len(passed.read) == 1 or isinstance(model, SequenceToSequenceModel)
+    return bool(passed.layers) and in_line and one_line and model.reads_order and model.head.divisible
 
 
 def _single_targets(model: Model, targets: Tensor, read: Mapping[str, Vectors]) -> Iterator[tuple[Tensor, Tensor]]:

@@ -61,7 +61,10 @@ class Gradients:
         for table in self.tables():
             lines += ["", *table.lines()]
         if not self.distance:
-            lines += ["", "no distances: the inputs of this model are not in one line, or its loss is of whole batches"]
+            lines += [
+                "",
+                "no distances: no layer reads the items of this run in one line, or its loss is of whole batches",
+            ]
         return [*lines, "", *LEGEND]
 
     def save(self, folder: Path) -> None:

@@ -1,11 +1,11 @@
-"""The verb that measures attention."""
+"""Verbs that look inside of a run by numbers."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from regardant.cli.lines import print_json, say, say_on_terminal
+from regardant.cli.lines import print_json, read_lines, say, say_on_terminal
 from regardant.cli.options import AsJson, RunFolder, app
 from regardant.errors import ConfigError
 
@@ -56,6 +56,43 @@ def measure(
     else:
         print("\n".join(found.lines()))
     say(f"kept in {run / 'measures'}")
+
+
+@app.command()
+def trace(
+    run: RunFolder,
+    clean: Annotated[str, typer.Argument(metavar="CLEAN", help="A text. The answer is its likeliest next token.")],
+    corrupted: Annotated[
+        str,
+        typer.Argument(metavar="CORRUPTED", help="A text of as many tokens with another answer."),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", dir_okay=False, help="Draw a heat map: .svg, .png or .pdf; .json: the numbers."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Trace which vectors of a language model carry an answer. By activation patching: each layer and position of the
+    corrupted text is given the vector of the clean text, and the table shows how much of the answer comes back.
+
+    Examples:
+        regardant trace runs/shakespeare "ROMEO:" "JULIE:" --out trace.svg
+    """
+    say_on_terminal(f"tracing {run}")
+    from regardant.run import load
+    from regardant.tasks.language_modelling.tracing import require_format
+
+    if out is not None:
+        require_format(out)
+    texts = read_lines(one.encode(errors="surrogateescape") for one in (clean, corrupted))
+    found = load(run).trace(*texts)
+    if as_json:
+        print_json(found.as_dict())
+    else:
+        print("\n".join(found.lines()))
+    if out is not None:
+        found.save(out)
+        say(f"kept in {out}")
 
 
 @app.command()

@@ -13,6 +13,7 @@ from regardant.inspection.heads import Attended, HeadMeasures, jensen_shannon, m
 from regardant.inspection.importance import HeadImportance, head_importance
 from regardant.inspection.interventions import EditRow, MaskKey, Patch, ScaleHead, intervene
 from regardant.inspection.lens import LensReading, logit_lens
+from regardant.inspection.patching import Patching, patch_positions
 from regardant.inspection.places import attention_places, place_names
 from regardant.inspection.rollout import flow, rollout
 
@@ -26,6 +27,7 @@ __all__ = [
     "LensReading",
     "MaskKey",
     "Patch",
+    "Patching",
     "Records",
     "RelationScore",
     "ScaleHead",
@@ -40,6 +42,7 @@ __all__ = [
     "jensen_shannon",
     "logit_lens",
     "measure_heads",
+    "patch_positions",
     "place_names",
     "real_elements",
     "relation_scores",

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from regardant.run.exporting import Exported
     from regardant.tasks.inspection import Inspection
     from regardant.tasks.language_modelling.language_model import LanguageModel
+    from regardant.tasks.language_modelling.tracing import Trace
     from regardant.tasks.measures import Measures
     from regardant.tasks.sentence_embedding.task import SentenceEncoder
     from regardant.tasks.sequence_to_sequence.generator import GeneratedText
@@ -117,6 +118,13 @@ class Run:
         if not hasattr(self.trained, "score"):
             raise RunError(f"{self.folder} is a run of {self.config.task}, which scores no text")
         return self.trained.score(*texts)
+
+    def trace(self, clean: str, corrupted: str) -> "Trace":
+        """Return which vectors of a language model carry its answer to a clean text, by activation patching with a
+        corrupted text of as many tokens."""
+        if not hasattr(self.trained, "trace"):
+            raise RunError(f"{self.folder} is a run of {self.config.task}, and a language model alone is traced")
+        return cast("Trace", self.trained.trace(clean, corrupted))
 
     def evaluate(self, *, data: Sequence[Path] = (), **options: Any) -> dict[str, dict[str, Any]]:
         """Return the scores by name of the test set: the run's test sets, or files. They are kept in RUN/evaluation."""

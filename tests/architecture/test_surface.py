@@ -38,6 +38,7 @@ VERBS = [
     "serve",
     "studio",
     "tokens",
+    "trace",
     "train",
     "translate",
     "try",

@@ -50,3 +50,19 @@ def test_measure_says_in_one_line_what_it_cannot_do(regardant, own_run, tmp_path
         assert said.err.startswith(f"regardant: {message}") and said.err.count("\n") == 1
     (own_run / "data" / "text" / "splits.json").unlink()
     assert "holds no validation text: give some with --data" in regardant("measure", own_run).err
+
+
+def test_measure_tells_gradients_of_the_run_s_own_data_alone(regardant, own_run, tmp_path):
+    said = regardant("measure", own_run, "--gradients")
+    assert said.code == 0, said.err
+    assert said.lines[0] == "gradients: 8 rows of validation data"
+    assert any(line.startswith("decoder.layers.0 ") for line in said.lines)
+    assert "Gradient of the loss of one target by distance, source" in said.lines
+    assert (own_run / "measures" / "gradients.txt").read_text(encoding="utf-8") == said.out
+    told = json.loads(regardant("measure", own_run, "--gradients", "--json").out)
+    assert told["distance"]["source"][0] is None and told["distance"]["source"][-1] > 0
+    said = regardant("measure", own_run, "--gradients", "--data", tmp_path / "a.tsv")
+    assert (said.code, said.out) == (2, "")
+    assert said.err == (
+        "regardant: --gradients are those of the run's own validation data: leave out --data and --treebank\n"
+    )

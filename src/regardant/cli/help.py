@@ -13,7 +13,7 @@ GROUPS = {
     "Train": ("train", "plan", "tune", "scale", "advise", "lecture"),
     "Score": ("evaluate", "compare"),
     "Use": ("predict", "translate", "generate", "encode", "score", "serve"),
-    "Look inside": ("inspect", "measure", "tokens", "studio"),
+    "Look inside": ("inspect", "measure", "trace", "tokens", "studio"),
     "Check": ("check", "doctor", "verify"),
     "Exchange": ("import", "export"),
     "Add a part": ("new", "try"),

@@ -1,12 +1,13 @@
-"""The verb that measures attention."""
+"""Verbs that look inside of a run by numbers."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from regardant.cli.lines import print_json, say, say_on_terminal
+from regardant.cli.lines import print_json, read_lines, say, say_on_terminal
 from regardant.cli.options import AsJson, RunFolder, app
+from regardant.errors import ConfigError
 
 PAIRS_HELP = """Other pairs than the run's validation set, without gold alignments. As for `evaluate`: a file of
 sentences and one of their translations, or a table. Of a language model: a text."""
@@ -24,6 +25,14 @@ def measure(
             "which heads follow which relations.",
         ),
     ] = None,
+    gradients: Annotated[
+        bool,
+        typer.Option(
+            "--gradients",
+            help="Measure, in place of heads, whether the gradient of the loss fades with the depth of a layer or with "
+            "the distance to a target; of recurrent models too.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Measure what each head of attention does. Where it looks, how much it matters, whether it explains the answer,
@@ -33,16 +42,57 @@ def measure(
     Examples:
         regardant measure runs/demo
         regardant measure runs/mine --treebank dev.conllu --json
+        regardant measure runs/mine --gradients
     """
+    if gradients and (data or treebank):
+        raise ConfigError("--gradients are those of the run's own validation data: leave out --data and --treebank")
     say_on_terminal(f"measuring {run}")
     from regardant.run import load
 
-    found = load(run).measure(data=data or (), treebank=treebank)
+    loaded = load(run)
+    found = loaded.gradients() if gradients else loaded.measure(data=data or (), treebank=treebank)
     if as_json:
         print_json(found.as_dict())
     else:
         print("\n".join(found.lines()))
     say(f"kept in {run / 'measures'}")
+
+
+@app.command()
+def trace(
+    run: RunFolder,
+    clean: Annotated[str, typer.Argument(metavar="CLEAN", help="A text. The answer is its likeliest next token.")],
+    corrupted: Annotated[
+        str,
+        typer.Argument(metavar="CORRUPTED", help="A text of as many tokens with another answer."),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", dir_okay=False, help="Draw a heat map: .svg, .png or .pdf; .json: the numbers."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Trace which vectors of a language model carry an answer. By activation patching: each layer and position of the
+    corrupted text is given the vector of the clean text, and the table shows how much of the answer comes back.
+
+    Examples:
+        regardant trace runs/shakespeare "ROMEO:" "JULIE:" --out trace.svg
+    """
+    say_on_terminal(f"tracing {run}")
+    from regardant.run import load
+    from regardant.tasks.language_modelling.tracing import require_format
+
+    if out is not None:
+        require_format(out)
+    texts = read_lines(one.encode(errors="surrogateescape") for one in (clean, corrupted))
+    found = load(run).trace(*texts)
+    if as_json:
+        print_json(found.as_dict())
+    else:
+        print("\n".join(found.lines()))
+    if out is not None:
+        found.save(out)
+        say(f"kept in {out}")
 
 
 @app.command()

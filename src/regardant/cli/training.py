@@ -10,6 +10,7 @@ import typer
 from regardant.cli.lines import print_json, say, say_on_terminal
 from regardant.cli.options import AsJson, Overrides, Recipe, app, recipe_names
 from regardant.cli.using import evaluate
+from regardant.errors import ConfigError
 
 if TYPE_CHECKING:
     from regardant.tasks.base import TaskConfig
@@ -50,6 +51,10 @@ def plan(
     recipe: Recipe,
     overrides: Overrides = None,
     as_json: AsJson = False,
+    shapes: Annotated[
+        bool,
+        typer.Option("--shapes", help="List every module with the shape of its output and its parameters instead."),
+    ] = False,
     devices: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", help="Reckon for so many devices and the size of WMT14; nothing is measured."),
@@ -61,17 +66,24 @@ def plan(
     ] = None,
 ) -> None:
     """Estimate the cost of a training. Parameters, memory, FLOPs and time, measured without an update; with --devices,
-    memory, traffic, time and price of a training on several accelerators, reckoned. The published models base, big,
-    bert and gpt3 are counted without data.
+    memory, traffic, time and price of a training on several accelerators, reckoned; with --shapes, the modules of the
+    model, of translation and language modelling without data. The published models base, big, bert and gpt3 are counted
+    without data.
 
     Examples:
         regardant plan gpt3
         regardant plan multi30k-en-de-raw --set data.root=FOLDER
         regardant plan demo --set model.d_model=256 --json
+        regardant plan demo --shapes
         regardant plan demo --set model.preset=base --devices 8 --device h200 --rate 3
     """
     from tempfile import TemporaryDirectory
 
+    if shapes:
+        if devices is not None:
+            raise ConfigError("--shapes are those of one model, whatever trains it: leave out --devices")
+        _plan_shapes(recipe, overrides, as_json)
+        return
     if recipe in PUBLISHED_NAMES and not overrides:
         from regardant.planning.published import PUBLISHED
 
@@ -90,6 +102,19 @@ def plan(
         print_json(planned.as_dict())
     else:
         print("\n".join(planned.lines()))
+
+
+def _plan_shapes(recipe: str, overrides: list[str] | None, as_json: bool) -> None:
+    if recipe in PUBLISHED_NAMES and not overrides:
+        from regardant.planning.shapes import shapes_of_published
+
+        found = shapes_of_published(recipe)
+    else:
+        config = configuration(recipe, overrides)
+        from regardant import run
+
+        found = run.shapes(config, say)
+    print_json(found.as_dict()) if as_json else print("\n".join(found.lines()))
 
 
 def _plan_scale(

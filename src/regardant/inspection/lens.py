@@ -45,7 +45,7 @@ def logit_lens(model: Model, run: Callable[[], Tensor], targets: Tensor) -> Lens
     """
     if model.head.compares_inputs:
         raise ValueError(f"{type(model.head).__name__} compares two inputs and scores no classes")
-    stack = _stack(model)
+    stack = residual_stack(model)
     real = targets != model.head.ignored
     answers = targets[real][:, None]
     with torch.no_grad():
@@ -69,8 +69,11 @@ def _reading(logits: Tensor, final: Tensor, answers: Tensor) -> tuple[Tensor, Te
     return rank.cpu(), of_target[:, 0].exp().cpu(), divergence.cpu()
 
 
-def _stack(model: Model) -> Any:
-    """Return the last sequence model, whose vectors the head reads: layers of one residual stream, then a norm."""
+def residual_stack(model: Model) -> Any:
+    """Return the last sequence model, whose vectors the head reads: layers of one residual stream, then a norm.
+
+    Raises ValueError for a model without one.
+    """
     stacks = [module for module in model.modules() if isinstance(module, SequenceEncoder | SequenceDecoder)]
     if stacks and isinstance(getattr(stacks[-1], "final_norm", None), nn.Module):
         return stacks[-1]

@@ -6,7 +6,7 @@ page can load.
 
 from regardant.pictures.charts import Bars, Curve, alone, bar_chart, line_chart
 from regardant.pictures.head_grid import head_grid_svg
-from regardant.pictures.heat_map import heat_map_svg
+from regardant.pictures.heat_map import Matrix, heat_map_svg, matrix_svg
 from regardant.pictures.notebook import Answers, facts, in_notebook, tables_in_notebook
 from regardant.pictures.one_head import head_svg
 from regardant.pictures.page import attention_page
@@ -26,6 +26,7 @@ __all__ = [
     "Curve",
     "Drawing",
     "Layout",
+    "Matrix",
     "Table",
     "alone",
     "attention_page",
@@ -36,6 +37,7 @@ __all__ = [
     "heat_map_svg",
     "in_notebook",
     "line_chart",
+    "matrix_svg",
     "pdf",
     "png",
     "report_page",

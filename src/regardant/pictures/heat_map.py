@@ -1,9 +1,10 @@
-"""One head as a standalone SVG: the darker a cell, the harder its target word looks at that source word.
+"""A matrix between words as a standalone SVG: of a head, the harder a target word looks at a source word, the darker.
 
-A cell's opacity is its weight, so one ink serves light and dark pages; rings are the gold links.
+A cell's opacity is its number, so one ink serves light and dark pages; rings are the gold links.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -45,63 +46,94 @@ MOST_CELLS = 4096
 """Drawn one by one and named; of more only the shades are drawn."""
 
 
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """Numbers between the words of rows and columns."""
+
+    title: str
+    caption: str
+    rows: Sequence[str]
+    """Labels of T rows."""
+    columns: Sequence[str]
+    """Labels of S columns."""
+    numbers: NDArray[np.floating[Any]]
+    """[T, S]. Those below 0 are drawn as 0, those above 1 as 1."""
+    relation: str
+    """Words between a row and a column in the title of a cell, as "looks at"."""
+    scale: str
+    """Meaning of 100%, as "of a row's attention"."""
+    gold: Collection[tuple[int, int]] = ()
+    """(column, row) of cells with a ring."""
+
+
 def heat_map_svg(picture: AttentionPicture, layer: int, head: int | None) -> Drawing:
     """Return a whole SVG document of one head, or with None of the mean of the layer's heads. Indices count from 0."""
-    weights = picture.matrix(layer, head)
-    rows, columns = weights.shape
+    return matrix_svg(
+        Matrix(
+            title=picture.title,
+            caption=picture.head_name(layer, head),
+            rows=picture.target,
+            columns=picture.source,
+            numbers=picture.matrix(layer, head),
+            relation="looks at",
+            scale=SCALE_NAME,
+            gold=picture.gold,
+        )
+    )
+
+
+def matrix_svg(matrix: Matrix) -> Drawing:
+    """Return a whole SVG document of a matrix between words."""
+    rows, columns = matrix.numbers.shape
     cell = min(CELL, MOST_SIDE / max(rows, columns))
     named = cell >= LEAST_NAMED
     size = min(1.0, 0.6 * cell / FONT_SIZE)  # of words, so that two that lean do not touch
-    caption = picture.head_name(layer, head)
 
-    widest = size * max(text_width(shorten(word)) for word in picture.target) if named else 0
-    reach = [SLANT * size * text_width(shorten(word)) if named else 0 for word in picture.source]
+    widest = size * max(text_width(shorten(word)) for word in matrix.rows) if named else 0
+    reach = [SLANT * size * text_width(shorten(word)) if named else 0 for word in matrix.columns]
     left = MARGIN + widest + GAP
     top = MARGIN + TITLE + max(reach) + GAP
     lean = max(0.0, *(end - (columns - 0.6 - i) * cell for i, end in enumerate(reach)))
-    scale, scale_width = _scale(MARGIN, top + rows * cell + 2 * GAP + 2, with_gold=bool(picture.gold))
-    width = max(left + columns * cell + lean, MARGIN + scale_width, MARGIN + 1.1 * text_width(caption)) + MARGIN
+    scale, scale_width = _scale(MARGIN, top + rows * cell + 2 * GAP + 2, matrix.scale, with_gold=bool(matrix.gold))
+    width = max(left + columns * cell + lean, MARGIN + scale_width, MARGIN + 1.1 * text_width(matrix.caption)) + MARGIN
     height = top + rows * cell + 3 * GAP + MARGIN
 
     parts = [
         page(width, height),
-        f'<text class="title" x="{MARGIN}" y="{MARGIN + FONT_SIZE}">{escaped(caption)}</text>',
+        f'<text class="title" x="{MARGIN}" y="{MARGIN + FONT_SIZE}">{escaped(matrix.caption)}</text>',
     ]
     if named:
-        parts += _words(picture, left, top, cell, size)
+        parts += _words(matrix, left, top, cell, size)
     else:
         note = fitted(f"{rows:,} rows and {columns:,} columns, too many to name", width - 2 * MARGIN)
         parts.append(f'<text class="quiet" x="{MARGIN}" y="{MARGIN + TITLE}">{note}</text>')
-    parts += (
-        _cells(picture, weights, left, top, cell) if weights.size <= MOST_CELLS else shaded(weights, left, top, cell)
-    )
+    few = matrix.numbers.size <= MOST_CELLS
+    parts += _cells(matrix, left, top, cell) if few else shaded(matrix.numbers, left, top, cell)
     parts.append(
         f'<rect class="frame" x="{left:.1f}" y="{top:.1f}" width="{columns * cell:.1f}" height="{rows * cell:.1f}"/>'
     )
-    parts += [_ring(left + column * cell, top + row * cell, cell) for column, row in sorted(picture.gold)]
-    return document([*parts, scale], width, height, title=f"{picture.title}: {caption}")
+    parts += [_ring(left + column * cell, top + row * cell, cell) for column, row in sorted(matrix.gold)]
+    return document([*parts, scale], width, height, title=f"{matrix.title}: {matrix.caption}")
 
 
-def _words(picture: AttentionPicture, left: float, top: float, cell: float, size: float) -> list[str]:
+def _words(matrix: Matrix, left: float, top: float, cell: float, size: float) -> list[str]:
     style = "" if size == 1 else f' style="font-size: {size * FONT_SIZE:.1f}px"'
     columns = [
         label(word, f'transform="translate({left + (i + 0.6) * cell:.1f} {top - GAP:.1f}) rotate(-45)"{style}')
-        for i, word in enumerate(picture.source)
+        for i, word in enumerate(matrix.columns)
     ]
     at = f'x="{left - GAP:.1f}" text-anchor="end" dominant-baseline="central"{style}'
-    rows = [label(word, f'y="{top + (row + 0.5) * cell:.1f}" {at}') for row, word in enumerate(picture.target)]
+    rows = [label(word, f'y="{top + (row + 0.5) * cell:.1f}" {at}') for row, word in enumerate(matrix.rows)]
     return [*columns, *rows]
 
 
-def _cells(
-    picture: AttentionPicture, weights: NDArray[np.floating[Any]], left: float, top: float, cell: float
-) -> Sequence[str]:
+def _cells(matrix: Matrix, left: float, top: float, cell: float) -> Sequence[str]:
     cells = []
-    for (row, column), weight in np.ndenumerate(weights):
-        what = f"{picture.target[row]} looks at {picture.source[column]}: {weight:.2f}"
+    for (row, column), number in np.ndenumerate(matrix.numbers):
+        what = f"{matrix.rows[row]} {matrix.relation} {matrix.columns[column]}: {number:.2f}"
         cells.append(
             f'<rect class="cell" x="{left + column * cell:.1f}" y="{top + row * cell:.1f}" width="{cell:.4g}" '
-            f'height="{cell:.4g}" fill-opacity="{min(weight, 1.0):.3f}"><title>{escaped(what)}</title></rect>'
+            f'height="{cell:.4g}" fill-opacity="{min(max(number, 0.0), 1.0):.3f}"><title>{escaped(what)}</title></rect>'
         )
     return cells
 
@@ -114,9 +146,9 @@ def _ring(x: float, y: float, cell: float) -> str:
     )
 
 
-def _scale(x: float, y: float, *, with_gold: bool) -> tuple[str, float]:
+def _scale(x: float, y: float, name: str, *, with_gold: bool) -> tuple[str, float]:
     """Return the legend of the shades, and of the rings if there are any, and its width."""
-    scale, width = ramp(x, y, SCALE_NAME, "100%", of_cells=True)
+    scale, width = ramp(x, y, name, "100%", of_cells=True)
     if not with_gold:
         return scale, width
     x += width + 2 * GAP

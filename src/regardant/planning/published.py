@@ -15,6 +15,9 @@ from regardant.models import EncoderDecoderConfig, next_token, tokens
 from regardant.models.decoder_only import DecoderOnlyConfig
 from regardant.models.encoder_only import EncoderOnlyConfig
 
+VOCABULARY = 37_000
+"""Entries of the joint vocabulary of WMT14 English-German in Vaswani et al. 2017, section 5.1."""
+
 BYTES_OF_TRAINING = 16
 """Bytes of a parameter in mixed precision: weight and gradient 2 each, float32 copy and two moments of Adam 4 each."""
 
@@ -82,7 +85,7 @@ class PublishedCost:
 
 def _encoder_decoder(preset: str) -> Callable[[], nn.Module]:
     config = EncoderDecoderConfig.model_validate({"preset": preset})
-    return lambda: config.build(tokens(37_000), tokens(37_000), next_token(37_000))
+    return lambda: config.build(tokens(VOCABULARY), tokens(VOCABULARY), next_token(VOCABULARY))
 
 
 def _gpt_3() -> nn.Module:

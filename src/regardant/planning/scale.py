@@ -17,6 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from regardant.config.did_you_mean import did_you_mean
 from regardant.errors import ConfigError
 from regardant.models import CausalConfig, Model, SequenceToSequenceConfig, next_token, tokens
+from regardant.planning.published import VOCABULARY
 from regardant.tasks.base import TaskConfig
 from regardant.training.config import COPIES
 from regardant.training.devices import require_memory
@@ -24,9 +25,9 @@ from regardant.training.strategies import sublayers
 
 Way = Literal["ddp", "fsdp"]
 
-VOCABULARY, PAIRS, LENGTH = 37_000, 4_500_000, 28
-"""WMT14 English-German as in Vaswani et al. 2017, section 5.1: entries of the joint vocabulary, sentence pairs, and
-tokens of a sentence, on average. The last is an assumption."""
+PAIRS, LENGTH = 4_500_000, 28
+"""WMT14 English-German as in Vaswani et al. 2017, section 5.1: sentence pairs, and tokens of a sentence, on average.
+The last is an assumption."""
 
 UPDATES = 100_000
 """Updates of a recipe without max_updates: those of Vaswani's `base`. `big` took 300,000."""

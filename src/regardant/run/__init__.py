@@ -16,6 +16,6 @@ RUN/engines/             the model in the formats of other programs
 from regardant.run.comparing import compare
 from regardant.run.folder import Record
 from regardant.run.opened import Run, load
-from regardant.run.training import follow, plan, train
+from regardant.run.training import follow, plan, shapes, train
 
-__all__ = ["Record", "Run", "compare", "follow", "load", "plan", "train"]
+__all__ = ["Record", "Run", "compare", "follow", "load", "plan", "shapes", "train"]

@@ -20,6 +20,7 @@ from regardant.run.folder import Record, require_verb
 from regardant.run.overview import overview
 from regardant.tasks import task_named
 from regardant.tasks.base import Prediction, Trained
+from regardant.tasks.gradients import Gradients, measure_gradients
 from regardant.training.devices import keep_freed_memory, memory_guard, the_device
 from regardant.training.events import read_events
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from regardant.run.exporting import Exported
     from regardant.tasks.inspection import Inspection
     from regardant.tasks.language_modelling.language_model import LanguageModel
+    from regardant.tasks.language_modelling.tracing import Trace
     from regardant.tasks.measures import Measures
     from regardant.tasks.sentence_embedding.task import SentenceEncoder
     from regardant.tasks.sequence_to_sequence.generator import GeneratedText
@@ -98,6 +100,14 @@ class Run:
             self.require_data()
         return self.trained.measure(data, treebank)
 
+    def gradients(self) -> Gradients:
+        """Measure the gradient of the loss by depth and by distance, on a few rows of the validation data. The results
+        are kept in RUN/measures."""
+        self.require_data()
+        found = measure_gradients(self.trained.model, self.trained.probe())
+        found.save(self.folder / "measures")
+        return found
+
     def stream(self, prompt: str, *, sample: int = 0, seed: int = 0, **generation: Any) -> Iterator[str]:
         """Yield the prompt, then the text of a sample of `generate`, piece by piece as it is drawn."""
         return self.language_model.stream(prompt, sample=sample, seed=seed, **generation)
@@ -108,6 +118,13 @@ class Run:
         if not hasattr(self.trained, "score"):
             raise RunError(f"{self.folder} is a run of {self.config.task}, which scores no text")
         return self.trained.score(*texts)
+
+    def trace(self, clean: str, corrupted: str) -> "Trace":
+        """Return which vectors of a language model carry its answer to a clean text, by activation patching with a
+        corrupted text of as many tokens."""
+        if not hasattr(self.trained, "trace"):
+            raise RunError(f"{self.folder} is a run of {self.config.task}, and a language model alone is traced")
+        return cast("Trace", self.trained.trace(clean, corrupted))
 
     def evaluate(self, *, data: Sequence[Path] = (), **options: Any) -> dict[str, dict[str, Any]]:
         """Return the scores by name of the test set: the run's test sets, or files. They are kept in RUN/evaluation."""

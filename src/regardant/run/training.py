@@ -4,6 +4,7 @@ import sys
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from regardant.config import Config
 from regardant.config.differences import differences
@@ -11,6 +12,7 @@ from regardant.errors import ConfigError, RunError
 from regardant.planning.compilation import compiled
 from regardant.planning.plan import Plan, plan_run
 from regardant.planning.probes import Decisions
+from regardant.planning.shapes import ModelShapes, shapes_of_job, shapes_without_data
 from regardant.run.fingerprints import (
     WEIGHTS,
     data_fingerprints,
@@ -46,6 +48,16 @@ BUDGET = (
 def plan(config: TaskConfig, folder: Path, log: Log) -> tuple[Prepared, Decisions, Plan]:
     """Prepare a run and measure its cost, up to and including a dry run of the largest batch."""
     return _plan(taken_over(config), folder, log)
+
+
+def shapes(config: TaskConfig, log: Log) -> ModelShapes:
+    """Return the modules of a recipe's model with their shapes. Data is read only where its sizes are those of the
+    model."""
+    config = taken_over(config)
+    if (found := shapes_without_data(config)) is not None:
+        return found
+    with TemporaryDirectory(prefix="regardant-shapes-") as folder:
+        return shapes_of_job(_prepare(config, Path(folder), log).job, the_device())
 
 
 def _plan(config: TaskConfig, folder: Path, log: Log, processes: int | None = None) -> tuple[Prepared, Decisions, Plan]:

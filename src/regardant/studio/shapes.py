@@ -1,95 +1,19 @@
 """The modules of a model as a tree, with the shapes that went in and out while it read one item."""
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from typing import Any
 
-import torch
-from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence
-
-from regardant.models.base import Model
+from regardant.inspection.shapes import trace_shapes
 from regardant.studio.open_runs import Asked
 from regardant.tasks.base import Trained
 
 
 def traced(trained: Trained, asked: Asked) -> dict[str, Any]:
-    """Return the tree, and the elements of each input; a module that only holds others, or is used in part, has no
-    shapes."""
+    """Return the tree, and the elements of each input."""
     found = trained.inspect(asked.text, **asked.options)
-    model = trained.model
-    calls: dict[str, list[tuple[list[Any], list[Any]]]] = {name: [] for name, _ in model.named_modules()}
-    with ExitStack() as listening, torch.inference_mode():
-        for name, module in model.named_modules():
-            hook = module.register_forward_hook(_listener(calls[name]), with_kwargs=True)
-            listening.callback(hook.remove)
-        listening.enter_context(_head_calls(model, calls))
-        model.scores(**found.batch)
     return {
         "item": found.item,
         "answer": found.answer,
         "elements": {name: len(one.labels) for name, one in found.inputs.items()},
-        "tree": _tree(model, "", calls),
+        "tree": asdict(trace_shapes(trained.model, found.batch)),
     }
-
-
-@contextmanager
-def _head_calls(model: Model, calls: dict[str, list[tuple[list[Any], list[Any]]]]) -> Iterator[None]:
-    """Record the projection to the answers, which a model calls by its method `scores` and so passes no hook."""
-    name = next((name for name, module in model.named_modules() if module is model.head), None)
-    project = model.head.scores
-    if name is None:
-        yield
-        return
-
-    def listened(vectors: Any, *others: Any, **named: Any) -> Any:
-        scores = project(vectors, *others, **named)
-        calls[name].append((list(_shapes(vectors)), list(_shapes(scores))))
-        return scores
-
-    model.head.scores = listened  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        del model.head.scores
-
-
-def _listener(into: list[tuple[list[Any], list[Any]]]) -> Any:
-    def listen(module: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any], output: Any) -> None:
-        written = inputs[0] if output is None else output  # a layer that gives nothing writes to its stream
-        into.append((list(_shapes((inputs, named))), list(_shapes(written))))
-
-    return listen
-
-
-def _tree(module: nn.Module, name: str, calls: dict[str, list[tuple[list[Any], list[Any]]]]) -> dict[str, Any]:
-    inputs, outputs = calls[name][0] if calls.get(name) else ([], [])
-    prefix = f"{name}." if name else ""
-    return {
-        "name": name,
-        "kind": type(module).__name__,
-        "inputs": inputs,
-        "outputs": outputs,
-        "calls": len(calls.get(name, ())),
-        "parameters": sum(one.numel() for one in module.parameters()),
-        "own": {key: list(one.shape) for key, one in module.named_parameters(recurse=False)},
-        "parts": [_tree(part, prefix + key, calls) for key, part in module.named_children()],
-    }
-
-
-def _shapes(value: Any) -> Iterator[list[int]]:
-    """Yield the shapes of all tensors in a value, in their order."""
-    if isinstance(value, PackedSequence):
-        yield list(value.data.shape)
-    elif isinstance(value, Tensor):
-        yield list(value.shape)
-    elif isinstance(value, dict):
-        for one in value.values():
-            yield from _shapes(one)
-    elif isinstance(value, list | tuple):
-        for one in value:
-            yield from _shapes(one)
-    elif not isinstance(value, nn.Module | type) and hasattr(value, "__dict__"):  # a view, a stream, vectors
-        for name, one in vars(value).items():
-            if not name.startswith("_"):
-                yield from _shapes(one)

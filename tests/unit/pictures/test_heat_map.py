@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from regardant.pictures import AttentionPicture, heat_map_svg
+from regardant.pictures import AttentionPicture, Matrix, heat_map_svg, matrix_svg
 from regardant.pictures.heat_map import MARGIN, SLANT
 from regardant.pictures.svg import FONT_SIZE, SHADES, text_width
 
@@ -145,3 +145,10 @@ def test_of_very_many_words_the_drawing_says_that_they_are_left_out():
     svg = heat_map_svg(AttentionPicture("t", words, words, np.eye(300)[None, None]), 0, 0)
     assert "300 rows and 300 columns, too many to name" in svg and ">word<" not in svg
     assert float(ElementTree.fromstring(svg).get("width")) < 2400
+
+
+def test_numbers_outside_of_0_and_1_are_drawn_as_0_and_1():
+    matrix = Matrix("T", "C", ["a"], ["x", "y", "z"], np.array([[-0.5, 0.25, 1.5]]), "after", "is restored")
+    cells = parts(matrix_svg(matrix), "cell")
+    assert [float(cell.get("fill-opacity")) for cell in cells] == [0, 0.25, 1]
+    assert [cell[0].text for cell in cells] == ["a after x: -0.50", "a after y: 0.25", "a after z: 1.50"]

@@ -17,6 +17,8 @@ from regardant.data.windows import consecutive_windows
 from regardant.errors import ConfigError, DataError, RunError
 from regardant.evaluation.language import TextScore, score_text
 from regardant.generation.sampling import sample
+from regardant.inspection import patch_positions
+from regardant.inspection.lens import residual_stack
 from regardant.interop.parity import TestTexts
 from regardant.interop.settings import continued
 from regardant.modalities.text import word_units
@@ -27,6 +29,7 @@ from regardant.tasks.inspection import Elements, Inspection, format_shares, like
 from regardant.tasks.language_modelling.config import LanguageModellingConfig
 from regardant.tasks.language_modelling.measures import measure
 from regardant.tasks.language_modelling.prepare import build_model
+from regardant.tasks.language_modelling.tracing import Trace
 from regardant.tasks.measures import Measures
 from regardant.tasks.probe import PROBE_ELEMENTS, PROBE_ROWS, Probe
 from regardant.training.checkpoints import load_into, write_atomically
@@ -67,11 +70,7 @@ class LanguageModel(Trained):
         """Return what passes the model while it reads a text. Raises DataError, ConfigError for any option."""
         if given := [name for name, value in options.items() if value is not None]:
             raise ConfigError(f"a language model is inspected without {', '.join(given)}: leave that out")
-        if not item.strip():
-            raise DataError("the text is blank: give a text to look at")
-        ids, longest = torch.from_numpy(self.tokenizer.encode_long(item)), self.config.model.max_length
-        if len(ids) > longest:
-            raise DataError(f"the text has {len(ids)} tokens, the model takes {longest}: shorten it")
+        ids = self._ids(item)
         batch = {"text": ids[None].to(self.device)}
         records, logits = look(self.model, batch)
         labels, next_tokens = self.tokenizer.tokens(ids.tolist()), likeliest(logits.cpu(), self.tokenizer)
@@ -85,6 +84,23 @@ class LanguageModel(Trained):
             shares=best,
             details={"next_tokens": next_tokens},
         )
+
+    def trace(self, clean: str, corrupted: str) -> Trace:
+        """Return which vectors of a clean text restore its likeliest next token in a corrupted text of as many tokens.
+
+        Raises DataError for texts that cannot be compared, RunError for a model without a residual stream.
+        """
+        texts = [self._ids(text) for text in (clean, corrupted)]
+        try:
+            residual_stack(self.model)
+        except ValueError as error:
+            raise RunError(f"{error}, whose vectors could be patched: trace a Transformer") from error
+        try:
+            found = patch_positions(self.model, *(ids.to(self.device) for ids in texts))
+        except ValueError as error:
+            raise DataError(str(error)) from error
+        of_clean, of_corrupted = (self.tokenizer.tokens(ids.tolist()) for ids in texts)
+        return Trace(of_clean, of_corrupted, self.tokenizer.tokens([found.answer])[0], found)
 
     def stream(self, prompt: str, *, sample: int = 0, seed: int = 0, **generation: Any) -> Iterator[str]:
         """Yield the prompt and a sample of its continuation, piece by piece as it is drawn."""
@@ -140,6 +156,15 @@ class LanguageModel(Trained):
 
         test = TestTexts(name, texts, texts, "perplexity", perplexity, lambda texts, answers: written * len(texts))
         return Exchange(test, answer, lambda texts, references: [self._log_probabilities(text) for text in texts])
+
+    def _ids(self, text: str) -> Tensor:
+        """Return the tokens of a text that is looked at [T]. Raises DataError for one that is blank or too long."""
+        if not text.strip():
+            raise DataError("the text is blank: give a text to look at")
+        ids, longest = torch.from_numpy(self.tokenizer.encode_long(text)), self.config.model.max_length
+        if len(ids) > longest:
+            raise DataError(f"the text has {len(ids)} tokens, the model takes {longest}: shorten it")
+        return ids
 
     def _log_probabilities(self, text: str) -> Any:
         """Return those of the tokens of a text after the first, [T - 1]."""

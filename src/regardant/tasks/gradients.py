@@ -1,0 +1,102 @@
+"""Gradients of the loss by depth and by distance, on rows of a run's validation data, whatever its task.
+
+RUN/measures/gradients.json    all digits
+RUN/measures/gradients.txt     tables
+"""
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from regardant.inspection.gradients import gradient_norms
+from regardant.models.base import Model
+from regardant.pictures import Table, tables_in_notebook
+from regardant.tasks.probe import Probe
+from regardant.training.checkpoints import write_atomically
+
+LEGEND = [
+    "By depth: norm of the gradient of the mean loss of a target with respect to all",
+    "vectors there. By distance: norm of the gradient of the loss of one target with",
+    "respect to a vector so many positions before it, in the mean. A source comes",
+    "before its target: its last vector is 1 position before the first target.",
+    "docs/measures.md has the formulas, the sources and how to read them.",
+]
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """Norms of gradients of a trained model, in nats or the loss's own unit per unit of a vector."""
+
+    rows: int
+    """Rows of validation data."""
+    depth: Mapping[str, float]
+    """See `inspection.gradients.GradientNorms`."""
+    distance: Mapping[str, Sequence[float | None]]
+    """The same; None where no vector has the distance."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return asdict(self)
+
+    def tables(self) -> Iterator[Table]:
+        """Yield tables for people. The last column is relative to the last layer, or to the least distance."""
+        *_, last = self.depth.values()
+        rows = [[name, f"{norm:.3g}", _relative(norm, last)] for name, norm in self.depth.items()]
+        yield Table("Gradient of the loss by depth", ["vectors after", "norm", "of the\nlast"], rows)
+        for name, norms in self.distance.items():
+            means = [(label, _mean(norms[first:end])) for label, first, end in _ranges(len(norms))]
+            known = [(label, mean) for label, mean in means if mean is not None]
+            yield Table(
+                f"Gradient of the loss of one target by distance, {name}",
+                ["positions before", "norm", "of the\nfirst"],
+                [[label, f"{mean:.3g}", _relative(mean, known[0][1])] for label, mean in known],
+            )
+
+    def lines(self) -> list[str]:
+        """Return a table after the other, blank lines between."""
+        lines = [f"gradients: {self.rows:,} rows of validation data"]
+        for table in self.tables():
+            lines += ["", *table.lines()]
+        if not self.distance:
+            lines += [
+                "",
+                "no distances: no layer reads the items of this run in one line, or its loss is of whole batches",
+            ]
+        return [*lines, "", *LEGEND]
+
+    def save(self, folder: Path) -> None:
+        """Keep both in a folder."""
+        write_atomically(folder / "gradients.json", json.dumps(self.as_dict(), indent=1) + "\n")
+        write_atomically(folder / "gradients.txt", "".join(f"{line}\n" for line in self.lines()))
+
+    def _repr_html_(self) -> str:
+        return tables_in_notebook(list(self.tables()), LEGEND)
+
+
+def measure_gradients(model: Model, probe: Probe) -> Gradients:
+    """Measure a model in evaluation mode on rows of its validation data."""
+    found = gradient_norms(model, probe.inputs, probe.targets)
+    distance = {name: [None if math.isnan(norm) else norm for norm in norms] for name, norms in found.distance.items()}
+    return Gradients(len(probe.targets), found.depth, distance)
+
+
+def _ranges(count: int) -> Iterator[tuple[str, int, int]]:
+    """Yield distances from 0 to count - 1 in ranges that double: their label, the first, the one after the last."""
+    yield "0", 0, 1
+    first = 1
+    while first < count:
+        end = min(2 * first, count)
+        yield (f"{first}" if end == first + 1 else f"{first}-{end - 1}"), first, end
+        first = end
+
+
+def _mean(norms: Sequence[float | None]) -> float | None:
+    known = [norm for norm in norms if norm is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _relative(norm: float, to: float) -> str:
+    return f"{norm / to:.3g}" if to else "-"

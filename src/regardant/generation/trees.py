@@ -32,8 +32,10 @@ class TreeTokens:
 
     @classmethod
     def of(cls, tokens: Sequence[str], device: torch.device) -> Self:
-        """Return the parts of these tokens, the special ones first. The space that a tokenizer keeps before a token is no
-        part of it."""
+        """Return the parts of these tokens, the special ones first.
+
+        The space that a tokenizer keeps before a token is no part of it.
+        """
         numbers: dict[str, int] = {}
         depth, labels, possible = [], [], []
         for number, token in enumerate(one.removeprefix(" ") for one in tokens):

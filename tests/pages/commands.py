@@ -1,8 +1,8 @@
 """The commands that a page shows, in order, and the files that it shows.
 
-A block without a language is typed into a shell. Blocks of Python and YAML are files where their first line names one.
-A command within a sentence counts if no word of it is a placeholder in capitals. Blocks of `bash` stand in tutorials
-alone, whose code `tests/unit/docs/test_site.py` runs.
+A block without a language is typed into a shell, line by line. Blocks of Python and YAML are files where their first
+line names one. Within a sentence, a call of the program with arguments is a command if no word of it is a placeholder
+in capitals. Blocks of `bash` stand in tutorials alone, whose code `tests/unit/docs/test_site.py` runs.
 """
 
 import re

@@ -34,7 +34,6 @@ RUNS = {
     "runs/shakespeare": "letters",
     "runs/text": "text",
     "runs/digits": "digits",
-    "runs/no-positions": "digits",
     "runs/spoken-digits": "sounds",
     "runs/minilm": "minilm",
 }

@@ -34,7 +34,6 @@ SETTINGS = {
 """Recipe keys that are set at the end of a command which begins with these words."""
 
 OPTIONS = {
-    "try": "--seeds 1 --minutes 0.05",
     "tune": "--minutes 0.5",
     "scale": "--minutes 0.5",
     "advise": "--minutes 0.2",
@@ -49,6 +48,7 @@ OPTIONS = {
 INDEX = "installs from an index of packages; test_wheel.py installs the package"
 HOURS = "measures for minutes or hours; a row of CONTRIBUTING.md, whose program has tests of its own"
 STORAGE = "needs a storage; tests/unit/data/test_s3.py and tests/unit/bulk/test_bulk.py read and write one"
+TRIAL = "takes two minutes at the least; tests/unit/test_own_part.py runs it for two seeds"
 
 NOT_RUN: dict[str, str] = {
     "make demo": "installs the package; its second half is `regardant demo`, which test_wheel.py shortens",
@@ -67,9 +67,9 @@ NOT_RUN: dict[str, str] = {
     "regardant translate runs/demo --data s3://bucket/en --out s3://bucket/fr --column text": STORAGE,
     "regardant translate runs/demo --data s3://bucket/en --out s3://bucket/fr --on ray": STORAGE,
     "regardant translate ... --on ray --address head:6379": "needs a cluster of Ray",
-    ".venv/bin/regardant try my_attention.py --seeds 3 --minutes 1": (
-        "takes two minutes at least; tests/unit/test_own_part.py runs it, and a tutorial has another one"
-    ),
+    ".venv/bin/regardant try my_attention.py --seeds 3 --minutes 1": TRIAL,
+    "regardant try l2_attention.py --seeds 3 --minutes 1": TRIAL,
+    "regardant compare runs/digits runs/no-positions": "needs what its tutorial trains; docs/using.md has another",
     "torchrun --standalone --nproc-per-node=8 -m regardant train RECIPE --out RUN": (
         "needs eight accelerators; tests/unit/training/test_strategies.py starts torchrun with two processes"
     ),
@@ -81,7 +81,7 @@ COVERAGE = "docs/coverage.md"
 NOT_RUN_THERE = {
     r"regardant studio # .*": "names a page of the studio; tests/browser opens them",
     r"regardant train [\w-]+( && .*)?": "tests/unit/checks/test_check_recipes.py trains every recipe",
-    r"regardant (tune|scale|lecture) .*": "trains many models; docs/using.md has one of each",
+    r"regardant (tune|scale|lecture) .*": "trains many models; docs/using.md has one of each verb",
 }
 """Commands of the list of what lectures describe that are not run, as patterns, and why."""
 

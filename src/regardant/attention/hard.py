@@ -25,6 +25,8 @@ class HardConfig(AttentionConfig):
 class Hard(DotProductAttention):
     """values[argmax(similarity(query, keys))]."""
 
+    discontinuous = True
+
     def normalise(self, scores: Float[Tensor, "B H Q K"]) -> Weights:
         best = (scores == scores.amax(-1, keepdim=True)).to(scores.dtype)
         return best / best.sum(-1, keepdim=True)

@@ -55,6 +55,9 @@ class Attention(nn.Module):
     needs_projection: ClassVar[bool] = False
     """Whether the projections of queries and keys are part of the formula and cannot be left out."""
 
+    discontinuous: ClassVar[bool] = False
+    """Whether keys are chosen by comparing scores or hashes, so that an error of rounding may choose other keys."""
+
     longest: int | None = None
     """Maximum number of keys. None: any number."""
 

@@ -59,6 +59,7 @@ class LSH(Attention):
     """
 
     honours = frozenset({"causal", "keys"})
+    discontinuous = True
     shares_query_and_key = True
     rotations: Tensor
     """[R, H, D, num_buckets / 2]"""

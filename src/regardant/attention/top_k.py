@@ -31,6 +31,8 @@ class TopKConfig(AttentionConfig):
 class TopK(DotProductAttention):
     """Softmax over the best keys. The weights have a gradient, the choice of keys has none; both have in `entmax`."""
 
+    discontinuous = True
+
     def __init__(self, k: int, head_size: int) -> None:
         super().__init__(head_size)
         self.k = k

@@ -146,7 +146,7 @@ class TrainedItems(Trained):
         kept = self._splits()["validation"].first(count).items
         spelled = [self.codec.argument(one, self.folder, "") for one in kept]
         return [
-            (one.tolist(), self.codec.tokenizer.encode(text))
+            (one.tolist(), self.codec.encode([text])[0].tolist())
             for one, text in zip(kept, spelled, strict=True)
             if text is not None
         ]

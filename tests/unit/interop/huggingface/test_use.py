@@ -116,6 +116,8 @@ def test_a_classifier_learns_from_an_imported_encoder(pair, files, tmp_path):
     recipe = {"task": "classification", "data": {"source": "labels.jsonl", "root": str(files)}}
     tuned = trained_from(own.folder, tmp_path, recipe, parts=["input", "encoder"], max_updates=60)
     assert tuned.evaluate(data=[files / "labels.jsonl"])["labels.jsonl"]["accuracy"] == 1.0
+    kept, now = zip(*tuned.trained.encoded_twice(4), strict=True)
+    assert kept == now and kept[0][0] == kept[-1][0], "with the tokens that stand around every text"
 
 
 def test_vectors_are_searched(pair):

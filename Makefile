@@ -8,7 +8,7 @@ PEERS := benchmarks/.peers
 
 .PHONY: setup demo docs test test-slow test-browser mutants check experiments ladder ladder-demo clean
 .PHONY: bench bench-attention bench-training bench-decoding bench-models bench-engines bench-memory bench-processes bench-profile
-.PHONY: torture bench-accelerator bench-startup bench-serving bench-smoke bench-families bench-own-files bench-corpora
+.PHONY: torture bench-accelerator bench-startup bench-serving bench-smoke bench-families bench-own-files bench-corpora bench-preparing
 
 # Tests start a hundred processes: they keep compiled code, whatever the machine's default is.
 test test-slow test-browser mutants: export PYTHONDONTWRITEBYTECODE =
@@ -104,6 +104,9 @@ bench-own-files: setup
 
 bench-corpora: setup
 	$(BIN)/python -m benchmarks.corpora $(BENCH)
+
+bench-preparing: setup
+	$(BIN)/python -m benchmarks.preparing $(BENCH)
 
 torture: setup
 	$(BIN)/python -m benchmarks.torture $(BENCH)

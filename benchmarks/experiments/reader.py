@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regardant.inspection import capture
 from regardant.models.encoder_decoder import EncoderDecoderConfig
 from regardant.models.stacks import Encoder
 from regardant.models.transformer import initialise
@@ -67,8 +68,26 @@ def accuracy(model: nn.Module, tokens: Tensor, answers: Tensor) -> float:
     return float((model(tokens).argmax(-1) == answers)[asked].float().mean())
 
 
+@torch.no_grad()
+def attention_weights(model: Reader, tokens: Tensor) -> Tensor:
+    """Return the weights of all layers' self-attention, [L, B, H, T, T]."""
+    with capture(model, "*self_attention.weights") as records:
+        model(tokens)
+    return torch.stack([records[place][0] for place in records])
+
+
 def spread(measure: Callable[[int], list[float]], seeds: int) -> dict[str, list[float]]:
     """Return median, least and largest value over seeds, point by point."""
-    found = torch.tensor([measure(seed) for seed in range(seeds)])
+    return _summary([measure(seed) for seed in range(seeds)])
+
+
+def spreads(measure: Callable[[int], dict[str, list[float]]], seeds: int) -> dict[str, dict[str, list[float]]]:
+    """Return the spread of each series that `measure` returns for a seed. Each seed is measured once."""
+    found = [measure(seed) for seed in range(seeds)]
+    return {name: _summary([series[name] for series in found]) for name in found[0]}
+
+
+def _summary(values: list[list[float]]) -> dict[str, list[float]]:
+    found = torch.tensor(values)
     parts = {"median": found.median(0).values, "least": found.amin(0), "largest": found.amax(0)}
-    return {name: [float(f"{value:.4g}") for value in values.tolist()] for name, values in parts.items()}
+    return {name: [float(f"{value:.4g}") for value in points.tolist()] for name, points in parts.items()}

@@ -5,6 +5,7 @@ import torch
 
 from benchmarks.experiments import (
     architectures,
+    coreference,
     efficient_attention,
     functions,
     head_size,
@@ -21,7 +22,7 @@ from benchmarks.experiments import (
 from benchmarks.experiments.__main__ import EXPERIMENTS
 
 TRAINED = [
-    architectures, efficient_attention, functions, head_size, induction, longer, one_to_one,
+    architectures, coreference, efficient_attention, functions, head_size, induction, longer, one_to_one,
     specialised_heads, varying_distance, warmup_and_clipping, word_sense,
 ]  # fmt: skip
 

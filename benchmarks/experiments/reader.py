@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regardant.inspection import capture
+from regardant.layers.recurrent import RecurrentEncoder
 from regardant.models.encoder_decoder import EncoderDecoderConfig
 from regardant.models.stacks import Encoder
 from regardant.models.transformer import initialise
@@ -35,13 +36,38 @@ class Reader(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Return the scores [B, T, C]."""
+        scores: Tensor = self.answer(self.read(tokens))
+        return scores
+
+    def read(self, tokens: Tensor) -> Tensor:
+        """Return the vectors of the encoder [B, T, M]."""
         x = self.embedding(tokens)
         if self.positions.acts_on == "input":
             self.positions.reach(tokens.shape[1])
             codes = self.positions.embed(torch.arange(tokens.shape[1]))
             x = torch.cat([x, codes.expand(len(x), -1, -1)], -1) if self.positions.concatenated else x + codes
-        scores: Tensor = self.answer(self.encoder(Vectors(x)).values)
+        return self.encoder(Vectors(x)).values
+
+
+class RecurrentReader(nn.Module):
+    """A GRU of both directions in place of the encoder."""
+
+    def __init__(self, seed: int, *, vocab_size: int, classes: int) -> None:
+        super().__init__()
+        torch.manual_seed(seed)
+        self.embedding = nn.Embedding(vocab_size, 64)
+        self.encoder = RecurrentEncoder("gru", 64, 64, 1, 0.0, bidirectional=True, combine="concatenate")
+        self.answer = nn.Linear(64, classes)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Return the scores [B, T, C]."""
+        scores: Tensor = self.answer(self.read(tokens))
         return scores
+
+    def read(self, tokens: Tensor) -> Tensor:
+        """Return the states of both directions [B, T, M]."""
+        states: Tensor = self.encoder.read(self.embedding(tokens), None)[0]
+        return states
 
 
 def fit(

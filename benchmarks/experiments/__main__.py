@@ -22,6 +22,7 @@ from . import (
     depth,
     efficient_attention,
     equal_heads,
+    explanations,
     functions,
     gradient_by_distance,
     head_size,
@@ -138,6 +139,10 @@ EXPERIMENTS: dict[str, tuple[Callable[[], dict[str, Any]], Callable[[dict[str, A
     "coreference": (
         coreference.measure,
         draw_series("The noun of a pronoun", "0 untrained, 1 trained", "accuracy, difference of weights"),
+    ),
+    "explanations": (
+        explanations.measure,
+        draw_series("Attention as an explanation", "encoder, in the order of the table", "tau, distance, nats"),
     ),
     "architectures": (
         architectures.measure,

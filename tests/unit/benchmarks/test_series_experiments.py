@@ -7,6 +7,7 @@ from benchmarks.experiments import (
     architectures,
     coreference,
     efficient_attention,
+    explanations,
     functions,
     head_size,
     induction,
@@ -22,8 +23,8 @@ from benchmarks.experiments import (
 from benchmarks.experiments.__main__ import EXPERIMENTS
 
 TRAINED = [
-    architectures, coreference, efficient_attention, functions, head_size, induction, longer, one_to_one,
-    specialised_heads, varying_distance, warmup_and_clipping, word_sense,
+    architectures, coreference, efficient_attention, explanations, functions, head_size, induction, longer,
+    one_to_one, specialised_heads, varying_distance, warmup_and_clipping, word_sense,
 ]  # fmt: skip
 
 
@@ -36,6 +37,9 @@ def test_an_experiment_runs_and_is_drawn(module, monkeypatch):
     for name, kept in (("KINDS", ("window", "rotary", "learned")), ("FUNCTIONS", ("mean of all (equivariant)",))):
         if found := getattr(module, name, None):
             monkeypatch.setattr(module, name, {one: found[one] for one in found if one in kept})
+    for name in ("SENTENCES", "PERMUTATIONS"):
+        if hasattr(module, name):
+            monkeypatch.setattr(module, name, 3)
     for name in ("RATES", "SIZES"):
         if found := getattr(module, name, None):
             monkeypatch.setattr(module, name, found[:1])

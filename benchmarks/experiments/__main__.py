@@ -17,10 +17,12 @@ from regardant.pictures import Curve, line_chart
 from ..records import Measurement, arguments
 from . import (
     architectures,
+    coreference,
     data_size,
     depth,
     efficient_attention,
     equal_heads,
+    explanations,
     functions,
     gradient_by_distance,
     head_size,
@@ -134,6 +136,14 @@ EXPERIMENTS: dict[str, tuple[Callable[[], dict[str, Any]], Callable[[dict[str, A
     "one_to_one": (one_to_one.measure, draw_series("One output for each input", "0 same order, 1 reversed", NATS)),
     "functions": (functions.measure, draw_series("Functions fitted", "function, in the order of the table", "error")),
     "word_sense": (word_sense.measure, draw_series("The sense of a word", "0 untrained, 1 trained", "share")),
+    "coreference": (
+        coreference.measure,
+        draw_series("The noun of a pronoun", "0 untrained, 1 trained", "accuracy, difference of weights"),
+    ),
+    "explanations": (
+        explanations.measure,
+        draw_series("Attention as an explanation", "encoder, in the order of the table", "tau, distance, nats"),
+    ),
     "architectures": (
         architectures.measure,
         draw_series("Architectures", "measurement, in the order of the table", "value"),

@@ -11,29 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regardant.layers.recurrent import RecurrentEncoder
-
 from . import reader, varying_distance
 
 SHORT, LONG, FAR, FEW, STEPS, RATE, SEEDS = 64, 512, 10, 200, 500, 3e-3, 3
 ROWS = ("time of 512 tokens over 64", "accuracy ten tokens back", "accuracy after 200 sequences", "parameters")
 ARCHITECTURES = ("recurrent", "convolution", "attention")
-
-
-class RecurrentReader(nn.Module):
-    """A GRU of both directions in place of the encoder."""
-
-    def __init__(self, seed: int, *, vocab_size: int, classes: int) -> None:
-        super().__init__()
-        torch.manual_seed(seed)
-        self.embedding = nn.Embedding(vocab_size, 64)
-        self.encoder = RecurrentEncoder("gru", 64, 64, 1, 0.0, bidirectional=True, combine="concatenate")
-        self.answer = nn.Linear(64, classes)
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        """Return the scores [B, T, C]."""
-        scores: Tensor = self.answer(self.encoder.read(self.embedding(tokens), None)[0])
-        return scores
 
 
 def measure() -> dict[str, Any]:
@@ -53,7 +35,7 @@ def build(name: str, seed: int, max_length: int = varying_distance.LENGTH) -> nn
     """Return a reader of the task."""
     vocab_size, classes = varying_distance.SYMBOLS + varying_distance.LENGTH, varying_distance.SYMBOLS
     if name == "recurrent":
-        return RecurrentReader(seed, vocab_size=vocab_size, classes=classes)
+        return reader.RecurrentReader(seed, vocab_size=vocab_size, classes=classes)
     mixer = varying_distance.MIXERS["attention" if name == "attention" else "convolution, kernel 5"]
     encoder = {"num_layers": 1, "self_attention": mixer}
     return reader.Reader(seed, vocab_size=vocab_size, classes=classes, max_length=max_length, encoder=encoder)

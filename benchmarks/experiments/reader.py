@@ -7,6 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regardant.inspection import capture
+from regardant.layers.recurrent import RecurrentEncoder
 from regardant.models.encoder_decoder import EncoderDecoderConfig
 from regardant.models.stacks import Encoder
 from regardant.models.transformer import initialise
@@ -34,13 +36,38 @@ class Reader(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Return the scores [B, T, C]."""
+        scores: Tensor = self.answer(self.read(tokens))
+        return scores
+
+    def read(self, tokens: Tensor) -> Tensor:
+        """Return the vectors of the encoder [B, T, M]."""
         x = self.embedding(tokens)
         if self.positions.acts_on == "input":
             self.positions.reach(tokens.shape[1])
             codes = self.positions.embed(torch.arange(tokens.shape[1]))
             x = torch.cat([x, codes.expand(len(x), -1, -1)], -1) if self.positions.concatenated else x + codes
-        scores: Tensor = self.answer(self.encoder(Vectors(x)).values)
+        return self.encoder(Vectors(x)).values
+
+
+class RecurrentReader(nn.Module):
+    """A GRU of both directions in place of the encoder."""
+
+    def __init__(self, seed: int, *, vocab_size: int, classes: int) -> None:
+        super().__init__()
+        torch.manual_seed(seed)
+        self.embedding = nn.Embedding(vocab_size, 64)
+        self.encoder = RecurrentEncoder("gru", 64, 64, 1, 0.0, bidirectional=True, combine="concatenate")
+        self.answer = nn.Linear(64, classes)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Return the scores [B, T, C]."""
+        scores: Tensor = self.answer(self.read(tokens))
         return scores
+
+    def read(self, tokens: Tensor) -> Tensor:
+        """Return the states of both directions [B, T, M]."""
+        states: Tensor = self.encoder.read(self.embedding(tokens), None)[0]
+        return states
 
 
 def fit(
@@ -67,8 +94,26 @@ def accuracy(model: nn.Module, tokens: Tensor, answers: Tensor) -> float:
     return float((model(tokens).argmax(-1) == answers)[asked].float().mean())
 
 
+@torch.no_grad()
+def attention_weights(model: Reader, tokens: Tensor) -> Tensor:
+    """Return the weights of all layers' self-attention, [L, B, H, T, T]."""
+    with capture(model, "*self_attention.weights") as records:
+        model(tokens)
+    return torch.stack([records[place][0] for place in records])
+
+
 def spread(measure: Callable[[int], list[float]], seeds: int) -> dict[str, list[float]]:
     """Return median, least and largest value over seeds, point by point."""
-    found = torch.tensor([measure(seed) for seed in range(seeds)])
+    return _summary([measure(seed) for seed in range(seeds)])
+
+
+def spreads(measure: Callable[[int], dict[str, list[float]]], seeds: int) -> dict[str, dict[str, list[float]]]:
+    """Return the spread of each series that `measure` returns for a seed. Each seed is measured once."""
+    found = [measure(seed) for seed in range(seeds)]
+    return {name: _summary([series[name] for series in found]) for name in found[0]}
+
+
+def _summary(values: list[list[float]]) -> dict[str, list[float]]:
+    found = torch.tensor(values)
     parts = {"median": found.median(0).values, "least": found.amin(0), "largest": found.amax(0)}
-    return {name: [float(f"{value:.4g}") for value in values.tolist()] for name, values in parts.items()}
+    return {name: [float(f"{value:.4g}") for value in points.tolist()] for name, points in parts.items()}

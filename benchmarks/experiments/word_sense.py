@@ -1,15 +1,12 @@
 """Does attention decide a word's sense? "bank" means one thing beside a river and another beside money.
 
-One word of each sentence is ambiguous; a cue somewhere else decides its label. In half of the sentences a pronoun asks
-which of two nouns fits the verb, as in "the animal did not cross the street, because it was tired".
+One word of each sentence is ambiguous; a cue somewhere else decides its label.
 """
 
 from typing import Any
 
 import torch
 from torch import Tensor
-
-from regardant.inspection import capture
 
 from . import reader
 
@@ -19,17 +16,14 @@ VOCAB = FIRST_CUE + 2 * CUES + FILLERS
 
 
 def measure() -> dict[str, Any]:
-    """Accuracy of the label, and the weight of the ambiguous word on its cue, without and with training."""
+    """Return accuracy of the label, and the weight of the ambiguous word on its cue, without and with training."""
     return {
         "claim": "attention resolves ambiguous words by their context",
         "x": [0, 1],
         "names": ["untrained", "trained"],
         "steps": STEPS,
         "seeds": SEEDS,
-        "series": {
-            "accuracy": reader.spread(lambda seed: [one[0] for one in _found(seed)], SEEDS),
-            "weight on the cue": reader.spread(lambda seed: [one[1] for one in _found(seed)], SEEDS),
-        },
+        "series": reader.spreads(_found, SEEDS),
     }
 
 
@@ -47,20 +41,18 @@ def draw(generator: torch.Generator, size: int = 64) -> tuple[Tensor, Tensor]:
     return tokens, answers
 
 
-def _found(seed: int) -> list[tuple[float, float]]:
+def _found(seed: int) -> dict[str, list[float]]:
     model = reader.Reader(seed, vocab_size=VOCAB, classes=2, max_length=LENGTH, encoder={"num_layers": 1})
     test = draw(torch.Generator().manual_seed(9), 400)
     before = reader.accuracy(model, *test), on_cue(model, test[0])
     reader.fit(model, draw, steps=STEPS, rate=RATE)
-    return [before, (reader.accuracy(model, *test), on_cue(model, test[0]))]
+    after = reader.accuracy(model, *test), on_cue(model, test[0])
+    return {"accuracy": [before[0], after[0]], "weight on the cue": [before[1], after[1]]}
 
 
-@torch.no_grad()
 def on_cue(model: reader.Reader, tokens: Tensor) -> float:
     """Return the mean weight of the ambiguous word on its cue, of the head that gives most."""
-    with capture(model, "*self_attention.weights") as records:
-        model(tokens)
-    weights = records["encoder.layers.0.self_attention.weights"][0]  # [B, H, T, T]
+    (weights,) = reader.attention_weights(model, tokens)  # [B, H, T, T]
     rows = torch.arange(len(tokens))
     bank = (tokens == BANK).int().argmax(-1)
     cue = ((tokens >= FIRST_CUE) & (tokens < FIRST_CUE + 2 * CUES)).int().argmax(-1)

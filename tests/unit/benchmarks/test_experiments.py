@@ -3,8 +3,11 @@
 import pytest
 
 from benchmarks.attention.__main__ import slope
-from benchmarks.experiments import equal_heads, gradient_by_distance, toy
+from benchmarks.experiments import data_size, equal_heads, gradient_by_distance, toy
+from benchmarks.experiments.__main__ import EXPERIMENTS
 from benchmarks.recipes import Asked
+from regardant.inspection.places import attention_places
+from regardant.layers.convolution import ConvolutionMixer
 
 
 def test_gradients_fade_in_a_recurrence_and_are_no_rounding_in_a_transformer(monkeypatch):
@@ -31,6 +34,27 @@ def test_heads_that_begin_alike_in_all_stay_alike_and_others_do_not(monkeypatch)
 def test_the_toy_is_learned():
     curve = toy.train(toy.build(0, num_layers=1), steps=200, rate=3e-3)
     assert curve[0] > 0.9 * toy.CHANCE and curve[-1] < 0.7 * toy.CHANCE
+
+
+def test_models_of_unequal_need_for_data_are_of_equal_size():
+    sizes = [sum(p.numel() for p in build(0).parameters()) for build in data_size.MODELS.values()]
+    assert len(sizes) == 3 and max(sizes) < 1.1 * min(sizes)
+
+
+def test_the_convolutional_model_has_convolutions_in_the_place_of_self_attention():
+    model = data_size.MODELS["convolutions with attention"](0)
+    assert list(attention_places(model)) == ["decoder.cross_attention"]
+    assert sum(isinstance(module, ConvolutionMixer) for module in model.modules()) == 4
+
+
+def test_losses_by_amount_of_data_are_drawn(monkeypatch):
+    for name, few in (("SIZES", [10, 30]), ("STEPS", 20), ("SEEDS", 1), ("UNSEEN", 10)):
+        monkeypatch.setattr(data_size, name, few)
+    measure, chart = EXPERIMENTS["data_size"]
+    found = measure()
+    assert all(len(losses) == 2 and min(losses) > 0 for losses in found["loss"].values())
+    drawn = chart(found)
+    assert all(name in drawn for name in data_size.MODELS)
 
 
 @pytest.mark.parametrize("power", [1, 2])

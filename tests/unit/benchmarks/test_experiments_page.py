@@ -1,14 +1,22 @@
-"""docs/experiments.md agrees with the kept results of the ladder."""
+"""docs/experiments.md agrees with the kept results, and has a place for every experiment."""
 
 import json
 import re
 from pathlib import Path
 
+import pytest
+
 from benchmarks.bars import verdict
+from benchmarks.experiments import data_size
+from benchmarks.experiments.__main__ import EXPERIMENTS
 from benchmarks.records import RESULTS
 from regardant import config
 
-TEXT = " ".join((Path(__file__).parents[3] / "docs" / "experiments.md").read_text(encoding="utf-8").split())
+DOCS = Path(__file__).parents[3] / "docs"
+PAGE = (DOCS / "experiments.md").read_text(encoding="utf-8")
+TEXT = " ".join(PAGE.split())
+SECTIONS = [section for section in PAGE.split("\n## ") if "](experiments/" in section]
+MEASURED = {path.stem for path in (RESULTS / "experiments").glob("*.json")}
 KEPT = {path.stem for path in (RESULTS / "ladder").glob("*.json")} - {"comparison"}
 COMPARISON = json.loads((RESULTS / "ladder" / "comparison.json").read_text(encoding="utf-8"))
 WORDS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
@@ -69,3 +77,27 @@ def test_losses_and_speeds_are_those_measured():
         f"tokens a second: {transformer} thousand, against {without} thousand without attention and "
         f"{bahdanau} thousand with Bahdanau's"
     ) in TEXT
+
+
+def lacks_a_model():
+    """Experiments whose kept result is older than a model of theirs."""
+    kept = json.loads((RESULTS / "experiments" / "data_size.json").read_text(encoding="utf-8"))
+    return {"data_size"} if data_size.MODELS.keys() - kept["loss"].keys() else set()
+
+
+def test_a_row_for_each_experiment_that_is_not_measured_says_what_is_compared():
+    rows = [line.strip("| ").split(" | ") for line in PAGE.splitlines() if line.startswith("| `")]
+    named = [re.match(r"`(\w+)`", row[0])[1] for row in rows]
+    assert sorted(named) == sorted((EXPERIMENTS.keys() - MEASURED) | lacks_a_model())
+    assert all(len(row) == 3 and all(row) for row in rows)
+
+
+@pytest.mark.parametrize("name", sorted(EXPERIMENTS.keys() & MEASURED))
+def test_a_measured_experiment_has_a_figure(name):
+    (section,) = [one for one in SECTIONS if f"](experiments/{name}.svg)" in one]
+    assert f"`{name}`" in section and (DOCS / "experiments" / f"{name}.svg").is_file()
+
+
+@pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.partition("\n")[0])
+def test_a_measured_experiment_says_whether_the_lectures_are_right(section):
+    assert re.search(r"The lectures are (right|partly right|wrong)\b", " ".join(section.split()))

@@ -5,7 +5,9 @@ import torch
 
 from benchmarks.experiments import (
     architectures,
+    coreference,
     efficient_attention,
+    explanations,
     functions,
     head_size,
     induction,
@@ -21,8 +23,8 @@ from benchmarks.experiments import (
 from benchmarks.experiments.__main__ import EXPERIMENTS
 
 TRAINED = [
-    architectures, efficient_attention, functions, head_size, induction, longer, one_to_one, specialised_heads,
-    varying_distance, warmup_and_clipping, word_sense,
+    architectures, coreference, efficient_attention, explanations, functions, head_size, induction, longer,
+    one_to_one, specialised_heads, varying_distance, warmup_and_clipping, word_sense,
 ]  # fmt: skip
 
 
@@ -35,6 +37,9 @@ def test_an_experiment_runs_and_is_drawn(module, monkeypatch):
     for name, kept in (("KINDS", ("window", "rotary", "learned")), ("FUNCTIONS", ("mean of all (equivariant)",))):
         if found := getattr(module, name, None):
             monkeypatch.setattr(module, name, {one: found[one] for one in found if one in kept})
+    for name in ("SENTENCES", "PERMUTATIONS"):
+        if hasattr(module, name):
+            monkeypatch.setattr(module, name, 3)
     for name in ("RATES", "SIZES"):
         if found := getattr(module, name, None):
             monkeypatch.setattr(module, name, found[:1])
@@ -51,6 +56,13 @@ def test_a_spread_is_over_seeds_point_by_point():
     assert reader.spread(lambda seed: [seed, 10.0 - seed], 3) == {
         "median": [1, 9], "least": [0, 8], "largest": [2, 10]
     }  # fmt: skip
+
+
+def test_each_seed_is_measured_once_for_all_series():
+    asked = []
+    found = reader.spreads(lambda seed: asked.append(seed) or {"a": [seed], "b": [-seed]}, 3)
+    assert found["a"]["median"] == [1] and found["b"] == {"median": [-1], "least": [-2], "largest": [0]}
+    assert asked == [0, 1, 2]
 
 
 def test_the_answer_stands_as_far_back_as_the_last_token_says():

@@ -19,7 +19,7 @@ UPDATES = 1000
 """As many as fit into the minutes of `demo`; here a busy machine changes nothing."""
 
 STEADY = ("training.precision=float32", "training.attention_kernel=sdpa", "training.processes=1")
-"""What is measured else. A busy machine may choose otherwise, and one without fast bfloat16 would take an hour for it."""
+"""What is measured else. A busy machine may choose otherwise; bfloat16 takes an hour where it is not multiplied."""
 
 AGREEMENT = "The agreement on the European Economic Area was signed in August 1992."
 

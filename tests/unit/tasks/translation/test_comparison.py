@@ -107,6 +107,7 @@ def test_as_json_everything_is_plain(first, second):
     scores = other["tests"]["test"]
     assert scores.keys() == {
         "bleu",
+        "interval",
         "chrf",
         "by_length",
         "against_first",
@@ -117,6 +118,7 @@ def test_as_json_everything_is_plain(first, second):
     assert (one["tests"]["test"]["against_first"], scores["sentences"]) == (None, 4)
     assert scores["against_first"].keys() == {"difference", "interval", "p"}
     assert [part["words"] for part in scores["by_length"]] == [[3, 3], [5, 5], [6, 6]]
+    assert all(part["interval"][0] <= part["bleu"] <= part["interval"][1] for part in scores["by_length"])
 
 
 # which sets

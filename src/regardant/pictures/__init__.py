@@ -1,4 +1,4 @@
-"""Drawings: attention as an offline page, a heat map or shades over an item; numbers as tables, curves and bars.
+"""Drawings: attention as an offline page, a heat map or shades over an item; numbers as tables, curves, bars and dots.
 
 `assets/` holds the pages' rules and the drawing of attention, plain JavaScript modules without a library, which any
 page can load.
@@ -7,6 +7,7 @@ page can load.
 from regardant.pictures.charts import Bars, Curve, alone, bar_chart, line_chart
 from regardant.pictures.head_grid import head_grid_svg
 from regardant.pictures.heat_map import Matrix, heat_map_svg, matrix_svg
+from regardant.pictures.intervals import Estimate, Estimates, interval_chart
 from regardant.pictures.notebook import Answers, facts, in_notebook, tables_in_notebook
 from regardant.pictures.one_head import head_svg
 from regardant.pictures.page import attention_page
@@ -25,6 +26,8 @@ __all__ = [
     "Chapter",
     "Curve",
     "Drawing",
+    "Estimate",
+    "Estimates",
     "Layout",
     "Matrix",
     "Table",
@@ -36,6 +39,7 @@ __all__ = [
     "head_svg",
     "heat_map_svg",
     "in_notebook",
+    "interval_chart",
     "line_chart",
     "matrix_svg",
     "pdf",

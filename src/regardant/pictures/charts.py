@@ -96,9 +96,12 @@ def alone(chart: str) -> str:
     return f'{head} xmlns="http://www.w3.org/2000/svg">{style}{rest}\n'
 
 
-def round_ticks(low: float, high: float) -> list[float]:
-    """Return some five to ten round numbers, evenly spaced, from `low` or just below it to `high` or just above."""
-    rough = ((high - low) or abs(high) or 1.0) / 6
+def round_ticks(low: float, high: float, parts: int = 6) -> list[float]:
+    """Return round numbers, evenly spaced, from `low` or just below it to `high` or just above.
+
+    There are at most `parts` + 2 steps between them.
+    """
+    rough = ((high - low) or abs(high) or 1.0) / parts
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)
     first = math.floor(low / step)

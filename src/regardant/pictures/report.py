@@ -48,7 +48,12 @@ def _chapter(chapter: Chapter) -> str:
         f'<span class="mark{" is-bad" if warns else ""}">{escaped(word)}</span>' for word, warns in chapter.marks
     )
     head = f'<div class="head"><h2>{escaped(chapter.title)}</h2>{marks}</div>'
-    parts = [part.html() if isinstance(part, Table) else f'<div class="scroll">{part}</div>' for part in chapter.parts]
+    parts = [part.html() if isinstance(part, Table) else _scrolling(part) for part in chapter.parts]
     if chapter.folded is not None:
         parts.append(f"<details><summary>The numbers</summary>{chapter.folded.html()}</details>")
     return "\n".join([f"<section>\n{head}", *notes, *parts, "</section>\n"])
+
+
+def _scrolling(drawing: str) -> str:
+    """Return a drawing that keys can scroll where it is wider than the page."""
+    return f'<div class="scroll" role="group" tabindex="0" aria-label="Chart, scrolls if wide">{drawing}</div>'

@@ -15,7 +15,17 @@ from typing import Any, Protocol
 from regardant.config.differences import differences
 from regardant.errors import RunError
 from regardant.evaluation.paired import Difference, paired_bootstrap
-from regardant.pictures import Chapter, Curve, Table, line_chart, report_page, tables_in_notebook
+from regardant.pictures import (
+    Chapter,
+    Curve,
+    Estimate,
+    Estimates,
+    Table,
+    interval_chart,
+    line_chart,
+    report_page,
+    tables_in_notebook,
+)
 from regardant.tasks.training_history import (
     COSTS,
     TrainingHistory,
@@ -104,8 +114,11 @@ class RunComparison:
         return lines[1:]
 
     def chapters(self) -> list[Chapter]:
-        """Return chapters of a page: tables, curves of validations, settings."""
-        chapters = [Chapter(title=f"Test set: {name}", notes=[], parts=[self._table(name)]) for name in self.sets]
+        """Return chapters of a page: tables and differences, curves of validations, settings."""
+        chapters = [
+            Chapter(title=f"Test set: {name}", notes=[], parts=[self._table(name), *self._differences(name)])
+            for name in self.sets
+        ]
         chapters.append(Chapter(title="Validation during training", notes=[], parts=self._curves()))
         rows = [[run.name, "\n".join(run.settings) or "none"] for run in self.runs[1:]]
         table = Table(f"Settings that differ from {self.runs[0].name}", ["run", "settings"], rows, prose=True)
@@ -142,6 +155,21 @@ class RunComparison:
             return [NOTHING] * 3
         low, high = found.interval
         return [f"{found.difference:+.4f}", f"{low:+.4f} to {high:+.4f}", f"{found.p:.3f}"]
+
+    def _differences(self, name: str) -> list[str]:
+        """Return a chart of the tested differences, or none if nothing was tested."""
+        tested = [(number, run, run.accuracy_from_first.get(name)) for number, run in enumerate(self.runs)]
+        rows = [Estimate(run.name, one.difference, one.interval, number) for number, run, one in tested if one]
+        if not rows:
+            return []
+        chart = interval_chart(
+            [Estimates(f"Difference from {self.runs[0].name}", rows)],
+            title=f"Difference in accuracy on {name}, with intervals; the numbers are in the table",
+            axis_label="difference in accuracy",
+            decimals=4,
+            differences=True,
+        )
+        return [chart]
 
     def _curves(self) -> list[str]:
         charts = []

@@ -78,6 +78,25 @@ def test_the_interval_holds_the_differences_of_the_same_sentences_drawn_for_both
     assert other.against_first.interval == pytest.approx(expected, abs=1e-6)
 
 
+def test_the_interval_of_a_run_holds_the_scores_of_its_resampled_sentences():
+    samples = 40
+    (found,) = compared(BAD, config=TranslationMetrics(bootstrap_samples=samples))
+
+    def expected(rows):
+        drawn = np.random.default_rng(12345).choice(len(rows), size=(samples, len(rows)))
+        chosen = [[rows[one] for one in sample] for sample in drawn]
+        scores = [
+            sacrebleu.corpus_bleu([BAD[row] for row in sample], [[REFERENCES[row] for row in sample]]).score
+            for sample in chosen
+        ]
+        return pytest.approx(tuple(np.quantile(scores, [0.025, 0.975])), abs=1e-6)
+
+    assert found.interval == expected(list(range(len(REFERENCES))))
+    for rows, part in zip(length_quarters(SOURCES), found.by_length, strict=True):
+        assert part.interval == expected(rows)
+    assert found.interval[1] - found.interval[0] < min(one.interval[1] - one.interval[0] for one in found.by_length)
+
+
 def test_a_difference_is_signed_and_turns_with_the_order():
     (_, worse), (_, better) = compared(GOOD, BAD), compared(BAD, GOOD)
     assert worse.against_first.difference == pytest.approx(worse.bleu - better.bleu)

@@ -42,6 +42,14 @@ def test_ticks_are_few_even_and_hold_both_ends(one, other):
     assert max(steps) - min(steps) <= slack
 
 
+@given(NUMBERS, NUMBERS)
+def test_fewer_ticks_can_be_asked_for(one, other):
+    low, high = sorted((one, other))
+    ticks = round_ticks(low, high, 4)
+    slack = 1e-9 * max(1, abs(low), abs(high))
+    assert 2 <= len(ticks) <= 7 and ticks[0] <= low + slack and high - slack <= ticks[-1]
+
+
 @pytest.mark.parametrize(
     ("low", "high", "expected"),
     [(0, 10, [0, 2, 4, 6, 8, 10]), (0, 37.8, [0, 10, 20, 30, 40]), (1.67, 5.1, [1, 2, 3, 4, 5, 6]), (0, 0, [0, 0.2])],

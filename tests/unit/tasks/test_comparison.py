@@ -68,7 +68,8 @@ def test_json_and_page_have_all(pair, regardant, tmp_path):
     assert other["tests"]["test"]["accuracy_from_first"]["difference"] < -0.1
     assert first["validations"][-1].keys() == {"minutes", "accuracy", "loss", "macro_f1"}
     text = (tmp_path / "a.html").read_text("utf-8")
-    assert text.count("<svg") == 3 and "training.max_updates was 300, is 5" in text
+    assert text.count("<svg role") == 3 and "training.max_updates was 300, is 5" in text
+    assert text.count('<svg class="fluid"') == text.count("difference in accuracy; the axis runs from ") == 2
 
 
 def test_language_models_are_compared_by_their_own_metrics(trained_on_text, tmp_path):

@@ -107,6 +107,7 @@ def test_as_json_everything_is_plain(first, second):
     scores = other["tests"]["test"]
     assert scores.keys() == {
         "bleu",
+        "interval",
         "chrf",
         "by_length",
         "against_first",
@@ -117,6 +118,7 @@ def test_as_json_everything_is_plain(first, second):
     assert (one["tests"]["test"]["against_first"], scores["sentences"]) == (None, 4)
     assert scores["against_first"].keys() == {"difference", "interval", "p"}
     assert [part["words"] for part in scores["by_length"]] == [[3, 3], [5, 5], [6, 6]]
+    assert all(part["interval"][0] <= part["bleu"] <= part["interval"][1] for part in scores["by_length"])
 
 
 # which sets
@@ -252,14 +254,25 @@ def test_runs_that_were_translated_in_different_ways_are_told_apart(first, secon
     assert "first beam size 5, length penalty 1.0; second beam size 1, length penalty 1.0" in line
 
 
-def test_the_page_holds_tables_bars_and_curves(first, second):
+def test_the_page_holds_tables_intervals_and_curves(first, second):
     text = ComparisonReport(compare(first, second)).page()
     assert [text.count(one) for one in ("<h2>Test set: test</h2>", "<h2>Test set: held.out</h2>")] == [1, 1]
-    assert text.count("<table>") == 3 and text.count("<svg ") == 4
+    assert text.count("<table>") == 5 and text.count("<svg role") + text.count('<svg class="fluid"') == 6
     assert text.count('class="curve"') == 4
-    assert text.count('class="point"') == 4 + 2  # a loss that is no number is no point
-    assert text.count('class="bar"') == 2 * 3 * 2
+    assert text.count('<circle class="point"') == 4 + 2  # a loss that is no number is no point
+    assert text.count('class="interval"') == 2 * (1 + 2 + 3 * 2)
+    assert text.count("difference in BLEU; the axis runs from ") == text.count("BLEU; the axis runs from ") / 2 == 2
     assert "<td>7.250</td>" in text and "<td>–</td><td>7.250</td>" in text
+
+
+def test_the_page_draws_the_difference_and_the_intervals_of_the_comparison(first, second):
+    comparison = compare(first, second)
+    text = ComparisonReport(comparison).page()
+    scores = comparison.runs[1].tests["test"]
+    (low, high), (from_low, from_high) = scores.interval, scores.against_first.interval
+    assert f"second: {scores.bleu:.2f}, 95 % interval {low:.2f} to {high:.2f}" in text
+    assert f"second: {scores.against_first.difference:+.2f}, 95 % interval {from_low:+.2f} to {from_high:+.2f}" in text
+    assert f"<td>{scores.bleu:.2f} ({low:.2f} to {high:.2f})</td>" in text
 
 
 def test_without_any_loss_there_is_no_chart_of_it(first, second):

@@ -1,11 +1,21 @@
-"""A comparison as people read it: a table for each test set, and a page with the curves and bars beside it."""
+"""A comparison for people: a table for each test set, and a page which adds intervals and curves."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from regardant.evaluation.comparison import Compared
-from regardant.pictures import Bars, Chapter, Curve, Table, bar_chart, line_chart, report_page, tables_in_notebook
+from regardant.pictures import (
+    Chapter,
+    Curve,
+    Estimate,
+    Estimates,
+    Table,
+    interval_chart,
+    line_chart,
+    report_page,
+    tables_in_notebook,
+)
 from regardant.tasks.training_history import COSTS, Validation
 from regardant.tasks.translation.evaluate.comparison import Comparison, SharedSet
 
@@ -58,12 +68,13 @@ def told(comparison: Comparison) -> list[str]:
 
 
 def chapters(comparison: Comparison) -> list[Chapter]:
-    """Return the tables, BLEU by length as bars, validation during training as curves."""
+    """Return the tables, differences and BLEU by length with intervals, validation during training as curves."""
     tests = [
         Chapter(
             title=f"Test set: {one.name}",
             notes=_notes(comparison, one),
-            parts=[_table(comparison, one), _length_bars(comparison, one)],
+            parts=[_table(comparison, one), _differences(comparison, one), _scores_by_length(comparison, one)],
+            folded=_interval_table(comparison, one),
         )
         for one in comparison.sets
     ]
@@ -97,7 +108,8 @@ def _notes(comparison: Comparison, tested: SharedSet) -> list[str]:
         *_verdicts(comparison, tested),
         f"BLEU {tested.signatures.bleu}",
         f"chrF {tested.signatures.chrf}",
-        f"interval and p: paired bootstrap of the difference in BLEU from {comparison.runs[0].name}",
+        f"interval and p: paired bootstrap of the difference in BLEU from {comparison.runs[0].name}; whether a run "
+        "differs is read from this interval, not from those of single runs",
     ]
     if len(set(tested.decoding.values())) > 1:
         told = "; ".join(f"{run} {settings}" for run, settings in tested.decoding.items())
@@ -116,12 +128,41 @@ def _verdicts(comparison: Comparison, tested: SharedSet) -> list[str]:
     ]
 
 
-def _length_bars(comparison: Comparison, tested: SharedSet) -> str:
-    groups = []
-    for number, quarter in enumerate(comparison.runs[0].tests[tested.name].by_length):
-        bars = [(run.name, run.tests[tested.name].by_length[number].bleu) for run in comparison.runs]
-        groups.append(Bars(f"{_span(quarter.words)} words, {quarter.sentences:,} sentences", bars))
-    return bar_chart(groups, title=f"BLEU on {tested.name} by length of the source; the numbers are in the table")
+def _differences(comparison: Comparison, tested: SharedSet) -> str:
+    """Draw the paired difference of each run from the first."""
+    first = comparison.runs[0].name
+    found = [(number, run.name, run.tests[tested.name].against_first) for number, run in enumerate(comparison.runs)]
+    rows = [Estimate(name, one.difference, one.interval, number) for number, name, one in found if one is not None]
+    return interval_chart(
+        [Estimates(f"Difference from {first}", rows)],
+        title=f"Difference in BLEU from {first} on {tested.name}, with intervals; the numbers are in the table",
+        axis_label="difference in BLEU",
+        differences=True,
+    )
+
+
+def _scores_by_length(comparison: Comparison, tested: SharedSet) -> str:
+    """Draw the BLEU of each run with its own interval, of all sentences and by length of the source."""
+    scores = [(run.name, run.tests[tested.name]) for run in comparison.runs]
+    every = [Estimate(name, one.bleu, one.interval, number) for number, (name, one) in enumerate(scores)]
+    groups = [Estimates(f"BLEU of all {tested.sentences:,} sentences", every)]
+    for place, quarter in enumerate(comparison.runs[0].tests[tested.name].by_length):
+        parts = [(name, one.by_length[place]) for name, one in scores]
+        rows = [Estimate(name, part.bleu, part.interval, number) for number, (name, part) in enumerate(parts)]
+        groups.append(Estimates(f"{_span(quarter.words)} words, {quarter.sentences:,} sentences", rows))
+    title = f"BLEU on {tested.name} by length of the source, with intervals; the numbers are in the table below"
+    return interval_chart(groups, title=title, axis_label="BLEU", highest=100)
+
+
+def _interval_table(comparison: Comparison, tested: SharedSet) -> Table:
+    quarters = comparison.runs[0].tests[tested.name].by_length
+    rows = []
+    for run in comparison.runs:
+        scores = run.tests[tested.name]
+        cells = [(scores.bleu, scores.interval), *((part.bleu, part.interval) for part in scores.by_length)]
+        rows.append([run.name, *(f"{bleu:.2f} ({low:.2f} to {high:.2f})" for bleu, (low, high) in cells)])
+    heads = ["run", "all", *(f"{_span(quarter.words)} words" for quarter in quarters)]
+    return Table(f"{tested.name}: BLEU with 95 % bootstrap intervals", heads, rows)
 
 
 def _validations(comparison: Comparison) -> Chapter:

@@ -1,5 +1,6 @@
 """The cost of a training before it starts. Everything but the wall time is exact or measured on the largest batch."""
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,19 +10,32 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.utils import clip_grad_norm_
+from torch.optim import Optimizer
 from torch.utils.flop_counter import FlopCounterMode
 
 from regardant.planning.busy import Waiting
 from regardant.planning.compilation import compiling_pays
-from regardant.planning.probes import HINDRANCE, Decisions, decide, dry_run, least, threads_of_one, time_to_measure
+from regardant.planning.probes import (
+    HINDRANCE,
+    Decisions,
+    decide,
+    dry_run,
+    finished_at,
+    least,
+    threads_of_one,
+    time_to_measure,
+)
 from regardant.tasks.base import Log, Prepared, TaskJob
+from regardant.training.averaging import Average
 from regardant.training.config import COPIES, TRAINING_SHARE, TrainingConfig
 from regardant.training.devices import memory_guard
 from regardant.training.engine import require_divisible
 from regardant.training.reporting import memory
 
 OVERHEAD = 1.05
-"""Time of an update over that of forward and backward (optimizer, average, reading); 1.04 measured on `tiny`."""
+"""Time of forward and backward in training over that of the fastest dry run of a batch: 1.04 to 1.06 on `reverse`,
+`demo` and `digits-vit`, in CPU time of one thread."""
 
 HOLES = 1.35
 """Size of a CPU's heap over the memory in use by a batch: blocks of other sizes leave holes. 1.1 to 1.6 after 200
@@ -86,7 +100,9 @@ def plan_run(prepared: Prepared, device: torch.device, log: Log, shares: int = 1
         decisions = _decide(job, training, device, until, log)
         decisions.apply(job.model)  # time and measure the settings that training will use
         log(decisions.summary())
-        speed = targets_per_second(job, decisions, device, until)
+        with threads_of_one(decisions.processes):
+            step = optimizer_seconds(job.model, training, device, until) if shares == 1 else 0.0
+        speed = targets_per_second(job, decisions, device, until, step / training.accumulate)
         if device.type == "cpu" and (note := waited.note(in_minutes=training.max_minutes is not None)):
             log(note)
         resolved = prepared.with_speed(speed, log)
@@ -105,15 +121,37 @@ def _decide(job: TaskJob, training: TrainingConfig, device: torch.device, until:
     return decisions
 
 
-def targets_per_second(job: TaskJob, decisions: Decisions, device: torch.device, until: float) -> float:
+def targets_per_second(
+    job: TaskJob, decisions: Decisions, device: torch.device, until: float, step_seconds: float
+) -> float:
     """Return the targets of training per second, measured on batches of all lengths: once when the clock has read
-    `until`."""
+    `until`. `step_seconds` is the time that a batch's share of an update takes after the gradients."""
     planned = job.batches.sample_batches()
     processes = decisions.processes
     with decisions.autocast(device), threads_of_one(processes):
         seconds = sum(least(partial(dry_run, job, batch, device, processes), until) for batch in planned)
     overhead = OVERHEAD if processes == 1 else OVERHEAD * HINDRANCE
-    return sum(job.load(batch).count for batch in planned) / (overhead * seconds)
+    return sum(job.load(batch).count for batch in planned) / (overhead * seconds + len(planned) * step_seconds)
+
+
+def optimizer_seconds(model: nn.Module, training: TrainingConfig, device: torch.device, until: float) -> float:
+    """Return the seconds of the part of an update that follows the gradients: clipping, the optimizer, the average.
+
+    It depends on the optimizer and the weights, not on the batch: 15 % of an update of `demo`, whose optimizer is Muon.
+    No round but the first begins after the clock reads `until`.
+    """
+    with _stepping(model, training) as (optimizers, average):
+        parameters = [parameter for parameter in model.parameters() if parameter.grad is not None]
+
+        def step() -> float:
+            start = finished_at(device)
+            clip_grad_norm_(parameters, training.clip_norm or math.inf)
+            for optimizer in optimizers:
+                optimizer.step()
+            average.update(model)
+            return finished_at(device) - start
+
+        return least(step, until)
 
 
 def plan_training(
@@ -171,17 +209,28 @@ def _as_in_training(model: nn.Module, training: TrainingConfig, shares: int = 1)
     if shares > 1:
         yield sum(parameter.nbytes for parameter in learned)
         return
-    for parameter in learned:
-        parameter.grad = torch.zeros_like(parameter)
+    with _stepping(model, training) as (optimizers, average):
+        model.zero_grad(set_to_none=True)
+        average.fill(model)
+        states = [state for optimizer in optimizers for state in optimizer.state.values()]
+        held = [*learned, *average.held(), *(tensor for state in states for tensor in state.values())]
+        yield sum(tensor.nbytes for tensor in held)
+
+
+@contextmanager
+def _stepping(model: nn.Module, training: TrainingConfig) -> Iterator[tuple[list[Optimizer], Average]]:
+    """Give optimizers whose state is in place, gradients of zero and the average. No step changes a weight: it is along
+    gradients of zero, at rate zero."""
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            parameter.grad = torch.zeros_like(parameter)
     optimizers = training.optimizer.build(model)
     for optimizer in optimizers:
-        optimizer.step()  # along gradients of zero, at rate zero: no weight changes
-    model.zero_grad(set_to_none=True)
-    average = training.averaging.build(model)
-    average.fill(model)
-    states = [state for optimizer in optimizers for state in optimizer.state.values()]
-    held = [*learned, *average.held(), *(tensor for state in states for tensor in state.values())]
-    yield sum(tensor.nbytes for tensor in held)
+        optimizer.step()
+    try:
+        yield optimizers, training.averaging.build(model)
+    finally:
+        model.zero_grad(set_to_none=True)
 
 
 def _flops_per_target(job: TaskJob, device: torch.device) -> float:

@@ -176,12 +176,12 @@ def dry_run(
 
     `through` is the job's model compiled, if it is. No gradient is left behind.
     """
-    start = _finished_at(device)
+    start = finished_at(device)
     batch: Batch = job.load(planned)
     loss = job.loss(job.model if through is None else through, batch.part(0, processes), device)
     loss.total.backward()
     job.model.zero_grad(set_to_none=True)
-    return _finished_at(device) - start
+    return finished_at(device) - start
 
 
 @contextmanager
@@ -271,7 +271,7 @@ def least(run: Callable[[], float], until: float) -> float:
     return found
 
 
-def _finished_at(device: torch.device) -> float:
+def finished_at(device: torch.device) -> float:
     """Return the clock after all work that was queued on the device."""
     if device.type == "cuda":
         torch.cuda.synchronize()

@@ -1,14 +1,17 @@
 import json
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from regardant import run
-from regardant.planning.plan import _as_in_training, plan_training
+from regardant.planning import plan as planning
+from regardant.planning.plan import OVERHEAD, _as_in_training, plan_training
 from regardant.planning.probes import Decisions
 from regardant.tasks.translation.task import Translation
+from regardant.training.config import TRAINING_SHARE
 from regardant.training.reporting import memory
 
 CPU = torch.device("cpu")
@@ -148,6 +151,54 @@ def test_the_time_expected_is_that_of_all_tokens_and_some_validation(tiny_plan):
     _, planned = tiny_plan
     training = planned.epochs * planned.tokens_per_epoch / planned.tokens_per_second
     assert training < planned.seconds < 1.2 * training
+
+
+class Clock:
+    """A clock that moves only when a part of an update takes some seconds."""
+
+    now = 0.0
+
+    def read(self, device):
+        return self.now
+
+    def taking(self, seconds):
+        def part(*parts):
+            self.now += seconds
+
+        return part
+
+
+def test_the_time_of_clipping_the_optimizers_and_the_average_is_that_of_a_whole_step(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(planning, "finished_at", clock.read)
+    monkeypatch.setattr(planning, "clip_grad_norm_", clock.taking(1.0))
+    adamw, muon = (SimpleNamespace(step=clock.taking(seconds), state={}) for seconds in (10.0, 100.0))
+    training = SimpleNamespace(
+        clip_norm=0.0,
+        optimizer=SimpleNamespace(build=lambda model: [adamw, muon]),
+        averaging=SimpleNamespace(build=lambda model: SimpleNamespace(update=clock.taking(1000.0))),
+    )
+    model = torch.nn.Linear(2, 2)
+    assert planning.optimizer_seconds(model, training, CPU, until=math.inf) == 1111.0
+    assert model.weight.grad is None
+
+
+@pytest.mark.parametrize("accumulate", [1, 4])
+def test_updates_that_are_planned_have_time_for_the_step_of_the_optimizer(plan, monkeypatch, accumulate):
+    given = (
+        "training.max_updates=null",
+        "training.max_minutes=2",
+        "training.processes=1",
+        "training.precision=float32",
+    )
+    monkeypatch.setattr(planning, "dry_run", lambda *given: 0.1)
+    found = []
+    for seconds in (0.0, 0.2):
+        monkeypatch.setattr(planning, "optimizer_seconds", lambda *given, took=seconds: took)
+        found.append(plan(*given, "training.attention_kernel=matmul", f"training.accumulate={accumulate}")[1])
+    without, with_step = (planned.seconds / planned.updates for planned in found)
+    assert (with_step - without) * TRAINING_SHARE == pytest.approx(0.2, rel=0.1)
+    assert without * TRAINING_SHARE == pytest.approx(OVERHEAD * 0.1 * accumulate, rel=0.1)
 
 
 def test_a_run_bounded_by_minutes_is_expected_to_take_them(plan):

@@ -109,5 +109,5 @@ def open_closed_streams() -> None:
 
 
 def give_up_stdout() -> None:
-    """Python flushes stdout once more on its way out, and would complain once more."""
+    """Redirect stdout to nowhere: Python flushes it at exit, and would report the error once more."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

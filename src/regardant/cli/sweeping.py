@@ -24,7 +24,7 @@ Out = Annotated[
 
 @contextmanager
 def _resumable() -> Iterator[None]:
-    """Exit with 130 where a training was interrupted."""
+    """Exit with status 130 if a training was interrupted."""
     try:
         yield
     except KeyboardInterrupt:

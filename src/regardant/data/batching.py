@@ -130,7 +130,7 @@ def sent(block: Any, device: torch.device) -> Any:
 
 
 def pad(sequences: Sequence[ArrayLike], *, sos: bool = False) -> Int[Tensor, "B L"]:
-    """Token ids to one block, each row ended by EOS, filled up with PAD, and begun by SOS if asked."""
+    """Return token ids as one block: each row ends with EOS and PAD, and begins with SOS if `sos` is set."""
     rows = [np.asarray(sequence, dtype=np.int64) for sequence in sequences]
     first = int(sos)
     ends = np.array([first + len(row) for row in rows])

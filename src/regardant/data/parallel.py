@@ -249,7 +249,7 @@ class PairsConfig(Pairs):
 
 
 def evaluation_pairs(pairs: Pairs, records: Iterator[Record]) -> Iterator[Pair]:
-    """Pairs to evaluate on, line for line. Raises DataError for a line that cannot be read, and for none at all."""
+    """Yield pairs to evaluate on, line for line. Raises DataError for an unreadable line, and if there is none."""
     is_empty = True
     for line, source, target in records:
         if isinstance(source, Fault):

@@ -214,17 +214,17 @@ def can_ask(verb: Verb) -> set[Part]:
 
 
 def overlaps(clause: Clause, other: Clause) -> bool:
-    """Whether two clauses have one verb, and one subject or one object."""
+    """Return whether two clauses have one verb, and one subject or one object."""
     return clause.verb is other.verb and (clause.subject == other.subject or clause.object == other.object)
 
 
 def repeats(clause: Clause, other: Clause) -> bool:
-    """Whether two clauses have one verb, one subject and one object."""
+    """Return whether two clauses have one verb, one subject and one object."""
     return clause.verb is other.verb and clause.subject == other.subject and clause.object == other.object
 
 
 def asks_in_vain(part: Part, clause: Clause, told: Iterable[Clause]) -> bool:
-    """Whether no clause answers the question for the subject or the object of another one."""
+    """Return whether no clause answers the question for the subject or the object of another one."""
     other = "object" if part == "subject" else "subject"
     return not any(one.verb is clause.verb and getattr(one, other) == getattr(clause, other) for one in told)
 

@@ -148,7 +148,7 @@ class EncodedText:
 
 
 def cut(pieces: Iterable[str], sizes: Mapping[str, int]) -> Iterator[tuple[str, str]]:
-    """Pieces of a text with the split that each belongs to: the first `sizes` characters, the next, ..."""
+    """Yield pieces of a text, each with its split: the first `sizes` characters, the next, ..."""
     splits = iter(sizes.items())
     name, room = next(splits)
     for piece in pieces:

@@ -137,7 +137,7 @@ class Tokenizer:
                     yield shown
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
-        """How each token is written in a picture: spaces as ▁, bytes as their ASCII character or their number."""
+        """Return each token as pictures show it: spaces as ▁, bytes as their ASCII character or their number."""
         return [self._readable(token) for token in ids]
 
     def spans(self, ids: Iterable[int]) -> list[tuple[int, int]]:

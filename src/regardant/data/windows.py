@@ -97,7 +97,7 @@ class TrainingWindows:
         return [starts[at : at + self.windows_per_batch] for at in range(0, len(starts), self.windows_per_batch)]
 
     def load(self, planned: NDArray[np.int64]) -> WindowBatch:
-        """One planned batch as tensors."""
+        """Return a planned batch as tensors."""
         return _windows(self.tokens, planned, self.context)
 
     def largest_batches(self) -> list[NDArray[np.int64]]:
@@ -113,7 +113,7 @@ class TrainingWindows:
         return [self.median_batch()]
 
     def padding(self) -> dict[str, float]:
-        """Windows have none."""
+        """Return nothing: windows have no padding."""
         return {}
 
 

@@ -37,7 +37,7 @@ THRESHOLDS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0)
 def alignment_error_rate(
     predicted: Sequence[Set[Link]], sure: Sequence[Set[Link]], possible: Sequence[Set[Link]] | None = None
 ) -> float:
-    """AER of a corpus, one set of links a sentence: 0 is perfect, 1 has no link right.
+    """Return the AER of a corpus, with a set of links for each sentence: 0 is perfect, 1 has no link right.
 
     Sure links count as possible ones too; without `possible` they are the only ones. A corpus without any
     link has no error. Raises DataError for unequal counts of sentences.
@@ -85,7 +85,7 @@ def choose_threshold(weights: Sequence[Weights], sure: Sequence[Set[Link]]) -> f
 
 
 def shifted(weights: Weights) -> Weights:
-    """Attention [T, S] re-read so that a target token's row is from when it was the decoder's input.
+    """Return attention [T, S] shifted by a row: a target token has the row of the step that read it.
 
     Row t of the decoder is the one that writes token t; one step later the token is read, and attention
     then often says better where it came from (Chen et al. 2020, https://arxiv.org/abs/2004.14837). So row t
@@ -95,7 +95,7 @@ def shifted(weights: Weights) -> Weights:
 
 
 def merge_to_words(weights: Weights, source_words: Sequence[int], target_words: Sequence[int]) -> Weights:
-    """Attention between tokens [T, S] to attention between words [V, W].
+    """Return attention between words [V, W] from attention between tokens [T, S].
 
     `source_words` and `target_words` give each token's word, as `word_of_token` does; tokens of NO_WORD are
     left out. What goes to a source word is the sum over its tokens; what comes from a target word is the
@@ -107,7 +107,7 @@ def merge_to_words(weights: Weights, source_words: Sequence[int], target_words: 
 
 
 def word_of_token(token_spans: Sequence[Span], word_spans: Sequence[Span]) -> list[int]:
-    """Each token's word, by the characters they share; NO_WORD where they share none.
+    """Return each token's word, by the characters that they share; NO_WORD if they share none.
 
     Both count characters of the same text. A token over several words belongs to the one it shares most
     with, of equals the first.
@@ -121,7 +121,7 @@ def word_of_token(token_spans: Sequence[Span], word_spans: Sequence[Span]) -> li
 
 
 def format_links(links: Set[Link]) -> str:
-    """Pharaoh format: `0-0 1-2`, source first, in ascending order."""
+    """Return links in Pharaoh format: `0-0 1-2`, source first, in ascending order."""
     return " ".join(f"{source}-{target}" for source, target in sorted(links))
 
 

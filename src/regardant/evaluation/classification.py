@@ -54,7 +54,10 @@ def _macro_f1(predicted: Tensor, targets: Tensor, num_classes: int) -> float:
 
 
 def _wilson(right: int, count: int, z: float = 1.96) -> tuple[float, float]:
-    """Wilson 1927, "Probable inference, the law of succession, and statistical inference"."""
+    """Return the interval of a share.
+
+    Wilson 1927, "Probable inference, the law of succession, and statistical inference".
+    """
     share, spread = right / count, z * z / count
     middle = (share + spread / 2) / (1 + spread)
     half = z * math.sqrt(share * (1 - share) / count + spread / (4 * count)) / (1 + spread)

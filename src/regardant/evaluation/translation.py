@@ -52,12 +52,12 @@ class TranslationScores:
     """Holds 95 % of the BLEU scores of resampled sentences."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         return asdict(self) | {"bleu_interval": list(self.bleu_interval)}
 
 
 def score(hypotheses: Sequence[str], references: Sequence[str], config: TranslationMetrics) -> TranslationScores:
-    """All scores of a corpus, a reference for each hypothesis. Some seconds for 1,000 sentences, most for TER.
+    """Return all scores of a corpus with a reference for each hypothesis. 1,000 sentences take seconds, most for TER.
 
     Raises DataError for unequal counts, or none at all.
     """
@@ -78,13 +78,13 @@ def score(hypotheses: Sequence[str], references: Sequence[str], config: Translat
 
 
 def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str], config: TranslationMetrics) -> float:
-    """BLEU alone, without an interval: what validation during training needs, in a fraction of the time."""
+    """Return BLEU alone, without an interval, in a fraction of the time: validation in training needs no more."""
     check_counts(hypotheses, references)
     return bleu_metric(config).corpus_score(hypotheses, [references]).score
 
 
 def bleu_metric(config: TranslationMetrics) -> BLEU:
-    """BLEU as it is configured."""
+    """Return the BLEU metric of a configuration."""
     # With `none` the text is meant to be tokenised, and sacreBLEU need not warn that it looks so.
     return BLEU(tokenize=config.tokenize, lowercase=config.lowercase, force=config.tokenize == "none")
 

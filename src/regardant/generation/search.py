@@ -122,7 +122,7 @@ class ModelSearcher:
         return Work(batch_tokens=3 * BATCH_TOKENS)
 
     def _is_observed(self) -> bool:
-        """Whether inspection listens to the model or intervenes in it: then all batches run in one thread."""
+        """Return whether inspection records or changes the model's vectors: then all batches run in one thread."""
         return isinstance(self.model, torch.nn.Module) and any(module in OBSERVED for module in self.model.modules())
 
 

@@ -4,7 +4,7 @@ from torch import Tensor
 
 
 def spearman(one: Tensor, other: Tensor) -> float | None:
-    """Spearman's rho of the values of two tensors of one shape."""
+    """Return Spearman's rho of the values of two tensors of one shape."""
     if not _ordered(one, other):
         return None
     from scipy.stats import spearmanr  # as below: a second that no translation waits for
@@ -13,7 +13,7 @@ def spearman(one: Tensor, other: Tensor) -> float | None:
 
 
 def kendall(one: Tensor, other: Tensor) -> float | None:
-    """Kendall's tau-b, which counts pairs of values, ties left out of both."""
+    """Return Kendall's tau-b, which counts pairs of values and leaves out ties."""
     if not _ordered(one, other):
         return None
     from scipy.stats import kendalltau

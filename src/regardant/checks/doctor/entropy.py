@@ -42,7 +42,7 @@ class Head:
 
 
 def attention_entropy(case: Case) -> Seen:
-    """Layers whose heads all look at one position, or at nothing in particular."""
+    """Find layers whose heads all attend to one position, or to all positions alike."""
     layers = dict(_layers(case))
     if not layers:
         raise LeftOut("this model has no attention whose weights are shares of a whole")
@@ -101,7 +101,7 @@ def _collapsed(case: Case, layers: dict[str, Sequence[Head]], names: Sequence[st
 
 
 def _layers(case: Case) -> Iterator[tuple[str, Sequence[Head]]]:
-    """Every place of attention and its heads."""
+    """Yield each place of attention with its heads. Raises LeftOut for a model without attention."""
     model, probe = case.trained.model, case.probe
     kinds = attention_places(model)
     if not kinds:

@@ -40,7 +40,7 @@ ACTION_QUERY_IN_PROSE = exactly([[0.1, 0.9, 0.1, 0.1]])
 
 
 def at_temperature(attend: Attend, query: Tensor, temperature: float, values: Tensor = VALUES) -> Tensor:
-    """Attention whose scores are divided by the temperature in place of sqrt(4)."""
+    """Return attention with scores that are divided by the temperature instead of sqrt(4)."""
     return attend(query * (2 / temperature), KEYS, values)[0]
 
 

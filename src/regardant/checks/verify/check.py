@@ -189,7 +189,7 @@ class Checked:
 
 
 def named(figures: str | Mapping[str, str]) -> Mapping[str, str]:
-    """Figures by name; the name of a single one is empty."""
+    """Return figures by name. The name of a single figure is empty."""
     return {"": figures} if isinstance(figures, str) else figures
 
 

@@ -29,7 +29,7 @@ P100_FLOPS = 9.5e12
 
 
 def training_flops(parameters: float, tokens: float) -> float:
-    """6 N D: two a weight and token forward, four backward."""
+    """Return 6 N D, the operations of a training: two for each weight and token forward, four backward."""
     return 6 * parameters * tokens
 
 

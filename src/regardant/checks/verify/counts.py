@@ -34,19 +34,19 @@ def layer_parameters(d_model: int, d_ff: int) -> int:
 
 
 def decoder_only(d_model: int, num_layers: int, vocab_size: int, length: int) -> int:
-    """Parameters of a GPT: layers, tied embeddings, learned positions, one last norm; d_ff = 4 d_model."""
+    """Count the parameters of a GPT: layers, tied embeddings, learned positions, one last norm; d_ff = 4 d_model."""
     layers = num_layers * layer_parameters(d_model, 4 * d_model)
     return layers + (vocab_size + length) * d_model + 2 * d_model
 
 
 def bert(d_model: int, num_layers: int, vocab_size: int, length: int) -> int:
-    """Parameters of a BERT without its pooler: layers, embeddings of words, positions and segments, and their norm."""
+    """Count the parameters of a BERT without its pooler: layers, three tables of embeddings and their norm."""
     layers = num_layers * layer_parameters(d_model, 4 * d_model)
     return layers + (vocab_size + length + 2) * d_model + 2 * d_model
 
 
 def multiplications(compute: Callable[[], object]) -> int:
-    """Multiply-adds of all matrix products in it."""
+    """Count the multiply-adds of all matrix products in a computation."""
     with FlopCounterMode(display=False) as counter:
         compute()
     return int(counter.get_total_flops()) // 2

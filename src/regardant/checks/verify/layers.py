@@ -16,12 +16,12 @@ from regardant.positions.none import NoPositions
 
 
 def parameters(module: nn.Module) -> int:
-    """All of them, each once."""
+    """Count all parameters, shared ones once."""
     return sum(parameter.numel() for parameter in module.parameters())
 
 
 def matrices(module: nn.Module) -> int:
-    """Those of matrices alone, without biases and norms."""
+    """Count the parameters of matrices, without biases and norms."""
     return sum(parameter.numel() for parameter in module.parameters() if parameter.dim() > 1)
 
 

@@ -7,7 +7,7 @@ from regardant.attention import EVERYTHING, AttentionConfig, ScaledDotProduct, V
 
 
 def ours(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
-    """Scaled dot-product attention: q [n, d], k [m, d], v [m, e] to [n, e]; mask [n, m], True = may be seen."""
+    """Compute scaled dot-product attention: q [n, d], k [m, d], v [m, e] to [n, e]; mask [n, m], True = may be seen."""
     view = EVERYTHING if mask is None else View(pairs=mask[None, None])
     mixed: Tensor = ScaledDotProduct(q.shape[-1])(q[None, None], k[None, None], v[None, None], view)
     return mixed[0, 0]
@@ -20,12 +20,12 @@ def weights(config: AttentionConfig, q: Tensor, k: Tensor, view: View = EVERYTHI
 
 
 def exactly(*rows: object) -> Tensor:
-    """Numbers in float64."""
+    """Return rows of numbers as a float64 tensor."""
     return torch.tensor(rows[0] if len(rows) == 1 else rows, dtype=torch.float64)
 
 
 def identity(size: int) -> Tensor:
-    """Values that show the weights themselves."""
+    """Return the identity as values, with which the output of attention is its weights."""
     return torch.eye(size, dtype=torch.float64)
 
 

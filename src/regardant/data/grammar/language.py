@@ -54,7 +54,7 @@ def language() -> Space[Sentence]:
 
 
 def count() -> int:
-    """How many sentence pairs there are."""
+    """Count the sentence pairs of the language."""
     return language().size
 
 
@@ -103,7 +103,7 @@ def roles(polarity: Polarity) -> tuple[str, str]:
 
 
 def actions(verb: Verb) -> Space[Clause]:
-    """Statements in the active voice. What is never done has no time, and what lasts has neither time nor never."""
+    """Return statements in the active voice. Those with "never" have no time; stative verbs have neither."""
     spaces, weights = [], []
     for tense, tense_weight in TENSES.items():
         for polarity in verb.polarities:
@@ -113,7 +113,7 @@ def actions(verb: Verb) -> Space[Clause]:
 
 
 def shapes(verb: Verb, tense: Tense, polarity: Polarity) -> Space[Clause]:
-    """Long in one part only: the subject, the object, or what follows them."""
+    """Return clauses in which one part is long: the subject, the object, or what follows them."""
     of_subject, of_object = roles(polarity)
     timeless = verb.stative or polarity is Polarity.NEVER
     when = only(None) if timeless else optional(times(tense), 0.3)
@@ -219,7 +219,7 @@ def qualities(choices: list[Adjective]) -> Space[Description]:
 
 
 def questions() -> Space[Sentence]:
-    """Asked without a negation."""
+    """Return questions without a negation."""
     everything = list(verbs().values())
     affirmative = (Polarity.AFFIRMATIVE,)
     passive = Union([passives(verb, affirmative) for verb in everything if has_passive(verb)])
@@ -263,7 +263,7 @@ def asked(verb: Verb, word: str | None) -> Space[Clause]:
 
 
 def compounds(tense: Tense) -> Space[Compound]:
-    """Two short clauses of one tense."""
+    """Return sentences of two short clauses in one tense."""
     polarities = (Polarity.AFFIRMATIVE, Polarity.NOT)
     able = [verb for verb in verbs().values() if not verb.recipient]
     doing = Union([short(verb, tense, polarity) for verb in able for polarity in polarities], (4, 1) * len(able))

@@ -46,7 +46,7 @@ class Noun:
         return tuple(uncounted) or ("singular", "plural")
 
     def fits(self, classes: frozenset[str]) -> bool:
-        """Whether one of the classes is a tag of this noun, or the noun itself."""
+        """Return whether one of the classes is a tag of this noun, or the noun itself."""
         return self.english[0] in classes or not self.tags.isdisjoint(classes)
 
 
@@ -187,7 +187,7 @@ def with_plural(cell: str, rule: Callable[[str], str]) -> tuple[str, str]:
 
 @cache
 def nouns() -> dict[str, Noun]:
-    """Every noun by its English singular."""
+    """Return every noun by its English singular."""
     read = (
         Noun(
             english=with_plural(row["english"], english.plural),
@@ -202,7 +202,7 @@ def nouns() -> dict[str, Noun]:
 
 @cache
 def adjectives() -> dict[str, Adjective]:
-    """Every adjective by its English form."""
+    """Return every adjective by its English form."""
     read = {}
     for row in rows("adjectives"):
         masculine = row["french"]
@@ -221,7 +221,7 @@ def adjectives() -> dict[str, Adjective]:
 
 @cache
 def verbs() -> dict[str, Verb]:
-    """Every verb but be, by its English base."""
+    """Return every verb except `be`, by its English base form."""
     return {verb.base: verb for verb in map(read_verb, rows("verbs"))}
 
 

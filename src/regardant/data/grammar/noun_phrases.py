@@ -54,7 +54,7 @@ def plain(noun: Noun, role: str, most_adjectives: int) -> Space[NounPhrase]:
 
 
 def around(noun: Noun, role: str, rows: Space[tuple[Adjective, ...]], **fields: Space[Any]) -> Space[NounPhrase]:
-    """One noun in its numbers, with each determiner that fits."""
+    """Return phrases of one noun in singular and plural, with each determiner that fits."""
     spaces, weights = [], []
     for kind in noun.kinds:
         choices = articles(kind, role)
@@ -75,7 +75,7 @@ def around(noun: Noun, role: str, rows: Space[tuple[Adjective, ...]], **fields: 
 
 @cache
 def adjective_rows(noun: Noun, most: int) -> Space[tuple[Adjective, ...]]:
-    """Rows of adjectives for a noun. Titles (the European Council) have at least one."""
+    """Return rows of adjectives for a noun. Titles (the European Council) have at least one."""
     singles = [adjective for adjective in adjectives().values() if noun.fits(adjective.nouns)]
     pairs = [(first, second) for first in singles for second in singles if may_stand_in_row(first, second)]
     spaces: list[Space[tuple[Adjective, ...]]] = []
@@ -101,7 +101,7 @@ def may_stand_in_row(first: Adjective, second: Adjective) -> bool:
 
 @cache
 def subjects(classes: Classes, role: str, most_adjectives: int) -> Space[Subject]:
-    """Noun phrases, and for people pronouns, names and pairs."""
+    """Return noun phrases; for people also pronouns, names and pairs."""
     spaces: list[Space[Subject]] = [noun_phrases(classes, role, most_adjectives)]
     weights = [6]
     if "person" in classes:
@@ -116,7 +116,7 @@ def subjects(classes: Classes, role: str, most_adjectives: int) -> Space[Subject
 
 @cache
 def coordinations() -> Space[Coordination]:
-    """Two different people."""
+    """Return pairs of two different people."""
     people = fitting(NAMED)
     return Union(
         [
@@ -139,7 +139,7 @@ def singular(noun: Noun) -> Space[NounPhrase]:
 
 @cache
 def objects(verb: Verb, role: str, most_adjectives: int) -> Space[Any]:
-    """Noun phrases, and for people pronouns; nothing for a verb that takes no object."""
+    """Return noun phrases; for people also pronouns. A verb without an object has none."""
     if not verb.object:
         return only(None)
     phrases = noun_phrases(verb.object, role, most_adjectives)

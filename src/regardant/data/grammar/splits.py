@@ -35,7 +35,7 @@ class Corpus:
 
 
 def corpus(*, seed: int, train: int, validation: int, test: int, heldout: int) -> Corpus:
-    """Draws as many pairs for each list; the same on every machine. None holds a lecture sentence."""
+    """Draw so many pairs for each list, the same on every machine. No list holds a sentence of the lectures."""
     sizes = {"train": train, "validation": validation, "test": test, "heldout": heldout}
     for name, size in sizes.items():
         if size < 0:

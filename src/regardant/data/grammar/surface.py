@@ -34,7 +34,7 @@ def french_text(sentence: list[Marked]) -> tuple[str, list[int]]:
 
 
 def settle(sentence: list[Marked], vowels: str) -> list[Marked]:
-    """Each word in the form that the sound after it asks for."""
+    """Return the words, each in the form that the sound after it requires."""
     settled = []
     vowel_follows = False
     for text, meaning in reversed(sentence):

@@ -95,7 +95,7 @@ Combination = tuple[Adjective, Noun] | tuple[Verb, Tense, Polarity]
 
 
 def combinations(sentence: Sentence) -> Iterator[Combination]:
-    """Each adjective with the noun it qualifies, and each verb but be with its tense and polarity."""
+    """Yield each adjective with its noun, and each verb except `be` with its tense and polarity."""
     if isinstance(sentence, Compound):
         yield from in_clause(sentence.first)
         yield from in_clause(sentence.second)

@@ -55,7 +55,7 @@ class LanguageModel(Trained):
         self.model = model.eval().to(device)
 
     def generate(self, prompt: str, *, samples: int = 1, seed: int = 0, **generation: Any) -> list[str]:
-        """Texts that go on from the prompt, without it; see SamplingConfig for what may be given."""
+        """Return texts that continue the prompt, without it. `generation` has fields of SamplingConfig."""
         rows = torch.stack(list(self._tokens(prompt, range(samples), seed, generation)), 1)
         return [self.tokenizer.decode(row) for row in rows.tolist()]
 
@@ -123,15 +123,17 @@ class LanguageModel(Trained):
         return [Example(self.tokenizer.decode(ids[: self.config.model.max_length].tolist())) for ids in lines[:count]]
 
     def score(self, text: str) -> TextScore:
-        """How probable a text is. Its first token is given. Raises DataError for a text of less than two."""
+        """Return how probable a text is, given its first token. Raises DataError for a text of less than two."""
         tokens = self.tokenizer.encode_long(text)
         if len(tokens) < 2:
             raise DataError(f"a text of {len(tokens)} tokens cannot be scored: give two at least")
         return score_text(self.model, tokens, len(text), self.device)
 
     def measure(self, data: Sequence[Path] = (), treebank: Path | None = None) -> Measures:
-        """Its attention in numbers, over the first windows of the validation text or of that in a file. All is kept in
-        RUN/measures."""
+        """Measure attention over the first windows of the validation text, or of the text in a file.
+
+        Results are kept in RUN/measures.
+        """
         if treebank is not None:
             raise ConfigError("--treebank is held to the encoder of a translator: leave it out for a language model")
         if len(data) > 1:
@@ -180,7 +182,7 @@ class LanguageModel(Trained):
         return name, text.tokens[name]
 
     def evaluate(self, data: Sequence[Path] = (), **options: Any) -> dict[str, dict[str, Any]]:
-        """Scores by name of the text: the run's own ones, the test's first, or those of files. They are kept in
+        """Return scores by name of the text: the run's own texts, the test's first, or those in files. They are kept in
         RUN/evaluation."""
         if given := [name for name, value in options.items() if value is not None]:
             raise ConfigError(f"a language model is scored without {', '.join(given)}: leave that out")

@@ -93,8 +93,10 @@ class TrainedTranslator(TrainedGenerator):
         return self._known_words
 
     def measure(self, data: Sequence[Path] = (), treebank: Path | None = None) -> TranslatorMeasures:
-        """Its attention in numbers, over the run's validation pairs or those in files, and over the sentences of a
-        treebank. All is kept in RUN/measures."""
+        """Measure attention over the run's validation pairs or those in files, and over the sentences of a treebank.
+
+        Results are kept in RUN/measures.
+        """
         parsed = None if treebank is None else read_treebank(treebank)
         found = measure(self.translator, self._pairs_to_measure(data), parsed)
         found.save(self.folder / "measures")
@@ -158,7 +160,7 @@ class TrainedTranslator(TrainedGenerator):
     def evaluate(
         self, data: Sequence[Path] = (), *, engine: str | None = None, **options: Any
     ) -> dict[str, dict[str, Any]]:
-        """Scores by name of the test set: the run's own ones, or the pairs in files. All is kept in RUN/evaluation.
+        """Return scores by name of the test set: the run's own sets, or pairs in files. RUN/evaluation keeps them.
 
         The chosen engine (`auto`) has been compared with torch, and translates alone. Another one is compared now:
         both translate, and what it writes is kept in a folder with its name.

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sacrebleu.metrics.base import Score
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.significance import PairedTest, Result, _bootstrap_resample
@@ -18,9 +17,9 @@ from regardant.evaluation.paired import Difference
 from regardant.evaluation.translation import (
     TranslationMetrics,
     bleu_metric,
+    bleu_with_interval,
     check_counts,
     chrf_metric,
-    corpus_bleu,
 )
 
 
@@ -82,8 +81,8 @@ def compare_translations(
         against = None
         if number:
             against = _difference(results[0], result, matches[0], matches[number], config.bootstrap_samples)
-        by_length = [_of_quarter(rows, sources, references, lines, matches[number], config) for rows in quarters]
-        interval = _interval(bleu, matches[number], config.bootstrap_samples)
+        by_length = [_of_quarter(rows, sources, references, lines, config) for rows in quarters]
+        _, interval = bleu_with_interval(bleu, lines, references, config.bootstrap_samples)
         score = chrf.corpus_score(lines, [references]).score
         found.append(Compared(result.score, interval, score, by_length, against))
     return found, Signatures(str(signatures["BLEU"]), str(chrf.get_signature()))
@@ -104,12 +103,11 @@ def _of_quarter(
     sources: Sequence[str],
     references: Sequence[str],
     translation: Sequence[str],
-    matches: Sequence[Any],
     config: TranslationMetrics,
 ) -> LengthScore:
     lengths = [_words(sources[row]) for row in rows]
-    bleu = corpus_bleu([translation[row] for row in rows], [references[row] for row in rows], config)
-    interval = _interval(bleu_metric(config), [matches[row] for row in rows], config.bootstrap_samples)
+    parts = [translation[row] for row in rows], [references[row] for row in rows]
+    bleu, interval = bleu_with_interval(bleu_metric(config), *parts, config.bootstrap_samples)
     return LengthScore((min(lengths), max(lengths)), len(rows), bleu, interval)
 
 
@@ -121,26 +119,12 @@ def _difference(first: Result, other: Result, first_matches: Any, other_matches:
     difference = other.score - first.score
     # The paired test has no interval of the difference: both translations' counts, side by side, are resampled as one.
     paired = [[*one, *another] for one, another in zip(first_matches, other_matches, strict=True)]
-    differences = _resampled(_BleuDifference(), paired, samples)
+    _, resampled = _bootstrap_resample(paired, _BleuDifference(), samples)
+    differences = np.array([score.score for score in resampled])
+    low, high = np.quantile(differences, [0.025, 0.975])
     # Where all resamples tie, sacreBLEU's p is the least there is, as if equal scores could not be chance.
     assert other.p_value is not None
-    return Difference(difference, _middle(differences), other.p_value if differences.any() else 1.0)
-
-
-def _interval(metric: BLEU, matches: Sequence[Any], samples: int) -> tuple[float, float]:
-    return _middle(_resampled(metric, matches, samples))
-
-
-def _resampled(metric: BLEU, matches: Sequence[Any], samples: int) -> NDArray[np.float64]:
-    """Return the score of each resample of sentences, given the counts of each sentence."""
-    _, scores = _bootstrap_resample(list(matches), metric, samples)
-    return np.array([one.score for one in scores])
-
-
-def _middle(resampled: NDArray[np.float64]) -> tuple[float, float]:
-    """Return the ends of the middle 95 %."""
-    low, high = np.quantile(resampled, [0.025, 0.975])
-    return float(low), float(high)
+    return Difference(difference, (float(low), float(high)), other.p_value if differences.any() else 1.0)
 
 
 class _BleuDifference(BLEU):

@@ -63,18 +63,26 @@ def score(hypotheses: Sequence[str], references: Sequence[str], config: Translat
     """
     check_counts(hypotheses, references)
     bleu, chrf, ter = bleu_metric(config), chrf_metric(config), TER()
-    bleu_score = bleu.corpus_score(hypotheses, [references], n_bootstrap=config.bootstrap_samples)
+    bleu_score, interval = bleu_with_interval(bleu, hypotheses, references, config.bootstrap_samples)
     chrf_score = chrf.corpus_score(hypotheses, [references])
     ter_score = ter.corpus_score(hypotheses, [references])
     return TranslationScores(
-        bleu=bleu_score.score,
+        bleu=bleu_score,
         chrf=chrf_score.score,
         ter=ter_score.score,
         signature=str(bleu.get_signature()),
         chrf_signature=str(chrf.get_signature()),
         ter_signature=str(ter.get_signature()),
-        bleu_interval=_interval(bleu_score, str(bleu.get_signature())),
+        bleu_interval=interval,
     )
+
+
+def bleu_with_interval(
+    bleu: BLEU, hypotheses: Sequence[str], references: Sequence[str], samples: int
+) -> tuple[float, tuple[float, float]]:
+    """Return BLEU, and the interval that holds 95 % of the BLEU of `samples` resamples of the sentences."""
+    score = bleu.corpus_score(hypotheses, [references], n_bootstrap=samples)
+    return score.score, _interval(score, str(bleu.get_signature()))
 
 
 def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str], config: TranslationMetrics) -> float:

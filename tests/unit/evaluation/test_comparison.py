@@ -14,7 +14,7 @@ from sacrebleu.significance import PairedTest
 
 from regardant.errors import DataError
 from regardant.evaluation.comparison import compare_translations, length_quarters
-from regardant.evaluation.translation import TranslationMetrics, corpus_bleu
+from regardant.evaluation.translation import TranslationMetrics, corpus_bleu, score
 
 RANDOM = Random(5)
 REFERENCES = [" ".join(RANDOM.choices("abcdefgh", k=RANDOM.randint(4, 20))) for _ in range(80)]
@@ -78,22 +78,13 @@ def test_the_interval_holds_the_differences_of_the_same_sentences_drawn_for_both
     assert other.against_first.interval == pytest.approx(expected, abs=1e-6)
 
 
-def test_the_interval_of_a_run_holds_the_scores_of_its_resampled_sentences():
-    samples = 40
-    (found,) = compared(BAD, config=TranslationMetrics(bootstrap_samples=samples))
-
-    def expected(rows):
-        drawn = np.random.default_rng(12345).choice(len(rows), size=(samples, len(rows)))
-        chosen = [[rows[one] for one in sample] for sample in drawn]
-        scores = [
-            sacrebleu.corpus_bleu([BAD[row] for row in sample], [[REFERENCES[row] for row in sample]]).score
-            for sample in chosen
-        ]
-        return pytest.approx(tuple(np.quantile(scores, [0.025, 0.975])), abs=1e-6)
-
-    assert found.interval == expected(list(range(len(REFERENCES))))
-    for rows, part in zip(length_quarters(SOURCES), found.by_length, strict=True):
-        assert part.interval == expected(rows)
+def test_scores_and_intervals_are_those_of_an_evaluation_of_the_same_sentences():
+    config = TranslationMetrics(bootstrap_samples=40)
+    (found,) = compared(BAD, config=config)
+    parts = [(list(range(len(REFERENCES))), found), *zip(length_quarters(SOURCES), found.by_length, strict=True)]
+    for rows, part in parts:
+        expected = score([BAD[row] for row in rows], [REFERENCES[row] for row in rows], config)
+        assert part.bleu == pytest.approx(expected.bleu) and part.interval == expected.bleu_interval
     assert found.interval[1] - found.interval[0] < min(one.interval[1] - one.interval[0] for one in found.by_length)
 
 

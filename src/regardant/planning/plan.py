@@ -100,9 +100,12 @@ def plan_run(prepared: Prepared, device: torch.device, log: Log, shares: int = 1
         decisions = _decide(job, training, device, until, log)
         decisions.apply(job.model)  # time and measure the settings that training will use
         log(decisions.summary())
-        with threads_of_one(decisions.processes):
-            step = optimizer_seconds(job.model, training, device, until) if shares == 1 else 0.0
-        speed = targets_per_second(job, decisions, device, until, step / training.accumulate)
+        targets, seconds = sample_of_training(job, decisions, device, until)
+        if shares == 1:  # else an optimizer for the whole model may not fit
+            with threads_of_one(decisions.processes):
+                step = optimizer_seconds(job.model, training, device, until)
+            seconds += len(job.batches.sample_batches()) * step / training.accumulate
+        speed = targets / seconds
         if device.type == "cpu" and (note := waited.note(in_minutes=training.max_minutes is not None)):
             log(note)
         resolved = prepared.with_speed(speed, log)
@@ -121,23 +124,21 @@ def _decide(job: TaskJob, training: TrainingConfig, device: torch.device, until:
     return decisions
 
 
-def targets_per_second(
-    job: TaskJob, decisions: Decisions, device: torch.device, until: float, step_seconds: float
-) -> float:
-    """Return the targets of training per second, measured on batches of all lengths: once when the clock has read
-    `until`. `step_seconds` is the time that a batch's share of an update takes after the gradients."""
+def sample_of_training(job: TaskJob, decisions: Decisions, device: torch.device, until: float) -> tuple[int, float]:
+    """Return the targets of batches of all lengths, and the seconds that their gradients take in training: measured
+    once when the clock has read `until`."""
     planned = job.batches.sample_batches()
     processes = decisions.processes
     with decisions.autocast(device), threads_of_one(processes):
         seconds = sum(least(partial(dry_run, job, batch, device, processes), until) for batch in planned)
     overhead = OVERHEAD if processes == 1 else OVERHEAD * HINDRANCE
-    return sum(job.load(batch).count for batch in planned) / (overhead * seconds + len(planned) * step_seconds)
+    return sum(job.load(batch).count for batch in planned), overhead * seconds
 
 
 def optimizer_seconds(model: nn.Module, training: TrainingConfig, device: torch.device, until: float) -> float:
     """Return the seconds of the part of an update that follows the gradients: clipping, the optimizer, the average.
 
-    It depends on the optimizer and the weights, not on the batch: 15 % of an update of `demo`, whose optimizer is Muon.
+    It depends on the optimizer and the weights, not on the batch, and is no small share of an update with Muon.
     No round but the first begins after the clock reads `until`.
     """
     with _stepping(model, training) as (optimizers, average):

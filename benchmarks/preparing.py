@@ -1,6 +1,6 @@
 """Preparing a million sentence pairs: cleaning, learning a vocabulary and tokenising, beside `tokenizers` alone.
 
-    make bench-preparing                              some 10 minutes on two cores
+    make bench-preparing
     make bench-preparing BENCH="--pairs 50000"        a quick try, written to runs/scratch
 
 Pairs are halves of sentences of Multi30k joined anew, so that words are as frequent as in real text. The library alone

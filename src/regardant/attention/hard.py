@@ -14,7 +14,7 @@ from regardant.attention.scored import DotProductAttention
 
 
 class HardConfig(AttentionConfig):
-    """All weight on the key with the largest dot product."""
+    """Attention that puts all weight on the key with the largest dot product."""
 
     kind: Literal["hard"] = "hard"
 

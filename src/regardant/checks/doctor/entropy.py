@@ -34,11 +34,11 @@ class Head:
     entropy: float
     """Mean entropy of the rows, as a share of that of uniform weights: 0 to 1."""
     one_hot: bool
-    """Every query looks at one key alone."""
+    """Whether every query attends to one key alone."""
     stuck: bool
-    """All queries of a sentence look at the same key."""
+    """Whether all queries of a sentence attend to the same key."""
     uniform: bool
-    """Every query looks at all that it sees alike."""
+    """Whether every query attends alike to all keys that it sees."""
 
 
 def attention_entropy(case: Case) -> Seen:

@@ -136,8 +136,8 @@ class Layouts:
 
 
 def _lay_out(weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Product:
-    if dtype == torch.bfloat16 and weight.device.type == "cpu":
-        return _pack(weight, bias)
+    if dtype == torch.bfloat16 and weight.device.type == "cpu" and torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        return _pack(weight, bias)  # raises on a CPU without AVX-512, whose own products in bfloat16 are slow
     by_input, added = weight.to(dtype).t().contiguous(), None if bias is None else bias.to(dtype)
     if added is None:
         return lambda x: x.to(dtype) @ by_input

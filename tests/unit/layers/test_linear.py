@@ -34,7 +34,11 @@ def test_outside_of_a_search_a_layer_is_torchs_own(layer):
     assert torch.equal(mine, theirs)
 
 
-def test_products_are_rounded_and_nothing_else(layer):
+@pytest.mark.parametrize("supported", [True, False], ids=["packed", "without AVX-512"])
+def test_products_are_rounded_and_nothing_else(layer, monkeypatch, supported):
+    if not supported:
+        monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: False)
+        monkeypatch.delattr(linears, "_pack")
     x = torch.randn(50, 6)
     with Layouts(torch.bfloat16).in_use(), torch.inference_mode():
         said = layer(x)

@@ -5,10 +5,11 @@ NO_PYTHON = no Python 3.11 or newer: install one (Debian: apt install python3 py
 BIN := .venv/bin
 
 PEERS := benchmarks/.peers
+CHROMIUM = command -v chromium >/dev/null || apt-get install --yes --quiet chromium
 
 .PHONY: setup demo docs test test-slow test-browser mutants check experiments ladder ladder-demo clean
 .PHONY: bench bench-attention bench-training bench-decoding bench-models bench-engines bench-memory bench-processes bench-profile
-.PHONY: torture bench-accelerator bench-startup bench-serving bench-smoke bench-families bench-own-files bench-corpora bench-preparing
+.PHONY: torture bench-accelerator bench-startup bench-serving bench-smoke bench-families bench-own-files bench-corpora bench-preparing bench-pages
 
 # Tests start a hundred processes: they keep compiled code, whatever the machine's default is.
 test test-slow test-browser mutants: export PYTHONDONTWRITEBYTECODE =
@@ -39,7 +40,7 @@ test-slow: .venv/docs tests/.servers/moto/ready
 	$(BIN)/pytest -m slow
 
 test-browser: setup
-	command -v chromium >/dev/null || apt-get install --yes --quiet chromium || echo "no Chromium: these tests are skipped"
+	$(CHROMIUM) || echo "no Chromium: these tests are skipped"
 	$(BIN)/pytest -m browser -rs
 
 mutants: setup
@@ -107,6 +108,10 @@ bench-corpora: setup
 
 bench-preparing: setup
 	$(BIN)/python -m benchmarks.preparing $(BENCH)
+
+bench-pages: setup
+	$(CHROMIUM)
+	$(BIN)/python -m benchmarks.pages $(BENCH)
 
 torture: setup
 	$(BIN)/python -m benchmarks.torture $(BENCH)

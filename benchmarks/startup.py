@@ -15,11 +15,8 @@ from .bars import bar, conclude, lines, rounded
 from .records import ROOT, Measurement, arguments
 
 REGARDANT = ROOT / ".venv" / "bin" / "regardant"
-RUN = ROOT / "runs" / "bench-startup"
+RUN = ROOT / "runs" / "bench-demo"
 REPEATS = 7
-
-SMALL = ["data.train_size=2000", "data.test_size=100", "data.heldout_size=10", "training.max_updates=20"]
-"""Overrides of a demo that trains in seconds, since its translations do not matter here."""
 
 TIMES_TORCH, MORE_SECONDS, HELP_SECONDS, REFUSAL_SECONDS = 1.8, 0.5, 0.3, 0.4
 
@@ -41,11 +38,15 @@ def seconds_of(command: list[str | Path], status: int) -> float:
     return time.perf_counter() - start
 
 
+def train_demo() -> None:
+    """Train the demo, some minutes, unless an earlier measurement did. An untrained one would answer without end."""
+    if not (RUN / "model.safetensors").is_file():
+        subprocess.run([REGARDANT, "train", "demo", "--out", RUN], check=True)
+
+
 def main() -> None:
     measurement = Measurement(scratch=arguments(__doc__).parse_args().scratch)
-    if not (RUN / "model.safetensors").is_file():
-        overrides = [argument for one in SMALL for argument in ("--set", one)]
-        subprocess.run([REGARDANT, "train", "demo", "--out", RUN, *overrides], check=True)
+    train_demo()
     readings: dict[str, list[float]] = {name: [] for name in COMMANDS}
     for number in range(1 + REPEATS):  # the first run reads the files from disk
         for name, command in COMMANDS.items():

@@ -11,8 +11,6 @@ from regardant.tasks.chosen_heads import ChosenHeads
 
 SVG = "{http://www.w3.org/2000/svg}"
 KINDS = ["Encoder self-attention", "Decoder self-attention", "Cross-attention"]
-PAINTED_WITHIN = 3000
-"""Milliseconds until something is seen, and again until the picture is: one second on a machine of one's own."""
 
 
 def attention(num_layers, num_heads, rows, columns, seed=0):
@@ -189,12 +187,9 @@ def test_markup_in_a_word_stays_text(open_page):
     assert page.locator("h1").inner_text() == words[1]
 
 
-def test_six_layers_eight_heads_three_kinds_and_sixty_tokens_are_painted_at_once(open_page):
+def test_six_layers_eight_heads_three_kinds_and_sixty_tokens_are_drawn(open_page):
     opened = open_page(in_pieces([sentence(6, 8, 60)], title="x"))
-    opened.page.wait_for_selector(".figure > svg .cell")
-    drawn = opened.page.evaluate("performance.now()")
-    first = opened.page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
-    assert first < PAINTED_WITHIN and drawn < 2 * PAINTED_WITHIN
+    expect(opened.page.locator(".figure > svg .cell").first).to_be_visible()
     opened.page.wait_for_function("[...document.querySelectorAll('.heads canvas')].some((one) => one.width > 100)")
     opened.screenshot("sixty")
 

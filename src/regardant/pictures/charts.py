@@ -53,7 +53,7 @@ class Scale:
 
 
 def line_chart(curves: Sequence[Curve], *, title: str, x_label: str, y_label: str) -> str:
-    """Curves over an x axis that begins at 0. Raises ValueError for a curve without a point, and for no curve."""
+    """Draw curves over an x axis that begins at 0. Raises ValueError for a curve without a point, and for no curve."""
     if not curves or not all(curve.points for curve in curves):
         raise ValueError("a chart without points; give at least one curve, and each curve at least one point")
     names = [shorten(curve.name, LONGEST_NAME) for curve in curves]
@@ -110,7 +110,7 @@ def round_ticks(low: float, high: float, parts: int = 6) -> list[float]:
 
 
 def kept_apart(wanted: Sequence[float], low: float, high: float) -> list[float]:
-    """Heights in the same order, moved no further than it takes to be a line apart, between `low` and `high`."""
+    """Return heights in the same order, a line apart, between `low` and `high`, moved no further than that takes."""
     placed = list(wanted)
     order = sorted(range(len(placed)), key=placed.__getitem__)
     edge = low

@@ -101,7 +101,7 @@ def _kind(picture: AttentionPicture, layouts: Sequence[Layout]) -> dict[str, obj
 
 
 def packed(layer: NDArray[np.floating[Any]]) -> str:
-    """Weights [H, T, S] as `weights.js` inflates them: a byte each, deflated, in base64."""
+    """Return weights [H, T, S] as `weights.js` inflates them: a byte each, deflated, in base64."""
     quantised = np.rint(layer.clip(0, 1) * 255).astype(np.uint8)
     return b64encode(zlib.compress(quantised.tobytes())).decode("ascii")
 

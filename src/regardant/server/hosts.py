@@ -13,7 +13,7 @@ NAMES = {"localhost", "127.0.0.1", "::1"}
 
 
 def is_ours(host: str, scope: Scope) -> bool:
-    """Whether a Host header names this machine and the port that was asked."""
+    """Return whether a Host header names this machine and the port that was asked."""
     try:
         asked = urlsplit(f"//{host}")
         port = asked.port or (443 if scope.get("scheme") == "https" else 80)
@@ -24,6 +24,6 @@ def is_ours(host: str, scope: Scope) -> bool:
 
 
 def is_of_another_site(scope: Scope) -> bool:
-    """Whether a browser sends a request that may change something for a page of another site."""
+    """Return whether a browser sends a request that may change something for a page of another site."""
     site = Headers(scope=scope).get("sec-fetch-site", "same-origin")
     return scope["method"] not in ("GET", "HEAD") and site != "same-origin"

@@ -15,7 +15,7 @@ from regardant.server.worker import ModelCall, Worker
 
 
 def routes(service: Service) -> APIRouter:
-    """`/v1/runs`, `/v1/translate` and `/v1/predict`."""
+    """Return `/v1/runs`, `/v1/translate` and `/v1/predict`."""
     router, limits = APIRouter(prefix="/v1"), service.limits
 
     @router.get("/runs", response_model=list[ServedRun])

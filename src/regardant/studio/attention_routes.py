@@ -20,7 +20,7 @@ class AskedView(Asked):
 
 
 def routes(runs: OpenRuns, files: ItemFiles) -> APIRouter:
-    """`/api/look`, `/api/view` and `/api/vocabulary`."""
+    """Return `/api/look`, `/api/view` and `/api/vocabulary`."""
     router = APIRouter(prefix="/api")
 
     @router.post("/look")

@@ -10,7 +10,7 @@ from regardant.training.events import parse_events
 
 
 def routes(catalogue: Catalogue) -> APIRouter:
-    """`/api/runs` and `/api/events`."""
+    """Return `/api/runs` and `/api/events`."""
     router = APIRouter(prefix="/api")
 
     @router.get("/runs")

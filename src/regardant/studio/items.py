@@ -58,7 +58,7 @@ class ItemFiles:
 
 
 def routes(runs: OpenRuns, files: ItemFiles) -> APIRouter:
-    """`/api/examples` and `/api/item`."""
+    """Return `/api/examples` and `/api/item`."""
     router = APIRouter(prefix="/api")
 
     @router.get("/examples")

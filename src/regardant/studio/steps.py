@@ -12,7 +12,7 @@ from regardant.studio.streams import AskedPlace, streams
 
 
 def routes(runs: OpenRuns) -> APIRouter:
-    """`/api/steps`, `/api/streams`, `/api/shapes` and `/api/mask`."""
+    """Return `/api/steps`, `/api/streams`, `/api/shapes` and `/api/mask`."""
     router = APIRouter(prefix="/api")
 
     @router.post("/steps")

@@ -34,7 +34,7 @@ class Batch(Protocol):
         """Number of real targets, known without any computation on the device."""
 
     def part(self, number: int, parts: int) -> Self:
-        """Rows `number::parts`, the shard of one rank. Empty if there are fewer rows."""
+        """Return rows `number::parts`, the shard of one rank. Empty if there are fewer rows."""
 
 
 class Job(Protocol):

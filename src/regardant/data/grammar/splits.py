@@ -78,7 +78,7 @@ def held_out_combinations(seed: int) -> frozenset[Combination]:
 
 
 def held_out_nouns(seed: int, adjective: Adjective) -> set[Combination]:
-    """All but the one of the largest hash may be held out, so that the adjective is met."""
+    """Return all nouns but the one of the largest hash: the others may be held out, so that the adjective is met."""
     hashes = {
         noun: fraction(f"{seed} {adjective.english} {noun.english[0]}")
         for noun in nouns().values()

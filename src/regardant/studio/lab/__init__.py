@@ -70,7 +70,7 @@ def sql(asked: Query) -> dict[str, Any]:
 
 @router.post("/measure")
 def measure() -> list[dict[str, Any]]:
-    """Seconds of each kind of layer by length on this machine, in some seconds."""
+    """Return the seconds of each kind of layer by length on this machine. Takes some seconds."""
     return points()
 
 

@@ -47,7 +47,7 @@ class ItemBatch:
         return type(self)(inputs, sent(self.targets, device), self.count)
 
     def part(self, number: int, parts: int) -> Self:
-        """Rows `number::parts`, the shard of one rank. Empty if there are fewer rows."""
+        """Return rows `number::parts`, the shard of one rank. Empty if there are fewer rows."""
         rows = slice(number, None, parts)
         targets = self.targets[rows]
         share = self.count if parts == 1 else int((targets >= 0).sum())

@@ -109,7 +109,7 @@ class LanguageModel(Trained):
         yield from self.tokenizer.decode_as_it_comes(int(token) for token in tokens)
 
     def probe(self) -> Probe:
-        """Windows of the validation text."""
+        """Return windows of the validation text."""
         tokens, context = self._validation(), self.config.model.max_length
         rows = max(4, min(PROBE_ROWS, PROBE_ELEMENTS // context))
         windows = next(consecutive_windows(tokens, context, rows * context)).tokens.to(self.device)
@@ -192,7 +192,7 @@ class LanguageModel(Trained):
         return scores
 
     def summary(self, name: str, scores: dict[str, Any]) -> Sequence[str]:
-        """Lines for people."""
+        """Return lines for people."""
         unknown = f", {scores['unknown']:,} of them unknown" if scores["unknown"] else ""
         return [
             f"{name}: loss {scores['loss']:.4f} nats a token, perplexity {scores['perplexity']:.3f}, "

@@ -54,7 +54,7 @@ class TranslationConfig(TextAnswerConfig):
 
     @model_validator(mode="after")
     def tied_vocabularies_are_joint(self) -> Self:
-        """One embedding matrix needs one vocabulary."""
+        """Raise ValueError where tied embeddings have no joint vocabulary."""
         if self.model.joint and not self.tokenizer.joint and self.tokenizer.kind != "pretrained":
             raise ValueError(
                 "model.tie_embeddings is 'all', which needs one vocabulary, but tokenizer.joint is false: "
@@ -71,7 +71,7 @@ class TranslationConfig(TextAnswerConfig):
 
     @model_validator(mode="after")
     def guidance_has_its_links(self) -> Self:
-        """Alignments are given where a head is taught them, and nowhere else."""
+        """Raise ValueError unless alignments are given where a head is taught them, and nowhere else."""
         links = getattr(self.data, "links", None)
         if self.alignment_guidance is None:
             if links is not None:

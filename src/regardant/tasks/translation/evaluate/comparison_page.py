@@ -60,7 +60,7 @@ class ComparisonReport:
 
 
 def told(comparison: Comparison) -> list[str]:
-    """Lines for people."""
+    """Return lines for people."""
     lines = []
     for one in comparison.sets:
         lines += ["", *_table(comparison, one).lines(), *(f"  {note}" for note in _notes(comparison, one))]

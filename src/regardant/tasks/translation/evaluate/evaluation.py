@@ -50,7 +50,7 @@ class TestSet:
 
 
 def test_sets(text: Path, splits: Splits) -> list[TestSet]:
-    """The test sets of a run whose text is in the folder `text`."""
+    """Return the test sets of a run whose text is in the folder `text`."""
     return [
         TestSet(name, list(pairs["source"]), list(pairs["target"]), gold_links(text, name))
         for name, pairs in splits.tests.items()
@@ -115,7 +115,7 @@ def evaluate_translator(
 
 
 def read_test_set(files: Sequence[Path]) -> TestSet:
-    """Pairs to test on, from a source and a target file or from a table, by the name of the first file.
+    """Read pairs to test on, from a source and a target file or from a table, by the name of the first file.
 
     The table's columns are `source` and `target`, or the two that a .tsv or .csv file without names has.
     """

@@ -121,7 +121,7 @@ class GuidedJob(SequenceToSequenceJob):
 
 
 def token_alignment(links: Set[Link], source_words: Sequence[int], target_words: Sequence[int]) -> NDArray[np.float32]:
-    """Links of words as the share [T, S] that each target token is to take from each source token.
+    """Return links of words as the share [T, S] that each target token is to take from each source token.
 
     `source_words` and `target_words` give each token's word, NO_WORD (-1) for none, as `words_of_tokens` does.
     """

@@ -48,6 +48,6 @@ def lecture_page(pictures: Sequence[AttentionPicture], scores: dict[str, Any]) -
 
 
 def lecture_drawing(picture: AttentionPicture) -> str:
-    """One of them as SVG, as the page shows it first."""
+    """Draw one of them as SVG, as the page shows it first."""
     layer, head = picture.chosen if picture.chosen is not None else (0, MEAN_OF_HEADS)
     return heat_map_svg(picture, layer, None if head == MEAN_OF_HEADS else head)

@@ -60,6 +60,17 @@ def test_scores_that_differ_by_less_than_a_point_are_seen_to_differ(open_page, w
         assert box["x"] + box["width"] <= within["x"] + within["width"] + margin
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_long_name_is_cut_on_a_phone_alone(open_page, width):
+    page = open_page(comparison()).page
+    page.set_viewport_size({"width": width, "height": 900})
+    row = page.get_by_role("img", name="scores").locator("g").nth(1)
+    (name,) = [text for text in row.locator("text").all() if text.is_visible() and "bias" in text.text_content()]
+    shown = name.evaluate("(one) => one.lastChild.data")
+    assert (shown == NAMES[1]) == (width > 600)
+    assert shown == NAMES[1] or shown.endswith("…")
+
+
 def test_marks_of_two_runs_differ_without_colour(open_page):
     page = open_page(comparison()).page
     rows = page.get_by_role("img", name="scores").locator("g").all()[:2]

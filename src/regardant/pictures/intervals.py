@@ -27,6 +27,9 @@ PARTS = 4
 LONGEST_HEADING = 38
 """Letters of a heading, which a phone has room for."""
 
+LONGEST_ON_WIDE = 56
+"""Letters of a run's name on a page wider than a phone."""
+
 INDENT = 18
 """Pixels from the mark of a row to its name."""
 
@@ -120,7 +123,7 @@ def _row(row: Estimate, axis: Axis, y: float, number: str) -> str:
     of_text = f'y="{words:.1f}" dominant-baseline="central"'
     room = text_width(number.format(row.value)) + GAP
     mark = MARKS[row.series % len(MARKS)]
-    name = label(row.name, f'x="{INDENT}" {of_text}', LONGEST_NAME)
+    name = _name(row.name, f'x="{INDENT}" {of_text}')
     hover = escaped(f"{row.name}: {number.format(row.value)}, {bounds}")
     return (
         f'<g class="hue-{row.series % HUES}"><title>{hover}</title>'
@@ -130,3 +133,11 @@ def _row(row: Estimate, axis: Axis, y: float, number: str) -> str:
         f'<line class="interval" x1="{axis.at(low)}" x2="{axis.at(high)}" y1="{drawn:.1f}" y2="{drawn:.1f}"/>'
         f'<svg x="{axis.at(row.value)}" y="{drawn:.1f}" overflow="visible"><path class="point" d="{mark}"/></svg></g>'
     )
+
+
+def _name(name: str, place: str) -> str:
+    """Return the name of a row: one element for every width, or two of which `chart.css` shows one."""
+    if len(name) <= LONGEST_NAME:
+        return label(name, place, LONGEST_NAME)
+    on_phone = label(name, f'class="narrow" {place}', LONGEST_NAME)
+    return on_phone + label(name, f'class="wide" {place}', LONGEST_ON_WIDE)

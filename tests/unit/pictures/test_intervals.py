@@ -80,6 +80,16 @@ def test_rows_differ_in_mark_and_colour_and_each_has_its_name_and_its_number():
         assert group.findtext("title") == f"{row.name}: {row.value:.2f}, 95 % interval 9.00 to 30.00"
 
 
+@pytest.mark.parametrize(
+    ("length", "forms"), [(30, {}), (31, {"narrow": 30, "wide": 31}), (57, {"narrow": 30, "wide": 56})]
+)
+def test_a_long_name_has_a_cut_form_for_phones(length, forms):
+    (row,) = chart(Estimate("n" * length, 1.0, (0.5, 1.5), 0)).iter("g")
+    names = {text.get("class"): (text.findtext("title"), text) for text in row.iter("text") if text.get("x") == "18"}
+    lengths = {form: len("".join(text.itertext())) - len(title or "") for form, (title, text) in names.items()}
+    assert lengths == (forms or {None: length})
+
+
 def test_a_run_keeps_its_look_where_the_first_is_missing():
     (alone,), (_, second) = chart(NEAR[1]).iter("g"), chart(*NEAR).iter("g")
     assert alone.get("class") == second.get("class") == "hue-1"

@@ -16,7 +16,7 @@ from regardant.server.worker import ModelCall, Worker
 
 
 def routes(service: Service) -> APIRouter:
-    """`/v1/score` and `/v1/inspect`."""
+    """Return `/v1/score` and `/v1/inspect`."""
     router, limits = APIRouter(prefix="/v1"), service.limits
 
     @router.post("/score", response_model=Scores)

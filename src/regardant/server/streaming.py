@@ -23,7 +23,7 @@ EVENTS = "text/event-stream"
 
 
 def routes(service: Service) -> APIRouter:
-    """`/v1/generate`."""
+    """Return `/v1/generate`."""
     router, limits = APIRouter(prefix="/v1"), service.limits
 
     @router.post("/generate", response_class=StreamingResponse, responses={200: {"content": {EVENTS: {}}}})

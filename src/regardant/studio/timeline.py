@@ -14,7 +14,7 @@ COMMAND = re.compile(r"^command +(?P<command>.+?)(?: && .*)?$", re.MULTILINE)
 
 
 def routes(catalogue: Catalogue) -> APIRouter:
-    """`/api/timeline`."""
+    """Return `/api/timeline`."""
     router = APIRouter(prefix="/api")
 
     @router.get("/timeline")

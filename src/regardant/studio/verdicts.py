@@ -23,7 +23,7 @@ TESTED = {"bleu": "against_first", "accuracy": "accuracy_from_first"}
 
 
 def routes(catalogue: Catalogue) -> APIRouter:
-    """`/api/verdict`."""
+    """Return `/api/verdict`."""
     router = APIRouter(prefix="/api")
 
     @router.get("/verdict")

@@ -1,5 +1,5 @@
-"""Docstrings of classes, fields and modules name a subject first, those of functions a verb. Ruff's D401 finds a verb in
-another form; a noun it does not find."""
+"""Docstrings of classes, fields and modules name a subject first, those of functions a verb. Ruff's D401 finds a verb
+in another form, and no noun."""
 
 import ast
 from collections.abc import Iterator
@@ -17,7 +17,9 @@ NO_SUBJECT = frozenset(
 )
 """First words of docstrings that do not say what they are about."""
 
-NO_VERB = frozenset("a all an any both each every how no one rows seconds some the two what whether".split())
+NO_VERB = frozenset(
+    "a all an any both each every how no one rows seconds some the two what whether".split()  # noqa: SIM905, as above
+)
 """First words of docstrings of functions that say what is returned, not that it is."""
 
 

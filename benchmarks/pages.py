@@ -23,13 +23,15 @@ from regardant.pictures import AttentionPicture, attention_page
 
 from .bars import bar, conclude, lines, rounded
 from .records import Measurement, arguments
-from .startup import REGARDANT, RUN, train_demo
+from .startup import RUN, train_demo
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+")
 PAGES = ("/", "/runs", "/look", "/steps", "/lab")
 SENTENCE = "The old judge sees the small cat and the small dog today."
 KINDS = ("Encoder self-attention", "Decoder self-attention", "Cross-attention")
 LAYERS, HEADS, TOKENS = 6, 8, 60
+LOOK, PICTURE = "a look at twelve words", "six layers of attention"
 REPEATS = 7
 PAINT_SECONDS, LOOK_SECONDS = 1.0, 1.0
 FIRST_PAINT = """() => new Promise((resolve) => new PerformanceObserver((list) => {
@@ -38,19 +40,21 @@ FIRST_PAINT = """() => new Promise((resolve) => new PerformanceObserver((list) =
 """The milliseconds of the first paint, which the browser may note some time later."""
 
 
-@contextmanager
-def studio(run: Path) -> Iterator[str]:
-    """Serve a run in the studio on a free port. Yield the address."""
-    program = subprocess.Popen([REGARDANT, "studio", "--port", "0", run], stderr=subprocess.PIPE, text=True)
+def chromium() -> str | None:
+    """Return the browser's program, if one is installed."""
+    return next(filter(None, map(shutil.which, PROGRAMS)), None)
+
+
+def start_studio(*folders: Path) -> tuple[subprocess.Popen[str], str]:
+    """Start the studio with runs on a free port, in a process group of its own. Return the process and the address that
+    it prints. Raises RuntimeError with what it says if it does not start."""
+    command = [sys.executable, "-m", "regardant", "studio", "--port", "0", *map(str, folders)]
+    program = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     assert program.stderr is not None
-    try:
-        line = program.stderr.readline()
-        if (address := re.search(r"http://127\.0\.0\.1:\d+", line)) is None:
-            sys.exit(f"the studio did not start: {line}{program.stderr.read()}")
-        yield address[0]
-    finally:
-        program.terminate()
-        program.wait()
+    line = program.stderr.readline()
+    if (address := ADDRESS.search(line)) is None:
+        raise RuntimeError(f"the studio did not start: {line}{program.stderr.read()}")
+    return program, address[0]
 
 
 @contextmanager
@@ -100,29 +104,39 @@ def drawn(browser: Browser, address: str) -> float:
         return float(page.evaluate("performance.now()")) / 1000
 
 
-def main() -> None:
-    measurement = Measurement(scratch=arguments(__doc__).parse_args().scratch)
-    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
-    if program is None:
-        sys.exit("no Chromium is installed: install one (Debian: apt install chromium)")
-    train_demo()
-    look, picture = "a look at twelve words", "six layers of attention"
-    readings: dict[str, list[float]] = {name: [] for name in (*PAGES, look, picture)}
-    with TemporaryDirectory() as folder, studio(RUN) as served, sync_playwright() as playwright:
+def measured(program: str, served: str) -> dict[str, list[float]]:
+    """Return the seconds of every repeat, taken in turn, by what was shown."""
+    readings: dict[str, list[float]] = {name: [] for name in (*PAGES, LOOK, PICTURE)}
+    with TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         large = large_picture(Path(folder))
         for number in range(1 + REPEATS):  # the first time, the program reads its own files
             taken = {page: painted(browser, f"{served}{page}") for page in PAGES}
-            taken |= {look: looked_at(browser, served), picture: drawn(browser, large)}
+            taken |= {LOOK: looked_at(browser, served), PICTURE: drawn(browser, large)}
             if number:
                 for name, seconds in taken.items():
                     readings[name].append(seconds)
         browser.close()
+    return readings
+
+
+def main() -> None:
+    measurement = Measurement(scratch=arguments(__doc__).parse_args().scratch)
+    program = chromium()
+    if program is None:
+        sys.exit("no Chromium is installed: install one (Debian: apt install chromium)")
+    train_demo()
+    studio, served = start_studio(RUN)
+    try:
+        readings = measured(program, served)
+    finally:
+        studio.terminate()
+        studio.wait()
     seconds = {name: median(taken) for name, taken in readings.items()}
     bars = [
         bar("seconds until the slowest page is painted", max(seconds[page] for page in PAGES), PAINT_SECONDS),
-        bar("seconds of a look at a sentence of twelve words", seconds[look], LOOK_SECONDS),
-        bar("seconds until six layers of eight heads on sixty tokens are drawn", seconds[picture], PAINT_SECONDS),
+        bar("seconds of a look at a sentence of twelve words", seconds[LOOK], LOOK_SECONDS),
+        bar("seconds until six layers of eight heads on sixty tokens are drawn", seconds[PICTURE], PAINT_SECONDS),
     ]
     print(*(f"{name:24}{value:6.2f} s" for name, value in seconds.items()), *lines(bars), sep="\n")
     measurement.keep(

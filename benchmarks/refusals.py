@@ -27,7 +27,7 @@ IN_NAMESPACE = ("unshare", "--map-root-user", "--mount")
 FULL = "is the disk full or read-only?"
 
 PHASES: dict[str, Callable[[Path], bool]] = {
-    "start": lambda folder: (folder / ".regardant-lock").is_file(),
+    "start": lambda folder: any(lock.stat().st_size for lock in folder.glob(".regardant-lock")),  # names its holder
     "preparation": lambda folder: (folder / "data").is_dir(),
     "training": lambda folder: (folder / "run.yaml").is_file(),
     "checkpoint": lambda folder: any(folder.glob("checkpoints/*")),

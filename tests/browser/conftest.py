@@ -1,10 +1,5 @@
 """Pages in a real browser, Debian's Chromium, with the network cut. Skipped where none is installed."""
 
-import os
-import re
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,11 +8,11 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+from benchmarks.pages import ADDRESS, chromium
+
 SCREENSHOTS = Path(__file__).parents[2] / ".screenshots"
 PATIENCE = 60_000
 """Milliseconds: other programs may be using the machine."""
-AT = re.compile(r"http://127\.0\.0\.1:\d+")
 expect.set_options(timeout=PATIENCE)
 
 
@@ -29,7 +24,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    program = chromium()
     if program is None:
         pytest.skip("no Chromium is installed: make test-browser would install it where it may")
     with sync_playwright() as playwright:
@@ -79,20 +74,6 @@ def open_page(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Opened
         one.page.context.close()
 
 
-def start(*folders: Path) -> tuple[subprocess.Popen[str], str]:
-    """Start the studio on a free port. Return the process and the address that it prints."""
-    command = [sys.executable, "-c", "from regardant.cli import main; main()", "studio", "--port", "0"]
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    program = subprocess.Popen(
-        [*command, *map(str, folders)], stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
-    )
-    assert program.stderr is not None
-    line = program.stderr.readline()
-    found = AT.search(line)
-    assert found, line + program.stderr.read()
-    return program, found[0]
-
-
 @pytest.fixture
 def visit(browser: Browser, address: str) -> Iterator[Callable[..., Opened]]:
     """Open a page of the studio at the module's `address` with a state. It may ask only the studio, without errors."""
@@ -114,7 +95,7 @@ def visit(browser: Browser, address: str) -> Iterator[Callable[..., Opened]]:
 
     yield visit_
     for one in opened:
-        origin = AT.match(one.address)
+        origin = ADDRESS.match(one.address)
         assert origin is not None
         foreign = [url for url in one.requests if not url.startswith((origin[0], "data:", "blob:"))]
         assert foreign == []

@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
+from benchmarks.pages import start_studio
 from regardant import config, run
 from regardant.tasks import load_recipe
-
-from .conftest import start
 
 TEXTS = {
     "pairs": "The old judge sees the small cat.",
@@ -61,7 +60,7 @@ def of_kind(runs: dict[str, run.Run], kind: str) -> run.Run:
 
 @pytest.fixture(scope="module")
 def address(runs) -> Iterator[str]:
-    program, at = start(*(one.folder for one in runs.values()))
+    program, at = start_studio(*(one.folder for one in runs.values()))
     yield at
     program.send_signal(signal.SIGINT)
     assert "Traceback" not in program.communicate(timeout=60)[1]

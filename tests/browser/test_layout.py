@@ -9,10 +9,10 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
+from benchmarks.pages import start_studio
 from regardant import config, run
 from regardant.tasks.node_classification.task import NodeClassificationConfig
 
-from .conftest import start
 from .layout import faults
 
 WIDTHS = {1400: 900, 800: 900, 390: 844}
@@ -67,7 +67,7 @@ def runs(tmp_path_factory, trained, trained_on_text, trained_on_labels, trained_
 
 @pytest.fixture(scope="module")
 def address(runs) -> Iterator[str]:
-    program, at = start(*runs.values())
+    program, at = start_studio(*runs.values())
     yield at
     program.send_signal(signal.SIGINT)
     assert "Traceback" not in program.communicate(timeout=60)[1]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from .conftest import start
+from benchmarks.pages import start_studio
 
 TEXT = "The old judge sees the small cat."
 FEW = "training.max_updates=2"
@@ -33,7 +33,7 @@ def runs(trained):
 
 @pytest.fixture(scope="module")
 def address(runs) -> Iterator[str]:
-    program, at = start(*(one.folder for one in runs.values()))
+    program, at = start_studio(*(one.folder for one in runs.values()))
     yield at
     program.send_signal(signal.SIGINT)
     assert "Traceback" not in program.communicate(timeout=60)[1]

@@ -13,9 +13,8 @@ from xml.etree import ElementTree
 import pytest
 from playwright.sync_api import expect
 
+from benchmarks.pages import ADDRESS, start_studio
 from regardant.inspection import ScaleHead, intervene
-
-from .conftest import AT, start
 
 SVG = "{http://www.w3.org/2000/svg}"
 TEXT = "The old judge sees the small cat."
@@ -24,7 +23,7 @@ CROSS = "decoder.layers.0.cross_attention"
 
 @pytest.fixture(scope="module")
 def address(trained) -> Iterator[str]:
-    program, at = start(trained().folder)
+    program, at = start_studio(trained().folder)
     yield at
     program.send_signal(signal.SIGINT)
     told = program.communicate(timeout=60)[1]
@@ -91,7 +90,7 @@ def test_curves_grow_while_another_process_writes(visit, tmp_path, trained):
         (second / name).write_bytes((trained().folder / name).read_bytes())
     metrics = folder / "metrics.jsonl"
     metrics.write_text("".join(lines[:5]))
-    program, at = start(tmp_path)
+    program, at = start_studio(tmp_path)
     try:
         opened = visit("/runs", served=at, runs=f"{folder.as_posix()},{second.as_posix()}")
         page = opened.page
@@ -284,7 +283,7 @@ def test_an_address_that_is_no_page_and_an_empty_studio_say_what_to_do(visit, tm
     opened = visit("/nope")
     expect(opened.page.get_by_text("The studio has no page at /nope.")).to_be_visible()
     opened.complaints.clear()  # Chromium writes the status 404
-    program, at = start(tmp_path)
+    program, at = start_studio(tmp_path)
     try:
         for page in ("/look", "/steps", "/runs", "/"):
             opened = visit(page, served=at)
@@ -401,8 +400,8 @@ def test_an_address_of_nonsense_shows_the_page_as_it_begins(visit, page):
 
 
 def test_ctrl_c_ends_it_at_once_and_quietly(tmp_path):
-    program, at = start(tmp_path)
-    assert AT.fullmatch(at)
+    program, at = start_studio(tmp_path)
+    assert ADDRESS.fullmatch(at)
     began = time.monotonic()
     os.killpg(program.pid, signal.SIGINT)
     told = program.communicate(timeout=60)[1]

@@ -29,7 +29,7 @@ class Linear(nn.Linear):
     def __init__(self, num_inputs: int, num_outputs: int, bias: bool = True, *, stays_narrow: bool = False) -> None:
         super().__init__(num_inputs, num_outputs, bias)
         self.stays_narrow = stays_narrow
-        """Whether the output may stay in the narrow type of a layout, since it enters another product."""
+        """True lets the output stay in the narrow type of a layout, since it enters another product."""
 
     def forward(self, x: Float[Tensor, "*B I"]) -> Float[Tensor, "*B O"]:
         return linear(x, self.weight, self.bias, stays_narrow=self.stays_narrow)

@@ -54,7 +54,7 @@ class Job(Protocol):
 
     @property
     def divisible(self) -> bool:
-        """Whether the loss of a batch is the sum of the losses of its rows. False for a contrastive loss, which
+        """True if the loss of a batch is the sum of the losses of its rows. False for a contrastive loss, which
         compares rows: such a batch is not divided among processes or micro-batches."""
 
     def plan(self, epoch: int) -> Sequence[Any]:

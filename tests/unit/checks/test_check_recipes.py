@@ -44,11 +44,10 @@ def made_data(name: str, folder: Path) -> list[str]:
     if name == "multi30k-en-de-hub":
         return made_dataset(data / "multi30k", folder)
     given = [f"data.root={data / root}" for beginning, root in ROOTS.items() if name.startswith(beginning)]
-    if given and "validation" in config.recipe(name)["data"]:  # translating all of it takes most of the time
-        for side, file in config.recipe(name)["data"]["validation"].items():
-            few = lines_of(data / "multi30k" / file)[:20]
-            (folder / side).write_text("\n".join(few), encoding="utf-8")
-            given.append(f"data.validation.{side}={folder / side}")
+    files = config.recipe(name)["data"].get("validation", {}) if given else {}
+    for side, file in files.items():  # a few lines: translating all of them takes most of the time
+        (folder / side).write_text("\n".join(lines_of(data / "multi30k" / file)[:20]), encoding="utf-8")
+        given.append(f"data.validation.{side}={folder / side}")
     return given
 
 

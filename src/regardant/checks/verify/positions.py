@@ -12,7 +12,7 @@ from regardant.positions.two_dimensional import TwoDimensionalConfig
 
 
 def frequencies(size: int, first: int = 0) -> Tensor:
-    """Return angles a position, read off position 1: below a quarter turn, so the arctangent gives them back."""
+    """Return the angles in radians by which one position turns each pair, as position 1 shows them."""
     sine, cosine = sinusoids(torch.tensor([1]), size, first)[0].double().unflatten(0, (-1, 2)).unbind(-1)
     return torch.atan2(sine, cosine)
 

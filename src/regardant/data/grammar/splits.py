@@ -78,7 +78,7 @@ def held_out_combinations(seed: int) -> frozenset[Combination]:
 
 
 def held_out_nouns(seed: int, adjective: Adjective) -> set[Combination]:
-    """Return all nouns but the one of the largest hash: the others may be held out, so that the adjective is met."""
+    """Return the nouns that may be held out with an adjective: all but one, with which training meets it."""
     hashes = {
         noun: fraction(f"{seed} {adjective.english} {noun.english[0]}")
         for noun in nouns().values()

@@ -142,12 +142,12 @@ class ItemBatches:
         self.max_length = min(max_length, batch_tokens)
         self.batch_tokens = batch_tokens
         self.augments = False
-        """Whether items are changed at random, anew in each epoch: those of training."""
+        """True for the items of training, which are changed at random in each epoch, if the recipe asks for it."""
         self.lengths = np.minimum(codec.lengths(split.rows), self.max_length)
 
     @property
     def too_long(self) -> int:
-        """How many items are longer than the model and are cut."""
+        """Number of items that are longer than the model and are cut."""
         return int((self.codec.lengths(self.split.rows) > self.max_length).sum())
 
     def require_cut(self) -> None:

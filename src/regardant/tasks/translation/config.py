@@ -50,7 +50,7 @@ class TranslationConfig(TextAnswerConfig):
     """Sentence pairs."""
 
     alignment_guidance: AlignmentGuidance | None = None
-    """Whether a head is taught the alignments that data.links gives. By default none is, and none are read."""
+    """A head is taught the alignments that data.links gives. By default none is, and none are read."""
 
     @model_validator(mode="after")
     def tied_vocabularies_are_joint(self) -> Self:

@@ -22,7 +22,9 @@ def bars_of(name):
     return shakespeare.bars(kept(name)["means"]) if name == "nanogpt" else kept(name)["bars"]
 
 
-@pytest.mark.parametrize("name", ["training_speed", "nanogpt", "decoding_speed", "engines_speed", "memory", "startup"])
+@pytest.mark.parametrize(
+    "name", ["training_speed", "nanogpt", "decoding_speed", "engines_speed", "memory", "startup", "pages"]
+)
 def test_every_bar_has_its_number_and_its_verdict(name):
     assert "\n".join(markdown(bars_of(name))) in PAGE
 

@@ -8,12 +8,9 @@ processes, libraries counted in each. Recipes on Multi30k and Tiny Shakespeare r
 benchmarks/results/memory.json.
 """
 
-import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -21,14 +18,11 @@ import yaml
 from regardant.training.events import read_events
 
 from .bars import bar, conclude, lines, rounded
-from .recipes import DATA, REGARDANT
+from .recipes import REGARDANT
 from .records import ROOT, Measurement, arguments
 
 RECIPES = ["demo", "reverse", "multi30k-en-de", "ladder/gru-bahdanau", "shakespeare"]
 """Small and large vocabularies, a recurrent model, a decoder alone."""
-
-FOLDERS = DATA | {"ladder/gru-bahdanau": "multi30k", "shakespeare": "tinyshakespeare"}
-"""Folders under REGARDANT_DATA by recipe."""
 
 SHORT = {"max_minutes": "null", "max_updates": 200, "validate_every": 60}
 """Training fields in place of the recipe's. Memory grows by up to a third over thousands of updates."""
@@ -61,10 +55,6 @@ def measured(recipe: str) -> dict[str, Any]:
     run = ROOT / "runs" / "bench-memory" / recipe
     shutil.rmtree(run, ignore_errors=True)
     overrides = [f"training.{name}={value}" for name, value in SHORT.items()]
-    if recipe in FOLDERS:
-        if "REGARDANT_DATA" not in os.environ:
-            sys.exit(f"{recipe} reads {FOLDERS[recipe]}: set REGARDANT_DATA to the folder that holds it")
-        overrides.append(f"data.root={Path(os.environ['REGARDANT_DATA']) / FOLDERS[recipe]}")
     sets = [argument for one in overrides for argument in ("--set", one)]
     subprocess.run([REGARDANT, "train", recipe, "--out", run, *sets], check=True, stdout=subprocess.DEVNULL)
     record = yaml.safe_load((run / "run.yaml").read_text(encoding="utf-8"))

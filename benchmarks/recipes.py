@@ -1,7 +1,7 @@
 """Train recipes as a user would, evaluate them, and keep the scores.
 
     make bench                                   demo and reverse
-    make bench BENCH="multi30k-en-de"            a recipe on data of yours, under REGARDANT_DATA
+    make bench BENCH="multi30k-en-de"            a recipe on data under REGARDANT_DATA
     make bench BENCH="multi30k-en-de:2"          the same from seed 2
     make bench BENCH="ladder/linear@2000"        for 2,000 updates, however long they take
 
@@ -14,7 +14,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,23 +23,13 @@ from typing import Any, Self
 from regardant.run import load
 
 from . import headers
+from .multi30k import folder
 from .records import ROOT, Measurement, arguments, machine
 
 REGARDANT = ROOT / ".venv" / "bin" / "regardant"
 
-DATA = {
-    "multi30k-en-de": "multi30k",
-    "multi30k-en-de-raw": "multi30k",
-    "multi30k-en-fr": "multi30k",
-    "translation": "multi30k",
-    "shakespeare": "tinyshakespeare",
-    "shakespeare-lstm": "tinyshakespeare",
-    "shakespeare-nanogpt": "tinyshakespeare",
-}
-"""Folders under REGARDANT_DATA by recipe."""
-
 OWN_FILES = ["data.source=train.en.gz", "data.target=train.de.gz"]
-"""The fields given to `translation`: two raw files and nothing else."""
+"""The fields given to `translation` beside its folder: two raw files and nothing else."""
 
 
 @dataclass(frozen=True)
@@ -77,15 +66,9 @@ class Asked:
         evaluate = ["evaluate", str(self.run), "--json"]
         if self.updates:
             train += ["--set", "training.max_minutes=null", "--set", f"training.max_updates={self.updates}"]
-        folder = "multi30k" if self.recipe.startswith("ladder/") else DATA.get(self.recipe)
-        if folder is None:
-            return train, evaluate
-        if "REGARDANT_DATA" not in os.environ:
-            sys.exit(f"{self.recipe} reads {folder}: set REGARDANT_DATA to the folder that holds it")
-        root = Path(os.environ["REGARDANT_DATA"]) / folder
-        train += ["--set", f"data.root={root}"]
         if self.recipe == "translation":
-            train += [argument for field in OWN_FILES for argument in ("--set", field)]
+            root = folder()
+            train += [argument for field in (f"data.root={root}", *OWN_FILES) for argument in ("--set", field)]
             evaluate += ["--data", str(root / "test2016.en.gz"), "--data", str(root / "test2016.de.gz")]
         return train, evaluate
 

@@ -110,7 +110,6 @@ def ours(recipe: str, name: str, fields: list[str]) -> dict[str, float]:
     """Run a recipe. Return the same numbers."""
     run = FOLDER / name
     shutil.rmtree(run, ignore_errors=True)
-    fields = [f"data.root={text().parent}", *fields]
     given = [argument for field in fields for argument in ("--set", field)]
     start = time.perf_counter()
     subprocess.run([REGARDANT, "train", recipe, "--out", run, *given], check=True)

@@ -135,9 +135,9 @@ def _page_fault(place: str) -> str | None:
     lab, _, bench = place.partition(": ")
     if lab == "Lab":
         page = (ROOT / "src/regardant/studio/static/lab/page.js").read_text(encoding="utf-8")
-        benches = re.search(r"BENCHES = \[(.*?)\]", page, re.DOTALL)
+        benches = re.search(r"BENCHES = \{(.*?)\}", page, re.DOTALL)
         assert benches is not None
-        return None if bench in re.findall(r"\w+", benches[1]) else f"no bench {bench} in the lab"
+        return None if f" {bench}: " in benches[1] else f"no bench {bench} in the lab"
     return None if place in STUDIO else f"no page {place} in the studio"
 
 

@@ -44,7 +44,7 @@ def test_rungs_have_as_many_parameters_within_five_per_cent():
 def test_a_rung_s_header_says_what_it_is_where_it_is_from_and_the_command(name):
     header = config.header(name)
     assert "https://arxiv.org/abs/" in header
-    assert f"regardant train {name} --set data.root=FOLDER && regardant evaluate runs/{name}" in header
+    assert f"regardant train {name} && regardant evaluate runs/{name}" in header
 
 
 @pytest.mark.slow  # their models are of full size

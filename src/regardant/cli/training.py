@@ -72,7 +72,7 @@ def plan(
 
     Examples:
         regardant plan gpt3
-        regardant plan multi30k-en-de-raw --set data.root=FOLDER
+        regardant plan multi30k-en-de-raw
         regardant plan demo --set model.d_model=256 --json
         regardant plan demo --shapes
         regardant plan demo --set model.preset=base --devices 8 --device h200 --rate 3

@@ -13,7 +13,7 @@ def test_every_rung_of_the_ladder_is_in_it_by_year():
         "authors": "Vaswani et al.",
         "year": "2017",
         "link": "https://arxiv.org/abs/1706.03762",
-        "command": "regardant train ladder/transformer --set data.root=FOLDER",
+        "command": "regardant train ladder/transformer",
         "recipe": "ladder/transformer",
         "what": "the Transformer, in which every token sees every other",
         "run": None,

@@ -294,9 +294,7 @@ function open(state, remember) {
   return html("div", { class: "work" }, controls, results);
 }
 
-export const costs = {
-  id: "costs",
-  title: "Costs",
+export const bench = {
   about:
     "What a layer costs by the length of its input, where one kind becomes dearer than another, and what whole models take, up to GPT-3.",
   claims: ["N-30", "N-31", "N-32", "N-33", "N-34", "N-35", "N-36", "N-37", "N-38", "N-40", "N-41", "N-52"],

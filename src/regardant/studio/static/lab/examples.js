@@ -169,9 +169,7 @@ function open(state, remember) {
   return html("div", { class: "lab" }, views, stage);
 }
 
-export const examples = {
-  id: "examples",
-  title: "More examples",
+export const bench = {
   about: "Other numbers that the lectures print, to try and to check.",
   claims: ["N-07", "N-08", "N-12", "N-13", "N-14", "N-15", "N-17"],
   fields,

@@ -1,21 +1,22 @@
 // The lab: benches to try the lectures' mathematics on, one shown at a time. What is set is in the address.
 
-import { shell } from "../shell.js";
-import { readState, writeState } from "../state.js";
-import { claimList } from "./claims.js";
 import { choice, html } from "./controls.js";
-import { costs } from "./costs.js";
-import { examples } from "./examples.js";
 import { readFields, writeFields } from "./fields.js";
 import { guessOf } from "./guesses.js";
-import { positions } from "./positions.js";
-import { rates } from "./rates.js";
-import { retrieval } from "./retrieval.js";
-import { saturating } from "./saturating.js";
-import { shuffling } from "./shuffling.js";
-import { worked } from "./worked.js";
+import { shell } from "../shell.js";
+import { readState, writeState } from "../state.js";
 
-const BENCHES = [worked, retrieval, shuffling, saturating, positions, rates, costs, examples];
+// Titles by name. Each bench is the module of its name, loaded when it is shown: the headings wait for none.
+const BENCHES = {
+  worked: "“cat” to “chat”",
+  retrieval: "Attention as retrieval",
+  shuffle: "Shuffled keys and values",
+  saturation: "Saturation",
+  positions: "Positions",
+  rates: "Learning rate",
+  costs: "Costs",
+  examples: "More examples",
+};
 const PATIENCE = 250; // milliseconds: browsers refuse an address that changes with every step of a slider
 
 const main = shell();
@@ -23,42 +24,45 @@ const stage = html("div");
 const opened = new Set(); // benches whose question is answered
 let [waiting, shown] = [null, null];
 
-function show(bench) {
-  shown = bench;
-  const nothing = Object.fromEntries(Object.keys(bench.fields).map((name) => [name, null]));
+async function show(name) {
+  shown = name;
+  const [{ bench }, { claimList }] = await Promise.all([import(`./${name}.js`), import("./claims.js")]);
+  if (shown !== name) return; // another one was chosen meanwhile
+  const nothing = Object.fromEntries(Object.keys(bench.fields).map((field) => [field, null]));
   const state = readFields(bench.fields, readState(nothing));
   const remember = () => {
     clearTimeout(waiting);
-    waiting = setTimeout(() => writeState({ bench: bench.id, ...writeFields(bench.fields, state) }), PATIENCE);
+    waiting = setTimeout(() => writeState({ bench: name, ...writeFields(bench.fields, state) }), PATIENCE);
   };
+  const title = BENCHES[name];
   const element = html(
     "section",
-    { class: "lab", "aria-label": bench.title },
-    html("h2", {}, bench.title),
+    { class: "lab", "aria-label": title },
+    html("h2", {}, title),
     html("p", {}, bench.about),
   );
   stage.replaceChildren(element);
   const fill = () => element.append(bench.open(state, remember), claimList(bench.claims));
-  const linked = Object.keys(bench.fields).some((name) => location.hash.includes(`${name}=`)); // somebody's settings
-  if (linked || opened.has(bench.id)) fill();
-  else element.append(guessOf(bench.id, () => (opened.add(bench.id), fill())));
+  const linked = Object.keys(bench.fields).some((field) => location.hash.includes(`${field}=`)); // somebody's settings
+  if (linked || opened.has(name)) fill();
+  else element.append(guessOf(name, () => (opened.add(name), fill())));
 }
 
-function choose(bench) {
+function choose(name) {
   clearTimeout(waiting);
-  writeState({ bench: bench.id });
-  show(bench);
+  writeState({ bench: name });
+  show(name);
 }
 
-const { bench: asked } = readState({ bench: BENCHES[0].id });
-const first = BENCHES.find((bench) => bench.id === asked) ?? BENCHES[0];
-const titles = BENCHES.map((bench) => bench.title);
+const names = Object.keys(BENCHES);
+const { bench: asked } = readState({ bench: names[0] });
+const first = names.includes(asked) ? asked : names[0];
 main.append(
   html("h1", {}, "Lab"),
   html(
     "nav",
     { "aria-label": "Benches" },
-    choice("Bench", titles, first.title, (_, i) => choose(BENCHES[i])),
+    choice("Bench", Object.values(BENCHES), BENCHES[first], (_, i) => choose(names[i])),
   ),
   stage,
 );

@@ -233,9 +233,7 @@ function open(state, remember) {
   );
 }
 
-export const positions = {
-  id: "positions",
-  title: "Positions",
+export const bench = {
   about:
     "Attention knows no order: a code of the position is added to each token, or turns its queries and keys, or lowers scores by distance.",
   claims: ["N-23", "N-24", "N-25", "N-26", "N-27"],

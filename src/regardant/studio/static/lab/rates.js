@@ -99,9 +99,7 @@ function open(state, remember) {
   return html("div", { class: "work" }, controls, html("div", {}, answer, curve.element, numbers));
 }
 
-export const rates = {
-  id: "rates",
-  title: "Learning rate",
+export const bench = {
   about:
     "Early gradients are large and Adam's averages are still empty: the rate rises first. Then it falls, by the root of the updates or to an end.",
   claims: ["N-39"],

@@ -220,9 +220,7 @@ function drawTemperatures(plate, state) {
   );
 }
 
-export const worked = {
-  id: "worked",
-  title: "“cat” to “chat”",
+export const bench = {
   about:
     "A decoder is about to write “chat” and looks at “the cat sat on the mat”. Four numbers a word: animal, action, object, definiteness. Change the query, a key, a value, or how scores become weights, and follow every number.",
   claims: ["N-01", "N-02", "N-03", "N-04", "N-05", "N-06", "N-09"],

@@ -147,9 +147,7 @@ function told(state, { before, after, itself }, order) {
   return [`Outputs after less outputs before, at most: ${size(same)}.${shifted} ${EXPLAINED[state.moved]}`];
 }
 
-export const shuffling = {
-  id: "shuffle",
-  title: "Shuffled keys and values",
+export const bench = {
   about:
     "What does an order mean to attention? Shuffle keys and values together, or one of them alone, and see which outputs move.",
   claims: ["N-21"],

@@ -116,9 +116,7 @@ function open(state, remember) {
   return html("div", { class: "work" }, controls, html("div", {}, answer, row.element, curve.element));
 }
 
-export const saturating = {
-  id: "saturation",
-  title: "Saturation",
+export const bench = {
   about:
     "The product of two random vectors of d_k numbers has the variance d_k. A softmax of such scores puts nearly all weight on one key, and what is saturated hardly answers to its scores any more: gradients vanish. Divided by √d_k the variance is 1, whatever d_k is.",
   claims: ["N-19", "N-20"],

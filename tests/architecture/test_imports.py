@@ -105,7 +105,8 @@ def main(*arguments):
 
 
 def test_using_a_run_waits_for_no_library_of_training_alone():
-    program = "import regardant.run, sys; print(*sorted({'lightning_fabric', 'datasets', 'torch'} & set(sys.modules)))"
+    libraries = {"lightning_fabric", "datasets", "pandas", "scipy", "torch"}
+    program = f"import regardant.run, sys; print(*sorted({libraries} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
     assert done.stdout.split() == ["torch"], done.stderr
 

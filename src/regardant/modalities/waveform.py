@@ -17,7 +17,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
-from scipy.signal import resample_poly
 from torch import Tensor
 
 from regardant.data.recordings import LARGEST
@@ -154,5 +153,7 @@ def decimate(samples: NDArray[Any], factor: int) -> NDArray[Any]:
     """
     if factor == 1:
         return samples
+    from scipy.signal import resample_poly  # a second that no translation waits for
+
     kept: NDArray[Any] = resample_poly(samples, 1, factor, axis=1)
     return kept

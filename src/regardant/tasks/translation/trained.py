@@ -147,10 +147,11 @@ class TrainedTranslator(TrainedGenerator):
         """Return the choice of the engine that is named `auto`, made on the validation text when it is first needed."""
         if self._choice is None:
             try:
-                text = self.validation_text()
+                self._choice = choose_engine(
+                    self.engines, self.validation_text, self.config.generation, self.config.evaluation, log
+                )
             except DataError as error:  # translating needs no data
                 return EngineChoice("torch", str(error))
-            self._choice = choose_engine(self.engines, text, self.config.generation, self.config.evaluation, log)
         return self._choice
 
     def on(self, engine: str) -> Translator:

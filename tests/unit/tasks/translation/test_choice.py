@@ -99,3 +99,9 @@ def test_without_ctranslate2_torch_translates(own, monkeypatch):
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
     found = regardant.load(own).translation.choose_engine()
     assert found.engine == "torch" and found.reason.startswith("CTranslate2 is not installed")
+
+
+def test_a_kept_choice_needs_no_validation_text(own):
+    first = regardant.load(own).translation.choose_engine()
+    shutil.rmtree(own / "data")
+    assert regardant.load(own).translation.choose_engine() == first

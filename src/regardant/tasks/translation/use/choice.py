@@ -7,7 +7,7 @@ RUN/engines/choice.json    made when it is first needed, and again for other wei
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -50,10 +50,7 @@ class ComparedEngine:
         return self.bleu_lost <= BLEU_LOST and self.speedup > 1
 
     def __str__(self) -> str:
-        return (
-            f"{self.name} is {self.speedup:.1f} times as fast as torch, {self.identical:.1%} of translations are "
-            f"identical, BLEU {-self.bleu_lost:+.2f}"
-        )
+        return f"{self.name} {self.speedup:.1f} times as fast, BLEU {-self.bleu_lost:+.2f}"
 
 
 @dataclass(frozen=True)
@@ -87,23 +84,19 @@ class EngineChoice:
 
 def choose_engine(
     engines: Engines,
-    text: Mapping[str, Sequence[str]],
+    validation_text: Callable[[], Mapping[str, Sequence[str]]],
     generation: GenerationConfig,
     metrics: TranslationMetrics,
     log: Log,
 ) -> EngineChoice:
-    """Return the kept choice, or compare engines on validation text (`source`, `target`), and keep the choice.
+    """Return the kept choice, or compare engines on the validation text (`source`, `target`), and keep the choice.
 
     The first engine of TRIED that passes is chosen, else torch. Of a run that cannot be written to, the choice is made
-    anew each time.
+    anew each time. Raises DataError if the text is needed and cannot be read.
     """
-    native, sources = engines.on("torch"), list(text["source"][:SENTENCES])
+    native = engines.on("torch")
     if native.device.type != "cpu":
         return EngineChoice("torch", "other engines are chosen on a CPU alone")
-    if len(sources) < FEWEST:
-        return EngineChoice(
-            "torch", f"{len(sources)} validation sentences are too few to compare others: {FEWEST} needed"
-        )
     try:
         from regardant.interop.ctranslate2.export import origin_of  # not installed where it has no wheel
     except ConfigError as error:
@@ -111,6 +104,12 @@ def choose_engine(
     origin, path = origin_of(native.model), engines.folder / "choice.json"
     if (kept := EngineChoice.load(path, origin)) is not None:
         return kept
+    text = validation_text()  # the library that reads it takes half a second to import
+    sources = list(text["source"][:SENTENCES])
+    if len(sources) < FEWEST:
+        return EngineChoice(
+            "torch", f"{len(sources)} validation sentences are too few to compare others: {FEWEST} needed"
+        )
     log(f"comparing engines on {len(sources)} validation sentences, once for these weights")
     choice = _compare(engines, sources, list(text["target"][:SENTENCES]), generation, metrics, origin)
     with suppress(OSError):
@@ -142,9 +141,12 @@ def _compare(
         )
         if compared[-1].passes:
             break
-    engine = compared[-1].name if compared[-1].passes else "torch"
-    reason = f"{'; '.join(map(str, compared))}, on {len(sources)} validation sentences"
-    return EngineChoice(engine, reason, tuple(compared), origin)
+    chosen, told = compared[-1], "; ".join(map(str, compared))
+    if chosen.passes:
+        reason = f"beside torch on {len(sources)} validation sentences: {told}"
+        return EngineChoice(chosen.name, reason, tuple(compared), origin)
+    reason = f"no other is faster and within {BLEU_LOST} BLEU of it on {len(sources)} validation sentences: {told}"
+    return EngineChoice("torch", reason, tuple(compared), origin)
 
 
 def _translate(translator: Translator, sources: list[str], generation: GenerationConfig) -> tuple[list[str], float]:

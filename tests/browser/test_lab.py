@@ -61,7 +61,7 @@ def lab(browser: Browser, address: str) -> Iterator[Callable[..., Opened]]:
     opened: list[Opened] = []
 
     def open_(options: dict[str, object] | None = None, fragment: str | None = None, **state: object) -> Opened:
-        context = browser.new_context(viewport={"width": 1280, "height": 900}, **(options or {}))
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}} | (options or {}))
         context.set_default_timeout(PATIENCE)
         one = Opened(context.new_page(), f"{address}/lab#{urlencode(state) if fragment is None else fragment}")
         opened.append(one)
@@ -380,3 +380,18 @@ def test_digits_agree_by_the_rules_of_verify(page):
     for true, value, agrees in cases:
         rows = value if isinstance(value[0], list) else [value]
         assert Figure("", [row.split() for row in true.split(";")], rows, 0.0).ok is agrees
+
+
+@pytest.mark.parametrize("bench", BENCHES)
+def test_pictures_fit_a_phone(lab, bench):
+    page = lab({"viewport": {"width": 390, "height": 844}}, bench=bench).page
+    figures = page.locator(".figure")
+    assert figures.count() > 0
+    assert figures.evaluate_all("all => all.filter((one) => one.scrollWidth > one.clientWidth + 1).length") == 0
+
+
+def test_charts_are_drawn_anew_when_a_window_becomes_narrow(lab):
+    page = lab(bench="rates").page
+    assert page.locator(".figure svg").first.bounding_box()["width"] > 600
+    page.set_viewport_size({"width": 390, "height": 844})
+    expect(page.locator(".figure svg").first).to_have_js_property("clientWidth", 390 - 40)

@@ -50,7 +50,7 @@ function canvasOf(width, height, label, ...children) {
 }
 
 // Pixels for a drawing that would like so many, beside so many others, on a page of this width.
-function roomFor(pixels, others = 0) {
+export function roomFor(pixels, others = 0) {
   return Math.min(pixels, document.documentElement.clientWidth - MARGINS - others);
 }
 
@@ -62,9 +62,10 @@ function isLarge(scene) {
 export function heatMap(scene, label) {
   const [rows, columns] = [scene.target.length, scene.source.length];
   const large = isLarge(scene);
+  const beside = widest(scene.target.map(shorten)) + widthOf(shorten(scene.source.at(-1) ?? "")) * Math.SQRT1_2 + 20;
   const cell = large
     ? Math.max(2, Math.min(20, Math.floor(1000 / Math.max(rows, columns))))
-    : Math.max(12, Math.min(42, Math.floor(roomFor(640, widest(scene.target.map(shorten)) + 20) / columns), Math.floor(600 / rows)));
+    : Math.max(12, Math.min(42, Math.floor(roomFor(640, beside) / columns), Math.floor(600 / rows)));
   const size = Math.min(14, cell); // of the words
   const written = cell < LEAST_LABEL ? () => "" : shorten;
   const source = scene.source.map(written);

@@ -1,10 +1,13 @@
-// Curves, bars and maps as SVG. Colours are those of lab.css, and every curve has its name at its end.
+// Curves, bars and maps as SVG, as wide as there is room for. Colours are those of lab.css, and every curve has its name
+// at its end, or above the drawing where that is narrow.
 
-import { resolved } from "../pictures/drawing.js";
+import { resolved, roomFor } from "../pictures/drawing.js";
 import { svg } from "../shell.js";
 import { largest, range } from "./mathematics.js";
 
-const [WIDTH, HEIGHT] = [736, 340];
+const [NARROWEST, NARROW, WIDEST] = [300, 560, 736];
+const BESIDE = 375; // pixels of the controls beside a drawing, with the gap
+const HEIGHT = 340;
 const [LEFT, TOP, BELOW] = [74, 16, 46];
 const LETTER = 8; // pixels, about
 const LINE = 17; // pixels between names
@@ -16,25 +19,30 @@ const finite = ([x, y], axes) =>
 
 // spec: label; x, y: {name, log, from, to, format}; series: [{name, points: [[x, y]], dots, dash}]; marks: [[x, name]].
 export function lineChart(spec) {
-  const names = spec.series.map((series) => series.name);
-  const right = 16 + LETTER * largest(names.map((name) => name.length));
+  const width = room();
+  const names = spec.series.filter((series) => !series.nameless).map((series) => series.name);
+  const above = width < NARROW && names.length ? legend(spec.series, 4, width) : null;
+  const right = 16 + (above ? 0 : LETTER * largest([0, ...names.map((name) => name.length)]));
   const points = spec.series.flatMap((series) => series.points).filter((point) => finite(point, spec));
   const x = scale(
     spec.x,
     points.map(([at]) => at),
     LEFT,
-    WIDTH - right,
+    width - right,
   );
   const y = scale(
     spec.y,
     points.map(([, at]) => at),
     HEIGHT - BELOW,
-    TOP,
+    TOP + (above?.height ?? 0),
   );
   const curves = spec.series.map((series, i) => curve(series, i, x, y, spec));
-  const parts = [...frame(spec, x, y), ...curves, ...marks(spec.marks ?? [], x), ...endNames(spec, x, y)];
-  return drawing(WIDTH, HEIGHT, spec.label, parts);
+  const told = above ? above.parts : endNames(spec, x, y);
+  return drawing(width, HEIGHT, spec.label, [...frame(spec, x, y), ...curves, ...marks(spec.marks ?? [], x, y), ...told]);
 }
+
+// Pixels that a drawing may be wide.
+const room = () => Math.max(NARROWEST, roomFor(WIDEST, matchMedia("(max-width: 900px)").matches ? 0 : BESIDE));
 
 function drawing(width, height, label, parts) {
   return svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": label }, ...parts);
@@ -89,9 +97,13 @@ function frame(spec, x, y) {
   const lines = y.ticks.map((tick) =>
     svg("line", { class: "grid", x1: x.start, x2: x.end, y1: y.place(tick), y2: y.place(tick) }),
   );
-  const below = x.ticks.map((tick) =>
-    svg("text", { class: "faint", x: x.place(tick), y: HEIGHT - BELOW + 20, "text-anchor": "middle" }, formatX(tick)),
-  );
+  let taken = -Infinity; // where the last number ends: those that would meet it are left out
+  const below = x.ticks.flatMap((tick) => {
+    const half = (LETTER * formatX(tick).length) / 2;
+    if (x.place(tick) - half < taken) return [];
+    taken = x.place(tick) + half + 4;
+    return svg("text", { class: "faint", x: x.place(tick), y: HEIGHT - BELOW + 20, "text-anchor": "middle" }, formatX(tick));
+  });
   const beside = y.ticks.map((tick) =>
     svg("text", { class: "faint", x: LEFT - 8, y: y.place(tick) + 4, "text-anchor": "end" }, formatY(tick)),
   );
@@ -107,14 +119,14 @@ function frame(spec, x, y) {
   return [...lines, ...below, ...beside, ...names];
 }
 
-function marks(places, x) {
+function marks(places, x, y) {
   return places
     .filter(([at]) => at >= x.low && at <= x.high)
     .flatMap(([at, name], i) => {
       const beside =
         x.place(at) > (x.start + x.end) / 2 ? { "text-anchor": "end", x: x.place(at) - 5 } : { x: x.place(at) + 5 };
-      const line = svg("line", { class: "mark-line", x1: x.place(at), x2: x.place(at), y1: TOP, y2: HEIGHT - BELOW });
-      return [line, svg("text", { class: "faint halo", ...beside, y: HEIGHT - BELOW - 8 - i * LINE }, name)];
+      const line = svg("line", { class: "mark-line", x1: x.place(at), x2: x.place(at), y1: y.end, y2: y.start });
+      return [line, svg("text", { class: "faint halo", ...beside, y: y.start - 8 - i * LINE }, name)];
     });
 }
 
@@ -160,8 +172,8 @@ function endNames(spec, x, y) {
     return { name: series.name, hue: (series.hue ?? i) % HUES, at, from: last ? x.place(last[0]) : 0, y: at };
   });
   const shown = ends.filter(({ at }) => at !== null).sort((a, b) => a.at - b.at);
-  shown.forEach((end, i) => (end.y = Math.max(end.y, i ? shown[i - 1].y + LINE : TOP + 4)));
-  [...shown].reverse().forEach((end, i, list) => (end.y = Math.min(end.y, i ? list[i - 1].y - LINE : HEIGHT - BELOW)));
+  shown.forEach((end, i) => (end.y = Math.max(end.y, i ? shown[i - 1].y + LINE : y.end + 4)));
+  [...shown].reverse().forEach((end, i, list) => (end.y = Math.min(end.y, i ? list[i - 1].y - LINE : y.start)));
   return shown.flatMap(({ name, hue, at, from, y: to }) => {
     const early = x.end - from > ENDS_EARLY; // such a curve has its name where it ends
     const edge = early ? from : x.end;
@@ -172,19 +184,23 @@ function endNames(spec, x, y) {
 
 const BAR = 15;
 const MOST_LETTERS = 34;
+const OF_NAMES = 0.5; // of the width, at most
 
 // Horizontal bars from a line at zero. rows: [name, value of each series]; series: names.
 export function barChart({ label, rows, series, most, format = (number) => number.toFixed(3) }) {
-  const shortened = (name) => (name.length > MOST_LETTERS ? `${name.slice(0, MOST_LETTERS - 1)}…` : name);
+  const width = room();
+  const letters = Math.min(MOST_LETTERS, Math.floor((OF_NAMES * width) / LETTER));
+  const shortened = (name) => (name.length > letters ? `${name.slice(0, letters - 1)}…` : name);
   const left = 16 + LETTER * largest(rows.map(([name]) => shortened(name).length));
   const high = series.length * BAR + 12;
-  const top = series.length > 1 ? 30 : 6;
+  const above = series.length > 1 ? legend(series.map((name) => ({ name })), left, width) : null;
+  const top = above ? above.height + 6 : 6;
   const values = rows.flatMap(([, ...numbers]) => numbers).filter(Number.isFinite);
   const [low, top_] = [
     Math.min(0, -largest(values.map((value) => -value))),
     Math.max(most ?? 0, largest(values), 1e-9),
   ];
-  const place = (value) => left + ((value - low) / (top_ - low)) * (WIDTH - left - 80);
+  const place = (value) => left + ((value - low) / (top_ - low)) * (width - left - 80);
   const bars = rows.flatMap(([name, ...numbers], i) => {
     const y = top + i * high;
     const word = svg(
@@ -210,29 +226,34 @@ export function barChart({ label, rows, series, most, format = (number) => numbe
     y1: top - 4,
     y2: top + rows.length * high - 8,
   });
-  return drawing(WIDTH, top + rows.length * high, label, [
-    ...(series.length > 1 ? legend(series, left) : []),
+  return drawing(width, top + rows.length * high, label, [
+    ...(above?.parts ?? []),
     zero,
     ...bars,
   ]);
 }
 
-function legend(names, left) {
-  let x = left;
-  return names.flatMap((name, i) => {
-    const here = x;
-    x += 34 + LETTER * name.length;
-    return [
-      svg("rect", { class: `fill-${i}`, x: here, y: 5, width: 12, height: 12, rx: 2 }),
-      svg("text", { class: "faint", x: here + 18, y: 16 }, name),
-    ];
+// Names beside their colours, in as many lines as they need. Returns the parts and the height.
+function legend(series, left, width) {
+  let [x, y] = [left, 5];
+  const parts = series.flatMap(({ name, hue, dash, nameless }, i) => {
+    if (nameless) return [];
+    const wide = 34 + LETTER * name.length;
+    if (x > left && x + wide > width) [x, y] = [left, y + LINE];
+    const [here, number] = [x, (hue ?? i) % HUES];
+    x += wide;
+    const colour = dash
+      ? svg("path", { class: `curve stroke-${number} dash-${dash}`, d: `M${here} ${y + 6}h14` })
+      : svg("rect", { class: `fill-${number}`, x: here, y, width: 12, height: 12, rx: 2 });
+    return [colour, svg("text", { class: "faint", x: here + 18, y: y + 11 }, name)];
   });
+  return { parts, height: y + LINE };
 }
 
 // Numbers from -1 to 1 as pixels: blue above zero, amber below. Painted in the colours of the moment.
 export function signedMap({ label, matrix, xName, yName }) {
   const [rows, columns] = [matrix.length, matrix[0].length];
-  const [width, height] = [WIDTH - LEFT - 30, Math.max(160, Math.min(420, rows * 6))];
+  const [width, height] = [room() - LEFT - 30, Math.max(160, Math.min(420, rows * 6))];
   const place = { x: LEFT, y: 10, width, height, preserveAspectRatio: "none", "image-rendering": "pixelated" };
   const image = svg("image", { ...place, href: painted(matrix) });
   const border = svg("rect", { class: "border", x: LEFT, y: 10, width, height });
@@ -259,7 +280,7 @@ export function signedMap({ label, matrix, xName, yName }) {
       yName,
     ),
   ];
-  return drawing(WIDTH, height + 56, label, [image, border, ...below, ...beside, ...names]);
+  return drawing(LEFT + width + 30, height + 56, label, [image, border, ...below, ...beside, ...names]);
 }
 
 function painted(matrix) {
@@ -285,7 +306,8 @@ function channels(colour) {
 
 // Pairs of a code as points on circles, before and after a turn.
 export function circles({ label, pairs }) {
-  const [side, across] = [145, 5];
+  const side = Math.min(145, (room() - 8) / 3);
+  const across = Math.min(5, Math.floor((room() - 8) / side));
   const parts = pairs.flatMap(({ name, from, to }, i) => {
     const [x, y] = [side * (i % across) + side / 2 + 4, side * 1.25 * Math.floor(i / across) + side / 2];
     const radius = side / 2 - 14;

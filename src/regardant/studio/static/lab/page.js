@@ -67,4 +67,5 @@ main.append(
   stage,
 );
 show(first);
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => show(shown)); // maps are painted
+for (const query of ["(prefers-color-scheme: dark)", "(max-width: 900px)"])
+  matchMedia(query).addEventListener("change", () => show(shown)); // maps are painted, and charts as wide as there is room

@@ -35,6 +35,11 @@ def lines(texts: Iterable[str]) -> Callable[[Path], object]:
     return lambda path: path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
 
 
+def compressed(texts: Iterable[str]) -> Callable[[Path], object]:
+    """Return what writes a compressed text of these lines."""
+    return lambda path: path.write_bytes(gzip.compress("".join(f"{text}\n" for text in texts).encode()))
+
+
 def picture(label: str, number: int, side: int = 16) -> Image.Image:
     """Return an image that is brighter for one label than for others."""
     low = 120 if label == "cat" else 0
@@ -168,6 +173,11 @@ def source(texts: Iterable[str]) -> Callable[[Path], object]:
 
 
 ENGLISH, FRENCH = [pair.source for pair in PAIRS], [pair.target for pair in PAIRS]
+TRANSLATED = [
+    (part, side, texts[:count])
+    for part, count in {"train": len(PAIRS), "val": 20, "test2016": 20}.items()
+    for side, texts in (("en", ENGLISH), ("de", FRENCH))
+]
 
 FILES: dict[str, Callable[[Path], object]] = {
     "a.en": lines(ENGLISH),
@@ -223,6 +233,7 @@ DATA: dict[str, Callable[[Path], object]] = {
     "sst2/train.tsv": lines(f"{text}\t{int(label == 'good')}" for text, label in zip(REVIEWS, LABELS, strict=True)),
     "sst2/dev.tsv": lines(["a moving film .\t1", "a dull film .\t0"]),
     "tinyshakespeare/input.txt": lines(["ROMEO:", *ENGLISH, *map(str.upper, ENGLISH)]),
+    **{f"multi30k/{part}.tok.{side}.gz": compressed(text) for part, side, text in TRANSLATED},
     "free_spoken_digits/train.zip": spoken_digits,
     "cora/nodes.tsv.gz": lambda path: graph(path, path.with_name("edges.tsv"), "\t", first=1700),
 }

@@ -21,6 +21,8 @@ SETTINGS = {
         *("tokenizer.kind=word", "model.encoder.num_layers=1", "model.decoder.num_layers=1", "model.max_length=32"),
         *("training.batch_tokens=512", "training.attention_kernel=sdpa"),
     ),
+    **{f"train ladder/gru-{name}": ("tokenizer={kind: word}",) for name in ("bahdanau", "cho", "fixed", "luong")},
+    "plan multi30k-en-de": ("tokenizer={kind: word}",),
     "train moving-digits": ("data.train_size=40", "data.validation_size=20", "data.test_size=20"),
     "train graph-families": ("data.size=60", "data.test_size=20"),
     "train digit-streams": ("data.train_size=200",),
@@ -80,7 +82,7 @@ COVERAGE = "docs/coverage.md"
 
 NOT_RUN_THERE = {
     r"regardant studio # .*": "names a page of the studio; tests/browser opens them",
-    r"regardant train [\w-]+( && .*)?": "tests/unit/checks/test_check_recipes.py trains every recipe",
+    r"regardant train [\w/-]+( && .*)?": "tests/unit/checks/test_check_recipes.py trains every recipe",
     r"regardant (tune|scale|lecture) .*": "trains many models; docs/using.md has one of each verb",
 }
 """Commands of the list of what lectures describe that are not run, as patterns, and why."""

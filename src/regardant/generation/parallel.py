@@ -58,7 +58,7 @@ def _by_processes(work: Work[Item, Result], items: Sequence[Item], workers: int)
     others: list[Future[Result]] = []
     try:
         others += [pool.submit(_work) for _ in range(workers - 1)]
-        with _one_thread():
+        with one_thread():
             # This process works too: what oneDNN compiles in it is inherited by the processes forked next time.
             mine = work(_untaken(items, taken, others))
         yield mine
@@ -74,7 +74,8 @@ def _by_processes(work: Work[Item, Result], items: Sequence[Item], workers: int)
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
+    """Let torch compute in the calling thread alone."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -4,6 +4,7 @@ Shape legend: B sources of a batch.
 """
 
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -19,7 +20,7 @@ from regardant.generation.config import GenerationConfig
 from regardant.generation.constraints import Constraints
 from regardant.generation.greedy import GreedySearch
 from regardant.generation.length_penalty import Hypothesis
-from regardant.generation.parallel import share_out
+from regardant.generation.parallel import one_thread, share_out
 from regardant.generation.trees import TreeTokens
 from regardant.layers.linear import Layouts
 from regardant.layers.observed import OBSERVED
@@ -31,6 +32,10 @@ BATCH_TOKENS = 5_120
 FEW = 4
 """Batches for each worker, below which processes are not forked: forking, and memory that is new to each process, would
 take too large a share, a tenth of a second and more."""
+
+SMALL_STEP = 25_000_000
+"""Rows of a step times parameters of the model, up to which two threads are no faster than one (d_model 128). Beside
+another busy process they are several times slower, since each waits for the other in every operation."""
 
 
 @dataclass(frozen=True)
@@ -106,8 +111,9 @@ class ModelSearcher:
                     decoded += [(index, search.found[number]) for number, index in enumerate(batch)]
             return decoded
 
-        if min(work.workers, len(batches)) < 2:  # left to torch's own threads
-            parts: Iterable[list[tuple[int, list[Hypothesis]]]] = [decode(batches)]
+        if min(work.workers, len(batches)) < 2:
+            with one_thread() if self._is_small(len(sources) * config.beam_size) else nullcontext():
+                parts: Iterable[list[tuple[int, list[Hypothesis]]]] = [decode(batches)]
         else:
             fork = len(batches) >= FEW * work.workers
             parts = share_out(decode, batches, work.workers, in_turn=self._is_observed(), fork=fork)
@@ -120,6 +126,12 @@ class ModelSearcher:
         if self.device.type == "cpu":
             return Work(workers=torch.get_num_threads())
         return Work(batch_tokens=3 * BATCH_TOKENS)
+
+    def _is_small(self, rows: int) -> bool:
+        """Return whether a step of so many rows gains nothing from a second thread."""
+        if not isinstance(self.model, torch.nn.Module) or self.device.type != "cpu":
+            return False
+        return rows * sum(parameter.numel() for parameter in self.model.parameters()) <= SMALL_STEP
 
     def _is_observed(self) -> bool:
         """Return whether inspection records or changes the model's vectors: then all batches run in one thread."""

@@ -212,3 +212,23 @@ def test_a_single_batch_or_worker_is_left_to_the_threads_of_torch(table_model, s
     model = Threads(table_model(seed=4))
     search(model, [[5, EOS]] * sentences, GenerationConfig(beam_size=2), Work(workers=workers))
     assert set(model.seen) == {threading.get_ident()}
+
+
+class CountsThreads(Threads):
+    def step(self, tokens, state):
+        self.seen.append(torch.get_num_threads())
+        return self.model.step(tokens, state)
+
+
+@pytest.mark.parametrize(("parameters", "threads"), [(1_000_000, 1), (10_000_000, 2)])
+def test_a_small_step_is_computed_by_one_thread(table_model, parameters, threads):
+    model = CountsThreads(table_model(seed=4))
+    model.register_parameter("more", torch.nn.Parameter(torch.zeros(parameters)))
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        search(model, [[5, EOS]], GenerationConfig(beam_size=5))
+        assert set(model.seen) == {threads}
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)

@@ -395,3 +395,11 @@ def test_charts_are_drawn_anew_when_a_window_becomes_narrow(lab):
     assert page.locator(".figure svg").first.bounding_box()["width"] > 600
     page.set_viewport_size({"width": 390, "height": 844})
     expect(page.locator(".figure svg").first).to_have_js_property("clientWidth", 390 - 40)
+
+
+def test_a_bench_that_is_not_served_is_one_line(lab, address):
+    opened = lab(bench="worked")
+    opened.page.route("**/lab/rates.js", lambda route: route.abort())
+    opened.page.get_by_role("radio", name="Learning rate").check()
+    expect(opened.page.get_by_role("alert")).to_contain_text("the studio does not answer")
+    opened.complaints.clear()  # the browser's own, of the request

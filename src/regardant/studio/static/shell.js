@@ -30,6 +30,8 @@ export function complain(line = "") {
   alarm.hidden = !line;
 }
 
+export const NO_ANSWER = "the studio does not answer: is `regardant studio` still running?";
+
 // JSON of the server: GET with a query, or POST with a body or a file. Throws an Error whose message is the server's line.
 export async function ask(address, { query, body, file, signal } = {}) {
   const given = Object.entries(query ?? {}).filter(([, value]) => value !== null && value !== undefined);
@@ -41,7 +43,7 @@ export async function ask(address, { query, body, file, signal } = {}) {
     answer = await fetch(path, { signal, ...sent });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Error("the studio does not answer: is `regardant studio` still running?", { cause: error });
+    throw new Error(NO_ANSWER, { cause: error });
   }
   const answered = await answer.json().catch(() => ({ detail: `the studio answered ${answer.status}` }));
   if (!answer.ok) throw new Error(answered.detail);

@@ -3,7 +3,7 @@
 import { choice, html } from "./controls.js";
 import { readFields, writeFields } from "./fields.js";
 import { guessOf } from "./guesses.js";
-import { shell } from "../shell.js";
+import { NO_ANSWER, complain, shell } from "../shell.js";
 import { readState, writeState } from "../state.js";
 
 // Titles by name. Each bench is the module of its name, loaded when it is shown: the headings wait for none.
@@ -26,8 +26,11 @@ let [waiting, shown] = [null, null];
 
 async function show(name) {
   shown = name;
-  const [{ bench }, { claimList }] = await Promise.all([import(`./${name}.js`), import("./claims.js")]);
+  const modules = await Promise.all([import(`./${name}.js`), import("./claims.js")]).catch(() => null);
   if (shown !== name) return; // another one was chosen meanwhile
+  complain(modules ? "" : NO_ANSWER);
+  if (!modules) return;
+  const [{ bench }, { claimList }] = modules;
   const nothing = Object.fromEntries(Object.keys(bench.fields).map((field) => [field, null]));
   const state = readFields(bench.fields, readState(nothing));
   const remember = () => {

@@ -15,8 +15,9 @@ from regardant.evaluation.alignment import extract_links
 from regardant.tasks.translation.config import TranslationConfig
 from regardant.tasks.translation.look.alignment import word_attention
 
-UPDATES = 1000
-"""As many as fit into the minutes of `demo`; here a busy machine changes nothing."""
+UPDATES, TAUGHT_UPDATES = 2000, 1000
+"""Twice as many as fit into the minutes of `demo`, since rounding decides before: of four seeds in float32 the agreement
+is 0.900 to 0.922 after 2,000, and 0.890 to 0.915 of three after 1,000. Attention that is taught needs fewer."""
 
 STEADY = ("training.precision=float32", "training.attention_kernel=sdpa", "training.processes=1")
 """What is measured else. A busy machine may choose otherwise; bfloat16 takes an hour where it is not multiplied."""
@@ -28,7 +29,7 @@ RECURRENT = "{kind: recurrent, embedding_size: 128, hidden_size: 256, dropout: 0
 
 @pytest.mark.slow
 def test_the_heaviest_link_of_a_word_is_gold_in_a_transformer(tmp_path):
-    trained, best, agreed = best_place(tmp_path / "run")
+    trained, best, agreed = best_place(tmp_path / "run", UPDATES)
     assert agreed >= 0.9
     # Adjectives turn around: European Economic Area, zone économique européenne.
     translation = trained.predict([AGREEMENT])[0].answer
@@ -41,13 +42,13 @@ def test_the_heaviest_link_of_a_word_is_gold_in_a_transformer(tmp_path):
 @pytest.mark.slow
 def test_the_heaviest_link_of_a_word_is_gold_in_a_bahdanau_model_that_was_taught(tmp_path):
     taught = (f"model={RECURRENT}", "data.links=gold", "alignment_guidance.weight=0.2")
-    _, _, agreed = best_place(tmp_path / "run", *taught)
+    _, _, agreed = best_place(tmp_path / "run", TAUGHT_UPDATES, *taught)
     assert agreed >= 0.9
 
 
-def best_place(folder, *asked):
+def best_place(folder, updates, *asked):
     """Train the demo: what it can do, where its attention agrees best with gold links, and how well on other pairs."""
-    asked = (*asked, *STEADY, "training.max_minutes=null", f"training.max_updates={UPDATES}")
+    asked = (*asked, *STEADY, "training.max_minutes=null", f"training.max_updates={updates}")
     run.train(config.load(TranslationConfig, config.recipe("demo"), asked, origin="demo"), folder, lambda line: None)
     trained = run.load(folder).trained
     pairs = trained._pairs_to_measure([])

@@ -71,11 +71,9 @@ def score_of(result: dict[str, Any]) -> str:
     if result["recipe"] in TOYS:
         return f"{100 * exact_match(scores):.1f} % of {scores['sentences']:,} unseen sequences exactly right"
     if "heldout" in scores:
-        combinations = scores["heldout"]["bleu"]
-        return (
-            f"BLEU {scores['bleu']:.2f} on unseen sentences, {combinations:.2f} on held-out combinations; "
-            f"alignment error rate {scores['alignment_error_rate']:.3f}"
-        )
+        combinations, aligned = scores["heldout"]["bleu"], scores.get("alignment_error_rate")  # None without attention
+        alignment = "" if aligned is None else f"; alignment error rate {aligned:.3f}"
+        return f"BLEU {scores['bleu']:.2f} on unseen sentences, {combinations:.2f} on held-out combinations{alignment}"
     if "bits_per_character" not in scores and "bleu" not in scores:
         return f"loss {scores['loss']:.3f} nats per masked token, {100 * scores['accuracy']:.1f} % of them named"
     if "bleu" not in scores:

@@ -28,6 +28,15 @@ def test_a_header_scores_what_the_task_is_judged_by():
     assert said == "loss 3.500 nats per masked token, 31.2 % of them named"
 
 
+@pytest.mark.parametrize(
+    ("aligned", "told"), [({}, ""), ({"alignment_error_rate": 0.0704}, "; alignment error rate 0.070")]
+)
+def test_a_model_without_attention_has_no_alignment_error_rate(aligned, told):
+    scores = {"bleu": 79.326, "heldout": {"bleu": 65.861}, **aligned}
+    said = headers.score_of({"recipe": "x", "seed": 1, "scores": scores})
+    assert said == f"BLEU 79.33 on unseen sentences, 65.86 on held-out combinations{told}"
+
+
 def test_a_new_measurement_takes_the_place_of_the_earlier_one(tmp_path, monkeypatch):
     recipe = tmp_path / "copy.yaml"
     old = "# commit    old\n# Not measured yet.\n# Measured before today.\n"

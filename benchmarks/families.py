@@ -37,6 +37,10 @@ MINUTES = "minutes"
 """The bar of the mean wall time of a training with its evaluation."""
 
 
+PACKAGE = "package:"
+"""Start of the name of a package, where the name of a recipe may stand too."""
+
+
 class Model(Config):
     """A model of a family."""
 
@@ -45,7 +49,8 @@ class Model(Config):
     settings: tuple[str, ...] = ()
     """Overrides of the recipe."""
     start_from: str | None = None
-    """A recipe that is trained first, once, and whose run the model starts from."""
+    """What the model starts from: a recipe that is trained first, once, or `package:` and the name of an installed
+    package that has a model of Hugging Face, which is imported."""
 
 
 class Bar(Config):
@@ -136,6 +141,7 @@ def unmeasured(known: Mapping[str, Family]) -> list[str]:
 def settings_of(name: str, family: Family) -> str:
     """Return a digest of all that is set for a measurement: a family and its recipes, without their comments."""
     named = {name, *(one for model in family.models.values() for one in (model.recipe, model.start_from) if one)}
+    named = {one for one in named if not one.startswith(PACKAGE)}
     set_of = [family.model_dump(), {one: document_of(one) for one in sorted(named)}]
     return hashlib.sha256(json.dumps(set_of, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -148,7 +154,7 @@ def measure(recipe: str, family: Family, commit: str) -> dict[str, Any]:
     for number, (name, model) in enumerate(family.models.items()):
         command = [model.recipe or recipe, *(word for setting in model.settings for word in ("--set", setting))]
         if model.start_from:
-            kept_or_trained([model.start_from], folder / "first", commit)
+            begin(model.start_from, folder / "first", commit)
             command += ["--set", f"training.from={folder / 'first'}"]
         runs = []
         for seed in range(1, family.seeds + 1):
@@ -168,6 +174,16 @@ def measure(recipe: str, family: Family, commit: str) -> dict[str, Any]:
         "baselines": baselines,
         "bars": judged,
     }
+
+
+def begin(start_from: str, run: Path, commit: str) -> None:
+    """Make the run that a model starts from."""
+    if not start_from.startswith(PACKAGE):
+        kept_or_trained([start_from], run, commit)
+        return
+    shutil.rmtree(run, ignore_errors=True)
+    path = import_module(start_from.removeprefix(PACKAGE)).get_model_path()
+    subprocess.run([REGARDANT, "import", path, "--out", str(run)], check=True)
 
 
 def kept_or_trained(command: list[str], run: Path, commit: str) -> dict[str, Any]:

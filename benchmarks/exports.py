@@ -1,0 +1,92 @@
+"""Exports of a translator of Multi30k beside the run, on test2016: the same answers, BLEU, size and speed.
+
+    make bench-exports                        some minutes on two cores; reads Multi30k under REGARDANT_DATA
+
+The model is that of bench-decoding, trained here unless it is there. Each row is what `regardant export` prints.
+Written to benchmarks/results/exports.json.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import regardant
+
+from . import multi30k
+from .bars import bar, conclude, lines, rounded
+from .decoding import RUN, train
+from .records import Measurement, arguments
+from .workers import progress
+
+EXPORTS = (("ctranslate2", "float32"), ("ctranslate2", "int8"), ("onnx", "float32"), ("onnx", "int8"))
+"""Formats, and how they store weights."""
+
+IDENTICAL = 0.99
+LIKE_BLEU = {"float32": 0.1, "int8": 0.3}
+
+
+def measured(run: regardant.Run, form: str, stored: str, folder: Path) -> dict[str, Any]:
+    """Export a run and return how the export compares with it."""
+    exported = run.export(form, folder, stored, data=[multi30k.folder() / f"test2016.{one}.gz" for one in ("en", "de")])
+    assert exported.parity is not None
+    parity = exported.parity
+    return {
+        "format": form,
+        "weights": stored,
+        "texts": parity.texts,
+        "identical": rounded(parity.identical),
+        "largest_difference": rounded(parity.largest_difference),
+        "bleu": {"run": parity.run.score, "export": parity.export.score},
+        "bytes": {"run": parity.run.bytes, "export": parity.export.bytes},
+        "tokens_per_second": {
+            "run": rounded(parity.run.tokens_per_second),
+            "export": rounded(parity.export.tokens_per_second),
+        },
+        "failures": list(exported.failures),
+    }
+
+
+def bars(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the bars of all rows."""
+    for row in rows:
+        name = f"{row['format']} in {row['weights']}"
+        if row["weights"] == "float32":
+            yield bar(f"{name}: identical translations", row["identical"], IDENTICAL, at_least=True)
+        lost = abs(row["bleu"]["export"] - row["bleu"]["run"])
+        yield bar(f"{name}: difference in BLEU", lost, LIKE_BLEU[row["weights"]])
+
+
+def table(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """Format the table of rows, as docs/interop.md shows it. The first row is the run."""
+    yield "| | BLEU | identical | largest difference of a score | MB | tokens a second |"
+    yield "|---|---|---|---|---|---|"
+    run = rows[0]
+    yield f"| run | {run['bleu']['run']:.2f} | | | {_size_and_speed(run, 'run')} |"
+    for row in rows:
+        name, bleu = f"{row['format']}, {row['weights']}", row["bleu"]["export"]
+        same, difference = f"{row['identical']:.1%}".replace("%", " %"), f"{row['largest_difference']:.2g}"
+        yield f"| {name} | {bleu:.2f} | {same} | {difference} | {_size_and_speed(row, 'export')} |"
+
+
+def _size_and_speed(row: dict[str, Any], side: str) -> str:
+    return f"{row['bytes'][side] / 1e6:.1f} | {row['tokens_per_second'][side]:,.0f}"
+
+
+def main() -> None:
+    measurement = Measurement(scratch=arguments(__doc__).parse_args().scratch)
+    train()
+    run, rows = regardant.load(Path(RUN)), []
+    with TemporaryDirectory() as folder:
+        for form, stored in EXPORTS:
+            progress(f"{form} {stored}")
+            rows.append(measured(run, form, stored, Path(folder) / f"{form}-{stored}"))
+    result = {"command": "make bench-exports", "rows": rows, "bars": list(bars(rows))}
+    print(*table(rows), sep="\n")
+    print(*lines(result["bars"]), sep="\n")
+    measurement.keep("exports", result)
+    conclude(result["bars"])
+
+
+if __name__ == "__main__":
+    main()

@@ -45,7 +45,7 @@ class Additive(ScoredAttention):
 
     def mix(self, q: Queries, k: Keys, v: Values, view: View) -> Mixed:
         if (pairs := view.listed_pairs(q, k)) is not None:
-            return attend_along(pairs, self._score, q, k, v)
+            return attend_along(pairs, self._score, self.drop, q, k, v)
         return super().mix(q, k, v, view)
 
     def _score(self, q: Float[Tensor, "B H P D"], k: Float[Tensor, "B H P D"]) -> Float[Tensor, "B H P"]:

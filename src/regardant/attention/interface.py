@@ -68,6 +68,11 @@ class Attention(nn.Module):
     """Whether a layer decodes with appended keys of its own rows, whatever state this mechanism would use. Inspection
     sets it, so that `forward` sees every decoding step as it sees a whole pass."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.drop: nn.Module = nn.Identity()
+        """Dropout of weights before they mix values. The layer that holds the mechanism sets it."""
+
     def compute_weights(self, q: Queries, k: Keys, view: View) -> Weights:
         """Compute `weights` of a view that has been checked; k has as many heads as q."""
         raise NotImplementedError
@@ -85,7 +90,8 @@ class Attention(nn.Module):
 
     def mix(self, q: Queries, k: Keys, v: Values, view: View) -> Mixed:
         """Compute the weighted values; k and v have as many heads as q."""
-        return self.compute_weights(q, k, view).to(v.dtype) @ v
+        weights: Tensor = self.drop(self.compute_weights(q, k, view))
+        return weights.to(v.dtype) @ v
 
     def weights(self, q: Queries, k: Keys, view: View = EVERYTHING) -> Weights:
         """Return how much each query takes from each key. Rows sum to one, or to zero if fully masked.
@@ -126,6 +132,8 @@ class Attention(nn.Module):
         num_heads = q.shape[1]
         if k.shape[1] != num_heads:
             k, v = expand_heads(k, num_heads), expand_heads(v, num_heads)
+        if self.training and not isinstance(self.drop, nn.Identity) and view.listed_pairs(q, k) is None:
+            return Attention.mix(self, q, k, v, view)  # weights must be built to be dropped
         return self.mix(q, k, v, view)
 
     def check(self, view: View) -> None:

@@ -8,7 +8,7 @@ Shape legend: as in `attention.interface`; P pairs.
 from collections.abc import Callable
 
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from regardant.attention.interface import Keys, Mixed, Queries, Values
 from regardant.attention.masks import softmax_dtype
@@ -18,8 +18,11 @@ Score = Callable[[Float[Tensor, "B H P D"], Float[Tensor, "B H P D"]], Float[Ten
 """Scores of pairs from the query and the key of each."""
 
 
-def attend_along(pairs: Int[Tensor, "2 P"], score: Score, q: Queries, k: Keys, v: Values) -> Mixed:
-    """Return the values mixed by the softmax of the scores over the pairs of each query; zeros for one without any."""
+def attend_along(pairs: Int[Tensor, "2 P"], score: Score, drop: nn.Module, q: Queries, k: Keys, v: Values) -> Mixed:
+    """Return the values mixed by the softmax of the scores over the pairs of each query; zeros for one without any.
+
+    drop: dropout of the weights, or the identity.
+    """
     queries, keys = pairs
     scores = score(q.index_select(2, queries), k.index_select(2, keys)).to(softmax_dtype(q))
     with exact(q):
@@ -28,7 +31,7 @@ def attend_along(pairs: Int[Tensor, "2 P"], score: Score, q: Queries, k: Keys, v
         largest = largest.scatter_reduce(2, places, scores.detach(), "amax", include_self=False)
         weights = (scores - largest.gather(2, places)).exp()
         total = scores.new_zeros(largest.shape).index_add(2, queries, weights)
-        return sum_along(pairs, weights / nonzero(total).gather(2, places), v, q.shape[2])
+        return sum_along(pairs, drop(weights / nonzero(total).gather(2, places)), v, q.shape[2])
 
 
 def sum_along(pairs: Int[Tensor, "2 P"], weights: Float[Tensor, "*B P"], v: Values, num_queries: int) -> Mixed:

@@ -7,7 +7,7 @@ matrices and keeps the weights for the backward pass: on sentences of some twent
 where the flash kernel's bfloat16 backward is slow. `online_softmax` is flash attention in readable form and is never
 chosen. Which kernel trains is measured on the machine, see `planning.probes`.
 
-Shape legend: as in `attention.interface`.
+Shape legend: as in `attention.interface`; P pairs.
 """
 
 import math
@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
+from jaxtyping import Float
 from pydantic import Field
 from torch import Tensor
 from torch.autograd.function import once_differentiable
@@ -70,12 +71,15 @@ class ScaledDotProduct(Attention):
 
     def mix(self, q: Queries, k: Keys, v: Values, view: View) -> Mixed:
         if (pairs := view.listed_pairs(q, k)) is not None:
-            return attend_along(pairs, lambda asking, asked: (asking * asked).sum(-1) * self.scale, q, k, v)
+            return attend_along(pairs, self._score, self.drop, q, k, v)
         kernel = self.kernel
         # The one place where a kernel is replaced: `matmul` gains only where a backward pass uses the weights it keeps.
         if kernel is matmul and (k.shape[2] > LONGEST_MATMUL or not torch.is_grad_enabled()):
             kernel = sdpa
         return kernel(q, k, v, view, self.scale)
+
+    def _score(self, q: Float[Tensor, "B H P D"], k: Float[Tensor, "B H P D"]) -> Float[Tensor, "B H P"]:
+        return (q * k).sum(-1) * self.scale
 
 
 def sdpa(q: Queries, k: Keys, v: Values, view: View, scale: float) -> Mixed:

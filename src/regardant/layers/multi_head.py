@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from regardant.attention import Attention, AttentionConfig, View
 from regardant.attention.cache import AppendedKeys, BeamOrigin, SharedBeamCache, move_rows
 from regardant.layers.cache import LayerCache
+from regardant.layers.dropout import Dropout
 from regardant.layers.linear import Linear
 from regardant.positions import Positions
 
@@ -51,6 +52,15 @@ class HeadShape:
     """Whether projections have biases."""
     output: bool = True
     """Whether a matrix mixes the heads of a self-attention."""
+    dropout: float = 0.0
+    """Chance that a weight of a key is zeroed."""
+
+    def build(self, config: AttentionConfig) -> Attention:
+        """Return the mechanism of these heads."""
+        mechanism = config.build(num_heads=self.num_heads, head_size=self.key_size)
+        if self.dropout:
+            mechanism.drop = Dropout(self.dropout)
+        return mechanism
 
 
 @dataclass
@@ -130,7 +140,7 @@ class SelfAttention(nn.Module):
         causal: bool,
     ) -> None:
         super().__init__()
-        self.mechanism = config.build(num_heads=shape.num_heads, head_size=shape.key_size)
+        self.mechanism = shape.build(config)
         self.mechanism.check(View(causal=causal))
         _check_positions(positions, self.mechanism, config.kind)
         self.positions = positions
@@ -254,7 +264,7 @@ class CrossAttention(nn.Module):
     def __init__(self, shape: HeadShape, config: AttentionConfig) -> None:
         super().__init__()
         self.shape = shape
-        self.mechanism = config.build(num_heads=shape.num_heads, head_size=shape.key_size)
+        self.mechanism = shape.build(config)
         if self.mechanism.shares_query_and_key:
             raise ValueError(f"{config.kind} compares a sequence with itself: it cannot be a cross_attention")
         self.widths = [shape.num_key_heads * size for size in (shape.key_size, shape.value_size)]

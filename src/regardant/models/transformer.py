@@ -84,6 +84,9 @@ class TransformerConfig(Config):
     feed_forward_dropout: float | None = Field(None, ge=0, lt=1)
     """Inside the feed-forward network, where it differs from dropout."""
 
+    attention_dropout: float = Field(0.0, ge=0, lt=1)
+    """Dropout on the weights of attention. Training then builds them whole, which no fast kernel does."""
+
     norm: NormPlace = "pre"
     """Place of the norm: before each sublayer (trains stably) or after it (the original)."""
 
@@ -224,7 +227,13 @@ class TransformerConfig(Config):
         each = self.d_model // self.num_heads
         sizes = self.key_size or each, self.value_size or each
         return HeadShape(
-            self.d_model, self.num_heads, self.key_heads, *sizes, bias=self.attention_bias, output=self.attention_output
+            self.d_model,
+            self.num_heads,
+            self.key_heads,
+            *sizes,
+            bias=self.attention_bias,
+            output=self.attention_output,
+            dropout=self.attention_dropout,
         )
 
     @property

@@ -27,6 +27,7 @@ DROPOUT_SMOOTHING_AND_CHECKPOINTING = {
     "dropout",
     "embedding_dropout",
     "feed_forward_dropout",
+    "attention_dropout",
     "label_smoothing",
     "z_loss",
     "activation_checkpointing",

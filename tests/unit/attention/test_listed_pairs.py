@@ -2,13 +2,20 @@
 
 import pytest
 import torch
+from torch import nn
 from torch.testing import assert_close
 
 from regardant.attention import PassView, ScaledDotProductConfig, View
 from regardant.attention.additive import AdditiveConfig
+from regardant.attention.graph_attention import GraphAttentionConfig
 
 LENGTH = 64
-MECHANISMS = [ScaledDotProductConfig(), ScaledDotProductConfig(temperature=0.5), AdditiveConfig()]
+MECHANISMS = [
+    ScaledDotProductConfig(),
+    ScaledDotProductConfig(temperature=0.5),
+    AdditiveConfig(),
+    GraphAttentionConfig(),
+]
 
 
 def sparse_mask(length=LENGTH, *, isolated=5):
@@ -38,6 +45,20 @@ def test_values_and_gradients_are_those_of_all_pairs_under_the_mask(config, keys
     wanted = torch.autograd.grad(expected.square().sum(), (q, k, v))
     for one, other in zip(torch.autograd.grad(found.square().sum(), (q, k, v)), wanted, strict=True):
         assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("config", MECHANISMS, ids=lambda config: config.kind)
+def test_weights_are_dropped_as_those_of_all_pairs(config):
+    class Square(nn.Module):
+        def forward(self, weights):
+            return weights.square()
+
+    torch.manual_seed(0)
+    mechanism, view = config.build(num_heads=3, head_size=4), PassView(pairs=sparse_mask())
+    q, k, v = tensors()
+    expected = mechanism.weights(q, k, view).square() @ v
+    mechanism.drop = Square()
+    assert_close(mechanism(q, k, v, view), expected)
 
 
 def test_scores_of_a_thousand_are_normalised_without_overflow():

@@ -1,11 +1,14 @@
 import pytest
 import torch
+from torch import nn
 from torch.testing import assert_close
 
 from regardant.attention import ScaledDotProduct, ScaledDotProductConfig, View
 from regardant.attention.lsh import LSHConfig
+from regardant.layers.dropout import share_key
 from regardant.layers.multi_head import CrossAttention, HeadShape, SelfAttention
 from regardant.positions import Positions, SinusoidalConfig
+from regardant.positions.none import NoPositions
 
 BATCH, LENGTH, D_MODEL, NUM_HEADS = 2, 5, 12, 6
 SIZE = D_MODEL // NUM_HEADS
@@ -179,3 +182,32 @@ def test_a_memory_kept_for_some_sentences_answers_as_before():
 def test_what_compares_a_sequence_with_itself_asks_no_other():
     with pytest.raises(ValueError, match=r"^lsh compares a sequence with itself: it cannot be a cross_attention$"):
         CrossAttention(shape(), LSHConfig())
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_dropout_zeroes_weights_in_training_alone(causal):
+    torch.manual_seed(0)
+    config, size = ScaledDotProductConfig(), HeadShape(D_MODEL, NUM_HEADS, NUM_HEADS, SIZE, SIZE, dropout=0.5)
+    layer, x, view = SelfAttention(size, config, NoPositions(), causal=causal), vectors(), View(causal=causal)
+    layer.output = nn.Identity()
+    layer.query_key_value.weight.data[2 * D_MODEL :] = 0
+    layer.query_key_value.bias.data[2 * D_MODEL :] = 1  # so that each head answers with the sum of its weights
+    assert_close(layer.eval()(x, view), torch.ones_like(x))
+    layer.train()
+    sums = torch.stack([layer(x, view) for _ in range(500)])
+    assert sums.var(0).min() > 0.01
+    assert (sums.mean(0) - 1).abs().max() < 0.2  # a single weight is 0 or 2: four deviations of its mean
+
+
+def test_dropout_of_weights_is_repeated_under_its_key():
+    layer = SelfAttention(
+        HeadShape(D_MODEL, NUM_HEADS, NUM_HEADS, SIZE, SIZE, dropout=0.5),
+        ScaledDotProductConfig(),
+        NoPositions(),
+        causal=True,
+    )
+    key = share_key(layer)
+    first = layer(vectors(), CAUSAL)
+    assert torch.equal(layer(vectors(), CAUSAL), first)
+    key.update += 1
+    assert not torch.equal(layer(vectors(), CAUSAL), first)

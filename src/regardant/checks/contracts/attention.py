@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.testing import assert_close
 
 from regardant.attention import Attention, View
@@ -81,6 +81,20 @@ def the_fast_path_equals_weights_times_values(make: Make, scene: Scene) -> None:
     q, k, v = scene.tensors()
     attention = make()
     assert_close(attention(q, k, v, scene.view()), attention.weights(q, k, scene.view()) @ v)
+
+
+class _Square(nn.Module):
+    def forward(self, weights: Tensor) -> Tensor:
+        return weights.square()
+
+
+@contract()
+def what_training_drops_is_dropped_from_the_weights(make: Make, scene: Scene) -> None:
+    q, k, v = scene.tensors()
+    attention = make().train()
+    expected = attention.weights(q, k, scene.view()).square() @ v
+    attention.drop = _Square()  # which is no chance, and the same however weights are laid out
+    assert_close(attention(q, k, v, scene.view()), expected)
 
 
 @contract()

@@ -33,6 +33,7 @@ FREE = frozenset(
         "dropout",
         "embedding_dropout",
         "feed_forward_dropout",
+        "attention_dropout",
         "label_smoothing",
         "z_loss",
         "activation_checkpointing",

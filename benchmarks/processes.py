@@ -1,16 +1,25 @@
-"""Updates a second of one process and of several, by the width of the model: whole trainings, in turn.
+"""Updates a second of one process and of several, by the width of the model, and what a plan says of several: whole
+trainings, in turn.
 
     make bench-processes
 
 On the embedded grammar, so no data is needed. Written to benchmarks/results/processes.json.
 """
 
-import json
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from statistics import median
+from typing import Any, get_args
 
+import yaml
+
+from regardant.training.config import Strategy
+from regardant.training.events import read_events
+
+from .bars import bar, conclude, lines, rounded
+from .memory import OFF_BY
 from .records import ROOT, Measurement, arguments
 
 REGARDANT = ROOT / ".venv" / "bin" / "regardant"
@@ -18,6 +27,11 @@ FOLDER = ROOT / "runs" / "bench-processes"
 WIDTHS = {128: 150, 256: 60, 512: 30}
 """Updates by d_model: some ten seconds each."""
 PASSES = 3
+STRATEGIES = get_args(Strategy)
+PLANNED = 256
+"""Width of the model that each strategy shares, and that is planned."""
+SPEED_OFF_BY = 0.25
+"""Largest relative difference between the speed of a plan and that measured."""
 
 SAME = [
     "data.train_size=20000",
@@ -29,35 +43,76 @@ SAME = [
 ]
 
 
-def updates_per_second(width: int, processes: int) -> float:
-    """Return the speed of one training after its first ten updates, in which the other processes start."""
-    run = FOLDER / f"{width}-{processes}"
+def measured(width: int, processes: int, strategy: str) -> dict[str, float]:
+    """Return speed and memory of one training, as planned and as made.
+
+    Speed is of the updates after the first ten, in which the other processes start.
+    """
+    run = FOLDER / f"{width}-{processes}-{strategy}"
     shutil.rmtree(run, ignore_errors=True)
     fields = [f"model.d_model={width}", f"model.d_ff={4 * width}", f"training.max_updates={WIDTHS[width]}"]
-    given = [part for one in (*SAME, *fields, f"training.processes={processes}") for part in ("--set", one)]
+    shared = [f"training.processes={processes}", f"training.strategy={strategy}"]
+    if strategy == "fsdp":  # which divides no matrix that Muon needs whole
+        shared.append("training.optimizer={kind: adamw}")
+    given = [part for one in (*SAME, *fields, *shared) for part in ("--set", one)]
     subprocess.run([REGARDANT, "train", "demo", "--out", run, *given], check=True, capture_output=True)
-    events = map(json.loads, (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
-    first, *_, last = (event for event in events if event["event"] == "train")
-    return float((last["update"] - first["update"]) / (last["time"] - first["time"]))
+    events = [event for event in read_events(run / "metrics.jsonl") if event["event"] == "train"]
+    plan = yaml.safe_load((run / "run.yaml").read_text(encoding="utf-8"))["plan"]
+    first, last = events[0], events[-1]
+    return {
+        "updates_per_second": (last["update"] - first["update"]) / (last["time"] - first["time"]),
+        "tokens_per_second": median(event["tokens_per_second"] for event in events[1:]),
+        "planned_tokens_per_second": plan["tokens_per_second"],
+        "memory_bytes": max(event["memory_bytes"] for event in events),
+        "planned_memory_bytes": plan["memory_bytes"],
+    }
+
+
+def bars(found: dict[str, dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the bars of what was planned for several processes, by strategy."""
+    for strategy, one in found.items():
+        for name, said, limit in (("memory_bytes", "memory", OFF_BY), ("tokens_per_second", "speed", SPEED_OFF_BY)):
+            off = abs(one[f"planned_{name}"] / one[name] - 1)
+            yield bar(f"{strategy}: relative error of the planned {said}", off, limit)
 
 
 def main() -> None:
     measurement = Measurement(scratch=arguments(__doc__).parse_args().scratch)
-    processes = os.cpu_count() or 1
-    readings: dict[int, dict[int, list[float]]] = {width: {1: [], processes: []} for width in WIDTHS}
+    several = os.cpu_count() or 1
+    cases = [(width, count, "sum") for width in WIDTHS for count in (1, several)]
+    cases += [(PLANNED, several, strategy) for strategy in STRATEGIES if strategy != "sum"]
+    readings: dict[tuple[int, int, str], list[dict[str, float]]] = {case: [] for case in cases}
     for _ in range(PASSES):
-        for width, taken in readings.items():
-            for count in taken:
-                taken[count].append(updates_per_second(width, count))
-    gains = {width: median(taken[processes]) / median(taken[1]) for width, taken in readings.items()}
+        for case, taken in readings.items():
+            taken.append(measured(*case))
+    medians = {
+        case: {name: rounded(median(one[name] for one in taken)) for name in taken[0]}
+        for case, taken in readings.items()
+    }
+
+    def speed(width: int, count: int) -> float:
+        return median(one["updates_per_second"] for one in readings[width, count, "sum"])
+
+    gains = {width: speed(width, several) / speed(width, 1) for width in WIDTHS}
     for width, gain in gains.items():
-        print(f"d_model {width}: {processes} processes make {gain:.2f} times as many updates a second as one")
+        print(f"d_model {width}: {several} processes make {gain:.2f} times as many updates a second as one")
+    planned = {strategy: medians[PLANNED, several, strategy] for strategy in STRATEGIES}
+    judged = list(bars(planned))
+    print(*lines(judged), sep="\n")
     result = {
         "command": "make bench-processes",
-        "updates_per_second": readings,
+        "updates_per_second": {
+            width: {
+                count: [one["updates_per_second"] for one in readings[width, count, "sum"]] for count in (1, several)
+            }
+            for width in WIDTHS
+        },
         "gain": {width: round(gain, 3) for width, gain in gains.items()},
+        "strategies": planned,
+        "bars": judged,
     }
     measurement.keep("processes", result)
+    conclude(judged)
 
 
 if __name__ == "__main__":

@@ -60,10 +60,21 @@ def variants(choices: list[Any]) -> dict[str, type[Config]]:
 
 
 def default_of(holder: Any, key: str) -> Any:
-    """Return the default of a key in plain values; an empty mapping if it has none."""
+    """Return the default of a key as a document would give it; an empty mapping if it has none.
+
+    A section has the fields that its default sets, so that the others stay unset, and its kind.
+    """
     known = is_config(holder) and key in holder.model_fields
     default = _default(holder.model_fields[key]) if known else None
-    return {} if default in (None, PydanticUndefined) else to_jsonable_python(default)
+    return {} if default in (None, PydanticUndefined) else _as_set(default)
+
+
+def _as_set(value: Any) -> Any:
+    if not isinstance(value, Config):
+        return to_jsonable_python(value)
+    fields = type(value).model_fields
+    names = (name for name in fields if name in value.model_fields_set or name == KIND)
+    return {fields[name].alias or name: _as_set(getattr(value, name)) for name in names}
 
 
 def default_kind(holder: Any, key: Any) -> str | None:

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -28,7 +28,7 @@ from regardant.planning.probes import (
 )
 from regardant.tasks.base import Log, Prepared, TaskJob
 from regardant.training.averaging import Average
-from regardant.training.config import COPIES, TRAINING_SHARE, TrainingConfig
+from regardant.training.config import COPIES, TRAINING_SHARE, Strategy, TrainingConfig
 from regardant.training.devices import memory_guard
 from regardant.training.engine import require_divisible
 from regardant.training.reporting import memory
@@ -84,10 +84,17 @@ class Plan:
         ]
 
 
-def plan_run(prepared: Prepared, device: torch.device, log: Log, shares: int = 1) -> tuple[Decisions, Plan]:
+def plan_run(
+    prepared: Prepared,
+    device: torch.device,
+    log: Log,
+    strategy_of: Callable[[int], Strategy] = lambda processes: "sum",
+    launched: int = 1,
+) -> tuple[Decisions, Plan]:
     """Choose the settings that are measured, then measure what training will cost.
 
-    `shares` is the number of processes that hold the model together, each its share.
+    `strategy_of` returns how a number of processes shares the model. `launched` is the number of processes that
+    torchrun has started, each of which plans as if it were alone.
 
     Raises OutOfMemory with advice if the largest batch does not fit, and ConfigError if the batch of an indivisible
     loss would be divided.
@@ -98,9 +105,11 @@ def plan_run(prepared: Prepared, device: torch.device, log: Log, shares: int = 1
     with memory_guard("a batch", "take a smaller model, or lower training.batch_tokens and raise training.accumulate"):
         until, waited = time.perf_counter() + time_to_measure(training), Waiting()
         decisions = _decide(job, training, device, until, log)
+        decisions = replace(decisions, strategy=strategy_of(decisions.processes))
         decisions.apply(job.model)  # time and measure the settings that training will use
         log(decisions.summary())
         targets, seconds = sample_of_training(job, decisions, device, until)
+        shares = max(decisions.processes, launched) if decisions.strategy == "fsdp" else 1
         if shares == 1:  # else an optimizer for the whole model may not fit
             with threads_of_one(decisions.processes):
                 step = optimizer_seconds(job.model, training, device, until)

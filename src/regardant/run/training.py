@@ -63,10 +63,12 @@ def shapes(config: TaskConfig, log: Log) -> ModelShapes:
 def _plan(config: TaskConfig, folder: Path, log: Log, processes: int | None = None) -> tuple[Prepared, Decisions, Plan]:
     """Prepare and measure. `processes` is the number of those that torchrun has started."""
     prepared = _prepare(config, folder, log)
-    training = prepared.config.training
-    count = processes or (1 if training.processes == "auto" else training.processes)
-    shares = count if _strategy(prepared, count) == "fsdp" else 1
-    return prepared, *plan_run(prepared, the_device(), log, shares)
+    launched = processes or 1
+
+    def strategy_of(count: int) -> Strategy:
+        return _strategy(prepared, max(count, launched))
+
+    return prepared, *plan_run(prepared, the_device(), log, strategy_of, launched)
 
 
 def _prepare(config: TaskConfig, folder: Path, log: Log) -> Prepared:
@@ -133,7 +135,6 @@ def _begin(config: TaskConfig, continued: TaskConfig, folder: Path, log: Log, gr
     if group is not None:
         decisions = replace(decisions, processes=group.size)
         log(f"in {group.size} processes; speed, memory and time above are of one")
-    decisions = replace(decisions, strategy=_strategy(prepared, decisions.processes))
     record = Record(
         asked=config.model_dump(mode="json", by_alias=True),
         config=prepared.config,

@@ -223,6 +223,11 @@ class Sized(Config):
     encoder: Stack = Stack()
 
 
+def test_an_override_sets_no_other_field_of_a_section_left_out():
+    config = load(Sized, {}, ["encoder.norm=post"])
+    assert config.encoder.model_fields_set == {"norm"} and config.model_fields_set == {"encoder"}
+
+
 class SizedRecipe(Config):
     model: Sized = Sized()
 

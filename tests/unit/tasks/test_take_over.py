@@ -117,6 +117,16 @@ def test_the_parts_are_the_earlier_run_s_and_the_head_is_fresh(load, masked, tmp
     assert not torch.equal(alone["input.table.weight"][:9], weights["input.table.weight"][:9])
 
 
+def test_a_recipe_that_says_dropout_alone_has_the_earlier_run_s_model(load, masked):
+    recipe = {name: section for name, section in CLASSES.items() if name != "model"}
+    overrides = [f"training.from={masked}", "model.dropout=0.25", "model.attention_dropout=0.125"]
+    model, earlier = training.taken_over(load(recipe, *overrides)).model, load(MASKED).model
+    assert (model.dropout, model.attention_dropout, model.tie_embeddings) == (0.25, 0.125, False)
+    own = {"dropout": earlier.dropout, "attention_dropout": 0.0, "tie_embeddings": True}
+    assert model.model_copy(update=own) == earlier
+    assert training.taken_over(load(recipe, overrides[0])).model.dropout == earlier.dropout
+
+
 def test_frozen_parts_stay_as_they_were_and_others_learn(load, masked, tmp_path):
     config = load(CLASSES, f"training.from={masked}", "training.frozen=[input]")
     run.train(config, tmp_path / "run", silent)

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import regardant
+from regardant.interop.parity import BOUNDS
 
 from . import multi30k
 from .bars import bar, conclude, lines, rounded
@@ -21,9 +22,6 @@ from .workers import progress
 
 EXPORTS = (("ctranslate2", "float32"), ("ctranslate2", "int8"), ("onnx", "float32"), ("onnx", "int8"))
 """Formats, and how they store weights."""
-
-IDENTICAL = 0.99
-LIKE_BLEU = {"float32": 0.1, "int8": 0.3}
 
 
 def measured(run: regardant.Run, form: str, stored: str, folder: Path) -> dict[str, Any]:
@@ -50,11 +48,12 @@ def measured(run: regardant.Run, form: str, stored: str, folder: Path) -> dict[s
 def bars(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield the bars of all rows."""
     for row in rows:
-        name = f"{row['format']} in {row['weights']}"
-        if row["weights"] == "float32":
-            yield bar(f"{name}: identical translations", row["identical"], IDENTICAL, at_least=True)
+        name, exact = f"{row['format']} in {row['weights']}", row["weights"] == "float32"
+        bounds = BOUNDS["float32" if exact else "narrow"]
+        if exact:
+            yield bar(f"{name}: identical translations", row["identical"], bounds.identical, at_least=True)
         lost = abs(row["bleu"]["export"] - row["bleu"]["run"])
-        yield bar(f"{name}: difference in BLEU", lost, LIKE_BLEU[row["weights"]])
+        yield bar(f"{name}: difference in BLEU", lost, bounds.score)
 
 
 def table(rows: list[dict[str, Any]]) -> Iterator[str]:

@@ -52,7 +52,7 @@ def measured(width: int, processes: int, strategy: str) -> dict[str, float]:
     shutil.rmtree(run, ignore_errors=True)
     fields = [f"model.d_model={width}", f"model.d_ff={4 * width}", f"training.max_updates={WIDTHS[width]}"]
     shared = [f"training.processes={processes}", f"training.strategy={strategy}"]
-    if strategy == "fsdp":  # which divides no matrix that Muon needs whole
+    if strategy == "fsdp":  # it refuses Muon, which needs whole matrices
         shared.append("training.optimizer={kind: adamw}")
     given = [part for one in (*SAME, *fields, *shared) for part in ("--set", one)]
     subprocess.run([REGARDANT, "train", "demo", "--out", run, *given], check=True, capture_output=True)

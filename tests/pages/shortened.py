@@ -62,6 +62,7 @@ NOT_RUN: dict[str, str] = {
     "make bench NANOGPT=/path/to/nanoGPT": HOURS,
     "make bench-decoding": HOURS,
     "make bench-engines": HOURS,
+    "make bench-exports": HOURS,
     'make bench-attention BENCH="--run runs/demo"': HOURS,
     "pip install 'regardant[ray]'": INDEX,
     "pip install 'regardant[serve]'": INDEX,

@@ -39,7 +39,7 @@ WITH_ONE_OF_QUERY_AND_KEY: dict[Projections, Projections] = {"separate": "query_
 
 @dataclass(frozen=True)
 class HeadShape:
-    """Sizes of the heads that d_model is split into."""
+    """The heads that d_model is split into: sizes, projections and dropout."""
 
     d_model: int
     num_heads: int

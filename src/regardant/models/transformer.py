@@ -85,7 +85,7 @@ class TransformerConfig(Config):
     """Inside the feed-forward network, where it differs from dropout."""
 
     attention_dropout: float = Field(0.0, ge=0, lt=1)
-    """Dropout on the weights of attention. Training then builds them whole, which no fast kernel does."""
+    """Dropout on the weights of attention (BERT, GAT). Training then builds these weights, as no fast kernel does."""
 
     norm: NormPlace = "pre"
     """Place of the norm: before each sublayer (trains stably) or after it (the original)."""

@@ -105,11 +105,12 @@ def plan_run(
     with memory_guard("a batch", "take a smaller model, or lower training.batch_tokens and raise training.accumulate"):
         until, waited = time.perf_counter() + time_to_measure(training), Waiting()
         decisions = _decide(job, training, device, until, log)
-        decisions = replace(decisions, strategy=strategy_of(decisions.processes))
+        count = max(decisions.processes, launched)
+        decisions = replace(decisions, strategy=strategy_of(count))
         decisions.apply(job.model)  # time and measure the settings that training will use
         log(decisions.summary())
         targets, seconds = sample_of_training(job, decisions, device, until)
-        shares = max(decisions.processes, launched) if decisions.strategy == "fsdp" else 1
+        shares = count if decisions.strategy == "fsdp" else 1
         if shares == 1:  # else an optimizer for the whole model may not fit
             with threads_of_one(decisions.processes):
                 step = optimizer_seconds(job.model, training, device, until)

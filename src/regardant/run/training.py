@@ -3,6 +3,7 @@
 import sys
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -63,12 +64,7 @@ def shapes(config: TaskConfig, log: Log) -> ModelShapes:
 def _plan(config: TaskConfig, folder: Path, log: Log, processes: int | None = None) -> tuple[Prepared, Decisions, Plan]:
     """Prepare and measure. `processes` is the number of those that torchrun has started."""
     prepared = _prepare(config, folder, log)
-    launched = processes or 1
-
-    def strategy_of(count: int) -> Strategy:
-        return _strategy(prepared, max(count, launched))
-
-    return prepared, *plan_run(prepared, the_device(), log, strategy_of, launched)
+    return prepared, *plan_run(prepared, the_device(), log, partial(_strategy, prepared), processes or 1)
 
 
 def _prepare(config: TaskConfig, folder: Path, log: Log) -> Prepared:

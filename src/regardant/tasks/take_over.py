@@ -52,9 +52,6 @@ INPUT_FIELDS = {"d_model", "embedding_size", "positions", "scale_embeddings", "e
 HEAD_AND_LENGTH_FIELDS = {"kind", "preset", "max_length", "tie_embeddings"}
 """Fields of a model's configuration that its representations and stacks do not depend on, but for names and shapes."""
 
-FREE_FIELDS = DROPOUT_SMOOTHING_AND_CHECKPOINTING | HEAD_AND_LENGTH_FIELDS
-"""Fields of a model in which a run may differ from the one whose parts it takes over."""
-
 
 def take_over(config: TaskConfig, earlier: TaskConfig) -> TaskConfig:
     """Return a configuration with all that it takes over from that of the run in `training.from`.
@@ -173,14 +170,14 @@ def _agreed(config: TaskConfig, earlier: TaskConfig, names: Sequence[str]) -> di
 
 
 def _with_model_of(config: TaskConfig, earlier: TaskConfig) -> TaskConfig:
-    """Return a configuration with the earlier run's model, if the recipe says no more of a model of its kind than
-    what the parts do not depend on, such as dropout.
+    """Return a configuration with the earlier run's model, if the recipe sets nothing of a model of its kind but
+    what no weight depends on, such as dropout.
 
     Embeddings are tied as they are by default, since the heads may differ.
     """
     own = config.model
     said = own.model_fields_set - {"kind"} if "model" in config.model_fields_set else set()
-    if type(earlier.model) is not type(own) or not said <= FREE_FIELDS:
+    if type(earlier.model) is not type(own) or not said <= DROPOUT_SMOOTHING_AND_CHECKPOINTING:
         return config
     tied = type(own).model_fields.get("tie_embeddings")
     changed = {} if tied is None else {"tie_embeddings": tied.default}
@@ -194,7 +191,7 @@ def _is_open(field: str, value: Any) -> bool:
 
 def _require_like_parts(config: TaskConfig, earlier: TaskConfig, parts: Sequence[str]) -> None:
     own, other = config.model.model_dump(), earlier.model.model_dump()
-    shared = own.keys() & other.keys() - FREE_FIELDS
+    shared = own.keys() & other.keys() - DROPOUT_SMOOTHING_AND_CHECKPOINTING - HEAD_AND_LENGTH_FIELDS
     shared -= {*STACKS, *TOWERS} - set(parts)
     if set(parts).isdisjoint((*STACKS, *TOWERS)):
         shared &= INPUT_FIELDS

@@ -237,6 +237,15 @@ def test_planning_says_nothing_of_its_result_and_trains_nothing(configure, tmp_p
     assert not (tmp_path / "run.yaml").exists() and not (tmp_path / "checkpoints").exists()
 
 
+@pytest.mark.parametrize("strategy", ["sum", "ddp"])
+def test_planning_names_the_strategy_that_is_asked_for(configure, tmp_path, strategy):
+    said = []
+    overrides = ("training.processes=2", f"training.strategy={strategy}")
+    _, decisions, _ = run.plan(configure(*overrides), tmp_path, said.append)
+    assert decisions.strategy == strategy
+    assert any(f"in 2 processes ({strategy})" in line for line in said)
+
+
 # a budget that changes
 
 

@@ -33,7 +33,7 @@ docs: .venv/docs
 	PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	touch $@
 
-test: setup
+test: setup tests/.triton/ready
 	$(BIN)/pytest -m 'not slow and not browser' -n 2 --dist loadgroup
 
 test-slow: .venv/docs tests/.servers/moto/ready
@@ -130,10 +130,16 @@ $(PEERS)/%/ready: benchmarks/peers/%.txt
 	touch $@
 
 # A server that speaks like S3, in an environment of its own: it asks for older versions than the package.
+# Kernels for accelerators are tested in Triton's interpreter, which the PyTorch of a CPU lacks.
+tests/.triton/ready: .venv/ready
+	mkdir -p $(@D)
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target $(@D) triton==3.7.1 && touch $@ \
+		|| echo "no Triton for this machine: tests of its kernels are skipped"
+
 tests/.servers/%/ready: tests/servers/%.txt
 	$(BIN)/python -m venv $(@D)
 	$(@D)/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	touch $@
 
 clean:
-	rm -rf .venv $(PEERS) tests/.servers runs site .site .screenshots .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf .venv $(PEERS) tests/.servers tests/.triton runs site .site .screenshots .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -1,11 +1,12 @@
-"""Training of `base` and `big` and translation on an accelerator, beside transformers on the same one.
+"""Training of `base` and `big` and translation on an accelerator, beside transformers, and what a plan says of it.
 
     make bench-accelerator                          reads Multi30k under REGARDANT_DATA
     make bench-accelerator BENCH="--passes 1"       a quick try, written to runs/scratch
 
 Prints a line and ends if there is no accelerator. Training is in bfloat16 on batches of 25,000 target tokens (Vaswani
-et al. 2017), compared with the accelerator's own matmul rate in the same run; translation has the weights and the
-sentences of bench-decoding. Passes are taken in turn. Written to benchmarks/results/accelerator_speed.json.
+et al. 2017), compared with the accelerator's own matmul rate in the same run; translation has the weights of
+bench-decoding and a part of its sentences. Passes are taken in turn.
+Written to benchmarks/results/accelerator_speed.json.
 """
 
 from collections.abc import Iterator
@@ -15,7 +16,10 @@ from typing import Any
 
 import torch
 
+from regardant import config as configuration
 from regardant.data.tokenizers import Tokenizers
+from regardant.planning.scale import DEVICES, cost, workload
+from regardant.tasks.translation.config import TranslationConfig
 
 from . import decoding, multi30k
 from .bars import bar, rounded, shown
@@ -27,9 +31,9 @@ from .training import MARIAN, OURS
 from .workers import Peer, Row, interleave, one_torch, progress, versions_of
 
 FOLDER = ROOT / "runs" / "bench-accelerator"
-PASSES = 5
+PASSES = 3
 WARM_UP = 2
-"""Passes before the first that counts."""
+"""Passes before the first that counts, in which Triton compiles."""
 BATCH_TOKENS = 25_000
 
 SHAPES = {
@@ -38,6 +42,18 @@ SHAPES = {
 }
 """Shapes of the paper. The text uses 8,000 words of the vocabulary."""
 
+CASES = tuple(
+    decoding.Case(name, beam_size, batch_size, every)
+    for name, beam_size, batch_size, every in (
+        ("beam 5, batch 32", 5, 32, 4),
+        ("greedy, batch 32", 1, 32, 4),
+        ("beam 5, batch 1", 5, 1, 40),
+    )
+)
+
+SPEED_OFF_BY = 0.25
+"""Largest relative difference between the speed of a plan and that measured."""
+
 
 def peer(stack: ExitStack, program: str, *arguments: str, library: str | None = None) -> Peer:
     """Start a peer that sees the accelerator; it ends when the stack closes."""
@@ -45,7 +61,7 @@ def peer(stack: ExitStack, program: str, *arguments: str, library: str | None = 
     return stack.enter_context(Peer(program, arguments, folder=FOLDER, library=library, accelerator=True))
 
 
-def train(shape: dict[str, Any], passes: int) -> dict[str, Any]:
+def train(name: str, shape: dict[str, Any], passes: int) -> dict[str, Any]:
     """Time both trainers in turn on the same batches, and the accelerator's matmul rate."""
     path = FOLDER / "batches.json"
     data = multi30k.write_batches(path, shape, BATCH_TOKENS)
@@ -65,12 +81,14 @@ def train(shape: dict[str, Any], passes: int) -> dict[str, Any]:
             "shape": shape,
             "data": data,
             "peak_gflops": rounded(gigaflops),
+            "planned_tokens_per_second": planned(name, shape, data),
             "rows": [
                 {
                     "name": row.name,
                     "tokens_per_second": rounded(row.tokens_per_second),
                     "readings": [rounded(one["tokens"] / one["seconds"]) for one in row.readings],
                     "share_of_peak": rounded(row.tokens_per_second * needed / gigaflops),
+                    "peak_gibibytes": round(max(one["peak_bytes"] for one in row.readings) / 2**30, 2),
                     "precision": "bfloat16",
                     "regardant_is_times_as_fast": rounded(ours.tokens_per_second / row.tokens_per_second),
                 }
@@ -80,8 +98,21 @@ def train(shape: dict[str, Any], passes: int) -> dict[str, Any]:
         }
 
 
+def planned(name: str, shape: dict[str, Any], data: dict[str, Any]) -> float | None:
+    """Return the target tokens a second that `plan --devices 1` reckons for these batches. None: it does not know the
+    accelerator."""
+    known = [device for kind, device in DEVICES.items() if kind.upper() in torch.cuda.get_device_name()]
+    if not known:
+        return None
+    given = [f"model={{preset: {name}, max_length: {shape['max_length']}}}", f"training.batch_tokens={BATCH_TOKENS}"]
+    recipe = configuration.recipe("translation")
+    config = configuration.load(TranslationConfig, recipe, [*multi30k.settings(), *given], origin="translation")
+    load = workload(config, shape["vocab_size"], round(data["target_tokens"] / data["pairs"]))
+    return rounded(cost(load, known[0], 1, "ddp").tokens_per_second)
+
+
 def translate(passes: int) -> list[dict[str, Any]]:
-    """Time all cases of bench-decoding: Regardant and `generate` of transformers, each in float32 and bfloat16."""
+    """Time Regardant and `generate` of transformers, each in float32 and bfloat16."""
     decoding.train()
     sentences, lengths = decoding.write_sentences(Tokenizers.load(decoding.RUN / "tokenizer.json"))
     given = [str(decoding.RUN), str(sentences)]
@@ -94,15 +125,19 @@ def translate(passes: int) -> list[dict[str, Any]]:
             )
             for precision in decoding.PRECISIONS
         }
-        found = [decoding.measure(case, peers, lengths, passes) for case in decoding.CASES]
+        found = [decoding.measure(case, peers, lengths, passes) for case in CASES]
     return [{"case": one["case"], "rows": decoding.as_dicts(one["rows"])} for one in found]
 
 
 def bars(trained: dict[str, dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the goals."""
+    """Yield the goals, and bars of what is planned."""
     for name, measured in trained.items():
         share = next(row["share_of_peak"] for row in measured["rows"] if row["name"] == OURS)
         yield bar(f"{name}, bfloat16: share of the matmul peak", share, 0.5, at_least=True, goal=True)
+        speed = next(row["tokens_per_second"] for row in measured["rows"] if row["name"] == OURS)
+        said = measured["planned_tokens_per_second"]
+        off = None if said is None else abs(said / speed - 1)
+        yield bar(f"{name}, bfloat16: relative error of the planned speed", off, SPEED_OFF_BY)
 
 
 def table(result: dict[str, Any]) -> Iterator[str]:
@@ -128,7 +163,7 @@ def main() -> None:
         print("no accelerator here: nothing is measured")
         return
     measurement = SideBySide("accelerator", __doc__, PASSES)
-    trained = {name: train(shape, measurement.passes) for name, shape in SHAPES.items()}
+    trained = {name: train(name, shape, measurement.passes) for name, shape in SHAPES.items()}
     versions: dict[str, str] = {}
     for measured in trained.values():
         versions |= measured.pop("versions")

@@ -58,6 +58,7 @@ def write_batches(path: Path, shape: dict[str, Any] = SHAPE, batch_tokens: int =
         "corpus": "Multi30k en-de, raw, joint BPE",
         "batches_of_an_epoch": len(batches),
         "batches": len(blocks),
+        "pairs": len(pairs),
         "target_tokens": targets,
         "real_share_of_target": round(targets / sum(block.target[:, 1:].numel() for block in blocks), 4),
         "real_share_of_source": round(sources / sum(block.source.numel() for block in blocks), 4),

@@ -5,7 +5,7 @@ So a library's own trainer is timed as it is, with all that it does around a ste
 
 from typing import Any
 
-from devices import wait
+from devices import memory, wait
 from serve import Clock, Driver
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
@@ -35,5 +35,5 @@ class Passes:
         self.updates += 1
         if self.updates == self.request["updates"]:
             wait()
-            self.driver.answer(tokens=self.tokens, **self.clock.read())
+            self.driver.answer(tokens=self.tokens, **self.clock.read(), **memory())
             self.begin()

@@ -54,6 +54,7 @@ def test_no_function_takes_more_parameters_than_one_remembers():
         for module in MODULES
         for node in functions(module)
         if module.parent.name != "cli"  # there every option of a command is a parameter
+        and not any("triton.jit" in ast.unparse(one) for one in node.decorator_list)  # strides of tensors are, too
     }
     assert {name: count for name, count in counts.items() if count > MOST_PARAMETERS} == {}
 

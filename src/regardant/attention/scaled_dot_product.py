@@ -4,8 +4,9 @@ Vaswani et al. 2017, "Attention is all you need", https://arxiv.org/abs/1706.037
 
 Kernels differ in speed alone. `sdpa` is PyTorch's own (flash attention where it has it). `matmul` multiplies batched
 matrices and keeps the weights for the backward pass: on sentences of some twenty tokens it trains faster on a CPU,
-where the flash kernel's bfloat16 backward is slow. `online_softmax` is flash attention in readable form and is never
-chosen. Which kernel trains is measured on the machine, see `planning.probes`.
+where the flash kernel's bfloat16 backward is slow. `triton` reads all keys of such sentences at once on an accelerator.
+`online_softmax` is flash attention in readable form and is never chosen. `planning.probes` chooses the kernel that
+trains: on a CPU it measures.
 
 Shape legend: as in `attention.interface`; P pairs.
 """
@@ -26,6 +27,7 @@ from regardant.attention.listed_pairs import attend_along
 from regardant.attention.masks import View, softmax_dtype
 from regardant.attention.online_softmax import online_softmax
 from regardant.attention.softmax import exact, masked_softmax
+from regardant.kernels import available
 
 Kernel = Callable[[Tensor, Tensor, Tensor, View, float], Tensor]
 """(q, k, v, view, scale) to mixed values."""
@@ -94,6 +96,17 @@ def sdpa(q: Queries, k: Keys, v: Values, view: View, scale: float) -> Mixed:
     return mixed if fully_masked is None else mixed.masked_fill(fully_masked, 0)
 
 
+def triton(q: Queries, k: Keys, v: Values, view: View, scale: float) -> Mixed:
+    """Run the kernel for few keys of `regardant.kernels.attention`, or `sdpa` where it does not apply."""
+    if not available(q.device) or not view.asks() <= {"causal", "keys"}:
+        return sdpa(q, k, v, view, scale)
+    from regardant.kernels.attention import LARGEST_HEAD, MOST_KEYS, attend
+
+    if k.shape[2] > MOST_KEYS or max(k.shape[3], v.shape[3]) > LARGEST_HEAD or v.element_size() != 2:
+        return sdpa(q, k, v, view, scale)
+    return attend(q.to(v.dtype), k.to(v.dtype), v, view.keys, scale, causal=view.causal)
+
+
 def matmul(q: Queries, k: Keys, v: Values, view: View, scale: float) -> Mixed:
     """Multiply batched matrices, with the softmax in at least float32."""
     device, dtype = q.device.type, v.dtype
@@ -107,7 +120,7 @@ def matmul(q: Queries, k: Keys, v: Values, view: View, scale: float) -> Mixed:
     return mixed
 
 
-KERNELS: dict[str, Kernel] = {"sdpa": sdpa, "matmul": matmul, "online_softmax": online_softmax}
+KERNELS: dict[str, Kernel] = {"sdpa": sdpa, "matmul": matmul, "triton": triton, "online_softmax": online_softmax}
 
 
 def _contiguous(x: Tensor, dtype: torch.dtype) -> Tensor:

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Int
-from numpy.typing import NDArray
 
 from regardant.data.tokenizers import Tokenizer
 from regardant.errors import ConfigError
@@ -29,8 +28,8 @@ class BpeDropout:
         """[V, 2] ids of the two pieces that each piece was merged of; NOT_MERGED for the others."""
 
     def __call__(
-        self, ids: Int[NDArray[np.integer], " T"], seed: Sequence[int]
-    ) -> tuple[Int[NDArray[np.integer], " T2"], Int[NDArray[np.int64], " T2"]]:
+        self, ids: Int[np.ndarray, " T"], seed: Sequence[int]
+    ) -> tuple[Int[np.ndarray, " T2"], Int[np.ndarray, " T2"]]:
         """Return the smaller pieces of a text, and the number of the token that each one is a part of."""
         chance = np.random.default_rng(seed).random
         tokens, fresh = np.arange(len(ids)), np.ones(len(ids), dtype=bool)
@@ -45,7 +44,7 @@ class BpeDropout:
             ids[first], ids[first + 1] = pairs[:, 0], pairs[:, 1]
 
 
-def _merged_of(tokenizer: Tokenizer) -> Int[NDArray[np.int64], "V 2"]:
+def _merged_of(tokenizer: Tokenizer) -> Int[np.ndarray, "V 2"]:
     """Return the ids of the two pieces that each piece was merged of. Raises ConfigError for a kind without merges."""
     if tokenizer.config.kind not in ("bpe", "code"):
         raise ConfigError(

@@ -46,7 +46,7 @@ def mask_tokens(
     vocab_size: int,
     generator: np.random.Generator,
     masking: Masking = "tokens",
-    starts: Bool[NDArray[np.bool_], "B T"] | None = None,
+    starts: Bool[np.ndarray, "B T"] | None = None,
 ) -> tuple[Int[Tensor, "B T"], Int[Tensor, "B T"]]:
     """Return the tokens that a model reads, and the targets: the tokens it has to name, PAD elsewhere.
 

@@ -66,6 +66,12 @@ class Dropout(nn.Module):
             return nn.functional.dropout(x, self.rate)
         return self.draw(x, self.rate, self.key, self.place, call)
 
+    def seed(self) -> int:
+        """Return the seed of the masks of a kernel that drops elements itself: 63 bits, by the key if there is one."""
+        if self.key is None:
+            return int(torch.randint(2**63 - 1, ()))  # on the CPU, whose generator is not waited for
+        return self.key.at(self.place)
+
     def extra_repr(self) -> str:
         return f"rate={self.rate}"
 

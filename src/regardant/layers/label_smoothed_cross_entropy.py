@@ -19,6 +19,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from regardant.kernels import available
 from regardant.layers.linear import round_rows
 
 SMALLEST_CHUNK = 256
@@ -27,8 +28,8 @@ SMALLEST_CHUNK = 256
 CHUNK_LOGITS = 1 << 22
 """Logits of a chunk of more tokens: 16 MB in float32, which a processor's cache holds."""
 
-ACCELERATOR_CHUNK_LOGITS = 1 << 26
-"""Logits of a chunk on an accelerator: 256 MB in float32, so that few kernels are launched."""
+ACCELERATOR_CHUNK_LOGITS = 1 << 28
+"""Logits of a chunk on an accelerator: 512 MB in bfloat16, so that products are large and few kernels are launched."""
 
 WHOLE = 64
 """Tokens of larger chunks are multiples of it, so that `layers.linear` rounds up the rows of the last chunk only."""
@@ -68,6 +69,27 @@ def projected_cross_entropy(
     return total, plain
 
 
+def _normalise(
+    logits: Float[Tensor, "N V"], right: Int[Tensor, " N"], label_smoothing: float, z_loss: float, *, gradient: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return log Z of each row, the logit of its right word, and, if asked for, the gradient but for the share of every
+    word alike."""
+    if available(logits.device):
+        from regardant.kernels import cross_entropy
+
+        normaliser, at_right = cross_entropy.normalise(logits, right, label_smoothing, z_loss, gradient=gradient)
+        return normaliser, at_right, logits
+    places = right[:, None]
+    probabilities = torch.softmax(logits, 1, dtype=torch.promote_types(logits.dtype, torch.float32))
+    normaliser, at_right = _log_normalisers(logits, probabilities, places), logits.gather(1, places).squeeze(1)
+    if gradient:
+        if z_loss:  # d log Z / d logits are the probabilities
+            probabilities *= 1 + 2 * z_loss * normaliser[:, None]
+        each = torch.arange(len(logits), device=logits.device)
+        probabilities[each, right] -= 1 - label_smoothing
+    return normaliser, at_right, probabilities
+
+
 def _log_normalisers(logits: Tensor, probabilities: Tensor, right: Tensor) -> Tensor:
     """Return log Z of each row, computed from one word: logsumexp would compute every exponential again.
 
@@ -95,12 +117,13 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         size = max(SMALLEST_CHUNK, most // len(weight) // WHOLE * WHOLE)
         for start in range(0, len(vectors), size):
             rows = slice(start, start + size)
-            chunk, right = vectors[rows], targets[rows, None]
+            chunk = vectors[rows]
             full = round_rows(chunk, chunk.dtype)
             logits = (full @ cast.T)[: len(chunk)]
-            probabilities = torch.softmax(logits, 1, dtype=exact)
-            normaliser = _log_normalisers(logits, probabilities, right)
-            loss = (normaliser - logits.gather(1, right).squeeze(1)).sum()
+            normaliser, at_right, gradient = _normalise(
+                logits, targets[rows], label_smoothing, z_loss, gradient=needs_gradient
+            )
+            loss = (normaliser - at_right).sum()
             plain += loss
             # The mean logit is one product with the mean word.
             mean_loss = normaliser.sum() - (chunk.to(exact) @ mean_weight).sum() if label_smoothing else 0.0
@@ -109,11 +132,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
                 total += z_loss * normaliser.square().sum()
             if to_vectors is None or to_weight is None:
                 continue
-            if z_loss:  # d log Z / d logits are the probabilities
-                probabilities *= 1 + 2 * z_loss * normaliser[:, None]
-            each = torch.arange(len(chunk), device=vectors.device)
-            probabilities[each, right.squeeze(1)] -= 1 - label_smoothing
-            gradient = round_rows(probabilities, vectors.dtype)
+            gradient = round_rows(gradient, vectors.dtype)
             to_vectors[rows] = (gradient @ cast)[: len(chunk)]
             to_weight += gradient.T @ full
         if label_smoothing and to_vectors is not None and to_weight is not None:  # the share of every word alike

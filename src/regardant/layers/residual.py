@@ -20,8 +20,10 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
+from regardant.kernels import available
 from regardant.layers.dropout import Dropout
 from regardant.layers.norms import NormConfig
+from regardant.layers.observed import OBSERVED
 
 NormPlace = Literal["pre", "post"]
 ResidualKind = Literal["add", "none", "reversible", "composition"]
@@ -53,11 +55,26 @@ class Residual(nn.Module):
 
     def forward(self, x: Float[Tensor, "*B M"], sublayer: Sublayer, *inputs: Any) -> Float[Tensor, "*B M"]:
         written: Tensor = sublayer(self.norm(x) if self.norm_place == "pre" else x, *inputs)
+        if self.training and self._in_one_pass(x):
+            return self._add_and_norm(x, written)
         written = self.written(self.dropout(written) if self.training else written)
         if self.norm_place == "pre":
             return x + written if self.adds else written
         normed: Tensor = self.norm(x + written if self.adds else written)
         return normed
+
+    def _in_one_pass(self, x: Tensor) -> bool:
+        """Return whether a kernel adds and normalises."""
+        plain = self.norm_place == "post" and self.adds and type(self.norm) is nn.LayerNorm
+        return plain and available(x.device) and self.written not in OBSERVED
+
+    def _add_and_norm(self, x: Float[Tensor, "*B M"], written: Float[Tensor, "*B M"]) -> Float[Tensor, "*B M"]:
+        from regardant.kernels.residual import add_and_norm
+
+        rate, norm = self.dropout.rate, self.norm
+        assert isinstance(norm, nn.LayerNorm)
+        seed = self.dropout.seed() if rate else 0
+        return add_and_norm(x, written, norm.weight, norm.bias, norm.eps, rate, seed)
 
     def branch(self, x: Float[Tensor, "*B M"], sublayer: Sublayer, *inputs: Any) -> Float[Tensor, "*B M"]:
         """Return what is written, pre-norm, before it is added."""

@@ -16,6 +16,7 @@ from torch import nn
 
 from regardant.attention import KERNELS, ScaledDotProduct
 from regardant.errors import ConfigError
+from regardant.kernels import available
 from regardant.training.config import Kernel, Precision, Strategy, TrainingConfig
 from regardant.training.devices import multiplies_bfloat16
 from regardant.training.job import Batch, Job
@@ -136,10 +137,11 @@ def decide(
     """
     precisions, threads = _precisions(config, device), torch.get_num_threads()
     kernels = SIMPLEST_KERNEL_FIRST if config.attention_kernel == "auto" else (config.attention_kernel,)
-    if device.type == "cuda":  # flash attention and bfloat16 are what such a machine is built for
+    if device.type == "cuda":  # bfloat16, and attention in one kernel, are what such a machine is built for
         if config.processes not in ("auto", 1):
             raise ConfigError("training.processes divides the cores of a CPU, and here is an accelerator: leave it out")
-        return Decisions(precisions[-1], kernels[-1], threads)
+        fused: Kernel = "triton" if available(device) else "sdpa"
+        return Decisions(precisions[-1], fused if config.attention_kernel == "auto" else kernels[0], threads)
     processes, more = (1, _divisors(threads)) if config.processes == "auto" else (config.processes, [])
     ways = [Way(precision, kernel, processes) for precision in precisions for kernel in kernels]
     if len(ways) == 1 and not more:

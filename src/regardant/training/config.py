@@ -13,7 +13,7 @@ from regardant.training.trackers import DEFAULT
 
 Precision = Literal["float32", "bfloat16"]
 
-Kernel = Literal["matmul", "sdpa", "online_softmax"]
+Kernel = Literal["matmul", "sdpa", "triton", "online_softmax"]
 """Names of `attention.KERNELS`."""
 
 

@@ -71,6 +71,8 @@ class Trainer:
         self.form = without_weights(job.model) if self.divided and group.leads else None
         """The model that validates, where no process has all weights."""
         self.model: Any = fabric.setup_module(job.model)
+        self.parameters = list(job.model.parameters())
+        """Those of the model, listed once: walking through its modules takes a millisecond."""
         self.optimizers: list[Any] = [fabric.setup_optimizers(one) for one in config.optimizer.build(job.model)]
         # On the device that the model is on by now.
         self.average = config.averaging.build(job.model) if group.leads or self.divided else Average()
@@ -137,7 +139,8 @@ class Trainer:
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
                 group["lr"] = self.rate * group.get("factor", 1.0)  # checkpoints of earlier versions have none
-        self.model.train()
+        if not self.job.model.training:  # visits every module
+            self.model.train()
         self.dropout_key.update = cursor.update
         if (
             self.group.size > 1 and self.fabric.device.type == "cuda"
@@ -146,7 +149,7 @@ class Trainer:
             torch.cuda.manual_seed(seed % 2**63)
         plain = self._gradients()
         carried = self.job.own_state(self.group.rank, self.group.size) if isinstance(self.job, CarriesState) else ()
-        summed = list(self.job.model.parameters()) if self.group.strategy == "sum" else []
+        summed = self.parameters if self.group.strategy == "sum" else []
         self.group.add_up(summed, plain, *carried)
         norm = self._clip()
         self._step(norm)
@@ -262,20 +265,26 @@ class Trainer:
         return contextlib.nullcontext if self.divided else None
 
     def _step(self, norm: Tensor) -> None:
-        """Let the optimizers step, unless the gradient is not finite. On an accelerator, which is not waited for, they
-        step with gradients of zero then."""
+        """Let the optimizers step, unless the gradient is not finite. An accelerator is not waited for: Adam's kernel
+        asks itself, and other optimizers step with gradients of zero then."""
         finite = norm.isfinite()
-        if norm.device.type != "cpu":
-            for parameter in self.job.model.parameters():
-                if parameter.grad is not None:
-                    local(parameter.grad).masked_fill_(~finite, 0)
         for optimizer in self.optimizers:
-            if norm.device.type != "cpu" or finite:
+            if norm.device.type == "cpu":
+                if finite:
+                    optimizer.step()
+            elif isinstance(optimizer, torch.optim.Adam) and not self.divided:
+                # As torch.amp.GradScaler says it.
+                optimizer.optimizer.found_inf = (~finite).float()  # type: ignore[attr-defined]
+                optimizer.step()
+            else:
+                for parameter in (one for group in optimizer.param_groups for one in group["params"]):
+                    if parameter.grad is not None:
+                        local(parameter.grad).masked_fill_(~finite, 0)
                 optimizer.step()
             optimizer.zero_grad()
 
     def _clip(self) -> Tensor:
-        parameters = [parameter for parameter in self.job.model.parameters() if parameter.grad is not None]
+        parameters = [parameter for parameter in self.parameters if parameter.grad is not None]
         norm = whole(get_total_norm([parameter.grad for parameter in parameters if parameter.grad is not None]))
         if self.config.clip_norm:
             clip_grads_with_norm_(parameters, self.config.clip_norm, norm)

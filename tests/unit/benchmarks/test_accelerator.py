@@ -15,20 +15,26 @@ CASE = {
 }
 
 
-def trained(share):
+def trained(share, planned=1200.0):
     rows = [
         {"name": name, "precision": "bfloat16", "tokens_per_second": 1000.0}
         | {"regardant_is_times_as_fast": 1.0, "share_of_peak": share / number}
         for number, name in enumerate((OURS, MARIAN), 1)
     ]
-    return {"rows": rows}
+    return {"rows": rows, "planned_tokens_per_second": planned}
 
 
 def test_a_shape_is_held_to_the_rate_of_the_accelerator_s_products():
-    base, big = bars({"base": trained(0.3), "big": trained(0.6)})
+    base, _, big, _ = bars({"base": trained(0.3), "big": trained(0.6)})
     assert (base["value"], base["pass"]) == (0.3, False)
     assert (big["value"], big["pass"]) == (0.6, True)
     assert base["goal"] and big["goal"]
+
+
+@pytest.mark.parametrize(("planned", "off", "kept"), [(1200.0, 0.2, True), (1300.0, 0.3, False), (None, None, None)])
+def test_a_plan_is_held_to_the_measured_speed(planned, off, kept):
+    _, speed = bars({"base": trained(0.3, planned)})
+    assert (speed["value"], speed["pass"]) == (off, kept)
 
 
 def test_the_table_has_every_row():

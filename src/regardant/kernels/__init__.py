@@ -1,0 +1,24 @@
+"""Kernels for accelerators, written in Triton: one pass over memory in place of many.
+
+Each computes what the layer that calls it computes in PyTorch, which stays the reference and runs everywhere else.
+Modules of this room import Triton, so they are imported where `available` says so.
+"""
+
+from functools import cache
+from importlib.util import find_spec
+
+import torch
+
+
+def available(device: torch.device) -> bool:
+    """Return whether the kernels run on a device."""
+    return device.type == "cuda" and _compiles()
+
+
+@cache
+def _compiles() -> bool:
+    """Return whether Triton is installed, and the accelerator multiplies bfloat16 (NVIDIA's from 2020 on)."""
+    if find_spec("triton") is None or torch.version.cuda is None:
+        return False
+    major, _ = torch.cuda.get_device_capability()
+    return major >= 8

@@ -1,4 +1,4 @@
-"""LayerNorm(x + dropout(written)), the write of a post-norm layer, in one pass forward and one backward.
+"""x + dropout(written) and its LayerNorm, in one pass forward and one backward.
 
 Dropout bits are Philox's, a pure function of a seed and the place of an element, so the backward pass draws them again.
 
@@ -14,9 +14,6 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-WIDEST = 8192
-"""Largest M."""
-
 PROGRAMS = 1024
 """Programs of a backward pass, each of which sums the gradients of weights over its share of the tokens."""
 
@@ -29,45 +26,57 @@ def add_and_norm(
     eps: float,
     rate: float,
     seed: int,
-) -> Float[Tensor, "*B M"]:
-    """Return LayerNorm(x + dropout(written)) in the type of x. `rate` 0 drops nothing. M is at most WIDEST."""
-    normed: Tensor = _AddAndNorm.apply(x, written, weight, bias, eps, rate, seed)  # type: ignore[no-untyped-call]
-    return normed
+    dtype: torch.dtype,
+) -> tuple[Float[Tensor, "*B M"], Float[Tensor, "*B M"]]:
+    """Return x + dropout(written) in the type of x, and its LayerNorm in `dtype`. `rate` 0 drops nothing."""
+    added, normed = _AddAndNorm.apply(x, written, weight, bias, eps, (rate, seed), dtype)  # type: ignore[no-untyped-call]
+    return added, normed
 
 
 class _AddAndNorm(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, written: Tensor, weight: Tensor, bias: Tensor, eps: float, rate: float, seed: int
-    ) -> Tensor:
+        ctx: Any,
+        x: Tensor,
+        written: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        eps: float,
+        drops: tuple[float, int],
+        dtype: torch.dtype,
+    ) -> tuple[Tensor, Tensor]:
+        rate, seed = drops
         x, written = x.contiguous(), written.contiguous()
         width = x.shape[-1]
         rows = x.numel() // width
-        normed, added = torch.empty_like(x), torch.empty_like(x)
+        added, normed = torch.empty_like(x), torch.empty_like(x, dtype=dtype)
         mean, inverse = (x.new_empty(rows, dtype=torch.float32) for _ in range(2))
         ctx.save_for_backward(added, weight, mean, inverse)
-        ctx.rate, ctx.seed, ctx.narrow = rate, seed, written.dtype
+        ctx.rate, ctx.seed, ctx.written = rate, seed, written.dtype
+        ctx.set_materialize_grads(False)  # post-norm, nothing but the norm reads the sum
         if rows:
             _forward[(rows,)](
-                x, written, weight, bias, normed, added, mean, inverse, seed, eps, rate, width, **_sizes(width, rate)
+                x, written, weight, bias, added, normed, mean, inverse, seed, eps, rate, width, **_sizes(width, rate)
             )
-        return normed
+        return added, normed
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, to_added: Tensor | None, to_normed: Tensor | None) -> tuple[Tensor | None, ...]:
         added, weight, mean, inverse = ctx.saved_tensors
-        gradient = gradients[0].contiguous()
+        to_normed = torch.zeros_like(added) if to_normed is None else to_normed.contiguous()
+        to_added = None if to_added is None else to_added.contiguous()
         rows, width = len(mean), added.shape[-1]
         programs = min(PROGRAMS, rows)
-        to_x, to_written = torch.empty_like(added), torch.empty_like(added, dtype=ctx.narrow)
+        to_x, to_written = torch.empty_like(added), torch.empty_like(added, dtype=ctx.written)
         to_weight, to_bias = (weight.new_empty(programs, width, dtype=torch.float32) for _ in range(2))
         if rows:
             _backward[(programs,)](
-                gradient, added, weight, mean, inverse, to_x, to_written, to_weight, to_bias, ctx.seed, ctx.rate,
-                rows, width, programs, **_sizes(width, ctx.rate),
+                to_added, to_normed, added, weight, mean, inverse, to_x, to_written, to_weight, to_bias,
+                ctx.seed, ctx.rate, rows, width, programs, ADDS=to_added is not None, **_sizes(width, ctx.rate),
             )  # fmt: skip
-        return to_x, to_written, to_weight.sum(0).to(weight.dtype), to_bias.sum(0).to(weight.dtype), None, None, None
+        sums = (one.sum(0).to(weight.dtype) for one in (to_weight, to_bias))
+        return to_x, to_written, *sums, None, None, None
 
 
 def _sizes(width: int, rate: float) -> dict[str, Any]:
@@ -77,7 +86,7 @@ def _sizes(width: int, rate: float) -> dict[str, Any]:
 
 @triton.jit(do_not_specialize=["seed"])
 def _forward(
-    x, written, weight, bias, normed, added, mean, inverse, seed, eps, rate, width,
+    x, written, weight, bias, added, normed, mean, inverse, seed, eps, rate, width,
     DROPS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     row, columns = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCK)
@@ -99,8 +108,8 @@ def _forward(
 
 @triton.jit(do_not_specialize=["seed"])
 def _backward(
-    gradient, added, weight, mean, inverse, to_x, to_written, to_weight, to_bias, seed, rate, rows, width, programs,
-    DROPS: tl.constexpr, BLOCK: tl.constexpr,
+    to_added, to_normed, added, weight, mean, inverse, to_x, to_written, to_weight, to_bias,
+    seed, rate, rows, width, programs, ADDS: tl.constexpr, DROPS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     columns = tl.arange(0, BLOCK)
     inside = columns < width
@@ -112,11 +121,13 @@ def _backward(
         scale = tl.load(inverse + row)
         shape = (tl.load(added + places, mask=inside, other=0.0).to(tl.float32) - tl.load(mean + row)) * scale
         shape = tl.where(inside, shape, 0.0)
-        to_normed = tl.load(gradient + places, mask=inside, other=0.0).to(tl.float32)
-        sum_weight += to_normed * shape
-        sum_bias += to_normed
-        weighted = to_normed * of_weight
+        to_row = tl.load(to_normed + places, mask=inside, other=0.0).to(tl.float32)
+        sum_weight += to_row * shape
+        sum_bias += to_row
+        weighted = to_row * of_weight
         total = (weighted - tl.sum(weighted, 0) / width - shape * (tl.sum(weighted * shape, 0) / width)) * scale
+        if ADDS:
+            total += tl.load(to_added + places, mask=inside, other=0.0).to(tl.float32)
         tl.store(to_x + places, total.to(to_x.dtype.element_ty), mask=inside)
         if DROPS:
             total = tl.where(tl.rand(seed, places) >= rate, total / (1 - rate), 0.0)

@@ -4,7 +4,7 @@ Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, eq. 2. As two convolution
 with a larger kernel tokens mix with their neighbours. Gated (Shazeer 2020, https://arxiv.org/abs/2002.05202):
 (f(x W1) * x W3) W2. A class derived from `FeedForwardConfig`, with a `kind`, adds a network.
 
-Shape legend: B sentences, T tokens, M d_model, K kernel.
+Shape legend: B sentences, T tokens, M d_model, F d_ff, K kernel.
 """
 
 from collections.abc import Callable
@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from regardant.attention import EVERYTHING, View
 from regardant.config import Variants
+from regardant.kernels import available
 from regardant.layers.cache import LayerCache, PrecedingTokens
 from regardant.layers.convolution import padded, reach_of
 from regardant.layers.dropout import Dropout
@@ -142,8 +143,17 @@ class LinearFeedForward(FeedForward):
         self.activation = ACTIVATIONS[activation]
 
     def forward(self, x: Float[Tensor, "*B M"], view: View = EVERYTHING, cache: None = None) -> Float[Tensor, "*B M"]:
-        inner = self.activation(self.widen(x))
+        inner = self.widen(x)
+        if self.training and self.activation is F.relu and available(x.device):
+            return self.narrow(self._relu_and_dropout(inner))
+        inner = self.activation(inner)
         return self.narrow(self.dropout(inner) if self.training else inner)
+
+    def _relu_and_dropout(self, inner: Float[Tensor, "*B F"]) -> Float[Tensor, "*B F"]:
+        from regardant.kernels.feed_forward import relu_and_dropout
+
+        rate = self.dropout.rate
+        return relu_and_dropout(inner, rate, self.dropout.seed() if rate else 0)
 
 
 class GatedFeedForward(LinearFeedForward):

@@ -55,26 +55,11 @@ class Residual(nn.Module):
 
     def forward(self, x: Float[Tensor, "*B M"], sublayer: Sublayer, *inputs: Any) -> Float[Tensor, "*B M"]:
         written: Tensor = sublayer(self.norm(x) if self.norm_place == "pre" else x, *inputs)
-        if self.training and self._in_one_pass(x):
-            return self._add_and_norm(x, written)
         written = self.written(self.dropout(written) if self.training else written)
         if self.norm_place == "pre":
             return x + written if self.adds else written
         normed: Tensor = self.norm(x + written if self.adds else written)
         return normed
-
-    def _in_one_pass(self, x: Tensor) -> bool:
-        """Return whether a kernel adds and normalises."""
-        plain = self.norm_place == "post" and self.adds and type(self.norm) is nn.LayerNorm
-        return plain and available(x.device) and self.written not in OBSERVED
-
-    def _add_and_norm(self, x: Float[Tensor, "*B M"], written: Float[Tensor, "*B M"]) -> Float[Tensor, "*B M"]:
-        from regardant.kernels.residual import add_and_norm
-
-        rate, norm = self.dropout.rate, self.norm
-        assert isinstance(norm, nn.LayerNorm)
-        seed = self.dropout.seed() if rate else 0
-        return add_and_norm(x, written, norm.weight, norm.bias, norm.eps, rate, seed)
 
     def branch(self, x: Float[Tensor, "*B M"], sublayer: Sublayer, *inputs: Any) -> Float[Tensor, "*B M"]:
         """Return what is written, pre-norm, before it is added."""
@@ -104,6 +89,53 @@ class PlainStream:
 
     def close(self) -> Tensor:
         return self.x
+
+
+class FusedStream(PlainStream):
+    """A plain stream for training on an accelerator, where dropout, sum and norm are one kernel.
+
+    Pre-norm, what is written waits for the norm of the next sublayer.
+    """
+
+    def __init__(self, x: Tensor) -> None:
+        super().__init__(x)
+        self.waiting: tuple[Tensor, Dropout] | None = None
+
+    def write(self, residual: Residual, sublayer: Sublayer, *inputs: Any) -> None:
+        norm = residual.norm
+        if type(norm) is not nn.LayerNorm or not residual.adds or residual.written in OBSERVED:
+            self.x = self.close()
+            super().write(residual, sublayer, *inputs)
+        elif residual.norm_place == "post":
+            _, self.x = _add_and_norm(self.x, sublayer(self.x, *inputs), residual.dropout, norm, self.x.dtype)
+        else:
+            if self.waiting is None:
+                normed = norm(self.x)
+            else:  # the first product would narrow it, in one pass more
+                self.x, normed = _add_and_norm(self.x, *self.waiting, norm, narrow_dtype(self.x))
+            self.waiting = sublayer(normed, *inputs), residual.dropout
+
+    def close(self) -> Tensor:
+        if self.waiting is not None:
+            written, dropout = self.waiting
+            self.x, self.waiting = self.x + dropout(written), None
+        return self.x
+
+
+def narrow_dtype(x: Tensor) -> torch.dtype:
+    """Return the type that a product reads x in."""
+    device = x.device.type
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
+
+
+def _add_and_norm(
+    x: Tensor, written: Tensor, dropout: Dropout, norm: nn.LayerNorm, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    """Return x + dropout(written), and its norm in `dtype`."""
+    from regardant.kernels.residual import add_and_norm
+
+    seed = dropout.seed() if dropout.rate else 0
+    return add_and_norm(x, written, norm.weight, norm.bias, norm.eps, dropout.rate, seed, dtype)
 
 
 class CheckpointedStream(PlainStream):
@@ -180,7 +212,9 @@ def open_stream(kind: ResidualKind, x: Tensor, *, training: bool, checkpointing:
     if kind == "composition":
         return ComposedStream(x)
     if kind != "reversible":
-        return CheckpointedStream(x) if training and checkpointing else PlainStream(x)
+        if training and checkpointing:
+            return CheckpointedStream(x)
+        return FusedStream(x) if training and available(x.device) else PlainStream(x)
     return TwoStreams(x) if training else EagerTwoStreams(x)
 
 

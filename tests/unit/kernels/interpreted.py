@@ -53,22 +53,59 @@ def cross_entropy(vectors, weight, targets, label_smoothing, z_loss):
     return [x.detach() for x in (total, plain, *torch.autograd.grad(total, inputs))]
 
 
-def residual(x, written, norm, rate, seed, gradient):
-    """Return the write of a post-norm layer, and the gradients of what is added and of the norm."""
+def residual(x, written, norm, rate, seed, to_added, to_normed):
+    """Return the sum and its norm, and the gradients of what is added and of the norm's weights."""
     from regardant.kernels.residual import add_and_norm
 
     inputs = [one.requires_grad_() for one in (x, written, norm.weight, norm.bias)]
-    normed = add_and_norm(*inputs, norm.eps, rate, seed)
-    return [one.detach() for one in (normed, *torch.autograd.grad(normed, inputs, gradient))]
+    outputs = add_and_norm(*inputs, norm.eps, rate, seed, x.dtype)
+    pairs = [(one, to) for one, to in zip(outputs, (to_added, to_normed), strict=True) if to is not None]
+    gradients = torch.autograd.grad([one for one, _ in pairs], inputs, [to for _, to in pairs])
+    return [one.detach() for one in (*outputs, *gradients)]
 
 
-def layer(write, x, written, updates):
-    """Return what a residual writes at each of these updates."""
+def relu_and_dropout(x, rate, seed, gradient):
+    """Return the output and the gradient of the input."""
+    from regardant.kernels import feed_forward as module
+
+    dropped = module.relu_and_dropout(x.requires_grad_(), rate, seed)
+    return dropped.detach(), *torch.autograd.grad(dropped, x, gradient)
+
+
+def feed_forward(network, x):
+    """Return what a feed-forward network computes in training, where its kernel runs."""
+    from regardant.kernels import feed_forward as kernels
+    from regardant.layers import feed_forward as module
+
+    asked, kernel = [], kernels.relu_and_dropout
+    module.available = lambda device: True
+    kernels.relu_and_dropout = lambda *inputs: asked.append(1) or kernel(*inputs)
+    computed = network.train()(x).detach()
+    kernels.relu_and_dropout = kernel
+    assert asked
+    return computed
+
+
+def stream(config, x, writes, updates, fused):
+    """Return what the stream of a stack ends with at each of these updates, and the gradients of x and of the norms.
+
+    `writes` are added by one sublayer each, which reads the stream through the norm of its residual.
+    """
     from regardant.layers import residual as module
     from regardant.layers.dropout import share_key
 
-    module.available = lambda device: True
-    key, found = share_key(write), []
+    module.available = lambda device: fused
+    torch.manual_seed(0)
+    residuals = torch.nn.ModuleList(config.build_residual(ends_layer=True) for _ in writes)
+    for parameter in residuals.parameters():
+        torch.nn.init.normal_(parameter)
+    key, found = share_key(residuals), []
     for key.update in updates:
-        found.append(write(x, lambda x: written).detach())
+        x = x.detach().requires_grad_()
+        stream = module.open_stream("add", x, training=True, checkpointing=False)
+        for residual, write in zip(residuals, writes, strict=True):
+            stream.write(residual, lambda read, write=write: write * read.sin())
+        end = stream.close()
+        gradients = torch.autograd.grad(end.sin().sum(), (x, *residuals.parameters()))
+        found.append([type(stream).__name__, end.detach(), *gradients])
     return found

@@ -1,0 +1,25 @@
+import pytest
+import torch
+from torch.testing import assert_close
+
+from regardant.layers.feed_forward import LinearFeedForward
+
+from . import interpreted
+
+pytestmark = pytest.mark.xdist_group("kernels")
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.3])
+def test_it_drops_what_is_positive_and_keeps_the_rest_at_zero(interpret, rate):
+    x, gradient = torch.randn(2, 9, 1000, generator=torch.Generator().manual_seed(0))  # three blocks
+    dropped, to_x = interpret(interpreted.relu_and_dropout, x, rate, 2**61 + 7, gradient)
+    kept = dropped > 0
+    assert not kept[x <= 0].any()
+    assert kept[x > 0].double().mean() == pytest.approx(1 - rate, abs=0.02)  # three deviations of 4,500 draws
+    assert_close(dropped, kept * x / (1 - rate))
+    assert_close(to_x, kept * gradient / (1 - rate))
+
+
+def test_without_dropout_the_network_is_the_one_of_pytorch(interpret):
+    network, x = LinearFeedForward(8, 32, 0.0), torch.randn(2, 5, 8)
+    assert_close(interpret(interpreted.feed_forward, network, x), network(x).detach())

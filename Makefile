@@ -9,7 +9,7 @@ CHROMIUM = command -v chromium >/dev/null || apt-get install --yes --quiet chrom
 
 .PHONY: setup demo docs test test-slow test-browser mutants check experiments ladder ladder-demo clean
 .PHONY: bench bench-attention bench-training bench-decoding bench-models bench-engines bench-exports bench-memory bench-processes bench-profile
-.PHONY: torture bench-accelerator bench-startup bench-serving bench-smoke bench-families bench-own-files bench-corpora bench-preparing bench-pages
+.PHONY: torture bench-accelerator bench-accelerator-training bench-accelerator-translation bench-startup bench-serving bench-smoke bench-families bench-own-files bench-corpora bench-preparing bench-pages
 
 # Tests start a hundred processes: they keep compiled code, whatever the machine's default is.
 test test-slow test-browser mutants: export PYTHONDONTWRITEBYTECODE =
@@ -82,8 +82,13 @@ bench-engines: setup
 bench-exports: setup
 	$(BIN)/python -m benchmarks.exports $(BENCH)
 
-bench-accelerator: setup $(PEERS)/transformers/ready
-	$(BIN)/python -m benchmarks.accelerator $(BENCH)
+bench-accelerator: bench-accelerator-training bench-accelerator-translation
+
+bench-accelerator-training: setup $(PEERS)/transformers/ready
+	$(BIN)/python -m benchmarks.accelerator_training $(BENCH)
+
+bench-accelerator-translation: setup $(PEERS)/transformers/ready
+	$(BIN)/python -m benchmarks.accelerator_translation $(BENCH)
 
 bench-processes: setup
 	$(BIN)/python -m benchmarks.processes $(BENCH)

@@ -3,8 +3,9 @@ import sys
 import pytest
 import torch
 
-from benchmarks import accelerator
-from benchmarks.accelerator import bars, table
+from benchmarks import accelerator_training, accelerator_translation
+from benchmarks.accelerator_training import bars
+from benchmarks.decoding import REGARDANT, TRANSFORMERS
 from benchmarks.training import MARIAN, OURS
 
 CASE = {
@@ -18,7 +19,7 @@ CASE = {
 def trained(share, planned=1200.0):
     rows = [
         {"name": name, "precision": "bfloat16", "tokens_per_second": 1000.0}
-        | {"regardant_is_times_as_fast": 1.0, "share_of_peak": share / number}
+        | {"regardant_is_times_as_fast": 1.0, "share_of_peak": share / number, "peak_gibibytes": 1.0}
         for number, name in enumerate((OURS, MARIAN), 1)
     ]
     return {"rows": rows, "planned_tokens_per_second": planned}
@@ -37,26 +38,29 @@ def test_a_plan_is_held_to_the_measured_speed(planned, off, kept):
     assert (speed["value"], speed["pass"]) == (off, kept)
 
 
-def test_the_table_has_every_row():
+def test_the_table_of_training_has_every_row():
     training = {"base": trained(0.5)}
-    result = {
-        "training": training,
-        "translating": [{"case": "beam 5", "rows": [{"engine": "regardant"} | CASE, {"engine": "generate"} | CASE]}],
-        "bars": list(bars(training)),
-        "versions": {"torch": "2.13.0"},
-    }
-    lines = list(table(result))
-    assert [line.split(",")[0] for line in lines if "1,000" in line or "130" in line] == [
-        *(OURS, MARIAN),
-        *("regardant", "generate"),
-    ]
-    assert all("bfloat16" in line for line in lines if "1,000" in line or "130" in line)
+    result = {"training": training, "bars": list(bars(training)), "versions": {"torch": "2.13.0"}}
+    lines = list(accelerator_training.table(result))
+    assert [line.split(",")[0] for line in lines if "1,000" in line] == [OURS, MARIAN]
+    assert all("bfloat16" in line for line in lines if "1,000" in line)
     assert lines[-1] == "torch 2.13.0"
 
 
-def test_where_there_is_none_it_says_so_and_measures_nothing(monkeypatch, capsys):
+def test_the_table_of_translation_has_every_row():
+    cases = [{"case": "beam 5", "rows": [{"engine": engine} | CASE for engine in (REGARDANT, TRANSFORMERS)]}]
+    judged = list(accelerator_translation.bars(cases))
+    lines = list(accelerator_translation.table({"cases": cases, "bars": judged, "versions": {"torch": "2.13.0"}}))
+    assert [line.split(",")[0] for line in lines if "130" in line] == [REGARDANT, TRANSFORMERS]
+    assert judged[0]["value"] == 1.0 and judged[0]["goal"]
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "measure"), [(accelerator_training, "train"), (accelerator_translation, "translate")]
+)
+def test_where_there_is_none_it_says_so_and_measures_nothing(monkeypatch, capsys, benchmark, measure):
     monkeypatch.setattr(sys, "argv", ["accelerator"])
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(accelerator, "train", lambda *given: pytest.fail("there is nothing to train on"))
-    accelerator.main()
+    monkeypatch.setattr(benchmark, measure, lambda *given: pytest.fail("there is nothing to measure on"))
+    benchmark.main()
     assert capsys.readouterr().out == "no accelerator here: nothing is measured\n"

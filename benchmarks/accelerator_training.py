@@ -1,12 +1,11 @@
-"""Training of `base` and `big` and translation on an accelerator, beside transformers, and what a plan says of it.
+"""Training of `base` and `big` on an accelerator, beside transformers, and what a plan says of it.
 
-    make bench-accelerator                          reads Multi30k under REGARDANT_DATA
-    make bench-accelerator BENCH="--passes 1"       a quick try, written to runs/scratch
+    make bench-accelerator-training                         reads Multi30k under REGARDANT_DATA
+    make bench-accelerator-training BENCH="--passes 1"      a quick try, written to runs/scratch
 
 Prints a line and ends if there is no accelerator. Training is in bfloat16 on batches of 25,000 target tokens (Vaswani
-et al. 2017), compared with the accelerator's own matmul rate in the same run; translation has the weights of
-bench-decoding and a part of its sentences. Passes are taken in turn.
-Written to benchmarks/results/accelerator_speed.json.
+et al. 2017), compared with the accelerator's own matmul rate in the same run. Passes are taken in turn.
+Written to benchmarks/results/accelerator-training_speed.json.
 """
 
 from collections.abc import Iterator
@@ -17,11 +16,10 @@ from typing import Any
 import torch
 
 from regardant import config as configuration
-from regardant.data.tokenizers import Tokenizers
 from regardant.planning.scale import DEVICES, cost, workload
 from regardant.tasks.translation.config import TranslationConfig
 
-from . import decoding, multi30k
+from . import multi30k
 from .bars import bar, rounded, shown
 from .decoding import label
 from .records import ROOT
@@ -31,7 +29,7 @@ from .training import MARIAN, OURS
 from .workers import Peer, Row, interleave, one_torch, progress, versions_of
 
 FOLDER = ROOT / "runs" / "bench-accelerator"
-PASSES = 3
+PASSES = 5
 WARM_UP = 2
 """Passes before the first that counts, in which Triton compiles."""
 BATCH_TOKENS = 25_000
@@ -40,16 +38,7 @@ SHAPES = {
     "base": SHAPE | {"d_model": 512, "num_layers": 6, "num_heads": 8, "d_ff": 2048, "vocab_size": 32_000},
     "big": SHAPE | {"d_model": 1024, "num_layers": 6, "num_heads": 16, "d_ff": 4096, "vocab_size": 32_000},
 }
-"""Shapes of the paper. The text uses 8,000 words of the vocabulary."""
-
-CASES = tuple(
-    decoding.Case(name, beam_size, batch_size, every)
-    for name, beam_size, batch_size, every in (
-        ("beam 5, batch 32", 5, 32, 4),
-        ("greedy, batch 32", 1, 32, 4),
-        ("beam 5, batch 1", 5, 1, 40),
-    )
-)
+"""Sizes of the paper, pre-norm. The text uses 8,000 words of the vocabulary."""
 
 SPEED_OFF_BY = 0.25
 """Largest relative difference between the speed of a plan and that measured."""
@@ -58,12 +47,13 @@ SPEED_OFF_BY = 0.25
 def peer(stack: ExitStack, program: str, *arguments: str, library: str | None = None) -> Peer:
     """Start a peer that sees the accelerator; it ends when the stack closes."""
     progress(f"starting {program}")
+    FOLDER.mkdir(parents=True, exist_ok=True)
     return stack.enter_context(Peer(program, arguments, folder=FOLDER, library=library, accelerator=True))
 
 
-def train(name: str, shape: dict[str, Any], passes: int) -> dict[str, Any]:
+def train(name: str, passes: int) -> dict[str, Any]:
     """Time both trainers in turn on the same batches, and the accelerator's matmul rate."""
-    path = FOLDER / "batches.json"
+    path, shape = FOLDER / "batches.json", SHAPES[name]
     data = multi30k.write_batches(path, shape, BATCH_TOKENS)
     with ExitStack() as stack:
         asked = {"updates": BATCHES, "precision": "bfloat16"}
@@ -81,7 +71,7 @@ def train(name: str, shape: dict[str, Any], passes: int) -> dict[str, Any]:
             "shape": shape,
             "data": data,
             "peak_gflops": rounded(gigaflops),
-            "planned_tokens_per_second": planned(name, shape, data),
+            "planned_tokens_per_second": planned(name, data),
             "rows": [
                 {
                     "name": row.name,
@@ -98,62 +88,38 @@ def train(name: str, shape: dict[str, Any], passes: int) -> dict[str, Any]:
         }
 
 
-def planned(name: str, shape: dict[str, Any], data: dict[str, Any]) -> float | None:
+def planned(name: str, data: dict[str, Any]) -> float | None:
     """Return the target tokens a second that `plan --devices 1` reckons for these batches. None: it does not know the
     accelerator."""
     known = [device for kind, device in DEVICES.items() if kind.upper() in torch.cuda.get_device_name()]
     if not known:
         return None
-    given = [f"model={{preset: {name}, max_length: {shape['max_length']}}}", f"training.batch_tokens={BATCH_TOKENS}"]
-    recipe = configuration.recipe("translation")
-    config = configuration.load(TranslationConfig, recipe, [*multi30k.settings(), *given], origin="translation")
-    load = workload(config, shape["vocab_size"], round(data["target_tokens"] / data["pairs"]))
+    sizes = f"model={{preset: {name}, norm: pre, max_length: {SHAPE['max_length']}}}"
+    given = [*multi30k.settings(), sizes, f"training.batch_tokens={BATCH_TOKENS}"]
+    config = configuration.load(TranslationConfig, configuration.recipe("translation"), given, origin="translation")
+    load = workload(config, SHAPES[name]["vocab_size"], round(data["target_tokens"] / data["pairs"]))
     return rounded(cost(load, known[0], 1, "ddp").tokens_per_second)
-
-
-def translate(passes: int) -> list[dict[str, Any]]:
-    """Time Regardant and `generate` of transformers, each in float32 and bfloat16."""
-    decoding.train()
-    sentences, lengths = decoding.write_sentences(Tokenizers.load(decoding.RUN / "tokenizer.json"))
-    given = [str(decoding.RUN), str(sentences)]
-    with ExitStack() as stack:
-        peers = {
-            label(engine, precision): peer(stack, program, *given, precision, library=library)
-            for engine, program, library in (
-                (decoding.REGARDANT, "regardant_decoding", None),
-                (decoding.TRANSFORMERS, "marian_decoding", "transformers"),
-            )
-            for precision in decoding.PRECISIONS
-        }
-        found = [decoding.measure(case, peers, lengths, passes) for case in CASES]
-    return [{"case": one["case"], "rows": decoding.as_dicts(one["rows"])} for one in found]
 
 
 def bars(trained: dict[str, dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield the goals, and bars of what is planned."""
     for name, measured in trained.items():
-        share = next(row["share_of_peak"] for row in measured["rows"] if row["name"] == OURS)
+        ours = next(row for row in measured["rows"] if row["name"] == OURS)
+        share = ours["share_of_peak"]
         yield bar(f"{name}, bfloat16: share of the matmul peak", share, 0.5, at_least=True, goal=True)
-        speed = next(row["tokens_per_second"] for row in measured["rows"] if row["name"] == OURS)
         said = measured["planned_tokens_per_second"]
-        off = None if said is None else abs(said / speed - 1)
+        off = None if said is None else abs(said / ours["tokens_per_second"] - 1)
         yield bar(f"{name}, bfloat16: relative error of the planned speed", off, SPEED_OFF_BY)
 
 
 def table(result: dict[str, Any]) -> Iterator[str]:
     """Format a result for the terminal."""
     for name, measured in result["training"].items():
-        yield f"{'training ' + name:40}{'tokens/s':>12}{'regardant / it':>16}{'of peak':>9}"
+        yield f"{'training ' + name:40}{'tokens/s':>12}{'regardant / it':>16}{'of peak':>9}{'GiB':>7}"
         for row in measured["rows"]:
             times, entry = shown(row["regardant_is_times_as_fast"]), label(row["name"], row["precision"])
-            yield f"{entry:40}{row['tokens_per_second']:>12,.0f}{times:>16}{row['share_of_peak']:>9.0%}"
-        yield ""
-    for measured in result["translating"]:
-        yield f"{measured['case']:40}{'sentences/s':>12}{'tokens/s':>11}{'regardant / it':>16}"
-        for row in measured["rows"]:
-            numbers = f"{shown(row['sentences_per_second']):>12}{row['tokens_per_second']:>11,.0f}"
-            entry = label(row["engine"], row["precision"])
-            yield f"{entry:40}{numbers}{shown(row['regardant_is_times_as_fast']):>16}"
+            numbers = f"{row['tokens_per_second']:>12,.0f}{times:>16}{row['share_of_peak']:>9.0%}"
+            yield f"{entry:40}{numbers}{row['peak_gibibytes']:>7.1f}"
         yield ""
     yield from ending(result)
 
@@ -162,13 +128,12 @@ def main() -> None:
     if not torch.cuda.is_available():
         print("no accelerator here: nothing is measured")
         return
-    measurement = SideBySide("accelerator", __doc__, PASSES)
-    trained = {name: train(name, shape, measurement.passes) for name, shape in SHAPES.items()}
+    measurement = SideBySide("accelerator-training", __doc__, PASSES)
+    trained = {name: train(name, measurement.passes) for name in SHAPES}
     versions: dict[str, str] = {}
     for measured in trained.values():
         versions |= measured.pop("versions")
-    result = {"training": trained, "translating": translate(measurement.passes), "versions": versions}
-    measurement.finish(result | {"bars": list(bars(trained))}, table)
+    measurement.finish({"training": trained, "versions": versions, "bars": list(bars(trained))}, table)
 
 
 if __name__ == "__main__":

@@ -32,9 +32,10 @@ from regardant.training.gradients import MOST_PARTS, add_gradients
 from regardant.training.job import Batch, CarriesState, Job, ReadsShards
 from regardant.training.lora import merged
 from regardant.training.metrics import selecting_metric
+from regardant.training.optimizers import step_where
 from regardant.training.processes import ALONE, Act, Group
 from regardant.training.reporting import Reporter
-from regardant.training.shares import local, whole, whole_weights, with_weights, without_weights
+from regardant.training.shares import whole, whole_weights, with_weights, without_weights
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -265,21 +266,12 @@ class Trainer:
         return contextlib.nullcontext if self.divided else None
 
     def _step(self, norm: Tensor) -> None:
-        """Let the optimizers step, unless the gradient is not finite. An accelerator is not waited for: Adam's kernel
-        asks itself, and other optimizers step with gradients of zero then."""
+        """Let the optimizers step, unless the gradient is not finite."""
         finite = norm.isfinite()
         for optimizer in self.optimizers:
-            if norm.device.type == "cpu":
-                if finite:
-                    optimizer.step()
-            elif isinstance(optimizer, torch.optim.Adam) and not self.divided:
-                # As torch.amp.GradScaler says it.
-                optimizer.optimizer.found_inf = (~finite).float()  # type: ignore[attr-defined]
-                optimizer.step()
-            else:
-                for parameter in (one for group in optimizer.param_groups for one in group["params"]):
-                    if parameter.grad is not None:
-                        local(parameter.grad).masked_fill_(~finite, 0)
+            if norm.device.type != "cpu":
+                step_where(optimizer, finite)
+            elif finite:
                 optimizer.step()
             optimizer.zero_grad()
 

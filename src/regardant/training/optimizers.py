@@ -21,6 +21,7 @@ from regardant.config import Variants
 from regardant.config.did_you_mean import did_you_mean
 from regardant.errors import ConfigError
 from regardant.training.devices import multiplies_bfloat16
+from regardant.training.shares import local
 
 _Share = Annotated[float, Field(ge=0, lt=1)]
 _Factor = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -150,6 +151,22 @@ class Muon(torch.optim.Muon):
         if not state:
             state["momentum_buffer"] = torch.zeros_like(matrix)
         return state["momentum_buffer"]
+
+
+def step_where(optimizer: torch.optim.Optimizer, finite: Tensor) -> None:
+    """Let an optimizer step if `finite` [], which is on the device of its parameters and is not waited for.
+
+    The kernel of Adam asks itself, as under torch.amp.GradScaler. Other optimizers, and shares of a divided model, step
+    with gradients of zero where it is not.
+    """
+    inner: Any = getattr(optimizer, "optimizer", optimizer)  # inside Fabric's
+    parameters = [one for group in inner.param_groups for one in group["params"] if one.grad is not None]
+    if isinstance(inner, torch.optim.Adam) and all(local(one) is one for one in parameters):
+        inner.found_inf = (~finite).float()  # type: ignore[attr-defined]
+    else:
+        for parameter in parameters:
+            local(parameter.grad).masked_fill_(~finite, 0)
+    optimizer.step()
 
 
 def orthogonalise(matrices: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:

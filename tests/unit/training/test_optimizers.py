@@ -4,7 +4,7 @@ from pydantic import ValidationError
 from torch import nn
 
 from regardant.errors import ConfigError
-from regardant.training.optimizers import AdamConfig, AdamWConfig, Muon, MuonConfig, orthogonalise
+from regardant.training.optimizers import AdamConfig, AdamWConfig, Muon, MuonConfig, orthogonalise, step_where
 
 
 class Tied(nn.Module):
@@ -178,3 +178,21 @@ def test_many_matrices_step_as_pytorch_s_muon_steps_each():
         reference.step()
     for one, other in zip(ours, theirs, strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=2e-3)  # steps of 0.05 in bfloat16
+
+
+@pytest.mark.parametrize("config", [AdamWConfig(weight_decay=0.1), AdamConfig(), MuonConfig()])
+@pytest.mark.parametrize("finite", [True, False])
+def test_a_step_that_is_not_waited_for_is_made_where_the_gradient_is_finite(config, finite):
+    model = Tied()
+    before = [parameter.detach().clone() for parameter in model.parameters()]
+    model(torch.arange(7)).square().sum().backward()
+    if not finite:
+        for parameter in model.parameters():
+            if parameter.grad is not None:
+                parameter.grad.fill_(torch.nan)
+    for optimizer in config.build(model):
+        for group in optimizer.param_groups:
+            group["lr"] = 0.1
+        step_where(optimizer, torch.tensor(finite))
+    moved = {name for (name, one), old in zip(model.named_parameters(), before, strict=True) if not one.equal(old)}
+    assert moved == ({name for name, one in model.named_parameters() if one.requires_grad} if finite else set())

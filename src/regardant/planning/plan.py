@@ -37,9 +37,13 @@ OVERHEAD = 1.05
 """Time of forward and backward in training over that of the fastest dry run of a batch: 1.04 to 1.06 on `reverse`,
 `demo` and `digits-vit`, in CPU time of one thread."""
 
+GATHERING = 2.4
+"""Time of a step on a CPU in which each process gathers the weights of a sublayer before it computes it, over that of a
+replica: 2.2 to 2.8 at d_model 128 to 512 on two cores."""
+
 HOLES = 1.35
 """Size of a CPU's heap over the memory in use by a batch: blocks of other sizes leave holes. 1.1 to 1.6 after 200
-updates of five recipes; twice as much after thousands of updates of `translation`."""
+updates of five recipes; twice as much after thousands of updates of `translation`. None where memory is returned."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +146,8 @@ def sample_of_training(job: TaskJob, decisions: Decisions, device: torch.device,
     with decisions.autocast(device), threads_of_one(processes):
         seconds = sum(least(partial(dry_run, job, batch, device, processes), until) for batch in planned)
     overhead = OVERHEAD if processes == 1 else OVERHEAD * HINDRANCE
+    if decisions.strategy == "fsdp" and device.type == "cpu":
+        overhead *= GATHERING
     return sum(job.load(batch).count for batch in planned), overhead * seconds
 
 
@@ -191,7 +197,7 @@ def plan_training(
         job.warm_up_validation(device)
     parameters = sum(parameter.numel() for parameter in job.model.parameters())
     peak = torch.cuda.max_memory_allocated() if device.type == "cuda" else memory().peak
-    activations = max(0, peak - resident - held) * (1 if device.type == "cuda" else HOLES)
+    activations = max(0, peak - resident - held) * (1 if device.type == "cuda" or shares > 1 else HOLES)
     state = held if shares == 1 else COPIES * held / shares
     of_each = int(resident + state + activations / decisions.processes)
     targets, updates_per_epoch = job.targets_per_epoch, job.updates_per_epoch

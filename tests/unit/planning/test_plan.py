@@ -8,7 +8,7 @@ import torch
 
 from regardant import run
 from regardant.planning import plan as planning
-from regardant.planning.plan import OVERHEAD, _as_in_training, plan_training
+from regardant.planning.plan import GATHERING, OVERHEAD, _as_in_training, plan_training
 from regardant.planning.probes import Decisions
 from regardant.tasks.translation.task import Translation
 from regardant.training.config import TRAINING_SHARE
@@ -199,6 +199,17 @@ def test_updates_that_are_planned_have_time_for_the_step_of_the_optimizer(plan, 
     without, with_step = (planned.seconds / planned.updates for planned in found)
     assert (with_step - without) * TRAINING_SHARE == pytest.approx(0.2, rel=0.1)
     assert without * TRAINING_SHARE == pytest.approx(OVERHEAD * 0.1 * accumulate, rel=0.1)
+
+
+def test_a_step_whose_processes_gather_shares_is_expected_to_take_longer(tiny_plan, monkeypatch):
+    prepared, _ = tiny_plan
+    monkeypatch.setattr(planning, "dry_run", lambda *given: 0.1)
+    found = {}
+    for strategy in ("sum", "ddp", "fsdp"):
+        decisions = Decisions("float32", "matmul", 2, processes=2, strategy=strategy)
+        _, found[strategy] = planning.sample_of_training(prepared.job, decisions, CPU, math.inf)
+    assert found["ddp"] == found["sum"]
+    assert found["fsdp"] == pytest.approx(GATHERING * found["sum"])
 
 
 def test_a_run_bounded_by_minutes_is_expected_to_take_them(plan):

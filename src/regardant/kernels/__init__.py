@@ -1,13 +1,19 @@
 """Kernels for accelerators, written in Triton: one pass over memory in place of many.
 
 Each computes what the layer that calls it computes in PyTorch, which stays the reference and runs everywhere else.
-Modules of this room import Triton, so they are imported where `available` says so.
+Modules of this room import Triton, so they are imported where `compute` says so.
 """
 
 from functools import cache
 from importlib.util import find_spec
 
 import torch
+from torch import Tensor
+
+
+def compute(x: Tensor) -> bool:
+    """Return whether the kernels compute with a tensor: on an accelerator, and in float32 at most."""
+    return x.dtype != torch.float64 and available(x.device)
 
 
 def available(device: torch.device) -> bool:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from regardant.attention import EVERYTHING, View
 from regardant.config import Variants
-from regardant.kernels import available
+from regardant.kernels import compute
 from regardant.layers.cache import LayerCache, PrecedingTokens
 from regardant.layers.convolution import padded, reach_of
 from regardant.layers.dropout import Dropout
@@ -144,7 +144,7 @@ class LinearFeedForward(FeedForward):
 
     def forward(self, x: Float[Tensor, "*B M"], view: View = EVERYTHING, cache: None = None) -> Float[Tensor, "*B M"]:
         inner = self.widen(x)
-        if self.training and self.activation is F.relu and available(x.device):
+        if self.training and self.activation is F.relu and compute(inner):
             return self.narrow(self._relu_and_dropout(inner))
         inner = self.activation(inner)
         return self.narrow(self.dropout(inner) if self.training else inner)

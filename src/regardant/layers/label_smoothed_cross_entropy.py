@@ -19,7 +19,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from regardant.kernels import available
+from regardant.kernels import compute
 from regardant.layers.linear import round_rows
 
 SMALLEST_CHUNK = 256
@@ -74,7 +74,7 @@ def _normalise(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return log Z of each row, the logit of its right word, and, if asked for, the gradient but for the share of every
     word alike."""
-    if available(logits.device):
+    if compute(logits):
         from regardant.kernels import cross_entropy
 
         normaliser, at_right = cross_entropy.normalise(logits, right, label_smoothing, z_loss, gradient=gradient)

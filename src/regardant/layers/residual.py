@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
-from regardant.kernels import available
+from regardant.kernels import compute
 from regardant.layers.dropout import Dropout
 from regardant.layers.norms import NormConfig
 from regardant.layers.observed import OBSERVED
@@ -214,7 +214,7 @@ def open_stream(kind: ResidualKind, x: Tensor, *, training: bool, checkpointing:
     if kind != "reversible":
         if training and checkpointing:
             return CheckpointedStream(x)
-        return FusedStream(x) if training and available(x.device) else PlainStream(x)
+        return FusedStream(x) if training and compute(x) else PlainStream(x)
     return TwoStreams(x) if training else EagerTwoStreams(x)
 
 

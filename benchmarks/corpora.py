@@ -1,5 +1,6 @@
-"""A stream of ten million pairs: memory, seconds to the first batch, speed beside training, a resume in the middle. And
-bulk translation of 100,000 sentences by two actors of Ray Data, one of which is killed on the way.
+"""A stream of ten million pairs: memory, seconds to the first batch, speed beside training, and which rows a pass
+reads, also one that is resumed in the middle. And bulk translation of 100,000 sentences by two actors of Ray Data, one
+of which is killed on the way.
 
     make bench-corpora
 
@@ -14,7 +15,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 
 from .bars import bar, conclude, lines, rounded
 from .records import ROOT, Measurement, arguments
+from .workers import progress
 
 REGARDANT = ROOT / ".venv" / "bin" / "regardant"
 RUN = ROOT / "runs" / "bench-corpora"
@@ -49,82 +50,118 @@ def write_pairs(folder: Path, count: int) -> None:
         pq.write_table(pa.table(columns, names=["source", "target"]), folder / f"{shard:03}.parquet")
 
 
-def streamed(folder: Path, run: Path, count: int) -> dict[str, Any]:
-    """Read one pass of the stream, with a resume in the middle, and return what was measured."""
-    from regardant.planning.plan import plan_run
-    from regardant.tasks import load_recipe, task_named
-    from regardant.tasks.streaming import StreamedBatches
-    from regardant.tasks.translation.learn import streaming
-    from regardant.training.devices import the_device
+class Stream:
+    """The stream of a run, whose rows say which ones they are."""
 
-    begun = time.perf_counter()
-    config = load_recipe(
-        {
-            "task": "translation",
-            "data": {"kind": "stream", "shards": str(folder), "buffer_rows": min(50_000, count // 8)},
-            "training": {"max_minutes": 5.0, "processes": 1},
-        }
-    )
-    prepared = task_named("translation").prepare(config, run, print)
-    job = prepared.job
-    seen = np.zeros(count, np.uint8)
-    data, held_out = config.data, config.data.leave_out(config.seed)
+    def __init__(self, folder: Path, run: Path, count: int) -> None:
+        from regardant.tasks import load_recipe, task_named
 
-    def opened() -> StreamedBatches:
+        self.count, self.half = count, run / "half.json"
+        config = load_recipe(
+            {
+                "task": "translation",
+                "data": {"kind": "stream", "shards": str(folder), "buffer_rows": min(50_000, count // 8)},
+                "training": {"max_minutes": 5.0, "processes": 1},
+            }
+        )
+        self.prepared = task_named("translation").prepare(config, run, progress)
+        self.data, self.held_out = config.data, config.data.leave_out(config.seed)
+        self.seen = np.zeros(count, np.uint8)
+        """How often each row was read."""
+        self.memory: list[tuple[float, int]] = []
+        """Share of the rows that are read, and the memory of the process, after each buffer."""
+        self.tokens = 0
+
+    def open(self) -> Any:
+        """Return the batches from the beginning of the stream."""
+        from regardant.tasks.streaming import StreamedBatches
+        from regardant.tasks.translation.learn import streaming
+
+        job = self.prepared.job
         stream = streaming.stream_of(job.config, job.corpus)
         encode = stream.encode
 
         def numbered(rows: list[Any]) -> Any:
             buffer = encode(rows)
-            trained = data.training_pairs(rows, held_out)
+            trained = self.data.training_pairs(rows, self.held_out)
             buffer.numbers = np.array([int(source.split(" ", 1)[0]) for source, _ in trained])
             return buffer
 
         stream.encode = numbered
-        return StreamedBatches(stream, config.seed)
+        return StreamedBatches(stream, job.config.seed)
 
-    batches = opened()
+    def read(self, batches: Any, buffer: int = 0, first: int = 0, *, saves: bool) -> int:
+        """Read to the end of the pass, from batch `first` of a buffer on, and return the number of buffers.
+
+        saves: in the middle of the buffer in the middle of the pass, keep what resuming there needs.
+        """
+        rows = 0
+        while batches.positions[0].passes == 0:
+            planned = batches.plan(buffer)
+            for number in range(first, len(planned)):
+                if saves and rows > self.count / 2 and number == len(planned) // 2:
+                    saves = False
+                    np.save(self.half.with_suffix(".npy"), self.seen)
+                    state = {"state": batches.state_dict(), "buffer": buffer, "first": number}
+                    self.half.write_text(json.dumps(state), encoding="utf-8")
+                batch = planned[number]
+                self.tokens += batches.load(batch).count
+                np.add.at(self.seen, batch.buffer.numbers[batch.rows], 1)
+                rows += len(batch.rows)
+            self.memory.append((rows / self.count, resident()))
+            buffer, first = buffer + 1, 0
+            batches.plan(buffer)
+        return buffer
+
+    def wrong_rows(self) -> int:
+        """Return how many rows were read twice, or never although they are to be trained on."""
+        from regardant.data.shards import read_rows
+
+        trained = (
+            int(source.split(" ", 1)[0])
+            for rows, _ in read_rows(self.data.found(), ("source", "target"))
+            for source, _ in self.data.training_pairs(rows, self.held_out)
+        )
+        return int((self.seen > 1).sum()) + sum(int(self.seen[number]) == 0 for number in trained)
+
+
+def streamed(folder: Path, run: Path, count: int) -> dict[str, Any]:
+    """Read one pass of the stream, and return what was measured."""
+    from regardant.planning.plan import plan_run
+    from regardant.training.devices import the_device
+
+    begun = time.perf_counter()
+    stream = Stream(folder, run, count)
+    batches = stream.open()
     batches.load(batches.plan(0)[0])
     first = time.perf_counter() - begun
-    begun, tokens, rows, memory, buffer, resumed = time.perf_counter(), 0, 0, [], 0, False
-    while batches.positions[0].passes == 0:
-        planned = batches.plan(buffer)
-        for number, batch in enumerate(planned):
-            if not resumed and rows > count / 2 and number == len(planned) // 2:  # in the middle of a buffer
-                state = json.loads(json.dumps(batches.state_dict()))
-                batches, resumed = opened(), True
-                batches.load_state_dict(state)
-                planned = batches.plan(buffer)
-            batch = planned[number]
-            tokens += batches.load(batch).count
-            np.add.at(seen, batch.buffer.numbers[batch.rows], 1)
-            rows += len(batch.rows)
-        memory.append((rows / count, resident()))
-        buffer += 1
-        batches.plan(buffer)
+    begun = time.perf_counter()
+    buffers = stream.read(batches, saves=True)
     seconds = time.perf_counter() - begun
-    _, planned = plan_run(prepared, the_device(), print)
+    _, planned = plan_run(stream.prepared, the_device(), progress)
     return {
         "seconds_to_first_batch": rounded(first),
-        "target_tokens_per_second": rounded(tokens / seconds),
+        "target_tokens_per_second": rounded(stream.tokens / seconds),
         "training_target_tokens_per_second": rounded(planned.tokens_per_second),
         "memory_of_tenths": [
-            max((held for share, held in memory if tenth / 10 <= share < (tenth + 1) / 10 + 1e-9), default=0)
+            max((held for share, held in stream.memory if tenth / 10 <= share < (tenth + 1) / 10 + 1e-9), default=0)
             for tenth in range(10)
         ],
-        "buffers": buffer,
-        "wrong_rows": int((seen > 1).sum())
-        + sum(int(seen[int(source.split(" ", 1)[0])]) == 0 for source, _ in _trained(data, held_out)),
+        "buffers": buffers,
+        "wrong_rows": stream.wrong_rows(),
         "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     }
 
 
-def _trained(data: Any, held_out: Any) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of all shards that are to be trained on."""
-    from regardant.data.shards import read_rows
-
-    for rows, _ in read_rows(data.found(), ("source", "target")):
-        yield from data.training_pairs(rows, held_out)
+def resumed(folder: Path, run: Path, count: int) -> dict[str, Any]:
+    """Go on from the middle of the pass, as a process that was started anew, and return what was measured."""
+    stream = Stream(folder, run, count)
+    saved = json.loads(stream.half.read_text(encoding="utf-8"))
+    stream.seen = np.load(stream.half.with_suffix(".npy"))
+    batches = stream.open()
+    batches.load_state_dict(saved["state"])
+    stream.read(batches, saved["buffer"], saved["first"], saves=False)
+    return {"wrong_rows": stream.wrong_rows()}
 
 
 def resident() -> int:
@@ -189,22 +226,27 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--pairs", type=int, default=PAIRS)
     parser.add_argument("--sentences", type=int, default=SENTENCES)
-    parser.add_argument("--worker", nargs=2, metavar=("FOLDER", "RUN"), help=argparse.SUPPRESS)
+    parser.add_argument("--worker", nargs=3, metavar=("NAME", "FOLDER", "RUN"), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.worker:
-        print(json.dumps(streamed(Path(given.worker[0]), Path(given.worker[1]), given.pairs)))
+        name, *paths = given.worker
+        print(json.dumps({"streamed": streamed, "resumed": resumed}[name](*map(Path, paths), given.pairs)))
         return
     whole = given.pairs == PAIRS and given.sentences == SENTENCES
     measurement = Measurement(scratch=given.scratch or not whole)
-    with TemporaryDirectory() as name:
-        folder = Path(name)
+    with TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         (folder / "pairs").mkdir()
         write_pairs(folder / "pairs", given.pairs)
         worker = [sys.executable, "-m", "benchmarks.corpora", "--pairs", str(given.pairs), "--worker"]
-        said = subprocess.run(
-            [*worker, folder / "pairs", folder / "run"], check=True, stdout=subprocess.PIPE, text=True
-        ).stdout
-        stream = json.loads(said.splitlines()[-1])
+        stream, again = (
+            json.loads(
+                subprocess.run(
+                    [*worker, name, folder / "pairs", folder / "run"], check=True, stdout=subprocess.PIPE, text=True
+                ).stdout.splitlines()[-1]
+            )
+            for name in ("streamed", "resumed")
+        )
     with TemporaryDirectory() as name:
         translated = bulk(Path(name), given.sentences)
     tenths, seconds = stream["memory_of_tenths"], translated["seconds"]
@@ -218,6 +260,7 @@ def main() -> None:
             at_least=True,
         ),
         bar("rows seen twice or never", stream["wrong_rows"], 0),
+        bar("rows seen twice or never, after a resume in the middle", again["wrong_rows"], 0),
         bar(
             "two actors, one killed, over the plain command",
             rounded(seconds["plain command"] / seconds["two actors, one killed"]),
@@ -234,6 +277,7 @@ def main() -> None:
             "pairs": given.pairs,
             "sentences": given.sentences,
             "stream": stream,
+            "resumed": again,
             "bulk": translated,
             "bars": bars,
         },

@@ -30,12 +30,14 @@ class Model:
         """Return the translation of each text."""
         found = [""] * len(texts)
         rows = [row for row, text in enumerate(texts) if text.strip()]
-        beams = self.settings["beam_size"]
+        beams, sources = self.settings["beam_size"], [self.pieces(texts[row]) for row in rows]
         results = self.engine.translate_batch(
-            [self.pieces(texts[row]) for row in rows],
+            sources,
             beam_size=beams,
-            # The engine is done when as many hypotheses have ended as there are beams, long before a likely one might.
+            # Twice as many hypotheses end as there are beams: the likely ones may be among the later.
             patience=2 if beams > 1 else 1,
+            num_hypotheses=2 * beams if beams > 1 else 1,
+            return_scores=True,
             length_penalty=self.settings["length_penalty"],
             max_decoding_length=max((self.limit(texts[row]) for row in rows), default=1),
             min_decoding_length=0,
@@ -44,9 +46,35 @@ class Model:
             max_batch_size=1024,
             batch_type="tokens",
         )
-        for row, result in zip(rows, results, strict=True):
-            found[row] = self.target.decode([self.known[piece] for piece in result.hypotheses[0]])
+        for row, source, result in zip(rows, sources, results, strict=True):
+            found[row] = self.target.decode([self.known[piece] for piece in self.chosen(source, result)])
         return found
+
+    def chosen(self, source: list[str], result: Any) -> list[str]:
+        """Return the hypothesis that the search of the run ends with.
+
+        It stops when as many have ended as there are beams and none of those still being written, as it stands, is
+        better. The engine returns those of a longer search.
+        """
+        ended = [
+            (len(pieces) + 1, score, pieces) for pieces, score in zip(result.hypotheses, result.scores, strict=True)
+        ]
+        stop = sorted(length for length, *_ in ended)[: self.settings["beam_size"]][-1]
+        later = [one for one in ended if one[0] > stop]
+        if any(score > self._best(ended, stop)[1] for _, score, _ in later):
+            scored = self.engine.score_batch([source] * len(later), [one[2] for one in later], max_input_length=0)
+            written = [result.log_probs for result in scored]
+            while any(self._score(one[:stop]) > self._best(ended, stop)[1] for one in written if len(one) > stop):
+                stop += 1
+        return self._best(ended, stop)[2]
+
+    def _best(self, ended: list[tuple[int, float, list[str]]], stop: int) -> tuple[int, float, list[str]]:
+        """Return the best of the hypotheses (tokens with the end, score, pieces) that have ended with `stop` tokens."""
+        return max((one for one in ended if one[0] <= stop), key=lambda one: one[1])
+
+    def _score(self, log_probabilities: list[float]) -> float:
+        """Return what hypotheses are ranked by."""
+        return float(sum(log_probabilities) / len(log_probabilities) ** self.settings["length_penalty"])
 
     def scores(self, texts: Sequence[str], references: Sequence[str]) -> list[Any]:
         """Return the log-probabilities [T] of the tokens of each reference, its end included."""

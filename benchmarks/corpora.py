@@ -66,7 +66,7 @@ class Stream:
         )
         self.prepared = task_named("translation").prepare(config, run, progress)
         self.data, self.held_out = config.data, config.data.leave_out(config.seed)
-        self.seen = np.zeros(count, np.uint8)
+        self.seen = np.full(count, 0, np.uint8)  # in memory from the beginning, as pages of zeros() are not
         """How often each row was read."""
         self.memory: list[tuple[float, int]] = []
         """Share of the rows that are read, and the memory of the process, after each buffer."""

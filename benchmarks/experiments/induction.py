@@ -1,7 +1,8 @@
 """Induction heads: a head that finds the earlier occurrence of a token and looks at what came after it.
 
-Olsson et al. 2022, https://arxiv.org/abs/2209.11895. Sequences are random and then repeated, so only the repetition can
-be predicted. The best head is switched off to see what it decides.
+Olsson et al. 2022, https://arxiv.org/abs/2209.11895. Sequences are random and then repeated, each after a number of
+tokens of its own, so only the repetition can be predicted, and no head finds it by counting back. The best head is
+switched off to see what it decides.
 """
 
 from typing import Any
@@ -43,9 +44,10 @@ _FOUND: dict[tuple[int, int], tuple[float, float, float]] = {}
 
 
 def draw(generator: torch.Generator, size: int = 32) -> Tensor:
-    """Return sequences [B, 2 HALF] whose second half is the first."""
-    half = torch.randint(SYMBOLS, (size, HALF), generator=generator)
-    return torch.cat([half, half], 1)
+    """Return sequences [B, 2 HALF] that repeat after HALF / 2 to HALF tokens: no place tells how far back to look."""
+    periods = torch.randint(HALF // 2, HALF + 1, (size, 1), generator=generator)
+    first = torch.randint(SYMBOLS, (size, HALF), generator=generator)
+    return first.gather(1, torch.arange(2 * HALF)[None] % periods)
 
 
 def _trained(seed: int, layers: int) -> tuple[float, float, float]:

@@ -134,13 +134,13 @@ $(PEERS)/%/ready: benchmarks/peers/%.txt
 	$(if $(filter joeynmt,$*),$(@D)/bin/pip install --quiet --disable-pip-version-check --no-deps joeynmt==2.3.0)
 	touch $@
 
-# A server that speaks like S3, in an environment of its own: it asks for older versions than the package.
 # Kernels for accelerators are tested in Triton's interpreter, which the PyTorch of a CPU lacks.
 tests/.triton/ready: .venv/ready
 	mkdir -p $(@D)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target $(@D) triton==3.7.1 && touch $@ \
 		|| echo "no Triton for this machine: tests of its kernels are skipped"
 
+# A server that speaks like S3, in an environment of its own: it asks for older versions than the package.
 tests/.servers/%/ready: tests/servers/%.txt
 	$(BIN)/python -m venv $(@D)
 	$(@D)/bin/pip install --quiet --disable-pip-version-check --requirement $<

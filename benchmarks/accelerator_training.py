@@ -38,7 +38,7 @@ SHAPES = {
     "base": SHAPE | {"d_model": 512, "num_layers": 6, "num_heads": 8, "d_ff": 2048, "vocab_size": 32_000},
     "big": SHAPE | {"d_model": 1024, "num_layers": 6, "num_heads": 16, "d_ff": 4096, "vocab_size": 32_000},
 }
-"""Sizes of the paper, pre-norm. The text uses 8,000 words of the vocabulary."""
+"""Sizes of the paper; Regardant is pre-norm and transformers post-norm. The text uses 8,000 words of the vocabulary."""
 
 SPEED_OFF_BY = 0.25
 """Largest relative difference between the speed of a plan and that measured."""

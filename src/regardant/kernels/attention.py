@@ -5,6 +5,9 @@ Here all keys of a head are one block. Nothing is kept for the backward pass but
 again. Queries, keys and values are read where a product has left them, heads beside each other, and results are
 written so.
 
+Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, eq. 1; that weights are computed again as in Dao et al. 2022,
+https://arxiv.org/abs/2205.14135, section 3.1.
+
 Shape legend: B batch, H heads, Q queries, K keys, D size of a query or key, E size of a value.
 """
 

@@ -1,5 +1,7 @@
 """The normaliser of a softmax over a vocabulary, and the gradient of its cross-entropy written over the logits.
 
+Label smoothing s and z-loss z as in `layers.label_smoothed_cross_entropy`, which names their sources.
+
 Shape legend: N rows, V vocabulary.
 """
 

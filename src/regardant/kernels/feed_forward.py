@@ -1,5 +1,6 @@
 """dropout(max(0, x)) in one pass forward and one backward.
 
+Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, eq. 2, with dropout inside.
 What is kept and positive has a gradient, and that can be seen in the output: no mask is kept.
 """
 

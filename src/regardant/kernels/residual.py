@@ -1,5 +1,6 @@
 """x + dropout(written) and its LayerNorm, in one pass forward and one backward.
 
+Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, section 5.4; Ba et al. 2016, https://arxiv.org/abs/1607.06450.
 Dropout bits are Philox's, a pure function of a seed and the place of an element, so the backward pass draws them again.
 
 Shape legend: N tokens, M d_model.

@@ -3,9 +3,11 @@
 Shape legend: B sources of a batch.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -127,11 +129,16 @@ class ModelSearcher:
             return Work(workers=torch.get_num_threads())
         return Work(batch_tokens=3 * BATCH_TOKENS)
 
+    @cached_property
+    def _num_parameters(self) -> float:
+        """Number of parameters; infinite for a model that is no torch module."""
+        if not isinstance(self.model, torch.nn.Module):
+            return math.inf
+        return sum(parameter.numel() for parameter in self.model.parameters())
+
     def _is_small(self, rows: int) -> bool:
         """Return whether a step of so many rows gains nothing from a second thread."""
-        if not isinstance(self.model, torch.nn.Module) or self.device.type != "cpu":
-            return False
-        return rows * sum(parameter.numel() for parameter in self.model.parameters()) <= SMALL_STEP
+        return self.device.type == "cpu" and rows * self._num_parameters <= SMALL_STEP
 
     def _is_observed(self) -> bool:
         """Return whether inspection records or changes the model's vectors: then all batches run in one thread."""

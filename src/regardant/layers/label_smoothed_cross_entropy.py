@@ -20,6 +20,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from regardant.kernels import compute
+from regardant.layers import products
 from regardant.layers.linear import round_rows
 
 SMALLEST_CHUNK = 256
@@ -119,7 +120,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             rows = slice(start, start + size)
             chunk = vectors[rows]
             full = round_rows(chunk, chunk.dtype)
-            logits = (full @ cast.T)[: len(chunk)]
+            logits = products.times(full, cast)[: len(chunk)]
             normaliser, at_right, gradient = _normalise(
                 logits, targets[rows], label_smoothing, z_loss, gradient=needs_gradient
             )
@@ -133,8 +134,8 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             if to_vectors is None or to_weight is None:
                 continue
             gradient = round_rows(gradient, vectors.dtype)
-            to_vectors[rows] = (gradient @ cast)[: len(chunk)]
-            to_weight += gradient.T @ full
+            to_vectors[rows] = products.times(gradient, cast.T)[: len(chunk)]
+            to_weight += products.gradient_of_weight(gradient, full)
         if label_smoothing and to_vectors is not None and to_weight is not None:  # the share of every word alike
             to_vectors -= (label_smoothing * mean_weight).to(vectors.dtype)
             to_weight -= label_smoothing / len(weight) * vectors.sum(0, dtype=exact)

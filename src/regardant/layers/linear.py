@@ -5,8 +5,9 @@ different numbers of rows. Rows are therefore rounded up to one of few counts. T
 conversion to bfloat16 makes one; see docs/decisions/0014.
 
 A decoding step multiplies few rows by the same matrices again and again. Such a product is faster with a matrix stored
-by input than with one stored by output, as in training; the gain is largest for the vocabulary's. In bfloat16, laid
-out by oneDNN, half as many bytes are read, and inputs and outputs are rounded to 8 bits; see docs/decisions/0013.
+by input than with one stored by output, as in training; the gain is largest for the vocabulary's. In bfloat16, and in
+float32 where oneDNN is faster (`layers.products`), the matrix is laid out by oneDNN. In bfloat16 half as many bytes are
+read, and inputs and outputs are rounded to 8 bits; see docs/decisions/0013.
 
 Shape legend: I inputs, O outputs.
 """
@@ -21,6 +22,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
+
+from regardant.layers import products
 
 
 class Linear(nn.Linear):
@@ -50,7 +53,7 @@ def linear(
     if x.device.type == "cpu" and torch.is_autocast_enabled("cpu") and x.numel():
         product: Tensor = _RoundedLinear.apply(x, weight, bias, torch.get_autocast_dtype("cpu"))  # type: ignore[no-untyped-call]
         return product
-    return F.linear(x, weight, bias)
+    return products.linear(x, weight, bias)
 
 
 def round_up(rows: int) -> int:
@@ -136,8 +139,11 @@ class Layouts:
 
 
 def _lay_out(weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Product:
-    if dtype == torch.bfloat16 and weight.device.type == "cpu" and torch.ops.mkldnn._is_mkldnn_bf16_supported():
-        return _pack(weight, bias)  # raises on a CPU without AVX-512, whose own products in bfloat16 are slow
+    if weight.device.type == "cpu":
+        if dtype == torch.bfloat16 and torch.ops.mkldnn._is_mkldnn_bf16_supported():
+            return _pack(weight, bias)  # raises on a CPU without AVX-512, whose own products in bfloat16 are slow
+        if dtype == torch.float32 and products.has_fast_onednn():
+            return _pack_exactly(weight, bias)
     by_input, added = weight.to(dtype).t().contiguous(), None if bias is None else bias.to(dtype)
     if added is None:
         return lambda x: x.to(dtype) @ by_input
@@ -145,13 +151,17 @@ def _lay_out(weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Product
 
 
 def _pack(weight: Tensor, bias: Tensor | None) -> Product:
-    """Return the product by oneDNN's blocked layout, which compiles for a number of rows ten times as fast."""
-    blocks = torch.ops.mkldnn._reorder_linear_weight(weight.bfloat16(), None)
-    added = None if bias is None else bias.bfloat16()
+    """Return the product in bfloat16 by oneDNN, with weights in its layout."""
+    blocks, added = products.lay_out(weight.bfloat16()), None if bias is None else bias.bfloat16()
+    return lambda x: products.multiply(x.bfloat16(), blocks, added)
+
+
+def _pack_exactly(weight: Tensor, bias: Tensor | None) -> Product:
+    """Return the product in float32 by oneDNN, with weights in its layout; a small one by PyTorch's own."""
+    blocks, smallest = products.lay_out(weight), products.SMALLEST_AGAIN // len(weight)
 
     def product(x: Tensor) -> Tensor:
-        multiplied: Tensor = torch.ops.mkldnn._linear_pointwise(x.bfloat16(), blocks, added, "none", [], "")
-        return multiplied
+        return F.linear(x, weight, bias) if x.numel() < smallest else products.multiply(x, blocks, bias)
 
     return product
 

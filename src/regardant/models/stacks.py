@@ -285,7 +285,10 @@ class Decoder(SequenceDecoder):
             for layer, values in zip(self.layers, self._memories(memory), strict=True)
             if layer.cross_attention is not None
         ]
-        return DecoderState(beam_origin=origin, caches=caches, memory=projected, memory_view=PassView(keys=memory.real))
+        real = memory.real
+        if real is not None and real.device.type == "cpu" and bool(real.all()):
+            real = None  # without padding attention needs no mask
+        return DecoderState(beam_origin=origin, caches=caches, memory=projected, memory_view=PassView(keys=real))
 
     def step(self, x: Float[Tensor, "N T M"], state: DecoderState) -> Float[Tensor, "N T M"]:
         """Return the vectors of the newest tokens of every beam; `state` is changed in place."""

@@ -1,0 +1,111 @@
+"""Products of matrices in float32, by oneDNN where that is faster than PyTorch's own.
+
+PyTorch multiplies float32 by MKL, which uses the AVX-512 instructions of Intel's processors alone. On another processor
+that has them, oneDNN multiplies twice as many numbers in the same time; see docs/decisions/0026. oneDNN compiles
+a product for its shape, so PyTorch's own does the small ones.
+
+Shape legend: N rows, I inputs, O outputs.
+"""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+SMALLEST = 1 << 24
+"""Multiplications of the smallest product by oneDNN whose shape may be new: compiling takes 0.2 ms."""
+
+SMALLEST_AGAIN = 1 << 19
+"""Multiplications of the smallest product by oneDNN with weights in its own layout, whose shapes recur."""
+
+
+PROCESSORS = Path("/proc/cpuinfo")
+"""File in which Linux describes the processors."""
+
+
+@cache
+def has_fast_onednn() -> bool:
+    """Return whether this processor has AVX-512 and MKL does not use it."""
+    has_avx512 = torch.backends.cpu.get_cpu_capability() == "AVX512"
+    return has_avx512 and torch.backends.mkldnn.is_available() and _is_of_amd()
+
+
+def _is_of_amd() -> bool:
+    """Return whether Linux says that the processor is one of AMD."""
+    try:
+        return "AuthenticAMD" in PROCESSORS.read_text(encoding="utf-8")
+    except OSError:
+        return False
+
+
+def takes(x: Float[Tensor, "*B I"], weight: Float[Tensor, "O I"]) -> bool:
+    """Return whether oneDNN multiplies these. A counter or recorder of operations sees PyTorch's own product."""
+    return (
+        x.numel() * len(weight) >= SMALLEST
+        and x.dtype == weight.dtype == torch.float32
+        and x.device.type == "cpu"
+        and has_fast_onednn()
+        and not torch.compiler.is_compiling()
+        and not torch._C._len_torch_dispatch_stack()
+    )
+
+
+def linear(
+    x: Float[Tensor, "*B I"], weight: Float[Tensor, "O I"], bias: Float[Tensor, " O"] | None = None
+) -> Float[Tensor, "*B O"]:
+    """Return x W^T + b with its gradients, by oneDNN where that is faster."""
+    if takes(x, weight):
+        product: Tensor = _Linear.apply(x, weight, bias)  # type: ignore[no-untyped-call]
+        return product
+    return F.linear(x, weight, bias)
+
+
+def times(x: Float[Tensor, "N I"], weight: Float[Tensor, "O I"]) -> Float[Tensor, "N O"]:
+    """Return x W^T without a gradient, by oneDNN where that is faster. The matrix may be a transposed view."""
+    return multiply(x, weight, None) if takes(x, weight) else x @ weight.T
+
+
+def gradient_of_weight(gradient: Float[Tensor, "N O"], x: Float[Tensor, "N I"]) -> Float[Tensor, "O I"]:
+    """Return the gradient of W in x W^T, of the gradient of the product."""
+    if not takes(x.T, gradient.T):
+        return gradient.T @ x
+    if gradient.shape[1] <= x.shape[1]:
+        return multiply(gradient.T, x.T, None)
+    # oneDNN divides the rows of the result: fewer, longer ones are up to twice as fast.
+    return multiply(x.T, gradient.T, None).T.contiguous()
+
+
+def multiply(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """Return x W^T + b by oneDNN, of a matrix as it lies or in oneDNN's layout (`lay_out`), in the type of both."""
+    product: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+    return product
+
+
+def lay_out(weight: Float[Tensor, "O I"]) -> Tensor:
+    """Return a copy of a matrix in oneDNN's layout, which compiles for a number of rows faster."""
+    blocks: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight, None)
+    return blocks
+
+
+class _Linear(torch.autograd.Function):
+    """F.linear by oneDNN, forward and backward."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        return multiply(x, weight, bias)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight = ctx.saved_tensors
+        needs_x, needs_weight, needs_bias = ctx.needs_input_grad
+        rows = gradients[0].reshape(-1, len(weight))
+        to_x = times(rows, weight.T).view(x.shape) if needs_x else None
+        to_weight = gradient_of_weight(rows, x.reshape(-1, x.shape[-1])) if needs_weight else None
+        return to_x, to_weight, rows.sum(0) if needs_bias else None

@@ -1,0 +1,126 @@
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.testing import assert_close
+from torch.utils.flop_counter import FlopCounterMode
+
+from regardant.layers import label_smoothed_cross_entropy, products
+from regardant.layers.linear import Layouts, Linear
+from regardant.layers.products import gradient_of_weight, has_fast_onednn, linear, takes, times
+
+pytestmark = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this torch has no oneDNN")
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Let oneDNN multiply on any processor, and also small matrices."""
+    monkeypatch.setattr(products, "has_fast_onednn", lambda: True)
+    monkeypatch.setattr(products, "SMALLEST", 1)
+    monkeypatch.setattr(products, "SMALLEST_AGAIN", 1)
+
+
+@pytest.fixture
+def multiplied(small, monkeypatch):
+    """The shapes of all products by oneDNN."""
+    shapes, multiply = [], products.multiply
+
+    def noted(x, weight, bias):
+        shapes.append((tuple(x.shape), tuple(weight.shape)))
+        return multiply(x, weight, bias)
+
+    monkeypatch.setattr(products, "multiply", noted)
+    return shapes
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("num_outputs", [3, 40], ids=["fewer outputs", "more outputs"])
+@pytest.mark.parametrize("shape", [(8,), (5, 8), (2, 5, 8)])
+def test_the_product_and_its_gradients_are_torchs(multiplied, shape, num_outputs, bias):
+    torch.manual_seed(0)
+    inputs = [torch.randn(shape), torch.randn(num_outputs, 8), torch.randn(num_outputs)][: 2 + bias]
+    weigh, found = torch.randn(*shape[:-1], num_outputs), []
+    for function in (linear, F.linear):
+        given = [one.clone().requires_grad_() for one in inputs]
+        said = function(*given)
+        found.append((said, *torch.autograd.grad((said * weigh).sum(), given)))
+    assert len(multiplied) == 3  # forward, to x, to the weight
+    for mine, theirs in zip(*found, strict=True):
+        assert mine.stride() == theirs.stride()
+        assert_close(mine, theirs, rtol=1e-5, atol=1e-5)  # sums of 40 numbers in another order
+
+
+@pytest.mark.parametrize("needed", [0, 1, 2])
+def test_only_the_gradient_that_is_needed_is_computed(multiplied, needed):
+    given = [torch.randn(5, 8), torch.randn(3, 8), torch.randn(3)]
+    given[needed].requires_grad_()
+    linear(*given).sum().backward()
+    assert len(multiplied) == (2 if needed < 2 else 1)
+    expected = [torch.ones(5, 3) @ given[1], torch.ones(3, 5) @ given[0], torch.full((3,), 5.0)][needed]
+    assert_close(given[needed].grad, expected.detach(), rtol=1e-5, atol=1e-5)
+
+
+def test_views_are_multiplied_as_they_lie(small):
+    torch.manual_seed(0)
+    x, weight = torch.randn(6, 16)[:, ::2], torch.randn(8, 5).T
+    assert_close(times(x, weight), x @ weight.T, rtol=1e-5, atol=1e-5)
+    assert_close(gradient_of_weight(torch.ones(1, 1).expand(6, 5), x), x.sum(0).expand(5, -1), rtol=1e-5, atol=1e-5)
+
+
+def test_a_search_multiplies_by_blocks(multiplied):
+    torch.manual_seed(0)
+    layer, x = Linear(8, 10), torch.randn(3, 5, 8)
+    with Layouts().in_use(), torch.inference_mode():
+        said = layer(x)
+    assert len(multiplied) == 1
+    assert_close(said, F.linear(x, layer.weight, layer.bias), rtol=1e-5, atol=1e-5)
+
+
+def test_the_loss_of_a_vocabulary_multiplies_so_too(multiplied, monkeypatch):
+    torch.manual_seed(0)
+    vectors, weight, targets = torch.randn(20, 8), torch.randn(30, 8), torch.randint(30, (20,))
+    found = []
+    for fast in (True, False):
+        monkeypatch.setattr(products, "has_fast_onednn", lambda fast=fast: fast)
+        given = [one.clone().requires_grad_() for one in (vectors, weight)]
+        total, _ = label_smoothed_cross_entropy.projected_cross_entropy(*given, targets, 0.1)
+        found.append((total, *torch.autograd.grad(total, given)))
+    assert len(multiplied) == 3
+    for mine, theirs in zip(*found, strict=True):
+        assert_close(mine, theirs, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_other_precisions_are_left_to_torch(small, dtype):
+    assert not takes(torch.ones(2, 2, dtype=dtype), torch.ones(2, 2, dtype=dtype))
+
+
+def test_small_and_empty_products_are_left_to_torch(monkeypatch):
+    monkeypatch.setattr(products, "has_fast_onednn", lambda: True)
+    assert takes(torch.ones(1 << 12, 1 << 6), torch.ones(1 << 6, 1 << 6))
+    assert not takes(torch.ones((1 << 12) - 1, 1 << 6), torch.ones(1 << 6, 1 << 6))
+    assert linear(torch.ones(0, 8), torch.ones(3, 8)).shape == (0, 3)
+
+
+def test_a_program_that_counts_operations_counts_the_product(multiplied):
+    with FlopCounterMode(display=False) as counter:
+        linear(torch.ones(5, 8), torch.ones(3, 8))
+    assert counter.get_total_flops() == 2 * 5 * 8 * 3
+    assert not multiplied
+
+
+@pytest.mark.parametrize(
+    ("instructions", "maker", "fast"),
+    [("AVX512", "AuthenticAMD", True), ("AVX512", "GenuineIntel", False), ("AVX2", "AuthenticAMD", False)],
+)
+def test_onednn_is_used_where_mkl_leaves_instructions_unused(monkeypatch, tmp_path, instructions, maker, fast):
+    told = tmp_path / "cpuinfo"
+    told.write_text(f"processor\t: 0\nvendor_id\t: {maker}\n")
+    monkeypatch.setattr(products, "PROCESSORS", told)
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: instructions)
+    assert has_fast_onednn.__wrapped__() == fast
+
+
+def test_a_system_that_does_not_tell_its_processor_keeps_torchs_product(monkeypatch, tmp_path):
+    monkeypatch.setattr(products, "PROCESSORS", tmp_path / "missing")
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX512")
+    assert not has_fast_onednn.__wrapped__()

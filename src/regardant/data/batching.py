@@ -148,13 +148,25 @@ def id_dtype(vocab_size: int) -> np.dtype[Any]:
 
 
 class Arrays(Sequence[NDArray[Any]]):
-    """A column of arrays, read from disk as needed."""
+    """A column of arrays of unequal length, end to end: in memory, or read from disk as needed."""
 
-    def __init__(self, path: Path) -> None:
-        self._values = np.load(path.with_suffix(".ids.npy"), mmap_mode="r")
-        self._starts = np.load(path.with_suffix(".starts.npy"), mmap_mode="r")
-        self.lengths: NDArray[np.int64] = np.diff(self._starts)
+    def __init__(self, values: NDArray[Any], starts: NDArray[np.int64]) -> None:
+        self._values, self._starts = values, starts
+        self.lengths: NDArray[np.int64] = np.diff(starts)
         """Length of each array."""
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Open what `ArraysWriter` wrote."""
+        values, starts = (np.load(path.with_suffix(f".{part}.npy"), mmap_mode="r") for part in ("ids", "starts"))
+        return cls(values, starts)
+
+    @classmethod
+    def join(cls, arrays: Sequence[NDArray[Any]]) -> Self:
+        """Copy arrays into one. Many small ones would leave gaps in the memory that they are freed from."""
+        starts = np.zeros(len(arrays) + 1, np.int64)
+        np.cumsum([len(one) for one in arrays], out=starts[1:])
+        return cls(np.concatenate(arrays) if arrays else np.empty(0), starts)
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -237,7 +249,7 @@ class EncodedPairs:
     def load(cls, codec: Source, folder: Path) -> Self:
         """Open the folder that `build` wrote. Raises DataError."""
         try:
-            return cls(codec, Arrays(folder / "source"), Arrays(folder / "target"))
+            return cls(codec, Arrays.load(folder / "source"), Arrays.load(folder / "target"))
         except (OSError, EOFError, ValueError) as error:
             raise DataError(f"{folder} holds no encoded pairs ({error}): delete it, it is made anew") from error
 

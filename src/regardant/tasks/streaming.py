@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from regardant.data.shards import Position, Stream
 from regardant.errors import DataError, RunError
+from regardant.training.devices import trim_heap
 from regardant.training.processes import ALONE, Group
 
 STATE_BYTES = 4096
@@ -86,10 +87,12 @@ class StreamedBatches:
         """Return the batches of the buffer of this number, which is the last one or the next one. Raises DataError."""
         if epoch == self._epoch:
             return self._planned
+        self._planned = []  # its buffer is freed before another is made
         for _ in range(MOST_EMPTY):
             position, buffer = self.stream.next()
             self.positions = self._gathered(position)
             self._planned = self._shared(buffer, np.random.default_rng([self.seed, epoch]))
+            trim_heap()
             if self._planned:
                 self._epoch = epoch
                 return self._planned

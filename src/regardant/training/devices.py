@@ -43,18 +43,32 @@ def return_freed_memory() -> None:
 
     Weights that are gathered for each sublayer would otherwise leave a heap of twice the memory in use.
     """
-    if libc := _set_allocator(_MIB, _MIB):
+    _set_allocator(_MIB, _MIB)
+    trim_heap()
+
+
+def trim_heap() -> None:
+    """Make glibc return the free pages of its heap to the system, once.
+
+    The texts of a corpus leave gaps in it, which grow for a while as one buffer follows another.
+    """
+    if libc := _glibc():
         libc.malloc_trim(0)
 
 
-def _set_allocator(mmap_threshold: int, trim_threshold: int) -> ctypes.CDLL | None:
-    """Set the bytes from which a block is mapped by itself, and the free bytes that the heap keeps. None: no glibc."""
+def _set_allocator(mmap_threshold: int, trim_threshold: int) -> None:
+    """Set the bytes from which a block is mapped by itself, and the free bytes that the heap keeps."""
+    if libc := _glibc():
+        libc.mallopt(_MMAP_THRESHOLD, mmap_threshold)
+        libc.mallopt(_TRIM_THRESHOLD, trim_threshold)
+
+
+def _glibc() -> ctypes.CDLL | None:
+    """Return glibc. None: this system has another C library."""
     if sys.platform.startswith("linux"):
-        with contextlib.suppress(OSError, AttributeError):  # musl has no mallopt
+        with contextlib.suppress(OSError):
             libc = ctypes.CDLL("libc.so.6")
-            libc.mallopt(_MMAP_THRESHOLD, mmap_threshold)
-            libc.mallopt(_TRIM_THRESHOLD, trim_threshold)
-            return libc
+            return libc if hasattr(libc, "mallopt") else None  # musl has none
     return None
 
 

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regardant.data.batching import Batches, EncodedPairs, Lengths, PairBatch, pad, padding_share, plan_batches
+from regardant.data.batching import Arrays, Batches, EncodedPairs, Lengths, PairBatch, pad, padding_share, plan_batches
 from regardant.data.tokenizer_config import TokenizerConfig
 from regardant.data.tokenizers import Tokenizers
 from regardant.data.vocabulary import EOS, PAD, SOS
@@ -144,6 +144,13 @@ def test_a_batch_is_padded_ended_and_begun() -> None:
     assert batch.targets.tolist() == [[5, EOS, PAD, PAD], [6, 7, 8, EOS], [EOS, PAD, PAD, PAD]]
     assert batch.count == 2 + 4 + 1
     assert pad([[7]]).tolist() == [[7, EOS]]
+
+
+@given(st.lists(st.lists(st.integers(0, 9), max_size=4), max_size=6))
+def test_joined_arrays_are_the_arrays(rows: list[list[int]]) -> None:
+    joined = Arrays.join([np.array(row, dtype=np.uint16) for row in rows])
+    assert [joined[at].tolist() for at in range(len(joined))] == rows
+    assert joined.lengths.tolist() == [len(row) for row in rows]
 
 
 def test_a_batch_moves_with_both_sides() -> None:

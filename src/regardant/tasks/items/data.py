@@ -110,7 +110,7 @@ def read_splits(folder: Path) -> tuple[dict[str, EncodedItems], dict[str, str]]:
         fingerprints = json.loads((folder / MARKER).read_text(encoding="utf-8"))["fingerprints"]
         splits = {}
         for name in fingerprints:
-            items = Arrays(folder / name)
+            items = Arrays.load(folder / name)
             splits[name] = EncodedItems(items, items.lengths, np.load(folder / f"{name}.targets.npy"))
     except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
         raise RunError(f"{folder} is damaged ({error}): train into another folder") from error

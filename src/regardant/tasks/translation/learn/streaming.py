@@ -1,12 +1,11 @@
 """Training a translator from a stream of pairs."""
 
-from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from regardant.data.batching import PairBatch, Source, id_dtype, pad, plan_batches
+from regardant.data.batching import Arrays, PairBatch, Source, id_dtype, pad, plan_batches
 from regardant.data.shards import Stream
 from regardant.data.streamed import HeldOut
 from regardant.data.streamed_pairs import StreamedPairsConfig
@@ -24,16 +23,16 @@ class PairsBuffer:
     def __init__(
         self,
         codec: Source,
-        sources: Sequence[NDArray[np.integer]],
-        targets: Sequence[NDArray[np.integer]],
+        sources: Arrays,
+        targets: Arrays,
         *,
         batch_tokens: int,
         max_length: int,
     ) -> None:
         self.codec, self.batch_tokens, self.max_length = codec, batch_tokens, max_length
         self.sources, self.targets = sources, targets
-        self.source_lengths = codec.lengths(np.array([len(ids) for ids in sources], np.int64))
-        self.target_lengths = np.array([len(ids) for ids in targets], np.int64) + 1
+        self.source_lengths = codec.lengths(sources.lengths)
+        self.target_lengths = targets.lengths + 1
 
     def plan(self, generator: np.random.Generator, size: int) -> list[NDArray[np.int64]]:
         """Return the rows of each batch of one of `size` processes, which share the tokens of a batch."""
@@ -83,8 +82,8 @@ def _encoded(
     targets = corpus.tokenizer.encode_batch([target for _, target in pairs])
     return PairsBuffer(
         corpus.codec,
-        corpus.codec.encode([source for source, _ in pairs]),
-        [np.array(ids, dtype) for ids in targets],
+        Arrays.join(corpus.codec.encode([source for source, _ in pairs])),
+        Arrays.join([np.array(ids, dtype) for ids in targets]),
         batch_tokens=config.training.batch_tokens,
         max_length=config.model.max_length,
     )

@@ -16,11 +16,19 @@ CHANNELS, CLASSES = 3, 10
 
 BATCHES = 4
 
+PROMPT = 16
+"""Tokens of the text that is continued."""
+
 
 def batches(shape: dict[str, Any]) -> list[tuple[Tensor, Tensor, int]]:
     """Return inputs, targets and the number of targets that count of each batch. The others are PAD."""
     generator = torch.Generator().manual_seed(2)
     return [_batch(shape, generator) for _ in range(BATCHES)]
+
+
+def prompt_of(shape: dict[str, Any]) -> Tensor:
+    """Return the tokens of the text that is continued [T]."""
+    return torch.randint(FIRST, shape["vocab_size"], (PROMPT,), generator=torch.Generator().manual_seed(2))
 
 
 def _batch(shape: dict[str, Any], generator: torch.Generator) -> tuple[Tensor, Tensor, int]:

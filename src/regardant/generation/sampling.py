@@ -23,6 +23,7 @@ from regardant import config as configuration
 from regardant.config import Config
 from regardant.data.vocabulary import EOS, NEVER_WRITTEN
 from regardant.errors import DataError
+from regardant.layers.linear import Layouts
 from regardant.models.base import CausalModel
 
 
@@ -52,6 +53,9 @@ class SamplingConfig(Config):
     def distribution(self, logits: Float[Tensor, "*B V"]) -> Float[Tensor, "*B V"]:
         """Return what is drawn from: probabilities in float64, 0 for what is left out. Of equally likely tokens
         the first goes before."""
+        if self.temperature and self.top_k is None and self.top_p == 1:  # nothing is left out: no need to rank
+            wide = logits.double()
+            return torch.softmax((wide - wide.amax(-1, keepdim=True)) / self.temperature, -1)
         ranked, order = logits.double().sort(dim=-1, descending=True, stable=True)
         if self.temperature == 0:
             kept = torch.zeros_like(ranked)
@@ -66,10 +70,16 @@ class SamplingConfig(Config):
 
 
 def sample(
-    model: CausalModel, prompt: Int[Tensor, " T"], config: SamplingConfig, *, samples: Sequence[int], seed: int
+    model: CausalModel,
+    prompt: Int[Tensor, " T"],
+    config: SamplingConfig,
+    *,
+    samples: Sequence[int],
+    seed: int,
+    layouts: Layouts,
 ) -> Iterator[Int[Tensor, " N"]]:
     """Yield the next token of every sample, `max_tokens` times, EOS after its end; `samples` are their numbers. The
-    model must be in evaluation mode.
+    model must be in evaluation mode. `layouts` keep copies of its weights from one text to the next.
 
     When its context is full, sampling continues from the newer half of it; a model that carries a state needs none.
     Raises DataError for an empty prompt.
@@ -87,7 +97,8 @@ def sample(
         if seen.shape[1] > context and not model.carries_state:
             seen = newest = seen[:, -(context // 2) :]
             state = model.start(1, context)
-        with torch.inference_mode():  # left before each yield, or it would hold for whoever asks for the next token
+        # Both are left before each yield, or they would hold for whoever asks for the next token.
+        with torch.inference_mode(), layouts.in_use():
             for piece in newest.split(context, 1):
                 logits = model.step(piece, state)
             logits[:, never] = -torch.inf

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from regardant.data.vocabulary import SPECIAL_TOKENS
 from regardant.errors import DataError
 from regardant.generation.sampling import SamplingConfig, sample
+from regardant.layers.linear import Layouts
 from regardant.models.decoder_only import DecoderOnlyConfig
 from regardant.models.recurrent import RecurrentLanguageModelConfig
 from tests.models import over_text
@@ -37,7 +38,7 @@ def model():
 def drawn(model, count=1, seed=0, prompt=PROMPT, **fields):
     """[count, max_tokens]"""
     config = SamplingConfig(**{"max_tokens": 12} | fields)
-    return torch.stack(list(sample(model, prompt, config, samples=range(count), seed=seed)), 1)
+    return torch.stack(list(sample(model, prompt, config, samples=range(count), seed=seed, layouts=Layouts())), 1)
 
 
 def by_hand(logits, temperature, top_k, top_p):
@@ -102,7 +103,7 @@ def test_temperature_0_takes_the_likeliest_token_at_every_step(model):
 
 def test_a_sample_is_the_same_whatever_is_drawn_beside_it(model):
     together = drawn(model, 5)
-    alone = list(sample(model, PROMPT, SamplingConfig(max_tokens=12), samples=[3], seed=0))
+    alone = list(sample(model, PROMPT, SamplingConfig(max_tokens=12), samples=[3], seed=0, layouts=Layouts()))
     assert together[3].tolist() == torch.cat(alone).tolist()
     assert len({tuple(row) for row in together.tolist()}) == 5
 
@@ -132,7 +133,7 @@ def test_special_tokens_are_never_drawn(model):
 
 
 def test_asking_for_the_next_token_leaves_gradients_as_they_were(model):
-    tokens = sample(model, PROMPT, SamplingConfig(), samples=[0], seed=0)
+    tokens = sample(model, PROMPT, SamplingConfig(), samples=[0], seed=0, layouts=Layouts())
     next(tokens)
     assert not torch.is_inference_mode_enabled()
 

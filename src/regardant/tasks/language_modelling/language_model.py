@@ -21,6 +21,7 @@ from regardant.inspection import patch_positions
 from regardant.inspection.lens import residual_stack
 from regardant.interop.parity import TestTexts
 from regardant.interop.settings import continued
+from regardant.layers.linear import Layouts
 from regardant.modalities.text import word_units
 from regardant.models import CausalModel
 from regardant.tasks.base import Example, Prediction, Trained
@@ -53,6 +54,7 @@ class LanguageModel(Trained):
         model = build_model(config, self.tokenizer)
         load_into(model, folder / "model.safetensors")
         self.model = model.eval().to(device)
+        self.layouts = Layouts()
 
     def generate(self, prompt: str, *, samples: int = 1, seed: int = 0, **generation: Any) -> list[str]:
         """Return texts that continue the prompt, without it. `generation` has fields of SamplingConfig."""
@@ -206,9 +208,8 @@ class LanguageModel(Trained):
             raise DataError(f"the prompt holds {unknown!r}, which is in no text that this run has seen: leave it out")
         before, _ = self.tokenizer.frame
         ids = torch.cat([torch.tensor(before, dtype=ids.dtype), ids])
-        return sample(
-            self.model, ids.to(self.device), self.config.generation.replaced(**generation), samples=samples, seed=seed
-        )
+        config = self.config.generation.replaced(**generation)
+        return sample(self.model, ids.to(self.device), config, samples=samples, seed=seed, layouts=self.layouts)
 
     def _of_own_text(self) -> dict[str, dict[str, Any]]:
         if not (self.folder / "data" / MARKER).is_file():

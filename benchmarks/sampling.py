@@ -1,0 +1,94 @@
+"""Sampling from a language model beside transformers: one text and sixteen, each with its cache.
+
+    make bench-sampling                          some 3 minutes on two cores
+    make bench-sampling BENCH="--passes 1"       a quick try, written to runs/scratch
+
+GPT-2's layers in the sizes of `make bench-models`, with fresh weights. Each library is a
+process that keeps its model; passes over them are taken in turn. Ratios are between rows of equal precision. Written to
+benchmarks/results/sampling_speed.json.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+from .bars import bar, rounded, shown
+from .model_steps import OURS, PRECISIONS, SHAPES, THEIRS
+from .records import ROOT
+from .side_by_side import SideBySide, ending
+from .workers import Peer, Row, interleave, one_torch, progress, versions_of
+
+FOLDER = ROOT / "runs" / "bench-sampling"
+PASSES = 7
+MODEL = "GPT-2, context 256"
+TOKENS, WARM_UP = 200, 20
+"""Tokens written of each text, and in the pass that is not timed."""
+CASES = {"one text": 1, "16 texts": 16}
+"""Number of texts at once, by case."""
+LEAST = 2.0
+"""Bar: times the speed of transformers in equal precision."""
+
+
+def measure(passes: int) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return tokens a second by case, precision and library, and the versions of the libraries."""
+    path = FOLDER / "shape.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(SHAPES[MODEL]), encoding="utf-8")
+    with ExitStack() as stack:
+        theirs = stack.enter_context(Peer("transformers_sampling", [str(path)], folder=FOLDER, library=THEIRS))
+        ours = stack.enter_context(Peer("regardant_sampling", [str(path)], folder=FOLDER))
+        one_torch([theirs, ours])
+        found: dict[str, Any] = {}
+        for name, count in CASES.items():
+            progress(name)
+            rows = {
+                (library, precision): Row(
+                    f"{library}, {precision}", peer, {"rows": count, "precision": precision, "tokens": TOKENS}
+                )
+                for precision in PRECISIONS
+                for library, peer in ((OURS, ours), (THEIRS, theirs))
+            }
+            for row in rows.values():
+                row.peer.ask(**row.request | {"tokens": WARM_UP})
+            interleave(rows.values(), passes)
+            found[name] = {
+                precision: {library: rounded(rows[library, precision].tokens_per_second) for library in (OURS, THEIRS)}
+                for precision in PRECISIONS
+            }
+        return found, versions_of([theirs, ours])
+
+
+def bars(cases: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the bars, each of equal precision."""
+    for name, found in cases.items():
+        for precision, speeds in found.items():
+            times = speeds[OURS] / speeds[THEIRS]
+            yield bar(f"{name}, {precision}: times transformers", times, LEAST, at_least=True)
+
+
+def table(result: dict[str, Any]) -> Iterator[str]:
+    """Format a result for the terminal."""
+    yield f"{'tokens a second':28}{OURS:>14}{THEIRS:>14}{'ratio':>8}"
+    for name, found in result["tokens_per_second"].items():
+        for precision, speeds in found.items():
+            ratio = shown(speeds[OURS] / speeds[THEIRS])
+            yield f"{f'{name}, {precision}':28}{speeds[OURS]:>14,.0f}{speeds[THEIRS]:>14,.0f}{ratio:>8}"
+    yield from ending(result)
+
+
+def main() -> None:
+    measurement = SideBySide("sampling", __doc__, PASSES)
+    cases, versions = measure(measurement.passes)
+    result = {
+        "versions": versions,
+        "shape": SHAPES[MODEL],
+        "tokens": TOKENS,
+        "tokens_per_second": cases,
+        "bars": list(bars(cases)),
+    }
+    measurement.finish(result, table)
+
+
+if __name__ == "__main__":
+    main()

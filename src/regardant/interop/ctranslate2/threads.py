@@ -23,9 +23,11 @@ from regardant.data.vocabulary import SPECIAL_TOKENS
 THREADS = "threads.json"
 """File of an export that keeps the measured threads."""
 
-SENTENCES, LENGTH, BEAM_SIZE = 8, 16, 5
-"""Sizes of a batch of the probe, two batches for each core. Any model has that many positions:
+SENTENCES, LENGTH, BEAM_SIZE = 32, 16, 5
+"""Sizes of a batch of the probe, one batch for each core. Any model has that many positions:
 see `specification.PADDED_TO`."""
+ROUNDS = 3
+"""Times that a way is measured, after one to warm up. The best counts, since other work can only slow it down."""
 ALONE = 4
 """Sentences of the probe that come one after the other."""
 NEAR_TIE = 1.1
@@ -67,7 +69,7 @@ def choose_threads(folder: Path, cores: int, vocabulary: Sequence[str]) -> Choic
         if found["cores"] == cores:
             return Choice(Threads(*found["many"]), Threads(*found["alone"]))
     apart, together = Threads(cores, 1), Threads(1, cores)
-    speeds = {threads: speeds_of(folder, threads, 2 * cores, vocabulary) for threads in (apart, together)}
+    speeds = {threads: speeds_of(folder, threads, cores, vocabulary) for threads in (apart, together)}
     gains = (mine / others for mine, others in zip(speeds[together], speeds[apart], strict=True))
     chosen = Choice(*(together if gain > NEAR_TIE else apart for gain in gains))
     content = {
@@ -108,6 +110,6 @@ def speeds_of(folder: Path, threads: Threads, num_batches: int, vocabulary: Sequ
             result.result()
         return time.perf_counter() - start
 
-    taken = [(seconds(batches), sum(seconds([one]) for one in alone)) for _ in range(2)]  # the first warms up
-    many, one_by_one = map(min, zip(*taken, strict=True))
+    taken = [(seconds(batches), sum(seconds([one]) for one in alone)) for _ in range(1 + ROUNDS)]
+    many, one_by_one = map(min, zip(*taken[1:], strict=True))
     return Speeds(num_batches * SENTENCES / many, ALONE / one_by_one)

@@ -111,7 +111,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         needs_gradient = any(ctx.needs_input_grad[:2])
         cast, mean_weight = weight.to(vectors.dtype), weight.mean(0)
         to_vectors = torch.empty_like(vectors) if needs_gradient else None
-        to_weight = torch.zeros_like(weight) if needs_gradient else None
+        to_weight: Tensor | None = None
         exact = torch.promote_types(vectors.dtype, torch.float32)
         total, plain = (vectors.new_zeros((), dtype=exact) for _ in range(2))
         most = CHUNK_LOGITS if vectors.device.type == "cpu" else ACCELERATOR_CHUNK_LOGITS
@@ -131,14 +131,17 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             total += (1 - label_smoothing) * loss + label_smoothing * mean_loss
             if z_loss:
                 total += z_loss * normaliser.square().sum()
-            if to_vectors is None or to_weight is None:
+            if to_vectors is None:
                 continue
             gradient = round_rows(gradient, vectors.dtype)
             to_vectors[rows] = products.times(gradient, cast.T)[: len(chunk)]
-            to_weight += products.gradient_of_weight(gradient, full)
-        if label_smoothing and to_vectors is not None and to_weight is not None:  # the share of every word alike
-            to_vectors -= (label_smoothing * mean_weight).to(vectors.dtype)
-            to_weight -= label_smoothing / len(weight) * vectors.sum(0, dtype=exact)
+            share = products.gradient_of_weight(gradient, full)
+            to_weight = share.to(weight.dtype) if to_weight is None else to_weight.add_(share)
+        if to_vectors is not None:
+            to_weight = torch.zeros_like(weight) if to_weight is None else to_weight.contiguous()
+            if label_smoothing:  # the share of every word alike
+                to_vectors -= (label_smoothing * mean_weight).to(vectors.dtype)
+                to_weight -= label_smoothing / len(weight) * vectors.sum(0, dtype=exact)
         ctx.save_for_backward(to_vectors, to_weight)
         ctx.mark_non_differentiable(plain)
         return total, plain

@@ -20,9 +20,9 @@ from torch.autograd.function import once_differentiable
 SMALLEST = 1 << 24
 """Multiplications of the smallest product by oneDNN whose shape may be new: compiling takes 0.2 ms."""
 
-SMALLEST_AGAIN = 1 << 19
-"""Multiplications of the smallest product by oneDNN with weights in its own layout, whose shapes recur."""
-
+SMALLEST_AGAIN = 3 << 16
+"""Multiplications of the smallest product by oneDNN with weights in its own layout, whose shapes recur: a row of 256
+numbers by a matrix of 256 by 768."""
 
 PROCESSORS = Path("/proc/cpuinfo")
 """File in which Linux describes the processors."""
@@ -71,13 +71,13 @@ def times(x: Float[Tensor, "N I"], weight: Float[Tensor, "O I"]) -> Float[Tensor
 
 
 def gradient_of_weight(gradient: Float[Tensor, "N O"], x: Float[Tensor, "N I"]) -> Float[Tensor, "O I"]:
-    """Return the gradient of W in x W^T, of the gradient of the product."""
+    """Return the gradient of W in x W^T, of the gradient of the product. It may be a transposed view."""
     if not takes(x.T, gradient.T):
         return gradient.T @ x
     if gradient.shape[1] <= x.shape[1]:
         return multiply(gradient.T, x.T, None)
     # oneDNN divides the rows of the result: fewer, longer ones are up to twice as fast.
-    return multiply(x.T, gradient.T, None).T.contiguous()
+    return multiply(x.T, gradient.T, None).T
 
 
 def multiply(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -107,5 +107,5 @@ class _Linear(torch.autograd.Function):
         needs_x, needs_weight, needs_bias = ctx.needs_input_grad
         rows = gradients[0].reshape(-1, len(weight))
         to_x = times(rows, weight.T).view(x.shape) if needs_x else None
-        to_weight = gradient_of_weight(rows, x.reshape(-1, x.shape[-1])) if needs_weight else None
+        to_weight = gradient_of_weight(rows, x.reshape(-1, x.shape[-1])).contiguous() if needs_weight else None
         return to_x, to_weight, rows.sum(0) if needs_bias else None

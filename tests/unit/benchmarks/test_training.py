@@ -56,12 +56,12 @@ def test_ratios_and_shares_of_the_peak_are_in_the_row_s_own_precision(measured):
 def test_every_bar_has_the_ratio_of_the_precision_it_names(measured):
     found = [(one["bar"], one["value"], one["limit"], one["pass"]) for one in bars(measured)]
     assert found == [
-        ("bfloat16: times transformers Marian", 1.6, 1.5, True),
+        ("bfloat16: times transformers Marian", 1.6, 1.85, False),
         ("bfloat16: times the fastest peer", 1.412, 1.35, True),
         ("float32: times transformers Marian", 1.25, 2.3, False),
         ("float32: times JoeyNMT's own trainer on its own batches", 3.125, 5.0, False),
-        ("bfloat16: times the fastest peer, same allocator settings", 1.412, 1.25, True),
-        ("bfloat16: times transformers Marian", 1.6, 1.7, False),
+        ("bfloat16: times the fastest peer, same allocator settings", 1.412, 1.3, True),
+        ("bfloat16: times transformers Marian", 1.6, 2.1, False),
         ("bfloat16: share of the matmul peak", 0.6, 0.58, True),
     ]
 

@@ -216,9 +216,9 @@ def bars(cases: dict[str, Rows], bleu: dict[str, float]) -> Iterator[dict[str, A
             if precision != "float32" or goal > limit:
                 yield bar(name, value, goal, at_least=True, goal=True)
     value = times(cases[BEAM.name], REGARDANT, (CTRANSLATE2,), "float32")
-    for limit, goal in ((0.85, False), (1.0, True)):
+    for limit, is_goal in ((0.85, False), (1.0, True)):
         name = f"{BEAM.name}, float32: times CTranslate2 at its best threads"
-        yield bar(name, value, limit, at_least=True, goal=goal)
+        yield bar(name, value, limit, at_least=True, goal=is_goal)
     for precision in COMPUTE_TYPES:
         for case in CASES:
             value = times(cases[case.name], EXPORTED, (CTRANSLATE2,), precision)

@@ -1,6 +1,6 @@
 """Training speed of models of one stack beside transformers: language models at two contexts, BERT and ViT.
 
-    make bench-models                          some 15 minutes on two cores
+    make bench-models                          some 8 minutes on two cores
     make bench-models BENCH="--passes 1"       a quick try, written to runs/scratch
 
 Both libraries train models of the same sizes on the same random batches, without dropout, each in a process that keeps

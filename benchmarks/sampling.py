@@ -1,10 +1,10 @@
 """Sampling from a language model beside transformers: one text and sixteen, each with its cache.
 
-    make bench-sampling                          some 3 minutes on two cores
+    make bench-sampling                          two minutes on two cores
     make bench-sampling BENCH="--passes 1"       a quick try, written to runs/scratch
 
-GPT-2's layers in the sizes of `make bench-models`, with fresh weights. Each library is a
-process that keeps its model; passes over them are taken in turn. Ratios are between rows of equal precision. Written to
+GPT-2's layers in the sizes of `make bench-models`, with fresh weights. Each library is a process that keeps its model;
+passes over them are taken in turn. Ratios are between rows of equal precision. Written to
 benchmarks/results/sampling_speed.json.
 """
 

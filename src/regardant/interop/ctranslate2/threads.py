@@ -1,4 +1,4 @@
-"""How many threads CTranslate2 decodes with: measured, since it differs tenfold and no rule foretells it.
+"""Numbers of threads that CTranslate2 decodes with: measured, since speeds differ tenfold and no rule tells them.
 
 Either as many batches at a time as there are cores, each on one thread, or one batch at a time on all of them. The
 second has been seen ten times slower than the first, with int8 weights on two threads; and for a sentence that comes
@@ -31,7 +31,7 @@ ROUNDS = 3
 ALONE = 4
 """Sentences of the probe that come one after the other."""
 NEAR_TIE = 1.1
-"""How much faster all threads on one batch must be to be chosen: batches by themselves fill the cores more evenly."""
+"""Least ratio of speeds for all threads on one batch: batches by themselves fill the cores more evenly."""
 
 
 class Threads(NamedTuple):

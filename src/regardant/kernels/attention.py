@@ -66,7 +66,7 @@ class _Attention(torch.autograd.Function):
         ctx.scale, ctx.causal = scale, causal
         sizes = _sizes(q, k, v)
         grid = (q.shape[0] * q.shape[1], triton.cdiv(q.shape[2], sizes["BLOCK_Q"]))
-        _forward[grid](
+        _attention_forward[grid](
             q, k, v, real, mixed, scale, *_strides(q, k, v, mixed), *_shape(q, k), causal, real is not None, **sizes
         )
         return mixed
@@ -78,7 +78,7 @@ class _Attention(torch.autograd.Function):
         gradient = gradients[0] if gradients[0].stride(3) == 1 else gradients[0].contiguous()
         to_q, to_k, to_v = _like(q, q.shape[3]), _like(k, k.shape[3]), _like(v, v.shape[3])
         tensors = (q, k, v, gradient, to_q, to_k, to_v)
-        _backward[(q.shape[0] * q.shape[1],)](
+        _attention_backward[(q.shape[0] * q.shape[1],)](
             q,
             k,
             v,
@@ -158,7 +158,7 @@ def _weights(
 
 
 @triton.jit(do_not_specialize=LENGTHS)
-def _forward(
+def _attention_forward(
     q, k, v, real, mixed, scale,
     q_b, q_h, q_t, k_b, k_h, k_t, v_b, v_h, v_t, m_b, m_h, m_t,
     num_heads, num_queries, num_keys,
@@ -177,7 +177,7 @@ def _forward(
 
 
 @triton.jit(do_not_specialize=LENGTHS)
-def _backward(
+def _attention_backward(
     q, k, v, real, gradient, to_q, to_k, to_v, scale,
     q_b, q_h, q_t, k_b, k_h, k_t, v_b, v_h, v_t, g_b, g_h, g_t,
     to_q_b, to_q_h, to_q_t, to_k_b, to_k_h, to_k_t, to_v_b, to_v_h, to_v_t,

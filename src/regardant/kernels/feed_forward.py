@@ -13,6 +13,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from regardant.kernels.dropout import dropped_draws, keeps
+
 BLOCK = 4096
 """Numbers of a program."""
 
@@ -27,38 +29,40 @@ class _ReluAndDropout(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, rate: float, seed: int) -> Tensor:
         x = x.contiguous()
-        dropped = torch.empty_like(x)
+        result = torch.empty_like(x)
+        dropped, ctx.factor = dropped_draws(rate)
         if count := x.numel():
-            _forward[(triton.cdiv(count, BLOCK),)](x, dropped, seed, rate, count, rate > 0, BLOCK, num_warps=8)
-        ctx.save_for_backward(dropped)
-        ctx.rate = rate
-        return dropped
+            blocks = triton.cdiv(count, BLOCK)
+            _relu_forward[(blocks,)](x, result, seed, dropped, ctx.factor, count, rate > 0, BLOCK, num_warps=8)
+        ctx.save_for_backward(result)
+        return result
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        (dropped,) = ctx.saved_tensors
+        (result,) = ctx.saved_tensors
         gradient = gradients[0].contiguous()
         to_x = torch.empty_like(gradient)
         if count := gradient.numel():
-            _backward[(triton.cdiv(count, BLOCK),)](gradient, dropped, to_x, ctx.rate, count, BLOCK, num_warps=8)
+            blocks = triton.cdiv(count, BLOCK)
+            _relu_backward[(blocks,)](gradient, result, to_x, ctx.factor, count, BLOCK, num_warps=8)
         return to_x, None, None
 
 
-@triton.jit(do_not_specialize=["seed"])
-def _forward(x, dropped, seed, rate, count, DROPS: tl.constexpr, BLOCK: tl.constexpr):
+@triton.jit(do_not_specialize=["seed", "dropped"])
+def _relu_forward(x, result, seed, dropped, factor, count, DROPS: tl.constexpr, BLOCK: tl.constexpr):
     places = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = places < count
     block = tl.maximum(tl.load(x + places, mask=inside, other=0.0).to(tl.float32), 0.0)
     if DROPS:
-        block = tl.where(tl.rand(seed, places) >= rate, block / (1 - rate), 0.0)
-    tl.store(dropped + places, block.to(dropped.dtype.element_ty), mask=inside)
+        block = tl.where(keeps(seed, tl.program_id(0), dropped, BLOCK), block * factor, 0.0)
+    tl.store(result + places, block.to(result.dtype.element_ty), mask=inside)
 
 
 @triton.jit
-def _backward(gradient, dropped, to_x, rate, count, BLOCK: tl.constexpr):
+def _relu_backward(gradient, result, to_x, factor, count, BLOCK: tl.constexpr):
     places = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = places < count
-    block = tl.load(gradient + places, mask=inside, other=0.0).to(tl.float32) / (1 - rate)
-    kept = tl.load(dropped + places, mask=inside, other=0.0) > 0
+    block = tl.load(gradient + places, mask=inside, other=0.0).to(tl.float32) * factor
+    kept = tl.load(result + places, mask=inside, other=0.0) > 0
     tl.store(to_x + places, tl.where(kept, block, 0.0).to(to_x.dtype.element_ty), mask=inside)

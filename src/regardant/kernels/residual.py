@@ -1,7 +1,7 @@
 """x + dropout(written) and its LayerNorm, in one pass forward and one backward.
 
 Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, section 5.4; Ba et al. 2016, https://arxiv.org/abs/1607.06450.
-Dropout bits are Philox's, a pure function of a seed and the place of an element, so the backward pass draws them again.
+The backward pass draws the bits of dropout again.
 
 Shape legend: N tokens, M d_model.
 """
@@ -14,6 +14,8 @@ import triton.language as tl
 from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+from regardant.kernels.dropout import dropped_draws, keeps
 
 PROGRAMS = 1024
 """Programs of a backward pass, each of which sums the gradients of weights over its share of the tokens."""
@@ -53,12 +55,13 @@ class _AddAndNorm(torch.autograd.Function):
         added, normed = torch.empty_like(x), torch.empty_like(x, dtype=dtype)
         mean, inverse = (x.new_empty(rows, dtype=torch.float32) for _ in range(2))
         ctx.save_for_backward(added, weight, mean, inverse)
-        ctx.rate, ctx.seed, ctx.written = rate, seed, written.dtype
+        ctx.drops, ctx.written = (seed, *dropped_draws(rate)), written.dtype
         ctx.set_materialize_grads(False)  # post-norm, nothing but the norm reads the sum
         if rows:
-            _forward[(rows,)](
-                x, written, weight, bias, added, normed, mean, inverse, seed, eps, rate, width, **_sizes(width, rate)
-            )
+            _residual_forward[(rows,)](
+                x, written, weight, bias, added, normed, mean, inverse, *ctx.drops,
+                eps, width, **_sizes(width, rate > 0),
+            )  # fmt: skip
         return added, normed
 
     @staticmethod
@@ -70,31 +73,31 @@ class _AddAndNorm(torch.autograd.Function):
         rows, width = len(mean), added.shape[-1]
         programs = min(PROGRAMS, rows)
         to_x, to_written = torch.empty_like(added), torch.empty_like(added, dtype=ctx.written)
-        to_weight, to_bias = (weight.new_empty(programs, width, dtype=torch.float32) for _ in range(2))
+        sums = weight.new_empty(programs, 2, width, dtype=torch.float32)
         if rows:
-            _backward[(programs,)](
-                to_added, to_normed, added, weight, mean, inverse, to_x, to_written, to_weight, to_bias,
-                ctx.seed, ctx.rate, rows, width, programs, ADDS=to_added is not None, **_sizes(width, ctx.rate),
+            _residual_backward[(programs,)](
+                to_added, to_normed, added, weight, mean, inverse, to_x, to_written, sums, *ctx.drops,
+                rows, width, programs, ADDS=to_added is not None, **_sizes(width, ctx.drops[1] > 0),
             )  # fmt: skip
-        sums = (one.sum(0).to(weight.dtype) for one in (to_weight, to_bias))
-        return to_x, to_written, *sums, None, None, None
+        to_weight, to_bias = sums.sum(0).to(weight.dtype)
+        return to_x, to_written, to_weight, to_bias, None, None, None
 
 
-def _sizes(width: int, rate: float) -> dict[str, Any]:
-    block = int(triton.next_power_of_2(width))
-    return {"DROPS": rate > 0, "BLOCK": block, "num_warps": min(max(block // 256, 1), 8)}
+def _sizes(width: int, drops: bool) -> dict[str, Any]:
+    block = max(int(triton.next_power_of_2(width)), 8)
+    return {"DROPS": drops, "BLOCK": block, "num_warps": min(max(block // 256, 1), 8)}
 
 
-@triton.jit(do_not_specialize=["seed"])
-def _forward(
-    x, written, weight, bias, added, normed, mean, inverse, seed, eps, rate, width,
+@triton.jit(do_not_specialize=["seed", "dropped"])
+def _residual_forward(
+    x, written, weight, bias, added, normed, mean, inverse, seed, dropped, factor, eps, width,
     DROPS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     row, columns = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCK)
     places, inside = row * width + columns, columns < width
     new = tl.load(written + places, mask=inside, other=0.0).to(tl.float32)
     if DROPS:
-        new = tl.where(tl.rand(seed, places) >= rate, new / (1 - rate), 0.0)
+        new = tl.where(keeps(seed, tl.program_id(0), dropped, BLOCK), new * factor, 0.0)
     total = tl.load(x + places, mask=inside, other=0.0).to(tl.float32) + new
     tl.store(added + places, total.to(added.dtype.element_ty), mask=inside)
     middle = tl.sum(total, 0) / width
@@ -107,10 +110,10 @@ def _forward(
     tl.store(normed + places, (centred * scale * of_weight + of_bias).to(normed.dtype.element_ty), mask=inside)
 
 
-@triton.jit(do_not_specialize=["seed"])
-def _backward(
-    to_added, to_normed, added, weight, mean, inverse, to_x, to_written, to_weight, to_bias,
-    seed, rate, rows, width, programs, ADDS: tl.constexpr, DROPS: tl.constexpr, BLOCK: tl.constexpr,
+@triton.jit(do_not_specialize=["seed", "dropped"])
+def _residual_backward(
+    to_added, to_normed, added, weight, mean, inverse, to_x, to_written, sums, seed, dropped, factor,
+    rows, width, programs, ADDS: tl.constexpr, DROPS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     columns = tl.arange(0, BLOCK)
     inside = columns < width
@@ -131,7 +134,8 @@ def _backward(
             total += tl.load(to_added + places, mask=inside, other=0.0).to(tl.float32)
         tl.store(to_x + places, total.to(to_x.dtype.element_ty), mask=inside)
         if DROPS:
-            total = tl.where(tl.rand(seed, places) >= rate, total / (1 - rate), 0.0)
+            total = tl.where(keeps(seed, row, dropped, BLOCK), total * factor, 0.0)
         tl.store(to_written + places, total.to(to_written.dtype.element_ty), mask=inside)
-    tl.store(to_weight + tl.program_id(0) * width + columns, sum_weight, mask=inside)
-    tl.store(to_bias + tl.program_id(0) * width + columns, sum_bias, mask=inside)
+    sums += tl.program_id(0) * 2 * width
+    tl.store(sums + columns, sum_weight, mask=inside)
+    tl.store(sums + width + columns, sum_bias, mask=inside)

@@ -12,7 +12,7 @@ read, and inputs and outputs are rounded to 8 bits; see docs/decisions/0013.
 Shape legend: I inputs, O outputs.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -50,6 +50,8 @@ def linear(
     if layouts is not None:
         output = layouts.multiply(x, weight, bias)
         return output if stays_narrow else output.to(weight.dtype)
+    if (copies := _narrow.get()) is not None:
+        weight, bias = copies.get(weight, weight), None if bias is None else copies.get(bias, bias)
     if x.device.type == "cpu" and torch.is_autocast_enabled("cpu") and x.numel():
         product: Tensor = _RoundedLinear.apply(x, weight, bias, torch.get_autocast_dtype("cpu"))  # type: ignore[no-untyped-call]
         return product
@@ -165,6 +167,60 @@ def _pack_exactly(weight: Tensor, bias: Tensor | None) -> Product:
 
     return product
 
+
+class _Narrow(torch.autograd.Function):
+    """Copies of weights in another type, whose gradients come back in the type of the weights."""
+
+    @staticmethod
+    def forward(ctx: Any, dtype: torch.dtype, *weights: Tensor) -> tuple[Tensor, ...]:
+        ctx.dtypes = [weight.dtype for weight in weights]
+        ctx.set_materialize_grads(False)
+        copies = [torch.empty_like(weight, dtype=dtype) for weight in weights]
+        torch._foreach_copy_(copies, weights)
+        return tuple(copies)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+        given = [gradient for gradient in gradients if gradient is not None]
+        kinds = [dtype for dtype, gradient in zip(ctx.dtypes, gradients, strict=True) if gradient is not None]
+        wide = [torch.empty_like(gradient, dtype=dtype) for gradient, dtype in zip(given, kinds, strict=True)]
+        if wide:
+            torch._foreach_copy_(wide, given)
+        widened = iter(wide)
+        return None, *(None if gradient is None else next(widened) for gradient in gradients)
+
+
+@contextmanager
+def narrow_weights(weights: Sequence[Tensor], dtype: torch.dtype) -> Iterator[None]:
+    """Let the linear layers of this thread multiply by copies of weights in `dtype` while the context is open.
+
+    All are converted together, and their gradients too, `TOGETHER` at a time: autocast launches a kernel for each, and
+    launches are what a step on an accelerator waits for.
+    """
+    copies: dict[Tensor, Tensor] = {}
+    for first in range(0, len(weights), TOGETHER):
+        group = weights[first : first + TOGETHER]
+        copies |= zip(group, _Narrow.apply(dtype, *group), strict=True)  # type: ignore[no-untyped-call]
+    token = _narrow.set(copies)
+    try:
+        yield
+    finally:
+        _narrow.reset(token)
+
+
+def multiplied(model: nn.Module) -> list[Tensor]:
+    """Return the parameters of the linear layers of a model, each once."""
+    layers = [module for module in model.modules() if isinstance(module, Linear)]
+    found = dict.fromkeys(one for layer in layers for one in layer._parameters.values() if one is not None)
+    return list(found)
+
+
+TOGETHER = 32
+"""Weights that are converted by one launch. Their gradients are ready together, so replicas send them together."""
+
+_narrow: ContextVar[dict[Tensor, Tensor] | None] = ContextVar("narrow", default=None)
+"""Copies of weights by the weights, for the same reasons as below."""
 
 _in_use: ContextVar[Layouts | None] = ContextVar("layouts", default=None)
 """Layouts of the search in this thread. They are no attribute of layers, since searches in other threads may use the

@@ -21,6 +21,7 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from regardant.errors import ConfigError, OutOfMemory, RunError
 from regardant.layers.dropout import DropoutKey
+from regardant.layers.linear import multiplied, narrow_weights
 from regardant.training.averaging import Average
 from regardant.training.calm import Calm
 from regardant.training.checkpoints import latest_checkpoint, load_checkpoint, save_checkpoint, save_shares
@@ -29,7 +30,7 @@ from regardant.training.cursor import ADDED, Cursor, Outcome, Update
 from regardant.training.devices import MemoryLimit, ran_out_of_memory
 from regardant.training.fit import Fit, ValidationStopped
 from regardant.training.gradients import MOST_PARTS, add_gradients
-from regardant.training.job import Batch, CarriesState, Job, ReadsShards
+from regardant.training.job import Batch, CarriesState, Job, Loss, ReadsShards
 from regardant.training.lora import merged
 from regardant.training.metrics import selecting_metric
 from regardant.training.optimizers import step_where
@@ -74,6 +75,8 @@ class Trainer:
         self.model: Any = fabric.setup_module(job.model)
         self.parameters = list(job.model.parameters())
         """Those of the model, listed once: walking through its modules takes a millisecond."""
+        self.multiplied = self._multiplied()
+        """Weights that are narrowed together for the products of each batch."""
         self.optimizers: list[Any] = [fabric.setup_optimizers(one) for one in config.optimizer.build(job.model)]
         # On the device that the model is on by now.
         self.average = config.averaging.build(job.model) if group.leads or self.divided else Average()
@@ -212,6 +215,13 @@ class Trainer:
         else:
             save_checkpoint(self.run, self.state(), update, keep)
 
+    def _multiplied(self) -> list[Tensor]:
+        """Return the weights of linear layers where products are narrow and their launches cost: on an accelerator."""
+        with self.fabric.autocast():
+            kind = self.fabric.device.type
+            narrow = kind != "cpu" and torch.is_autocast_enabled(kind) and not self.divided
+        return multiplied(self.job.model) if narrow else []
+
     def _take(self) -> Sequence[Any]:
         """Return the next update's batches. An update stays within one epoch."""
         cursor = self.cursor
@@ -245,7 +255,7 @@ class Trainer:
             with self.memory_limit:
                 return add_gradients(
                     self.batches,
-                    lambda part: self.job.loss(self.model, part, device),
+                    self._loss,
                     self.fabric.backward,
                     key=self.dropout_key,
                     device=device,
@@ -257,6 +267,10 @@ class Trainer:
             if not ran_out_of_memory(error):
                 raise
             return None
+
+    def _loss(self, part: Batch) -> Loss:
+        with narrow_weights(self.multiplied, torch.bfloat16) if self.multiplied else contextlib.nullcontext():
+            return self.job.loss(self.model, part, self.fabric.device)
 
     def _unsent(self) -> Callable[[], contextlib.AbstractContextManager[object]] | None:
         """Return the context of a pass whose gradients are not sent. None: no pass sends."""

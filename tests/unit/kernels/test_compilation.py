@@ -20,7 +20,7 @@ def attention(num_keys, head_size, *, causal, masked):
 
 def residual(*, drops, adds):
     wide = dict.fromkeys(("x", "weight", "bias", "added", "mean", "inverse", "to_added", "to_x"), WIDE)
-    sums = {"to_weight": WIDE, "to_bias": WIDE, "seed": "i64", "eps": "fp32", "rate": "fp32"}
+    sums = {"sums": WIDE, "seed": "i64", "eps": "fp32", "factor": "fp32"}
     absent = {} if adds else {"to_added": None}
     narrow = {"written": NARROW, "normed": NARROW, "to_written": NARROW, "to_normed": NARROW}
     return wide | sums | narrow, {"BLOCK": 1024, "DROPS": drops, "ADDS": adds} | absent
@@ -32,19 +32,23 @@ def cross_entropy(*, gradient):
 
 
 def feed_forward(*, drops):
-    tensors = dict.fromkeys(("x", "dropped", "gradient", "to_x"), NARROW)
-    return tensors | {"seed": "i64", "rate": "fp32"}, {"DROPS": drops, "BLOCK": 4096}
+    tensors = dict.fromkeys(("x", "result", "gradient", "to_x"), NARROW)
+    return tensors | {"seed": "i64", "factor": "fp32"}, {"DROPS": drops, "BLOCK": 4096}
 
+
+ATTENTION, RESIDUAL, RELU = (
+    tuple(f"_{part}_{way}" for way in ("forward", "backward")) for part in ("attention", "residual", "relu")
+)
 
 CASES = {
-    "attention, short": ("attention", ("_forward", "_backward"), *attention(32, 64, causal=True, masked=False)),
-    "attention, largest": ("attention", ("_forward", "_backward"), *attention(128, 128, causal=True, masked=True)),
-    "residual, pre": ("residual", ("_forward", "_backward"), *residual(drops=True, adds=True)),
-    "residual, post": ("residual", ("_forward", "_backward"), *residual(drops=False, adds=False)),
+    "attention, short": ("attention", ATTENTION, *attention(32, 64, causal=True, masked=False)),
+    "attention, largest": ("attention", ATTENTION, *attention(128, 128, causal=True, masked=True)),
+    "residual, pre": ("residual", RESIDUAL, *residual(drops=True, adds=True)),
+    "residual, post": ("residual", RESIDUAL, *residual(drops=False, adds=False)),
     "loss": ("cross_entropy", ("_normalise",), *cross_entropy(gradient=True)),
     "validation": ("cross_entropy", ("_normalise",), *cross_entropy(gradient=False)),
-    "feed-forward": ("feed_forward", ("_forward", "_backward"), *feed_forward(drops=True)),
-    "feed-forward, without dropout": ("feed_forward", ("_forward", "_backward"), *feed_forward(drops=False)),
+    "feed-forward": ("feed_forward", RELU, *feed_forward(drops=True)),
+    "feed-forward, without dropout": ("feed_forward", RELU, *feed_forward(drops=False)),
 }
 
 

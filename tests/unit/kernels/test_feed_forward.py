@@ -20,6 +20,17 @@ def test_it_drops_what_is_positive_and_keeps_the_rest_at_zero(interpret, rate):
     assert_close(to_x, kept * gradient / (1 - rate))
 
 
+def test_no_two_blocks_draw_alike(interpret):
+    x = torch.ones(16, 1024)  # four blocks
+    dropped, _ = interpret(interpreted.relu_and_dropout, x, 0.5, 7, x)
+    blocks = (dropped > 0).view(4, -1)
+    for first in range(4):
+        for shift in range(8):  # of the eight draws of a call
+            for second in range(first + (shift == 0), 4):
+                same = blocks[first].roll(shift) == blocks[second]
+                assert same.double().mean() == pytest.approx(0.5, abs=0.04)  # five deviations of 4,096 draws
+
+
 def test_without_dropout_the_network_is_the_one_of_pytorch(interpret):
     network, x = LinearFeedForward(8, 32, 0.0), torch.randn(2, 5, 8)
     assert_close(interpret(interpreted.feed_forward, network, x), network(x).detach())

@@ -112,12 +112,14 @@ def _shape(q: Tensor, k: Tensor) -> tuple[int, int, int]:
 
 
 def _sizes(q: Tensor, k: Tensor, v: Tensor) -> dict[str, int]:
-    """Return the sizes that a kernel is compiled for."""
+    """Return the sizes that a kernel is compiled for, and the warps of a program."""
+    queries, keys = min(_block(q.shape[2], SMALLEST_BLOCK), MOST_QUERIES), _block(k.shape[2], SMALLEST_BLOCK)
     return {
         "D": q.shape[3],
         "E": v.shape[3],
-        "BLOCK_Q": min(_block(q.shape[2], SMALLEST_BLOCK), MOST_QUERIES),
-        "BLOCK_K": _block(k.shape[2], SMALLEST_BLOCK),
+        "BLOCK_Q": queries,
+        "BLOCK_K": keys,
+        "num_warps": 1 if queries == keys == SMALLEST_BLOCK else 4,  # more leave each other idle on so few numbers
         "BLOCK_D": _block(q.shape[3], SMALLEST_SIDE),
         "BLOCK_E": _block(v.shape[3], SMALLEST_SIDE),
     }

@@ -46,7 +46,7 @@ class Device:
     flops: float
     """Floating-point operations of large matrix products."""
     share: float
-    """Share of `flops` that training reaches: an assumption."""
+    """Share of `flops` that training reaches where products take most of its time: an assumption, but on an H200."""
     bandwidth: float
     """Bytes of its memory."""
     link: float
@@ -55,16 +55,17 @@ class Device:
     """Whether activations are in bfloat16."""
     resident: float = 1e9
     """Bytes of libraries and their buffers."""
-    launch: float = 6e-6
-    """Seconds to start one operation, which Python does one after the other: an assumption."""
+    launch: float = 40e-6
+    """Seconds to start one operation, which Python does one after the other: an assumption, but on an H200."""
 
 
 DEVICES = {
     "a100": Device("a100", 80e9, 312e12, 0.35, 2.0e12, 250e9),
-    "h100": Device("h100", 80e9, 989e12, 0.30, 3.3e12, 400e9),
-    "h200": Device("h200", 141e9, 989e12, 0.30, 4.8e12, 400e9),
+    "h100": Device("h100", 80e9, 989e12, 0.34, 3.3e12, 400e9),
+    "h200": Device("h200", 141e9, 989e12, 0.34, 4.8e12, 400e9),
 }
-"""Dense bfloat16 rates of the data sheets of NVIDIA's SXM modules. Nothing was measured on them."""
+"""Dense bfloat16 rates of the data sheets of NVIDIA's SXM modules. Share and launch of the H200 were measured:
+docs/decisions/0025."""
 
 
 @dataclass(frozen=True)

@@ -132,8 +132,11 @@ def fastest(settings: dict[str, Peer], case: Case, planned: list[list[int]]) -> 
     return max(speeds, key=speeds.__getitem__), speeds
 
 
-def measure(case: Case, peers: dict[str, Peer], lengths: list[int], passes: int) -> dict[str, Any]:
-    """Time all engines in turn on one case. Its first row is Regardant in float32."""
+def measure(
+    case: Case, peers: dict[str, Peer], lengths: list[int], passes: int, warm_up: int | None = 1
+) -> dict[str, Any]:
+    """Time all engines in turn on one case, after `warm_up` of its batches (None: all). Its first row is Regardant in
+    float32."""
     planned = batches(lengths, case)
     rows, probed = [], {}
     for precision in PRECISIONS:
@@ -153,7 +156,7 @@ def measure(case: Case, peers: dict[str, Peer], lengths: list[int], passes: int)
         probed |= {name: rounded(value) for name, value in speeds.items()}
         rows.append(Row(best, peers[best], request(case, planned, at_once=True)))
     for row in rows:
-        row.peer.ask(**row.request | {"batches": row.request["batches"][:1]})
+        row.peer.ask(**row.request | {"batches": row.request["batches"][:warm_up]})
     progress(case.name)
     interleave(rows, passes)
     return {"case": case.name, "rows": rows, "ctranslate2_probe_sentences_per_second": probed}

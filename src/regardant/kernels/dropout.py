@@ -1,4 +1,4 @@
-"""Which elements dropout keeps: bits of Philox, a pure function of a seed and the place of an element.
+"""Masks of dropout: bits of Philox, a pure function of a seed and the place of an element.
 
 Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3", https://doi.org/10.1145/2063384.2063405. A backward
 pass draws the same bits again. Eight elements share a call, with 16 bits each and the seven rounds that suffice there:
@@ -19,7 +19,7 @@ def dropped_draws(rate: float) -> tuple[int, float]:
 @triton.jit
 def keeps(seed, block, dropped, BLOCK: tl.constexpr):
     """Return which elements of a block are kept, [BLOCK]; BLOCK is at least 8, and `block` numbers the blocks."""
-    calls = tl.cast(block, tl.int32) * (BLOCK // 8) + tl.arange(0, BLOCK // 8)  # of 64 bits they would be slow
+    calls = tl.cast(block, tl.int32) * (BLOCK // 8) + tl.arange(0, BLOCK // 8)  # rounds of 64 bits are slow
     first, second, third, fourth = tl.randint4x(seed, calls, 7)
     words = tl.join(tl.join(first, second), tl.join(third, fourth))
     draws = tl.join(words & 0xFFFF, (words >> 16) & 0xFFFF)

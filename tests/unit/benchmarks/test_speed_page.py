@@ -26,7 +26,7 @@ def bars_of(name):
     "name",
     [
         *("training_speed", "nanogpt", "decoding_speed", "engines_speed", "models_speed", "sampling_speed"),
-        *("memory", "startup", "pages"),
+        *("memory", "startup", "pages", "accelerator-translation_speed"),
     ],
 )
 def test_every_bar_has_its_number_and_its_verdict(name):

@@ -4,12 +4,19 @@ An actor that is killed is started again, and so is the shard that it had.
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Any
 
 from regardant.bulk.work import Numbered, Work, answer_shard
 from regardant.data.addresses import Shard
 from regardant.errors import ConfigError
+
+CONNECTING = 10
+"""Seconds in which a cluster has to accept a connection."""
 
 
 class Answering:
@@ -32,34 +39,68 @@ class Answering:
         return {"rows": [answer_shard(self.work, self.run, shard) for shard in shards]}
 
 
-def answer(work: Work, shards: Sequence[Numbered], address: str | None) -> Iterator[int]:
-    """Answer shards on a cluster, or on this machine, an actor a processor or accelerator. Yields the rows of each as
-    it is done. Raises ConfigError without Ray or the cluster."""
+@contextmanager
+def cluster(address: str | None) -> Iterator[Callable[[Work, Sequence[Numbered]], Iterator[int]]]:
+    """Yield what answers shards on a cluster, or on this machine, an actor a processor or accelerator.
+
+    It connects in the background: that takes seconds, in which the caller reads the run. Raises ConfigError without Ray
+    or the cluster, at the latest when shards are answered.
+    """
+    if find_spec("ray") is None:
+        raise ConfigError("--on ray needs Ray: pip install 'regardant[ray]', or leave out --on ray")
+    with ThreadPoolExecutor(1) as pool:  # Ray's processes end with the thread that started them
+        connecting = pool.submit(_connect, address)
+
+        def answer(work: Work, shards: Sequence[Numbered]) -> Iterator[int]:
+            connecting.result()
+            yield from _answer(work, shards)
+
+        try:
+            yield answer
+        finally:
+            if connecting.exception() is None:
+                import ray
+
+                ray.shutdown()
+
+
+def _connect(address: str | None) -> None:
+    import ray
+    import ray.data
+
     try:
-        import ray
-        import ray.data
-    except ImportError as error:
-        raise ConfigError("--on ray needs Ray: pip install 'regardant[ray]', or leave out --on ray") from error
-    try:
+        if address and address != "auto" and "://" not in address:  # Ray waits for a cluster without end
+            _require_listening(address)
         ray.init(address, log_to_driver=False, logging_level="ERROR", include_dashboard=False if not address else None)
-    except ConnectionError as error:
+    except OSError as error:
         raise ConfigError(f"--address {address}: there is no cluster ({error}): start one with ray start") from error
-    try:
-        resources = ray.cluster_resources()
-        accelerators = int(resources.get("GPU", 0))
-        actors = min(len(shards), accelerators or int(resources.get("CPU", 1)))
-        ray.data.DataContext.get_current().enable_progress_bars = False
-        logging.getLogger("ray.data").setLevel(logging.ERROR)
-        rows = [{"number": one.number, "address": one.shard.address, "size": one.shard.size} for one in shards]
-        answered = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
-            Answering,
-            batch_size=1,
-            compute=ray.data.ActorPoolStrategy(size=actors),
-            num_cpus=None if accelerators else 1,
-            num_gpus=1 if accelerators else None,
-            fn_constructor_args=(work,),
-        )
-        for row in answered.iter_rows():
-            yield int(row["rows"])
-    finally:
-        ray.shutdown()
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+
+
+def _require_listening(address: str) -> None:
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        raise ConfigError(f"--address {address}: give HOST:PORT, or auto for a cluster that was started here")
+    socket.create_connection((host, int(port)), timeout=CONNECTING).close()
+
+
+def _answer(work: Work, shards: Sequence[Numbered]) -> Iterator[int]:
+    """Answer shards on the cluster of this process. Yields the rows of each as it is done."""
+    import ray
+    import ray.data
+
+    resources = ray.cluster_resources()
+    accelerators = int(resources.get("GPU", 0))
+    actors = min(len(shards), accelerators or int(resources.get("CPU", 1)))
+    rows = [{"number": one.number, "address": one.shard.address, "size": one.shard.size} for one in shards]
+    answered = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
+        Answering,
+        batch_size=1,
+        compute=ray.data.ActorPoolStrategy(size=actors),
+        num_cpus=None if accelerators else 1,
+        num_gpus=1 if accelerators else None,
+        fn_constructor_args=(work,),
+    )
+    for row in answered.iter_rows():
+        yield int(row["rows"])

@@ -1,6 +1,7 @@
 """The options of bulk work, which several verbs have, and the verb that has nothing else."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -78,21 +79,23 @@ def answer_corpus(
         raise ConfigError(f"--on {on}: allowed are local and ray")
     if address is not None and on != "ray":
         raise ConfigError(f"--address {address} is that of a cluster: give --on ray too")
-    from regardant.bulk import Work, begin
     from regardant.data.addresses import find_shards
-    from regardant.run import load
 
-    run = load(folder)
-    run.require_verb({"score": "translate"}.get(verb, verb))
+    shards = find_shards(data if "://" in data else str(Path(data).resolve()))
     given = {name: value for name, value in options.items() if value is not None}
     out = out if "://" in out else str(Path(out).resolve())
-    work = Work(str(Path(folder).resolve()), verb, columns, given, out)
-    shards = find_shards(data if "://" in data else str(Path(data).resolve()))
-    left = begin(work, shards, run.weights)
-    if len(left) < len(shards):
-        say(f"{len(shards) - len(left):,} of {len(shards):,} shards are answered, {len(left):,} are left")
-    with Progress(hidden=False) as progress:
-        rows = sum(progress.counted(_answered(work, run, left, on, address)))
+    with _engine(on, address) as answer:
+        from regardant.bulk import Work, begin
+        from regardant.run import load
+
+        run = load(folder)
+        run.require_verb({"score": "translate"}.get(verb, verb))
+        work = Work(str(Path(folder).resolve()), verb, columns, given, out)
+        left = begin(work, shards, run.weights)
+        if len(left) < len(shards):
+            say(f"{len(shards) - len(left):,} of {len(shards):,} shards are answered, {len(left):,} are left")
+        with Progress(hidden=False) as progress:
+            rows = sum(progress.counted(answer(work, run, left)))
     say(f"wrote the answers to {rows:,} rows to {out}")
 
 
@@ -102,16 +105,15 @@ def require_items_or_corpus(**others: object) -> None:
         raise ConfigError(f"--data answers a corpus: leave out {', '.join(given)}")
 
 
-def _answered(work: "Work", run: "Run", left: "Sequence[Numbered]", on: str, address: str | None) -> Iterator[int]:
-    """Yield the rows of each shard when it is answered."""
-    if not left:
-        return
+@contextmanager
+def _engine(on: str, address: str | None) -> Iterator[Callable[["Work", "Run", "Sequence[Numbered]"], Iterator[int]]]:
+    """Yield what answers the shards that are left, and yields the rows of each when it is answered."""
     if on == "ray":
-        from regardant.bulk.ray_data import answer
+        from regardant.bulk.ray_data import cluster
 
-        yield from answer(work, left, address)
+        with cluster(address) as answer:
+            yield lambda work, _, left: answer(work, left) if left else iter(())
         return
     from regardant.bulk import answer_shard
 
-    for numbered in left:
-        yield answer_shard(work, run, numbered)
+    yield lambda work, run, left: (answer_shard(work, run, numbered) for numbered in left)

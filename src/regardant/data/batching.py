@@ -162,11 +162,13 @@ class Arrays(Sequence[NDArray[Any]]):
         return cls(values, starts)
 
     @classmethod
-    def join(cls, arrays: Sequence[NDArray[Any]]) -> Self:
-        """Copy arrays into one. Many small ones would leave gaps in the memory that they are freed from."""
-        starts = np.zeros(len(arrays) + 1, np.int64)
-        np.cumsum([len(one) for one in arrays], out=starts[1:])
-        return cls(np.concatenate(arrays) if arrays else np.empty(0), starts)
+    def join(cls, chunks: Iterable[Sequence[NDArray[Any]]]) -> Self:
+        """Copy arrays into one, chunk by chunk. Many small ones would leave gaps in the memory they are freed from."""
+        lengths, values = [np.zeros(1, np.int64)], []
+        for arrays in chunks:
+            lengths.append(np.array([len(one) for one in arrays], np.int64))
+            values.append(np.concatenate(arrays))
+        return cls(np.concatenate(values) if values else np.empty(0), np.concatenate(lengths).cumsum())
 
     def __len__(self) -> int:
         return len(self.lengths)

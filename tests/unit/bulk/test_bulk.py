@@ -133,6 +133,15 @@ def test_text_shards_have_lines(regardant, tiny_run, tmp_path):
     assert [row["source"] for row in answers(tmp_path / "out")] == SENTENCES[:6]
 
 
+@pytest.mark.parametrize(
+    ("address", "message"), [("127.0.0.1:1", "there is no cluster"), ("127.0.0.1", "HOST:PORT"), ("here", "HOST:PORT")]
+)
+def test_without_a_cluster_at_the_address_nothing_waits(regardant, tiny_run, tmp_path, address, message):
+    asked = ("--data", shards(tmp_path / "in"), "--out", tmp_path / "out", "--on", "ray", "--address", address)
+    said = regardant("translate", tiny_run, *asked)
+    assert said.code == 2 and f"--address {address}: " in said.err and message in said.err and said.err.count("\n") == 1
+
+
 @pytest.mark.slow
 def test_a_killed_actor_of_ray_loses_nothing(tiny_run, tmp_path):
     many = [f"{number} {SENTENCES[number % 60]}" for number in range(600)]

@@ -148,7 +148,7 @@ def test_a_batch_is_padded_ended_and_begun() -> None:
 
 @given(st.lists(st.lists(st.integers(0, 9), max_size=4), max_size=6))
 def test_joined_arrays_are_the_arrays(rows: list[list[int]]) -> None:
-    joined = Arrays.join([np.array(row, dtype=np.uint16) for row in rows])
+    joined = Arrays.join([[np.array(row, dtype=np.uint16)] for row in rows])
     assert [joined[at].tolist() for at in range(len(joined))] == rows
     assert joined.lengths.tolist() == [len(row) for row in rows]
 

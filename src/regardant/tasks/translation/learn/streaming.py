@@ -16,6 +16,9 @@ from regardant.tasks.streaming import StreamedBatches, StreamedJob
 from regardant.tasks.translation.config import TranslationConfig
 from regardant.tasks.translation.learn.corpus import TextCorpus
 
+AT_ONCE = 2048
+"""Pairs that are encoded together. Tokens of all pairs of a buffer at a time would take several times its memory."""
+
 
 class PairsBuffer:
     """Encoded pairs of a buffer. Those longer than the model are left out. Implements `tasks.streaming.Buffer`."""
@@ -79,11 +82,12 @@ def _encoded(
 ) -> PairsBuffer:
     pairs = data.training_pairs(rows, held_out)
     dtype = id_dtype(corpus.tokenizer.vocab_size)
-    targets = corpus.tokenizer.encode_batch([target for _, target in pairs])
+    chunks = [pairs[first : first + AT_ONCE] for first in range(0, len(pairs), AT_ONCE)]
+    encode = corpus.tokenizer.encode_batch
     return PairsBuffer(
         corpus.codec,
-        Arrays.join(corpus.codec.encode([source for source, _ in pairs])),
-        Arrays.join([np.array(ids, dtype) for ids in targets]),
+        Arrays.join(corpus.codec.encode([source for source, _ in chunk]) for chunk in chunks),
+        Arrays.join([np.array(ids, dtype) for ids in encode([target for _, target in chunk])] for chunk in chunks),
         batch_tokens=config.training.batch_tokens,
         max_length=config.model.max_length,
     )

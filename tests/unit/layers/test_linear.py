@@ -169,12 +169,17 @@ class TestNarrowWeights:
             assert_close(mine, right, rtol=2**-6, atol=2**-6 * float(right.abs().max()))  # rounded to 8 bits, twice
 
     def test_an_unused_weight_has_no_gradient(self, model):
-        weights = [*multiplied(model), nn.Parameter(torch.ones(2, 2))]
+        weights = [nn.Parameter(torch.ones(2, 2)), *multiplied(model)]
         with narrow_weights(weights, torch.bfloat16), torch.autocast("cpu", torch.bfloat16):
             output = model(torch.ones(2, 6))
         output.float().sum().backward()
-        assert weights[-1].grad is None
-        assert all(weight.grad is not None for weight in weights[:-1])
+        assert weights[0].grad is None
+        assert all(weight.grad is not None for weight in weights[1:])
+
+    def test_all_groups_are_narrowed(self, model):
+        x = torch.ones(2, 6, dtype=torch.bfloat16)
+        with narrow_weights(multiplied(model), torch.bfloat16):
+            assert {layer(x).dtype for layer in model if isinstance(layer, Linear)} == {torch.bfloat16}
 
     def test_outside_of_the_context_layers_multiply_by_their_weights(self, model):
         layer = model[0]

@@ -14,7 +14,7 @@ probe of the case. Written to benchmarks/results/decoding_speed.json.
 import gzip
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
@@ -38,6 +38,8 @@ RUN = ROOT / "runs" / "bench-decoding"
 LOGS = ROOT / "runs" / "bench-decoding-logs"
 COMMAND = ROOT / ".venv" / "bin" / "regardant"
 PASSES = 7
+MOST_TOKENS = 60
+"""Of a target."""
 
 REGARDANT, EXPORTED = "regardant", "regardant exported"
 TRANSFORMERS, AUTOCAST, CTRANSLATE2 = "transformers", "transformers autocast", "CTranslate2"
@@ -93,13 +95,13 @@ ALONE = Case("beam 5, batch 1", 5, 1, 4)
 CASES = (BEAM, GREEDY, ALONE, Case("greedy, batch 1", 1, 1, 4))
 
 
-def train() -> None:
-    """Train the model, unless an earlier run has."""
-    if (RUN / "model.safetensors").is_file():
-        progress(f"{RUN.relative_to(ROOT)} exists and is used")
+def train(run: Path = RUN, settings: Sequence[str] = MODEL, root: Path | None = None) -> None:
+    """Train the model, unless an earlier run has. `root` is a folder with other text under the same names."""
+    if (run / "model.safetensors").is_file():
+        progress(f"{run.relative_to(ROOT)} exists and is used")
         return
-    overrides = [argument for one in (*multi30k.settings(), *MODEL) for argument in ("--set", one)]
-    subprocess.run([COMMAND, "train", "translation", "--out", RUN, *overrides], check=True)
+    overrides = [argument for one in (*multi30k.settings(root), *settings) for argument in ("--set", one)]
+    subprocess.run([COMMAND, "train", "translation", "--out", run, *overrides], check=True)
 
 
 def batches(lengths: list[int], case: Case) -> list[list[int]]:
@@ -235,14 +237,14 @@ def bars(cases: dict[str, Rows], bleu: dict[str, float]) -> Iterator[dict[str, A
         yield bar(f"{case.name}: difference in output tokens", max(tokens) / min(tokens) - 1, LIKE_LENGTH)
 
 
-def start(stack: ExitStack, sentences: str) -> tuple[dict[str, Peer], dict[str, str]]:
+def start(stack: ExitStack, sentences: str, run: Path = RUN) -> tuple[dict[str, Peer], dict[str, str]]:
     """Start all engines: those that run by label, and why others do not."""
     peers: dict[str, Peer] = {}
     left_out: dict[str, str] = {}
 
     def peer(name: str, program: str, *options: str, library: str | None = None) -> None:
         progress(f"starting {name}")
-        started = Peer(program, [str(RUN), sentences, *options], folder=LOGS, library=library)
+        started = Peer(program, [str(run), sentences, *options], folder=LOGS, library=library)
         peers[name] = stack.enter_context(started)
 
     peer(label(REGARDANT, "float32"), "regardant_decoding", "float32")
@@ -265,23 +267,34 @@ def start(stack: ExitStack, sentences: str) -> tuple[dict[str, Peer], dict[str, 
     return peers, left_out
 
 
-def write_sentences(tokenizers: Tokenizers) -> tuple[Path, list[int]]:
-    """Write the tokenised sources and the shape of the model for all engines. Return the file and the lengths."""
-    sources = [[*ids, EOS] for ids in tokenizers.source.encode_batch(texts("en"))]
+def write_sentences(
+    tokenizers: Tokenizers, name: str = "sentences", most_tokens: int = MOST_TOKENS, root: Path | None = None
+) -> tuple[Path, list[int]]:
+    """Write the tokenised sources, the shape of the model and the most tokens of a target for all engines. Return the
+    file and the lengths."""
+    sources = [[*ids, EOS] for ids in tokenizers.source.encode_batch(texts("en", root))]
     LOGS.mkdir(parents=True, exist_ok=True)
-    path = LOGS / "sentences.json"
-    path.write_text(json.dumps({"sources": sources, "shape": SHAPE}), encoding="utf-8")
+    path = LOGS / f"{name}.json"
+    content = {"sources": sources, "shape": SHAPE, "most_tokens": most_tokens}
+    path.write_text(json.dumps(content), encoding="utf-8")
     return path, list(map(len, sources))
 
 
-def texts(language: str) -> list[str]:
+def texts(language: str, root: Path | None = None) -> list[str]:
     """Return one side of test2016."""
-    with gzip.open(multi30k.folder() / f"test2016.{language}.gz", "rt", encoding="utf-8") as text:
+    with gzip.open((root or multi30k.folder()) / f"test2016.{language}.gz", "rt", encoding="utf-8") as text:
         return text.read().splitlines()
 
 
 def table(result: dict[str, Any]) -> Iterator[str]:
     """Format a result for the terminal."""
+    yield from rows(result)
+    yield "BLEU, beam 5: " + ", ".join(f"{name} {value:.2f}" for name, value in result["bleu"].items())
+    yield from ending(result)
+
+
+def rows(result: dict[str, Any]) -> Iterator[str]:
+    """Format the rows of each case, and what is left out."""
     for measured in result["cases"]:
         yield f"{measured['case']:40}{'sentences/s':>12}{'tokens/s':>10}{'regardant':>11}{'same as':>12}"
         yield f"{'':40}{'':12}{'':10}{'/ it':>11}{'float32':>12}"
@@ -291,9 +304,7 @@ def table(result: dict[str, Any]) -> Iterator[str]:
             numbers += f"{shown(row['regardant_is_times_as_fast']):>11}{row['same_as_regardant_float32']:>12.1%}"
             yield f"{name:40}{numbers}"
         yield ""
-    yield "BLEU, beam 5: " + ", ".join(f"{name} {value:.2f}" for name, value in result["bleu"].items())
     yield from (f"left out: {name} ({reason})" for name, reason in result["left_out"].items())
-    yield from ending(result)
 
 
 def main() -> None:

@@ -26,10 +26,10 @@ def folder() -> Path:
     return Path(os.environ["REGARDANT_DATA"]) / "multi30k"
 
 
-def settings() -> list[str]:
-    """How the recipe `translation` is told of it: as arguments of --set."""
+def settings(root: Path | None = None) -> list[str]:
+    """How the recipe `translation` is told of it: as arguments of --set. `root` is a folder with files of its names."""
     return [
-        f"data.root={folder()}",
+        f"data.root={root or folder()}",
         "data.source=train.en.gz",
         "data.target=train.de.gz",
         "data.validation.source=val.en.gz",
@@ -38,11 +38,16 @@ def settings() -> list[str]:
     ]
 
 
-def write_batches(path: Path, shape: dict[str, Any] = SHAPE, batch_tokens: int = BATCH_TOKENS) -> dict[str, Any]:
-    """Write the batches that are timed, and beside them the whole text in numbers; what they are, for the record."""
+def write_batches(
+    path: Path, shape: dict[str, Any] = SHAPE, batch_tokens: int = BATCH_TOKENS, root: Path | None = None
+) -> dict[str, Any]:
+    """Write the batches that are timed, and beside them the whole text in numbers; what they are, for the record.
+
+    `root` is a folder with other text under the same names.
+    """
     recipe = configuration.recipe("translation")
-    config = configuration.load(TranslationConfig, recipe, settings(), origin="translation")
-    run = ROOT / "runs" / "bench-corpus"
+    config = configuration.load(TranslationConfig, recipe, settings(root), origin="translation")
+    run = ROOT / "runs" / "bench-corpus" if root is None else path.parent / "corpus"
     run.mkdir(parents=True, exist_ok=True)
     corpus = read_corpus(config, run, progress)
     source_lengths, target_lengths = corpus.train.source_lengths.tolist(), corpus.train.target_lengths.tolist()
@@ -55,7 +60,7 @@ def write_batches(path: Path, shape: dict[str, Any] = SHAPE, batch_tokens: int =
     sources = sum(int((block.source != PAD).sum()) for block in blocks)
     pairs = [(source_lengths[index], target_lengths[index]) for batch in chosen for index in batch]
     return {
-        "corpus": "Multi30k en-de, raw, joint BPE",
+        "corpus": f"Multi30k en-de, raw, joint BPE{'' if root is None else ', lines joined'}",
         "batches_of_an_epoch": len(batches),
         "batches": len(blocks),
         "pairs": len(pairs),

@@ -9,7 +9,7 @@ setting of it for all. JoeyNMT's own trainer takes batches of its own. Written t
 benchmarks/results/training_speed.json.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
@@ -71,8 +71,10 @@ Speeds = dict[str, dict[str, float]]
 """Target tokens a second by contender and precision."""
 
 
-def measure(variables: dict[str, str], batches: Path, passes: int) -> dict[str, Any]:
-    """Time all contenders in turn under one setting of the allocator."""
+def measure(
+    variables: dict[str, str], batches: Path, passes: int, contenders: Sequence[Contender] = CONTENDERS
+) -> dict[str, Any]:
+    """Time contenders in turn under one setting of the allocator."""
     with ExitStack() as stack:
 
         def start(program: str, arguments: tuple[str, ...], library: str | None) -> Peer:
@@ -82,7 +84,7 @@ def measure(variables: dict[str, str], batches: Path, passes: int) -> dict[str, 
 
         rows, peers = [], []
         peak = Row("matmul", start("matmul_peak", (), None), {})
-        for one in CONTENDERS:
+        for one in contenders:
             peers.append(start(one.program, one.arguments, one.library))
             asked = [{"updates": BATCHES, "precision": precision} for precision in one.precisions]
             rows += [Row(f"{one.name}, {request['precision']}", peers[-1], request) for request in asked]
@@ -159,15 +161,20 @@ def over_fastest_peer(speeds: Speeds, precision: str) -> float:
 def table(result: dict[str, Any]) -> Iterator[str]:
     """Format a result for the terminal."""
     for allocator, measured in result["allocators"].items():
-        yield f"{allocator:54}{'tokens/s':>10}{'regardant / it':>16}{'GFLOP/s':>9}{'of peak':>9}{'kernel':>8}"
-        for row in measured["rows"]:
-            numbers = f"{row['tokens_per_second']:>10,.0f}{shown(row['regardant_is_times_as_fast']):>16}"
-            numbers += f"{shown(row['gflops']):>9}{row['share_of_peak']:>9.0%}{row['kernel_share']:>8.0%}"
-            yield f"{row['name'] + ', ' + row['precision']:54}{numbers}"
-        peaks = ", ".join(f"{precision} {shown(value)}" for precision, value in measured["peak_gflops"].items())
-        yield f"matmul peak in the same run, GFLOP/s: {peaks}"
-        yield ""
+        yield from rows(measured, allocator)
     yield from ending(result)
+
+
+def rows(measured: dict[str, Any], title: str = "training") -> Iterator[str]:
+    """Format the rows of contenders under a title, and the peak."""
+    yield f"{title:54}{'tokens/s':>10}{'regardant / it':>16}{'GFLOP/s':>9}{'of peak':>9}{'kernel':>8}"
+    for row in measured["rows"]:
+        numbers = f"{row['tokens_per_second']:>10,.0f}{shown(row['regardant_is_times_as_fast']):>16}"
+        numbers += f"{shown(row['gflops']):>9}{row['share_of_peak']:>9.0%}{row['kernel_share']:>8.0%}"
+        yield f"{row['name'] + ', ' + row['precision']:54}{numbers}"
+    peaks = ", ".join(f"{precision} {shown(value)}" for precision, value in measured["peak_gflops"].items())
+    yield f"matmul peak in the same run, GFLOP/s: {peaks}"
+    yield ""
 
 
 def main() -> None:

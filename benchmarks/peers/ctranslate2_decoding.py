@@ -13,7 +13,7 @@ from typing import Any
 import ctranslate2
 import numpy as np
 from ctranslate2.specs import TransformerSpec, common_spec
-from decoding_loop import MOST_TOKENS, answer_requests, folder, shape
+from decoding_loop import answer_requests, folder, most_tokens, shape
 from safetensors.numpy import load_file
 from serve import Driver
 
@@ -88,13 +88,15 @@ def main() -> None:
             model, device="cpu", compute_type=compute_type, inter_threads=at_once, intra_threads=threads
         )
 
+    most = most_tokens()
+
     def translate(sources: list[list[int]], request: dict[str, Any]) -> list[list[int]]:
         """Where batches come as one, it takes several of `batch_size` at once."""
         found = translator.translate_batch(
             [[str(token) for token in ids] for ids in sources],
             beam_size=request["beam_size"],
             length_penalty=1.0,
-            max_decoding_length=MOST_TOKENS,
+            max_decoding_length=most,
             max_batch_size=request["batch_size"],
         )
         return [[int(token) for token in one.hypotheses[0]] for one in found]

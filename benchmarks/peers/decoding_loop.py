@@ -11,9 +11,6 @@ from serve import Clock, Driver
 Translate = Callable[[list[list[int]], dict[str, Any]], list[list[int]]]
 """Sources of one batch, each ending with EOS, and the driver's request, to targets without SOS and EOS."""
 
-MOST_TOKENS = 60
-"""Of a target."""
-
 
 def answer_requests(driver: Driver, translate: Translate) -> None:
     """Answer requests {"batches": indices, "beam_size": N}, with whatever else the peer understands."""
@@ -40,6 +37,12 @@ def folder() -> Path:
 def sentences() -> list[list[int]]:
     """Return the sources that are translated."""
     found: list[list[int]] = json.loads(Path(sys.argv[2]).read_text(encoding="utf-8"))["sources"]
+    return found
+
+
+def most_tokens() -> int:
+    """Return the most tokens of a target."""
+    found: int = json.loads(Path(sys.argv[2]).read_text(encoding="utf-8"))["most_tokens"]
     return found
 
 

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from typing import Any
 
 import torch
-from decoding_loop import MOST_TOKENS, answer_requests, folder, sentences, shape
+from decoding_loop import answer_requests, folder, most_tokens, sentences, shape
 from devices import DEVICE
 from marian import EOS, PAD, build
 from marian_names import in_marians_names
@@ -38,6 +38,8 @@ def main() -> None:
     precision = sys.argv[3]
     model = load(precision)
 
+    most = most_tokens()
+
     def translate(sources: list[list[int]], request: dict[str, Any]) -> list[list[int]]:
         rows = [torch.tensor(ids) for ids in sources]
         source = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD).to(DEVICE)
@@ -49,7 +51,7 @@ def main() -> None:
                 num_beams=request["beam_size"],
                 do_sample=False,
                 length_penalty=1.0,
-                max_new_tokens=MOST_TOKENS,
+                max_new_tokens=most,
             )
         return [until_end(row[1:]) for row in written.tolist()]
 

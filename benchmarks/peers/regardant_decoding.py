@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from decoding_loop import MOST_TOKENS, answer_requests, folder
+from decoding_loop import answer_requests, folder, most_tokens
 from devices import DEVICE
 from serve import Driver
 from torch import Tensor
@@ -61,10 +61,12 @@ def main() -> None:
     precision = sys.argv[3]
     layouts = Layouts(None if precision == "float32" else getattr(torch, precision))
 
+    most = most_tokens()
+
     def translate(sources: list[list[int]], request: dict[str, Any]) -> list[list[int]]:
         """Translate one call's sentences, in several batches of `batch_size` at once if there are more."""
         generation = GenerationConfig(
-            beam_size=request["beam_size"], length_penalty=1.0, max_length_ratio=0, max_length_extra=MOST_TOKENS
+            beam_size=request["beam_size"], length_penalty=1.0, max_length_ratio=0, max_length_extra=most
         )
         work = Work(
             batch_tokens=10**9,

@@ -8,7 +8,7 @@ from typing import Any
 
 import ctranslate2
 import numpy as np
-from decoding_loop import MOST_TOKENS, answer_requests, folder
+from decoding_loop import answer_requests, folder, most_tokens
 from serve import Driver
 
 import regardant
@@ -22,9 +22,11 @@ def main() -> None:
     assert isinstance(trained, TrainedTranslator)
     translator = trained.engines.on(f"ctranslate2-{sys.argv[3]}")
 
+    most = most_tokens()
+
     def translate(sources: list[list[int]], request: dict[str, Any]) -> list[list[int]]:
         generation = GenerationConfig(
-            beam_size=request["beam_size"], length_penalty=1.0, max_length_ratio=0, max_length_extra=MOST_TOKENS
+            beam_size=request["beam_size"], length_penalty=1.0, max_length_ratio=0, max_length_extra=most
         )
         without_eos = [np.array(source[:-1]) for source in sources]
         found = translator.searcher.search(without_eos, [[] for _ in sources], generation, translator.max_length - 1)

@@ -8,6 +8,7 @@ import contextlib
 import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -32,7 +33,8 @@ from tests.pages.shortened import (
 
 ALL = [command for page in PAGES for command in commands(page)]
 RUN = [command for command in ALL if is_run(command)]
-PAGES_RUN = sorted({command.page for command in RUN}, key=[command.page for command in RUN].count, reverse=True)
+OF_EACH = Counter(command.page for command in RUN)
+PAGES_RUN = sorted(OF_EACH, key=OF_EACH.__getitem__, reverse=True)
 """Pages with commands that are run, the longest first."""
 
 ASKED = {"serve": "/health", "studio": "/"}

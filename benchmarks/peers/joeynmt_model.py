@@ -36,6 +36,8 @@ def special_symbols() -> SimpleNamespace:
 
 def model_section(shape: dict[str, Any]) -> dict[str, Any]:
     """Return the `model` part of a configuration file."""
+    if "cell" in shape:
+        return recurrent_section(shape)
 
     def stack() -> dict[str, Any]:
         return {
@@ -50,6 +52,26 @@ def model_section(shape: dict[str, Any]) -> dict[str, Any]:
         }
 
     return {"tied_embeddings": True, "tied_softmax": True, "encoder": stack(), "decoder": stack()}
+
+
+def recurrent_section(shape: dict[str, Any]) -> dict[str, Any]:
+    """Return the `model` part for a recurrent model: Luong's attention with input feeding, as ours."""
+    stack = {
+        "type": "recurrent",
+        "rnn_type": shape["cell"],
+        "embeddings": {"embedding_dim": shape["embedding_size"], "scale": False, "dropout": shape["dropout"]},
+        "num_layers": shape["num_layers"],
+        "dropout": shape["dropout"],
+    }
+    encoder = {"hidden_size": shape["hidden_size"] // 2, "bidirectional": True}
+    decoder = {
+        "hidden_size": shape["hidden_size"],
+        "hidden_dropout": shape["dropout"],
+        "attention": "luong",
+        "input_feeding": True,
+        "init_hidden": "bridge",
+    }
+    return {"tied_embeddings": True, "tied_softmax": True, "encoder": stack | encoder, "decoder": stack | decoder}
 
 
 def keep_attention_weights(model: nn.Module) -> None:

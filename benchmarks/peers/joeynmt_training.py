@@ -33,6 +33,8 @@ def loss(model: Model, source: Tensor, target: Tensor) -> Tensor:
         pad_index=PAD,
         eos_index=EOS,
     )
+    if model.encoder.__class__.__name__ == "RecurrentEncoder":
+        batch.sort_by_src_length()  # which it needs, and JoeyNMT's trainer does
     total, *_ = model(return_type="loss", **vars(batch))
     return batch.normalize(total, "tokens")
 

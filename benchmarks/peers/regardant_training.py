@@ -16,6 +16,7 @@ from training_loop import read
 from regardant import __version__
 from regardant.data.batching import PairBatch
 from regardant.models import EncoderDecoderConfig, Loss, Model, SequenceToSequenceModel, next_token, tokens
+from regardant.models.recurrent import RecurrentConfig
 from regardant.planning.probes import Decisions, decide, dry_run
 from regardant.training.config import NextTokenTraining
 from regardant.training.devices import keep_freed_memory, the_device
@@ -103,11 +104,17 @@ def main() -> None:
 
 
 def build(shape: dict[str, Any], label_smoothing: float = 0.0) -> SequenceToSequenceModel:
-    """Return a Transformer of the shared sizes, with fresh weights."""
+    """Return a model of the shared sizes with fresh weights: a Transformer, or a recurrent one if they name a cell."""
+    vocabulary = tokens(shape["vocab_size"])
+    if "cell" in shape:
+        sizes = {name: size for name, size in shape.items() if name != "vocab_size"}
+        recurrent = RecurrentConfig.model_validate(
+            {**sizes, "decoder": {"kind": "luong", "attention": {"kind": "general"}}}
+        )
+        return recurrent.build(vocabulary, vocabulary, next_token(shape["vocab_size"], label_smoothing))
     layers = {"num_layers": shape["num_layers"]}
     sizes = {name: shape[name] for name in ("d_model", "num_heads", "d_ff", "dropout", "max_length")}
     config = EncoderDecoderConfig.model_validate({"preset": None, "encoder": layers, "decoder": layers, **sizes})
-    vocabulary = tokens(shape["vocab_size"])
     return config.build(vocabulary, vocabulary, next_token(shape["vocab_size"], label_smoothing))
 
 

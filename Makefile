@@ -8,7 +8,7 @@ PEERS := benchmarks/.peers
 CHROMIUM = command -v chromium >/dev/null || apt-get install --yes --quiet chromium
 
 .PHONY: setup demo docs test test-slow test-browser mutants check experiments ladder ladder-demo clean
-.PHONY: bench bench-attention bench-training bench-long bench-recurrent bench-decoding bench-models bench-sampling bench-engines bench-exports bench-memory bench-processes bench-profile
+.PHONY: bench bench-attention bench-training bench-long bench-recurrent bench-quality bench-decoding bench-models bench-sampling bench-engines bench-exports bench-memory bench-processes bench-profile
 .PHONY: torture bench-accelerator bench-accelerator-training bench-accelerator-translation bench-startup bench-serving bench-smoke bench-families bench-own-files bench-corpora bench-preparing bench-pages
 
 # Tests start a hundred processes: they keep compiled code, whatever the machine's default is.
@@ -75,6 +75,9 @@ bench-long: setup $(PEERS)/transformers/ready $(PEERS)/ctranslate2/ready
 
 bench-recurrent: setup $(PEERS)/joeynmt/ready
 	$(BIN)/python -m benchmarks.recurrent $(BENCH)
+
+bench-quality: setup $(PEERS)/transformers/ready $(PEERS)/joeynmt/ready
+	$(BIN)/python -m benchmarks.quality $(BENCH)
 
 bench-decoding: setup $(PEERS)/transformers/ready $(PEERS)/ctranslate2/ready
 	$(BIN)/python -m benchmarks.decoding $(BENCH)

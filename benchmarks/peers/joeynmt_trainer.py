@@ -52,29 +52,39 @@ def configuration(shape: dict[str, Any], text: Path, folder: Path) -> dict[str, 
     }
 
 
+def manager(shape: dict[str, Any], text: Path, folder: Path) -> tuple[TrainManager, Any, Any]:
+    """Return the trainer of a model of this shape, with its data for training and validation."""
+    settings = parse_global_args(configuration(shape, text, folder))
+    model, train_data, dev_data, _ = prepare(settings, rank=0, mode="train")
+    keep_attention_weights(model)
+    trainer = TrainManager(
+        rank=0,
+        model=model,
+        model_dir=settings.model_dir,
+        device=settings.device,
+        autocast=settings.autocast,
+        seed=settings.seed,
+        train_args=settings.train,
+        dev_args=settings.test,
+    )
+    return trainer, train_data, dev_data
+
+
+def about(trainer: TrainManager) -> dict[str, Any]:
+    """Return what the driver is told at first."""
+    return {
+        "versions": {"joeynmt": version("joeynmt"), "torch": str(torch.__version__)},
+        "threads": torch.get_num_threads(),
+        "parameters": sum(parameter.numel() for parameter in trainer.model.parameters()),
+    }
+
+
 def main() -> None:
     driver = Driver()
     shape, _ = read(Path(sys.argv[1]))
     with TemporaryDirectory(prefix="joeynmt-") as folder:
-        text = Path(sys.argv[1]).parent / "text"
-        settings = parse_global_args(configuration(shape, text, Path(folder)))
-        model, train_data, dev_data, _ = prepare(settings, rank=0, mode="train")
-        keep_attention_weights(model)
-        trainer = TrainManager(
-            rank=0,
-            model=model,
-            model_dir=settings.model_dir,
-            device=settings.device,
-            autocast=settings.autocast,
-            seed=settings.seed,
-            train_args=settings.train,
-            dev_args=settings.test,
-        )
-        driver.answer(
-            versions={"joeynmt": version("joeynmt"), "torch": str(torch.__version__)},
-            threads=torch.get_num_threads(),
-            parameters=sum(parameter.numel() for parameter in model.parameters()),
-        )
+        trainer, train_data, dev_data = manager(shape, Path(sys.argv[1]).parent / "text", Path(folder))
+        driver.answer(**about(trainer))
         passes = Passes(driver)
         collate = train_data.collate_fn
 

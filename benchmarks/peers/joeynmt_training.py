@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 from joeynmt.batch import Batch
+from joeynmt.encoders import RecurrentEncoder
 from joeynmt.model import Model, build_model
 from joeynmt.vocabulary import Vocabulary
 from joeynmt_model import EOS, PAD, keep_attention_weights, model_section, renumbering, special_symbols, words
@@ -19,10 +20,11 @@ def build(shape: dict[str, Any]) -> Model:
     return model
 
 
-def loss(model: Model, source: Tensor, target: Tensor) -> Tensor:
-    ids = renumbering(len(model.trg_vocab))
+def batch_of(source: Tensor, target: Tensor) -> Batch:
+    """Return its batch of our ids."""
+    ids = renumbering(int(max(source.max(), target.max())) + 1)
     source, target = ids[source], ids[target]
-    batch = Batch(
+    return Batch(
         src=source,
         src_length=(source != PAD).sum(1),
         src_prompt_mask=None,
@@ -33,7 +35,11 @@ def loss(model: Model, source: Tensor, target: Tensor) -> Tensor:
         pad_index=PAD,
         eos_index=EOS,
     )
-    if model.encoder.__class__.__name__ == "RecurrentEncoder":
+
+
+def loss(model: Model, source: Tensor, target: Tensor) -> Tensor:
+    batch = batch_of(source, target)
+    if isinstance(model.encoder, RecurrentEncoder):
         batch.sort_by_src_length()  # which it needs, and JoeyNMT's trainer does
     total, *_ = model(return_type="loss", **vars(batch))
     return batch.normalize(total, "tokens")

@@ -1,0 +1,149 @@
+"""BLEU after 5, 10, 20 and 40 minutes of training: Regardant beside JoeyNMT and transformers' Trainer.
+
+    make bench-quality                           three hours on two cores; reads Multi30k under REGARDANT_DATA
+    make bench-quality BENCH="JoeyNMT"           one of the three; the others keep what they had
+
+Tokenised Multi30k, English to German, one vocabulary for all, test2016, five beams. Regardant is trained for each time,
+since its schedule follows its budget; the others are trained once, and their clock stops while they translate. All
+trainers are as they come: JoeyNMT in float32, which is all it has on a CPU, transformers in bfloat16, and Regardant in
+what it chooses. Written to benchmarks/results/quality.json, with a figure.
+"""
+
+import gzip
+import json
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from regardant.data.vocabulary import EOS
+from regardant.evaluation.translation import TranslationMetrics, corpus_bleu
+from regardant.pictures import Curve, line_chart
+from regardant.run import load
+
+from . import multi30k
+from .bars import bar, conclude, lines
+from .records import ROOT, Measurement, arguments
+from .shared_batches import SHAPE
+from .workers import Peer, progress
+
+FOLDER = ROOT / "runs" / "bench-quality"
+COMMAND = ROOT / ".venv" / "bin" / "regardant"
+MINUTES = (5, 10, 20, 40)
+RECIPE = "multi30k-en-de"
+WARM_UP = 20
+"""Updates of warm-up for each minute of the budget."""
+PEERS = {"dropout": 0.3, "learning_rate": 1e-3, "warmup_steps": 300, "most_tokens": 60}
+REGARDANT, JOEYNMT, TRAINER = "Regardant", "JoeyNMT", "transformers"
+
+Points = list[dict[str, Any]]
+"""Minutes, BLEU and more of each time."""
+
+
+def regardant(minutes: tuple[float, ...]) -> Points:
+    """Train and evaluate our recipe for each time."""
+    found = []
+    for budget in minutes:
+        run = FOLDER / f"minutes-{budget}"
+        shutil.rmtree(run, ignore_errors=True)
+        given = (f"training.max_minutes={budget}", f"training.schedule.warmup_steps={round(WARM_UP * budget)}")
+        overrides = [argument for one in given for argument in ("--set", one)]
+        subprocess.run([COMMAND, "train", RECIPE, "--out", run, *overrides], check=True)
+        said = subprocess.run([COMMAND, "evaluate", run, "--json"], check=True, capture_output=True, text=True)
+        found.append({"minutes": budget, "bleu": round(json.loads(said.stdout)["bleu"], 2)})
+        progress(f"{REGARDANT}, {budget} minutes: BLEU {found[-1]['bleu']}")
+    return found
+
+
+def write_text() -> tuple[Path, Callable[[list[list[int]]], float]]:
+    """Write what peers read, tokenised as our run is. Return the file, and what scores translations in ids."""
+    run = FOLDER / "vocabulary"
+    if not (run / "model.safetensors").is_file():
+        subprocess.run([COMMAND, "train", RECIPE, "--out", run, "--set", "training.max_minutes=0.2"], check=True)
+    tokenizers = load(run).translator.tokenizers
+    texts = {}
+    for part in ("train", "test2016"):
+        for language in ("en", "de"):
+            with gzip.open(multi30k.folder() / f"{part}.tok.{language}.gz", "rt", encoding="utf-8") as text:
+                texts[part, language] = text.read().splitlines()
+    encoded = {
+        key: (tokenizers.source if key[1] == "en" else tokenizers.target).encode_batch(given)
+        for key, given in texts.items()
+    }
+    folder = FOLDER / "text"
+    folder.mkdir(parents=True, exist_ok=True)
+    for language in ("en", "de"):
+        numbers = [" ".join(map(str, ids)) + "\n" for ids in encoded["train", language]]
+        (folder / f"train.{language}").write_text("".join(numbers), encoding="utf-8")
+        (folder / f"dev.{language}").write_text("".join(numbers[: multi30k.DEV_LINES]), encoding="utf-8")
+    ended = {key: [[*ids, EOS] for ids in rows] for key, rows in encoded.items()}
+    pairs = list(zip(ended["train", "en"], ended["train", "de"], strict=True))
+    shape = SHAPE | {"vocab_size": tokenizers.target.vocab_size, "dropout": PEERS["dropout"]}
+    path = FOLDER / "quality.json"
+    path.write_text(json.dumps({"shape": shape, "pairs": pairs, "sources": ended["test2016", "en"], **PEERS}))
+
+    def score(targets: list[list[int]]) -> float:
+        written = [tokenizers.target.decode(ids) for ids in targets]
+        return corpus_bleu(written, texts["test2016", "de"], TranslationMetrics(tokenize="none"))
+
+    return path, score
+
+
+def peer(name: str, program: str, library: str, minutes: tuple[float, ...]) -> Points:
+    """Train a peer once, and score what it translates at each time."""
+    path, score = write_text()
+    found = []
+    with Peer(program, [str(path), str(FOLDER / library)], folder=FOLDER, library=library) as trained:
+        for budget in minutes:
+            answer = trained.ask(minutes=budget)
+            found.append({"minutes": budget, "bleu": round(score(answer["targets"]), 2), "updates": answer["updates"]})
+            progress(f"{name}, {budget} minutes: BLEU {found[-1]['bleu']}")
+    return found
+
+
+SYSTEMS: dict[str, Callable[[tuple[float, ...]], Points]] = {
+    REGARDANT: regardant,
+    JOEYNMT: lambda minutes: peer(JOEYNMT, "joeynmt_quality", "joeynmt", minutes),
+    TRAINER: lambda minutes: peer(TRAINER, "marian_quality", "transformers", minutes),
+}
+
+
+def bars(systems: dict[str, Points]) -> Iterator[dict[str, Any]]:
+    """Yield a bar for each time: our BLEU over the best of the others."""
+    for number, budget in enumerate(MINUTES):
+        scores = {name: points[number]["bleu"] for name, points in systems.items()}
+        over = scores[REGARDANT] - max(score for name, score in scores.items() if name != REGARDANT)
+        yield bar(f"BLEU after {budget} minutes over the best of the others", over, 0.0, at_least=True)
+
+
+def main() -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("systems", nargs="*", choices=[*SYSTEMS, []], help="those to measure again")
+    asked = parser.parse_args()
+    measurement = Measurement(scratch=asked.scratch)
+    kept = measurement.path("quality")
+    systems: dict[str, Points] = json.loads(kept.read_text(encoding="utf-8"))["systems"] if kept.is_file() else {}
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for name in asked.systems or [name for name in SYSTEMS if name not in systems]:
+        systems[name] = SYSTEMS[name](MINUTES)
+        keep(systems, measurement)
+
+
+def keep(systems: dict[str, Points], measurement: Measurement) -> None:
+    """Write what is measured so far; with all systems, judge and draw it."""
+    result: dict[str, Any] = {"command": "make bench-quality", "peers": PEERS, "shape": SHAPE, "systems": systems}
+    if set(systems) < set(SYSTEMS):
+        measurement.keep("quality", result)
+        return
+    judged = list(bars(systems))
+    print(*lines(judged), sep="\n")
+    curves = [Curve(name, [(one["minutes"], one["bleu"]) for one in points]) for name, points in systems.items()]
+    chart = line_chart(curves, title="BLEU of test2016 by time", x_label="minutes of training", y_label="BLEU")
+    measurement.draw("bleu_by_minutes", chart)
+    measurement.keep("quality", result | {"bars": judged})
+    conclude(judged)
+
+
+if __name__ == "__main__":
+    main()

@@ -60,7 +60,7 @@ class _AddAndNorm(torch.autograd.Function):
         if rows:
             _residual_forward[(rows,)](
                 x, written, weight, bias, added, normed, mean, inverse, *ctx.drops,
-                eps, width, **_sizes(width, rate > 0),
+                eps, width, **_sizes(width, ctx.drops[1] > 0),
             )  # fmt: skip
         return added, normed
 

@@ -137,52 +137,55 @@ def test_batches_of_like_size_share_the_shapes_of_their_products(layer):
     assert len(shapes) == 2  # forward, and to the weights: nobody asks for the gradient of the input
 
 
-class TestNarrowWeights:
-    """Their place is an accelerator, and nothing of them depends on it."""
+@pytest.fixture
+def model():
+    torch.manual_seed(0)
+    layers = [Linear(6, 6, bias=number % 3 > 0) for number in range(40)]  # two groups
+    return nn.Sequential(*layers, layers[0], nn.LayerNorm(6))
 
-    @pytest.fixture
-    def model(self):
-        torch.manual_seed(0)
-        layers = [Linear(6, 6, bias=number % 3 > 0) for number in range(40)]  # two groups
-        return nn.Sequential(*layers, layers[0], nn.LayerNorm(6))
 
-    def gradients(self, model, *, narrow):
-        weights = multiplied(model)
-        x = torch.ones(2, 6)
-        with torch.autocast("cpu", torch.bfloat16):
-            if narrow:
-                with narrow_weights(weights, torch.bfloat16):
-                    output = model(x)
-            else:
+def gradients_of(model, *, narrow):
+    weights = multiplied(model)
+    x = torch.ones(2, 6)
+    with torch.autocast("cpu", torch.bfloat16):
+        if narrow:
+            with narrow_weights(weights, torch.bfloat16):
                 output = model(x)
-        return output.detach(), torch.autograd.grad(output.float().square().sum(), weights)
+        else:
+            output = model(x)
+    return output.detach(), torch.autograd.grad(output.float().square().sum(), weights)
 
-    def test_they_are_those_of_linear_layers_each_once(self, model):
-        assert len(multiplied(model)) == 40 + 26
 
-    def test_outputs_and_gradients_are_those_of_autocast(self, model):
-        output, gradients = self.gradients(model, narrow=True)
-        expected, others = self.gradients(model, narrow=False)
-        assert torch.equal(output, expected)
-        for mine, right in zip(gradients, others, strict=True):
-            assert mine.dtype == torch.float32
-            assert_close(mine, right, rtol=2**-6, atol=2**-6 * float(right.abs().max()))  # rounded to 8 bits, twice
+def test_multiplied_weights_are_those_of_linear_layers_each_once(model):
+    assert len(multiplied(model)) == 40 + 26
 
-    def test_an_unused_weight_has_no_gradient(self, model):
-        weights = [nn.Parameter(torch.ones(2, 2)), *multiplied(model)]
-        with narrow_weights(weights, torch.bfloat16), torch.autocast("cpu", torch.bfloat16):
-            output = model(torch.ones(2, 6))
-        output.float().sum().backward()
-        assert weights[0].grad is None
-        assert all(weight.grad is not None for weight in weights[1:])
 
-    def test_all_groups_are_narrowed(self, model):
-        x = torch.ones(2, 6, dtype=torch.bfloat16)
-        with narrow_weights(multiplied(model), torch.bfloat16):
-            assert {layer(x).dtype for layer in model if isinstance(layer, Linear)} == {torch.bfloat16}
+def test_narrow_weights_have_the_outputs_and_gradients_of_autocast(model):
+    output, gradients = gradients_of(model, narrow=True)
+    expected, others = gradients_of(model, narrow=False)
+    assert torch.equal(output, expected)
+    for mine, right in zip(gradients, others, strict=True):
+        assert mine.dtype == torch.float32
+        assert_close(mine, right, rtol=2**-6, atol=2**-6 * float(right.abs().max()))  # rounded to 8 bits, twice
 
-    def test_outside_of_the_context_layers_multiply_by_their_weights(self, model):
-        layer = model[0]
-        with narrow_weights([layer.weight], torch.bfloat16):
-            pass
-        assert torch.equal(layer(torch.ones(2, 6)), nn.functional.linear(torch.ones(2, 6), layer.weight))
+
+def test_an_unused_weight_has_no_gradient(model):
+    weights = [nn.Parameter(torch.ones(2, 2)), *multiplied(model)]
+    with narrow_weights(weights, torch.bfloat16), torch.autocast("cpu", torch.bfloat16):
+        output = model(torch.ones(2, 6))
+    output.float().sum().backward()
+    assert weights[0].grad is None
+    assert all(weight.grad is not None for weight in weights[1:])
+
+
+def test_all_groups_are_narrowed(model):
+    x = torch.ones(2, 6, dtype=torch.bfloat16)
+    with narrow_weights(multiplied(model), torch.bfloat16):
+        assert {layer(x).dtype for layer in model if isinstance(layer, Linear)} == {torch.bfloat16}
+
+
+def test_outside_of_the_context_layers_multiply_by_their_weights(model):
+    layer = model[0]
+    with narrow_weights([layer.weight], torch.bfloat16):
+        pass
+    assert torch.equal(layer(torch.ones(2, 6)), nn.functional.linear(torch.ones(2, 6), layer.weight))

@@ -11,7 +11,6 @@ exported engine of the run, decode several batches at once; CTranslate2 gets the
 probe of the case. Written to benchmarks/results/decoding_speed.json.
 """
 
-import gzip
 import json
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -282,8 +281,7 @@ def write_sentences(
 
 def texts(language: str, root: Path | None = None) -> list[str]:
     """Return one side of test2016."""
-    with gzip.open((root or multi30k.folder()) / f"test2016.{language}.gz", "rt", encoding="utf-8") as text:
-        return text.read().splitlines()
+    return multi30k.lines(f"test2016.{language}", root)
 
 
 def table(result: dict[str, Any]) -> Iterator[str]:

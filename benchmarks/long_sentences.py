@@ -39,11 +39,10 @@ def join_lines(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for part in ("train", "val", "test2016"):
         for language in ("en", "de"):
-            name = f"{part}.{language}.gz"
-            with gzip.open(multi30k.folder() / name, "rt", encoding="utf-8") as text:
-                lines = text.read().splitlines()
+            name = f"{part}.{language}"
+            lines = multi30k.lines(name)
             groups = [lines[first : first + JOINED] for first in range(0, len(lines), JOINED)]
-            with gzip.open(folder / name, "wt", encoding="utf-8") as joined:
+            with gzip.open(folder / f"{name}.gz", "wt", encoding="utf-8") as joined:
                 joined.writelines(" ".join(group) + "\n" for group in groups)
 
 

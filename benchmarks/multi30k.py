@@ -1,5 +1,6 @@
 """Multi30k's raw English and German for the benchmarks, tokenised by the product."""
 
+import gzip
 import os
 import sys
 from pathlib import Path
@@ -24,6 +25,12 @@ def folder() -> Path:
     if "REGARDANT_DATA" not in os.environ:
         sys.exit("this benchmark reads Multi30k: set REGARDANT_DATA to the folder that holds multi30k")
     return Path(os.environ["REGARDANT_DATA"]) / "multi30k"
+
+
+def lines(name: str, root: Path | None = None) -> list[str]:
+    """Return the lines of NAME.gz, in another folder if `root` is given."""
+    with gzip.open((root or folder()) / f"{name}.gz", "rt", encoding="utf-8") as text:
+        return text.read().splitlines()
 
 
 def settings(root: Path | None = None) -> list[str]:

@@ -9,7 +9,6 @@ trainers are as they come: JoeyNMT in float32, which is all it has on a CPU, tra
 what it chooses. Written to benchmarks/results/quality.json, with a figure.
 """
 
-import gzip
 import json
 import shutil
 import subprocess
@@ -62,11 +61,11 @@ def write_text() -> tuple[Path, Callable[[list[list[int]]], float]]:
     if not (run / "model.safetensors").is_file():
         subprocess.run([COMMAND, "train", RECIPE, "--out", run, "--set", "training.max_minutes=0.2"], check=True)
     tokenizers = load(run).translator.tokenizers
-    texts = {}
-    for part in ("train", "test2016"):
-        for language in ("en", "de"):
-            with gzip.open(multi30k.folder() / f"{part}.tok.{language}.gz", "rt", encoding="utf-8") as text:
-                texts[part, language] = text.read().splitlines()
+    texts = {
+        (part, language): multi30k.lines(f"{part}.tok.{language}")
+        for part in ("train", "test2016")
+        for language in ("en", "de")
+    }
     encoded = {
         key: (tokenizers.source if key[1] == "en" else tokenizers.target).encode_batch(given)
         for key, given in texts.items()

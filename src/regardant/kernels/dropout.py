@@ -1,8 +1,7 @@
 """Masks of dropout: bits of Philox, a pure function of a seed and the place of an element.
 
 Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3", https://doi.org/10.1145/2063384.2063405. A backward
-pass draws the same bits again. Eight elements share a call, with 16 bits each and the seven rounds that suffice there:
-with a call for each element drawing took longer than reading and writing it.
+pass draws the same bits again. Eight elements share a call, with 16 bits each and the seven rounds that suffice there.
 """
 
 import triton

@@ -25,6 +25,9 @@ from torch.autograd.function import once_differentiable
 
 from regardant.layers import products
 
+TOGETHER = 32
+"""Weights that are converted by one launch. Their gradients are ready together, so replicas send them together."""
+
 
 class Linear(nn.Linear):
     """Linear layer of PyTorch, with rows rounded up in mixed precision on a CPU, and with layouts for decoding."""
@@ -215,9 +218,6 @@ def multiplied(model: nn.Module) -> list[Tensor]:
     found = dict.fromkeys(one for layer in layers for one in layer._parameters.values() if one is not None)
     return list(found)
 
-
-TOGETHER = 32
-"""Weights that are converted by one launch. Their gradients are ready together, so replicas send them together."""
 
 _narrow: ContextVar[dict[Tensor, Tensor] | None] = ContextVar("narrow", default=None)
 """Copies of weights by the weights, for the same reasons as below."""

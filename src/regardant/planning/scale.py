@@ -52,7 +52,7 @@ class Device:
     link: float
     """Bytes to others of its machine, one way."""
     narrow: bool = True
-    """Whether activations are in bfloat16."""
+    """True if activations are in bfloat16."""
     resident: float = 1e9
     """Bytes of libraries and their buffers."""
     launch: float = 40e-6

@@ -69,7 +69,7 @@ class Trainer:
         self.dropout_key = dropout_key
         dropout_key.seed, dropout_key.rank = seed, group.rank
         self.divided = self.group.strategy == "fsdp"
-        """Whether each process has a share of the model."""
+        """True if each process has a share of the model."""
         self.form = without_weights(job.model) if self.divided and group.leads else None
         """The model that validates, where no process has all weights."""
         self.model: Any = fabric.setup_module(job.model)

@@ -269,9 +269,10 @@ def test_a_checkpoint_without_a_carried_state_is_resumed(tmp_path, tiny_text_con
         ("seed=2", "seed was 1, is 2"),
     ],
 )
-def test_changed_settings_are_refused_in_a_line_that_names_them(override, told, tiny_config, uninterrupted):
-    before = (uninterrupted / "metrics.jsonl").read_bytes()
+def test_changed_settings_are_refused_in_a_line_that_names_them(override, told, tmp_path, tiny_config, uninterrupted):
+    folder = shutil.copytree(uninterrupted, tmp_path / "changed")  # the original is locked by one test at a time
+    before = (folder / "metrics.jsonl").read_bytes()
     with pytest.raises(ConfigError, match=told) as refusal:
-        run.train(tiny_config(*OVERRIDES, override), uninterrupted, quietly)
+        run.train(tiny_config(*OVERRIDES, override), folder, quietly)
     assert "\n" not in str(refusal.value) and "give another --out" in str(refusal.value)
-    assert (uninterrupted / "metrics.jsonl").read_bytes() == before
+    assert (folder / "metrics.jsonl").read_bytes() == before

@@ -92,6 +92,8 @@ class BeamOrigin:
     """Tokens so far."""
     _hidden: Float[Tensor, "B W C W"] | None = None
     """Minus infinity at keys of other beams, else 0."""
+    _at: Int[Tensor, " CW"] | None = None
+    """Positions of the keys of all beams."""
     _step: tuple[View, View] | None = None
     """The view of the current step as the stack gives it, and as beams need it."""
 
@@ -104,9 +106,11 @@ class BeamOrigin:
             if self._hidden is None:
                 others = torch.full((self.beam_size, self.beam_size), -torch.inf, device=device).fill_diagonal_(0)
                 self._hidden = others[:, None].expand(num_sentences, -1, self.capacity, -1).clone()
+            if self._at is None:
+                self._at = torch.arange(self.capacity, device=device).repeat_interleave(self.beam_size)
             self.length = length
             hidden = self._hidden[:, : self.num_beams, :length].flatten(2)[:, None]
-            at = torch.arange(length, device=device).repeat_interleave(self.beam_size)
+            at = self._at[: length * self.beam_size]
             bias = partial(_with_hidden_beams, hidden, view)
             of_beams = replace(view, causal=False, bias=bias, query_positions=at[-self.num_beams :], key_positions=at)
             self._step = view, of_beams

@@ -138,7 +138,7 @@ class Attention(nn.Module):
 
     def check(self, view: View) -> None:
         """Raise ValueError if the view asks for a field that this mechanism does not honour."""
-        if unmet := sorted(view.asks() - self.honours):
+        if unmet := sorted(view.asked - self.honours):
             reasons = "; ".join(dict.fromkeys(self.why_not[name] for name in unmet if name in self.why_not))
             raise ValueError(
                 f"{type(self).__name__} cannot honour view.{', view.'.join(unmet)}; it honours "
@@ -148,7 +148,7 @@ class Attention(nn.Module):
     def check_step(self, view: View) -> None:
         """Raise ValueError if a decoding step, whose keys are real and in order, cannot honour the view."""
         self.check(view)
-        if unmet := sorted(view.asks() - STEP_HONOURS):
+        if unmet := sorted(view.asked - STEP_HONOURS):
             raise ValueError(
                 f"{type(self).__name__} decodes without view.{', view.'.join(unmet)}; a step honours "
                 f"{', '.join(sorted(STEP_HONOURS))}: leave out the others"

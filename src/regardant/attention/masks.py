@@ -10,7 +10,7 @@ Shape legend: B batch, H query heads, Q queries, K keys, N tokens, D size of a q
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cached_property, reduce
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -54,8 +54,9 @@ class View:
     key_positions: Int[Tensor, " K"] | None = None
     """Positions of the keys. Default: 0, 1, 2 ..."""
 
-    def asks(self) -> frozenset[str]:
-        """Return the names of the fields that a mechanism has to honour."""
+    @cached_property
+    def asked(self) -> frozenset[str]:
+        """Names of the fields that a mechanism has to honour."""
         asked = []
         for name in FIELDS:
             value = getattr(self, name)
@@ -228,7 +229,7 @@ def together(*views: View) -> View:
     Raises:
         ValueError: a view holds a bias or positions, which cannot be joined.
     """
-    if any(view.asks() - {"causal", "keys", "pairs"} for view in views):
+    if any(view.asked - {"causal", "keys", "pairs"} for view in views):
         raise ValueError("masks can be joined, a bias or positions cannot: put them into the joined view")
     keys = [view.keys for view in views if view.keys is not None]
     patterns = [view.pairs for view in views if view.pairs is not None]

@@ -87,7 +87,7 @@ class ScaledDotProduct(Attention):
 def sdpa(q: Queries, k: Keys, v: Values, view: View, scale: float) -> Mixed:
     """Run PyTorch's scaled_dot_product_attention."""
     q, k = q.to(v.dtype), k.to(v.dtype)  # rotated or normalised queries and keys may be wider
-    if view.causal and view.asks() == {"causal"} and q.shape[2] == k.shape[2]:
+    if view.causal and view.asked == {"causal"} and q.shape[2] == k.shape[2]:
         return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale)
     added = view.additive_mask(q, k)
     mask = None if added is None else added.to(q.dtype).expand(*q.shape[:3], k.shape[2])
@@ -98,7 +98,7 @@ def sdpa(q: Queries, k: Keys, v: Values, view: View, scale: float) -> Mixed:
 
 def triton(q: Queries, k: Keys, v: Values, view: View, scale: float) -> Mixed:
     """Run the kernel for few keys of `regardant.kernels.attention`, or `sdpa` where it does not apply."""
-    if not available(q.device) or not view.asks() <= {"causal", "keys"}:
+    if not available(q.device) or not view.asked <= {"causal", "keys"}:
         return sdpa(q, k, v, view, scale)
     from regardant.kernels.attention import LARGEST_HEAD, MOST_KEYS, attend
 

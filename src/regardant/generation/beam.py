@@ -20,6 +20,7 @@ Shape legend: B sentences still being written, S source length, W beams, N n bes
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Self
 
 import torch
@@ -29,7 +30,7 @@ from torch import Tensor
 from regardant.data.vocabulary import EOS, NEVER_WRITTEN, SOS
 from regardant.generation.config import GenerationConfig
 from regardant.generation.constraints import Constraints
-from regardant.generation.length_penalty import Hypothesis, impossible, length_penalised
+from regardant.generation.length_penalty import Hypothesis, divisor, impossible, length_penalised
 from regardant.models.base import SequenceToSequenceModel
 
 LANES = 64
@@ -171,6 +172,8 @@ class Beams:
     """[B] int64"""
     limits: Tensor
     """[B] int64, most tokens of a target, with EOS."""
+    largest_divisor: Tensor
+    """[B] float32, what the log-probability of a target of the most tokens is divided by."""
 
     @classmethod
     def begin(cls, limits: Tensor, config: GenerationConfig) -> Self:
@@ -181,6 +184,7 @@ class Beams:
             best_ended=totals.new_full((len(limits), config.nbest), -torch.inf),
             num_ended=torch.zeros_like(limits),
             limits=limits,
+            largest_divisor=divisor(limits, config.length_penalty),
         )
 
     def advance(self, candidates: Candidates, ended: Tensor, length_penalty: float) -> Tensor:
@@ -204,7 +208,7 @@ class Beams:
         """Return which sentences need no further step, [B] bool."""
         length = self.tokens.shape[2] - 1
         present = length_penalised(self.totals[:, 0], length, config.length_penalty)
-        reachable = length_penalised(self.totals[:, 0], self.limits, config.length_penalty)
+        reachable = self.totals[:, 0] / self.largest_divisor
         return (
             ((self.num_ended >= config.beam_size) & (present <= self.best_ended[:, -1]))
             | ~(reachable > self.best_ended[:, -1])  # so also where every beam is empty, or NaN
@@ -238,19 +242,28 @@ def likeliest(totals: Tensor, log_probabilities: Tensor, wanted: int) -> tuple[T
     """
     beam_size, vocab_size = log_probabilities.shape[1:]
     wanted = min(wanted, beam_size * vocab_size)
-    about = vocab_size // math.isqrt(beam_size * vocab_size // wanted)  # as many groups as words in the best of them
-    count = min(-(-about // LANES) * LANES, vocab_size)
-    size = vocab_size // count  # group g of a beam: words g, g + count, ...
+    grouped, ungrouped = groups_of_words(beam_size, vocab_size, wanted, log_probabilities.device)
+    size, count = grouped.shape[1], len(grouped) // beam_size
     maxima = log_probabilities[..., : size * count].unflatten(2, (size, count)).amax(2) + totals[..., None]
-    groups = maxima.flatten(1).topk(min(wanted, beam_size * count), sorted=False).indices
-    first = groups // count * vocab_size + groups % count
-    of_groups = (first[:, None] + torch.arange(0, size * count, count, device=first.device)[:, None]).flatten(1)
-    beams = torch.arange(0, beam_size * vocab_size, vocab_size, device=first.device)[:, None]
-    ungrouped = (beams + torch.arange(size * count, vocab_size, device=first.device)).flatten()
-    places = torch.cat([of_groups, ungrouped.expand(len(first), -1)], 1)
+    groups = maxima.flatten(1).topk(min(wanted, len(grouped)), sorted=False).indices
+    places = torch.cat([F.embedding(groups, grouped).flatten(1), ungrouped.expand(len(groups), -1)], 1)
     sums = log_probabilities.flatten(1).gather(1, places) + totals.gather(1, places // vocab_size)
     best, chosen = sums.topk(wanted)
     return best, places.gather(1, chosen)
+
+
+@lru_cache(maxsize=8)  # of two searches at a time, each with a first step of one beam
+def groups_of_words(beam_size: int, vocab_size: int, wanted: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Return the places in W x V of the words of each group, and of those in none, for the `wanted` best of W beams.
+
+    [W * groups of a beam, words of a group] and [W * others]. There are as many groups as words in the best of them.
+    """
+    about = vocab_size // math.isqrt(beam_size * vocab_size // wanted)
+    count = min(-(-about // LANES) * LANES, vocab_size)
+    size = vocab_size // count  # group g of a beam: words g, g + count, ...
+    places = torch.arange(beam_size * vocab_size, device=device).view(beam_size, vocab_size)
+    grouped = places[:, : size * count].view(beam_size, size, count).transpose(1, 2)
+    return grouped.reshape(beam_size * count, size), places[:, size * count :].flatten()
 
 
 def without(done: Tensor) -> Tensor:

@@ -14,8 +14,14 @@ Score = TypeVar("Score", float, Tensor)
 
 def length_penalised(log_probability: Score, length: Score | int, length_penalty: float) -> Score:
     """Return log-probability / length ** length_penalty, with EOS counted in the length."""
-    score: Score = log_probability / length**length_penalty
+    score: Score = log_probability / divisor(length, length_penalty)
     return score
+
+
+def divisor(length: Score | int, length_penalty: float) -> Score:
+    """Return what the log-probability of a target of so many tokens is divided by."""
+    divided_by: Score = length**length_penalty
+    return divided_by
 
 
 @dataclass(frozen=True)

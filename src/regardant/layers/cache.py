@@ -4,6 +4,7 @@ Shape legend: B sentences, W beams of a sentence, N = B x W rows, T new tokens, 
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -13,6 +14,9 @@ from torch import Tensor
 
 class LayerCache:
     """Base of all caches: a row a beam, unless a layer keeps it otherwise. A layer's `forward` updates it in place."""
+
+    follows_beams: ClassVar[bool] = True
+    """Whether rows move with the beams. If not, `reorder` does nothing."""
 
     def reorder(self, rows: Int[Tensor, " N2"]) -> None:
         """Let row i continue row `rows[i]`."""

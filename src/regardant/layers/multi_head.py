@@ -96,6 +96,8 @@ class SelfAttentionCache(LayerCache):
 class SharedBeamLayerCache(LayerCache):
     """Keys and values of all beams of a sentence together."""
 
+    follows_beams = False
+
     mechanism: Attention
     shared: SharedBeamCache
 

@@ -156,12 +156,14 @@ class DecoderState:
         return 1 if self.beam_origin is None else self.beam_origin.num_beams
 
     def reorder(self, beams: Int[Tensor, "B W"]) -> None:
-        if self.beam_origin is not None:
+        if self.beam_origin is None:
+            return
+        if following := [cache for cache in self._layer_caches() if cache.follows_beams]:
             first = torch.arange(len(beams), device=beams.device)[:, None] * self.beam_size
             rows = (first + beams).flatten()
-            self.beam_origin.reorder(beams)
-            for cache in self._layer_caches():
+            for cache in following:
                 cache.reorder(rows)
+        self.beam_origin.reorder(beams)
 
     def keep(self, sentences: Int[Tensor, " B2"]) -> None:
         if self.beam_origin is not None:

@@ -53,8 +53,8 @@ def test_pairs_are_taken_as_they_are():
 def test_together_hides_what_any_of_them_hides():
     joined = masks.together(masks.causal(), masks.padding(REAL), masks.window(LENGTH, 1), masks.window(LENGTH, 2))
     assert seen(joined) == [[1, 0, 0, 0], [1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 0]]
-    assert joined.asks() == {"causal", "keys", "pairs"}
-    assert masks.together().asks() == frozenset()
+    assert joined.asked == {"causal", "keys", "pairs"}
+    assert masks.together().asked == frozenset()
 
 
 def test_a_bias_cannot_be_joined():

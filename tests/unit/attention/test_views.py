@@ -16,10 +16,10 @@ def rows(view, q=Q, k=K):
 
 
 def test_a_view_tells_what_it_asks_for():
-    assert View().asks() == View(causal=False).asks() == frozenset()
-    assert View(causal=True, keys=REAL).asks() == {"causal", "keys"}
+    assert View().asked == View(causal=False).asked == frozenset()
+    assert View(causal=True, keys=REAL).asked == {"causal", "keys"}
     at = torch.arange(3)
-    asked = View(pairs=torch.ones(1, 1, 3, 3).bool(), bias=lambda q, k: q, query_positions=at, key_positions=at).asks()
+    asked = View(pairs=torch.ones(1, 1, 3, 3).bool(), bias=lambda q, k: q, query_positions=at, key_positions=at).asked
     assert asked == {"pairs", "bias", "query_positions", "key_positions"}
 
 

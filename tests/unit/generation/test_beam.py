@@ -2,7 +2,7 @@ import itertools
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from regardant.data.vocabulary import EOS
@@ -78,6 +78,7 @@ def test_a_beam_as_wide_as_the_space_finds_the_best_of_all_targets(table_model, 
     length_penalty=st.sampled_from([0.0, 0.6, 1.0, 2.0]),
     limits=st.lists(st.integers(1, 7), min_size=3, max_size=3),
 )
+@example(seed=4185, beam_size=3, nbest=1, length_penalty=2.0, limits=[7, 2, 6])  # a longer one wins at last
 def test_a_batch_gives_what_plain_beam_search_gives(table_model, seed, beam_size, nbest, length_penalty, limits):
     model = table_model(seed)
     config = GenerationConfig(beam_size=beam_size, nbest=min(nbest, beam_size), length_penalty=length_penalty)

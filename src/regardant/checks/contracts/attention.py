@@ -248,7 +248,7 @@ def looking_at_weights_changes_nothing_that_runs(make: Make) -> None:
 def a_view_that_cannot_be_honoured_is_refused_by_name(make: Make) -> None:
     attention = make()
     for scene in SCENES.values():
-        unmet = scene.view().asks() - attention.honours
+        unmet = scene.view().asked - attention.honours
         if not unmet:
             continue
         q, k, v = scene.tensors()

@@ -44,7 +44,7 @@ class Contract:
             return
         honours = make().honours
         for name in self.scenes:
-            asked = SCENES[name].view().asks()
+            asked = SCENES[name].view().asked
             if not self.needs <= asked <= honours:
                 continue
             try:

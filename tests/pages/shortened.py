@@ -63,6 +63,8 @@ NOT_RUN: dict[str, str] = {
     "make bench-decoding": HOURS,
     "make bench-engines": HOURS,
     "make bench-exports": HOURS,
+    "make bench-models": HOURS,
+    "make bench-sampling": HOURS,
     'make bench-attention BENCH="--run runs/demo"': HOURS,
     "pip install 'regardant[ray]'": INDEX,
     "pip install 'regardant[serve]'": INDEX,

@@ -126,5 +126,10 @@ def test_every_target_that_is_not_run_is_in_the_makefile():
     assert {text.split()[1] for text in NOT_RUN if text.startswith("make ")} <= targets
 
 
+def test_no_target_is_run():
+    """Folders of pages have no Makefile."""
+    assert [command for command in RUN if command.text.startswith("make ")] == []
+
+
 def test_blocks_of_bash_stand_in_tutorials():
     assert [page for page, text in PAGES.items() if "```bash" in text and "/tutorials/" not in page] == []

@@ -131,7 +131,7 @@ EXPERIMENTS: dict[str, tuple[Callable[[], dict[str, Any]], Callable[[dict[str, A
     "head_size": (head_size.measure, draw_series("Loss by head size", "numbers of a query", NATS)),
     "efficient_attention": (
         efficient_attention.measure,
-        draw_series("Loss by kind of attention", "kind, in the order of the table", NATS),
+        draw_series("Efficient attention at a distance", "distance of the answer", "accuracy"),
     ),
     "one_to_one": (one_to_one.measure, draw_series("One output for each input", "0 same order, 1 reversed", NATS)),
     "functions": (functions.measure, draw_series("Functions fitted", "function, in the order of the table", "error")),

@@ -3,6 +3,7 @@
 Convolutions and dense layers have a weight for each offset or place, whatever the tokens say; attention compares.
 """
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -29,30 +30,33 @@ def measure() -> dict[str, Any]:
         "seeds": SEEDS,
         "chance": 1 / SYMBOLS,
         "series": {
-            name: reader.spread(lambda seed, mixer=mixer: _accuracies(mixer, seed), SEEDS)
+            name: reader.spread(partial(accuracies, mixer, LENGTH, DISTANCES, STEPS), SEEDS)
             for name, mixer in MIXERS.items()
         },
     }
 
 
-def draw(generator: torch.Generator, distance: int | None = None, size: int = 64) -> tuple[Tensor, Tensor]:
+def draw(
+    generator: torch.Generator, distance: int | None = None, size: int = 64, length: int = LENGTH
+) -> tuple[Tensor, Tensor]:
     """Return sequences whose last token is a distance, and the symbol that far before it as its answer."""
-    tokens = torch.randint(SYMBOLS, (size, LENGTH), generator=generator)
-    far = torch.randint(1, LENGTH, (size,), generator=generator) if distance is None else torch.full((size,), distance)
+    tokens = torch.randint(SYMBOLS, (size, length), generator=generator)
+    far = torch.randint(1, length, (size,), generator=generator) if distance is None else torch.full((size,), distance)
     answers = torch.full_like(tokens, -1)
-    answers[:, -1] = tokens[torch.arange(size), LENGTH - 1 - far]
+    answers[:, -1] = tokens[torch.arange(size), length - 1 - far]
     tokens[:, -1] = SYMBOLS + far
     return tokens, answers
 
 
-def _accuracies(mixer: dict[str, Any], seed: int) -> list[float]:
+def accuracies(mixer: dict[str, Any], length: int, distances: list[int], steps: int, seed: int) -> list[float]:
+    """Return the accuracy at each distance of a layer with this mixer, trained on sequences of this length."""
     model = reader.Reader(
         seed,
-        vocab_size=SYMBOLS + LENGTH,
+        vocab_size=SYMBOLS + length,
         classes=SYMBOLS,
-        max_length=LENGTH,
+        max_length=length,
         encoder={"num_layers": 1, "self_attention": mixer},
     )
-    reader.fit(model, draw, steps=STEPS, rate=RATE)
+    reader.fit(model, partial(draw, length=length), steps=steps, rate=RATE)
     test = torch.Generator().manual_seed(9)
-    return [reader.accuracy(model, *draw(test, distance, 400)) for distance in DISTANCES]
+    return [reader.accuracy(model, *draw(test, distance, 400, length)) for distance in distances]

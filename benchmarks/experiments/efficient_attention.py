@@ -12,15 +12,16 @@ LENGTH, STEPS, SEEDS = 32, 1000, 3
 DISTANCES = [1, 2, 4, 8, 16, 31]
 KINDS: dict[str, dict[str, Any]] = {
     "scaled_dot_product": {},
-    "window": {"window": 2},
-    "sparse": {},
+    "window": {"window": 4},
+    "sparse": {"window": 2, "stride": 8, "num_strides": 4},
     "linear": {},
-    "performer": {},
-    "linformer": {},
-    "lsh": {},
+    "performer": {"num_features": 32},
+    "linformer": {"rank": 8, "max_length": LENGTH},
+    "lsh": {"num_buckets": 4, "reach": 8},
     "top_k": {"k": 4},
     "entmax": {},
 }
+"""Settings that leave a query some quarter of the keys, or of their number in mixtures, where a kind has such."""
 
 
 def measure() -> dict[str, Any]:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from regardant.pictures import Curve, line_chart
+from regardant.pictures import Bars, Curve, bar_chart, line_chart
 
 from ..records import Measurement, arguments
 from . import (
@@ -103,6 +103,20 @@ def draw_series(title: str, x_label: str, y_label: str) -> Callable[[dict[str, A
     return draw
 
 
+def draw_bars(title: str) -> Callable[[dict[str, Any]], str]:
+    """Return what draws the medians of an experiment as bars, under each of its names."""
+
+    def draw(found: dict[str, Any]) -> str:
+        medians = {name: values["median"] for name, values in found["series"].items()}
+        groups = [
+            Bars(heading, [(name, max(0.0, values[number])) for name, values in medians.items()])
+            for number, heading in enumerate(found["names"])
+        ]
+        return bar_chart(groups, title=title)
+
+    return draw
+
+
 def _by(xs: list[float], series: dict[str, list[float]]) -> list[Curve]:
     return [Curve(name, list(zip(xs, values, strict=True))) for name, values in series.items()]
 
@@ -133,20 +147,20 @@ EXPERIMENTS: dict[str, tuple[Callable[[], dict[str, Any]], Callable[[dict[str, A
         efficient_attention.measure,
         draw_series("Efficient attention at a distance", "distance of the answer", "accuracy"),
     ),
-    "one_to_one": (one_to_one.measure, draw_series("One output for each input", "0 same order, 1 reversed", NATS)),
-    "functions": (functions.measure, draw_series("Functions fitted", "function, in the order of the table", "error")),
-    "word_sense": (word_sense.measure, draw_series("The sense of a word", "0 untrained, 1 trained", "share")),
+    "one_to_one": (one_to_one.measure, draw_bars(f"One output for each input: {NATS}")),
+    "functions": (functions.measure, draw_bars("Functions fitted: error")),
+    "word_sense": (word_sense.measure, draw_bars("The sense of a word")),
     "coreference": (
         coreference.measure,
-        draw_series("The noun of a pronoun", "0 untrained, 1 trained", "accuracy, difference of weights"),
+        draw_bars("The noun of a pronoun: accuracy, difference of weights"),
     ),
     "explanations": (
         explanations.measure,
-        draw_series("Attention as an explanation", "encoder, in the order of the table", "tau, distance, nats"),
+        draw_bars("Attention as an explanation"),
     ),
     "architectures": (
         architectures.measure,
-        draw_series("Architectures", "measurement, in the order of the table", "value"),
+        draw_bars("Architectures"),
     ),
     "reach": (reach.measure, draw_series("What a position reads", "layers", "positions")),
     "induction": (induction.measure, draw_series("Induction heads", "layers", "score, nats a token")),

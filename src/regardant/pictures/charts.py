@@ -163,7 +163,7 @@ def _bar(name: str, number: float, scale: Scale, y: float) -> str:
     return (
         f'<text x="{scale.start - GAP:.1f}" {label} text-anchor="end">{escaped(shorten(name, LONGEST_NAME))}</text>'
         f'<rect class="bar" x="{scale.start:.1f}" y="{y + 2:.1f}" width="{width:.1f}" height="{LINE - 4}"/>'
-        f'<text x="{scale.start + width + GAP / 2:.1f}" {label}>{number:.1f}</text>'
+        f'<text x="{scale.start + width + GAP / 2:.1f}" {label}>{number:.3g}</text>'
     )
 
 

@@ -15,6 +15,7 @@ Shape legend: I inputs, O outputs.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from typing import Any
 
 import torch
@@ -149,10 +150,13 @@ def _lay_out(weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Product
             return _pack(weight, bias)  # raises on a CPU without AVX-512, whose own products in bfloat16 are slow
         if dtype == torch.float32 and products.has_fast_onednn():
             return _pack_exactly(weight, bias)
-    by_input, added = weight.to(dtype).t().contiguous(), None if bias is None else bias.to(dtype)
-    if added is None:
-        return lambda x: x.to(dtype) @ by_input
-    return lambda x: torch.addmm(added, x.to(dtype).reshape(-1, x.shape[-1]), by_input).view(*x.shape[:-1], len(added))
+    return _by_input(weight, bias, dtype)
+
+
+def _by_input(weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Product:
+    """Return PyTorch's own product, with weights stored by input."""
+    stored, added = weight.to(dtype).t().contiguous().t(), None if bias is None else bias.to(dtype)
+    return lambda x: F.linear(x.to(dtype), stored, added)
 
 
 def _pack(weight: Tensor, bias: Tensor | None) -> Product:
@@ -164,9 +168,10 @@ def _pack(weight: Tensor, bias: Tensor | None) -> Product:
 def _pack_exactly(weight: Tensor, bias: Tensor | None) -> Product:
     """Return the product in float32 by oneDNN, with weights in its layout; a small one by PyTorch's own."""
     blocks, smallest = products.lay_out(weight), products.SMALLEST_AGAIN // len(weight)
+    own = cache(lambda: _by_input(weight, bias, weight.dtype))  # a second copy, of the few that need it
 
     def product(x: Tensor) -> Tensor:
-        return F.linear(x, weight, bias) if x.numel() < smallest else products.multiply(x, blocks, bias)
+        return own()(x) if x.numel() < smallest else products.multiply(x, blocks, bias)
 
     return product
 

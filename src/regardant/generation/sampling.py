@@ -92,7 +92,7 @@ def sample(
     seen = newest = read.expand(len(samples), -1)
     ended = torch.zeros(len(samples), 1, dtype=torch.bool, device=prompt.device)
     state = model.start(1, context)
-    never = list(NEVER_WRITTEN if config.ends else (*NEVER_WRITTEN, EOS))
+    never = torch.tensor(NEVER_WRITTEN if config.ends else (*NEVER_WRITTEN, EOS), device=prompt.device)
     for drawn in torch.from_numpy(draws).to(prompt.device):
         if seen.shape[1] > context and not model.carries_state:
             seen = newest = seen[:, -(context // 2) :]
@@ -101,7 +101,7 @@ def sample(
         with torch.inference_mode(), layouts.in_use():
             for piece in newest.split(context, 1):
                 logits = model.step(piece, state)
-            logits[:, never] = -torch.inf
+            logits.index_fill_(1, never, -torch.inf)  # a list of ids would become a tensor at every step
             chances = config.distribution(logits).cumsum(-1)
             newest = (chances <= drawn[:, None] * chances[:, -1:]).sum(-1, keepdim=True).masked_fill(ended, EOS)
             ended = ended | (newest == EOS)

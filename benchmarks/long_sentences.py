@@ -1,6 +1,6 @@
 """Training and translation of sentences of some hundred tokens: lines of Multi30k, seven joined to one.
 
-    make bench-long                          some 15 minutes on two cores; reads Multi30k under REGARDANT_DATA
+    make bench-long                          35 minutes on two cores; reads Multi30k under REGARDANT_DATA
     make bench-long BENCH="--passes 1"       a quick try, written to runs/scratch
 
 The shape is that of bench-training, and the layout of the translated model that of bench-decoding; it is trained here

@@ -1,6 +1,6 @@
 """Training of a recurrent translator with attention beside JoeyNMT's, of one shape, on the same batches.
 
-    make bench-recurrent                         some 5 minutes on two cores; reads Multi30k under REGARDANT_DATA
+    make bench-recurrent                         two minutes on two cores; reads Multi30k under REGARDANT_DATA
     make bench-recurrent BENCH="--passes 1"      a quick try, written to runs/scratch
 
 An LSTM of both directions reads, an LSTM with Luong's attention and input feeding writes; JoeyNMT's are `nn.LSTM`.

@@ -31,9 +31,9 @@ from regardant.models.base import SequenceToSequenceModel
 BATCH_TOKENS = 5_120
 """Tokens of a batch on a CPU: more no longer fit its caches, fewer leave a worker too little to do at a time."""
 
-FEW = 4
-"""Batches for each worker, below which processes are not forked: forking, and memory that is new to each process, would
-take too large a share, a tenth of a second and more."""
+FEW_STEPS = 50
+"""Steps for each worker, reckoned as the longest source of each of its batches, below which processes are not forked:
+forking, and memory that is new to each process, would take too large a share, a tenth of a second and more."""
 
 SMALL_STEP = 25_000_000
 """Rows of a step times parameters of the model, up to which two threads are no faster than one (d_model 128). Beside
@@ -117,7 +117,7 @@ class ModelSearcher:
             with one_thread() if self._is_small(len(sources) * config.beam_size) else nullcontext():
                 parts: Iterable[list[tuple[int, list[Hypothesis]]]] = [decode(batches)]
         else:
-            fork = len(batches) >= FEW * work.workers
+            fork = sum(lengths[batch[0]] for batch in batches) >= FEW_STEPS * work.workers  # longest first
             parts = share_out(decode, batches, work.workers, in_turn=self._is_observed(), fork=fork)
         for part in parts:
             for index, best in part:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from regardant.data.batching import pad
 from regardant.data.vocabulary import EOS, MASK, PAD, SOS, UNK
 from regardant.errors import DataError
+from regardant.generation import search as searching
 from regardant.generation.config import GenerationConfig
 from regardant.generation.search import ModelSearcher, Work, batches_of_like_length, generate, length_limits
 from regardant.generation.teacher_forcing import score_pairs
@@ -232,3 +233,17 @@ def test_a_small_step_is_computed_by_one_thread(table_model, parameters, threads
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize(("batches", "length", "forks"), [(4, 30, True), (30, 4, True), (4, 4, False), (30, 2, False)])
+def test_processes_are_forked_for_many_steps(batches, length, forks, table_model, monkeypatch):
+    asked = []
+
+    def share_out(work, items, workers, *, in_turn, fork):
+        asked.append((len(items), fork))
+        return [work(iter(items))]
+
+    monkeypatch.setattr(searching, "share_out", share_out)
+    config = GenerationConfig(beam_size=1, max_length_extra=1, max_length_ratio=0)
+    found = search(table_model(1), [[5] * length] * batches, config, Work(10**9, batch_sentences=1, workers=2))
+    assert asked == [(batches, forks)] and all(found)

@@ -1,6 +1,6 @@
 """BLEU after 5, 10, 20 and 40 minutes of training: Regardant beside JoeyNMT and transformers' Trainer.
 
-    make bench-quality                           three hours on two cores; reads Multi30k under REGARDANT_DATA
+    make bench-quality                           some three hours on two cores; reads Multi30k under REGARDANT_DATA
     make bench-quality BENCH="JoeyNMT"           one of the three; the others keep what they had
 
 Tokenised Multi30k, English to German, one vocabulary for all, test2016, five beams. Regardant is trained for each time,

@@ -52,7 +52,7 @@ def move_rows(rows: Int[Tensor, " N2"], *tensors: Float[Tensor, "N *S"]) -> None
 
 @dataclass(frozen=True)
 class AppendedKeys:
-    """All keys and values so far, a row each, in buffers with room for more."""
+    """Record of all keys and values so far, a row each, in buffers with room for more."""
 
     capacity: int
     length: int = 0
@@ -135,7 +135,7 @@ def _with_hidden_beams(hidden: Tensor, view: View, queries: Tensor, keys: Tensor
 
 @dataclass(frozen=True)
 class SharedBeamCache:
-    """All keys and values so far of all beams of a sentence, step after step, in buffers with room for more."""
+    """Record of all keys and values of all beams of a sentence, step after step, in buffers with room for more."""
 
     origin: BeamOrigin
     length: int = 0

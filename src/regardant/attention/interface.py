@@ -43,20 +43,20 @@ class Attention(nn.Module):
     """Reason why a field cannot be obeyed, by field, where there is one beyond "not implemented"."""
 
     reads_positions: ClassVar[bool] = False
-    """Whether weights depend on positions, so that queries of another sequence must come with theirs."""
+    """True if weights depend on positions, so that queries of another sequence must come with theirs."""
 
     shares_query_and_key: ClassVar[bool] = False
-    """Whether the layer makes queries and keys by one projection."""
+    """True if the layer makes queries and keys by one projection."""
 
     shared_beam_cache: ClassVar[bool] = False
-    """Whether all beams of a sentence may use one `SharedBeamCache`, where a bias of minus infinity masks the keys of
+    """True if all beams of a sentence may use one `SharedBeamCache`, where a bias of minus infinity masks the keys of
     other beams: true of a mechanism that decodes with appended keys and computes masked pairs cheaply."""
 
     needs_projection: ClassVar[bool] = False
-    """Whether the projections of queries and keys are part of the formula and cannot be left out."""
+    """True if the projections of queries and keys are part of the formula and cannot be left out."""
 
     discontinuous: ClassVar[bool] = False
-    """Whether keys are chosen by comparing scores or hashes, so that an error of rounding may choose other keys."""
+    """True if keys are chosen by comparing scores or hashes, so that an error of rounding may choose other keys."""
 
     longest: int | None = None
     """Maximum number of keys. None: any number."""
@@ -65,7 +65,7 @@ class Attention(nn.Module):
     """Factor on products of queries and keys, for mechanisms whose scores are such products."""
 
     decodes_with_all_keys: bool = False
-    """Whether a layer decodes with appended keys of its own rows, whatever state this mechanism would use. Inspection
+    """True if a layer decodes with appended keys of its own rows, whatever state this mechanism would use. Inspection
     sets it, so that `forward` sees every decoding step as it sees a whole pass."""
 
     def __init__(self) -> None:
@@ -104,7 +104,7 @@ class Attention(nn.Module):
 
     @property
     def has_scores(self) -> bool:
-        """Whether `scores` is available."""
+        """True if `scores` is available."""
         return type(self).compute_scores is not Attention.compute_scores
 
     def scores(self, q: Queries, k: Keys, view: View = EVERYTHING) -> Weights:

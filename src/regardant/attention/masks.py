@@ -152,7 +152,7 @@ class PassView(View):
     """
 
     recomputed: bool = False
-    """Whether the backward pass computes layers again. A bias that learns is then made anew for each layer: one layer's
+    """True if the backward pass computes layers again. A bias that learns is then made anew for each layer: one layer's
     backward pass frees the graph that the next layer's would need."""
 
     _made: dict[tuple[object, ...], Tensor | None] = field(default_factory=dict, init=False, repr=False)

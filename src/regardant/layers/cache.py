@@ -16,7 +16,7 @@ class LayerCache:
     """Base of all caches: a row a beam, unless a layer keeps it otherwise. A layer's `forward` updates it in place."""
 
     follows_beams: ClassVar[bool] = True
-    """Whether rows move with the beams. If not, `reorder` does nothing."""
+    """True if rows move with the beams. False: `reorder` does nothing."""
 
     def reorder(self, rows: Int[Tensor, " N2"]) -> None:
         """Let row i continue row `rows[i]`."""

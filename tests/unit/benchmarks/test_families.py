@@ -5,6 +5,7 @@ from benchmarks.bars import verdict
 from benchmarks.baselines import sst2
 from benchmarks.families import Bar, Family, flat, summary
 from regardant import config
+from regardant.planning.shapes import shapes_without_data
 from regardant.run import load
 from regardant.tasks import load_recipe
 
@@ -97,8 +98,9 @@ def test_a_score_that_evaluate_does_not_print_is_refused():
 
 
 @pytest.mark.parametrize(("family", "name", "model"), MODELS, ids=[f"{family}: {name}" for family, name, _ in MODELS])
-def test_the_models_are_recipes_that_load(family, name, model):
+def test_the_models_are_recipes_that_load_and_build(family, name, model):
     recipe = load_recipe(config.recipe(model.recipe or family), list(model.settings))
+    shapes_without_data(recipe)  # raises where parts do not fit
     assert (recipe.training.parts is not None) == (model.start_from is not None)
 
 

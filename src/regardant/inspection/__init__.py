@@ -14,7 +14,7 @@ from regardant.inspection.importance import HeadImportance, head_importance
 from regardant.inspection.interventions import EditRow, MaskKey, Patch, ScaleHead, intervene
 from regardant.inspection.lens import LensReading, logit_lens
 from regardant.inspection.patching import Patching, patch_positions
-from regardant.inspection.places import attention_places, place_names
+from regardant.inspection.places import attention_places, mixer_places, place_names
 from regardant.inspection.rollout import flow, rollout
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "jensen_shannon",
     "logit_lens",
     "measure_heads",
+    "mixer_places",
     "patch_positions",
     "place_names",
     "real_elements",

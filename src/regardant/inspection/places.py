@@ -264,9 +264,18 @@ def attention_places(model: Model) -> dict[str, list[str]]:
 
     A kind that has another mixer in its place, such as a convolution, is left out.
     """
+    return _places_with(model, "weights")
+
+
+def mixer_places(model: Model) -> dict[str, list[str]]:
+    """Return the places of convolutions and dense layers, by the kind of attention in whose place they are."""
+    return _places_with(model, "position_weights")
+
+
+def _places_with(model: Model, quantity: str) -> dict[str, list[str]]:
     places: dict[str, list[str]] = {kind: [] for kind in model.attention_kinds}
     for site in sites(model):
-        if "weights" in site.quantities and (kind := kind_of(site.name)) in places:
+        if quantity in site.quantities and (kind := kind_of(site.name)) in places:
             places[kind].append(site.name)
     return {kind: names for kind, names in places.items() if names}
 

@@ -63,7 +63,7 @@ def _heading(pictures: Sequence[AttentionPicture], width: float) -> tuple[list[s
     """Return what is drawn, and the item with its answer in a line each; and the height where the rest begins."""
     y = float(MARGIN + FONT_SIZE)
     parts = [f'<text class="title" x="{MARGIN}" y="{y:.1f}">All layers and heads</text>']
-    for line in (pictures[0].title, pictures[0].note, caption_of(pictures)):
+    for line in (pictures[0].title, pictures[-1].note, caption_of(pictures)):
         if line:
             y += FONT_SIZE + 6
             full = f"<title>{escaped(line)}</title>"

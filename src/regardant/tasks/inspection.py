@@ -20,7 +20,7 @@ from torch import Tensor
 
 from regardant.data.tokenizers import Tokenizer
 from regardant.errors import ConfigError, RunError
-from regardant.inspection import Records, attention_places, capture
+from regardant.inspection import Records, attention_places, capture, mixer_places
 from regardant.inspection.capture import class_tokens
 from regardant.modalities import Codec
 from regardant.models.base import AttentionKind, Model
@@ -88,6 +88,8 @@ class Inspection:
     """The inputs of each kind of attention."""
     layers: Mapping[str, list[str]]
     """Places of attention by kind, in the order of layers: `decoder.layers.0.cross_attention`."""
+    mixers: Mapping[str, list[str]]
+    """Places of convolutions and dense layers, by the kind of attention in whose place they are."""
     records: Records
     """Records of this item by the names of places."""
     batch: Mapping[str, Any]
@@ -103,10 +105,12 @@ class Inspection:
 
     @cached_property
     def pictures(self) -> list[AttentionPicture]:
-        """A picture of every kind of attention that the model has."""
-        return [
-            self._picture(kind, np.stack([self.records.whole(f"{place}.weights")[0].numpy() for place in places]))
-            for kind, places in self.layers.items()
+        """A picture of the convolutions and dense layers of every kind, then one of every kind of attention."""
+        by_position = [
+            self._by_position(kind, self._stacked(places, "position_weights")) for kind, places in self.mixers.items()
+        ]
+        return by_position + [
+            self._by_item(kind, self._stacked(places, "weights")) for kind, places in self.layers.items()
         ]
 
     def rows(self, kind: str) -> Elements:
@@ -223,18 +227,31 @@ class Inspection:
             raise RunError("this model has no attention that could be drawn: give a name that ends in .json")
         return self.pictures
 
-    def _picture(self, kind: str, weights: Any) -> AttentionPicture:
-        rows, columns, note = self.rows(kind), self.columns(kind), self.note
+    def _stacked(self, places: Sequence[str], quantity: str) -> NDArray[Any]:
+        """Return the weights of all layers: [L, H, Q, K], or [L, Q, K] if they belong to positions."""
+        return np.stack([self.records.whole(f"{place}.{quantity}")[0].numpy() for place in places])
+
+    def _by_item(self, kind: str, weights: NDArray[Any]) -> AttentionPicture:
+        note = self.note
         if weights.min() < 0 or weights.max() > 1.01:
             note += " (Weights of this attention below 0 or above 1 are drawn as 0 or 1.)"
+        return self._picture(kind, kind_title(kind), weights.clip(0, 1), note)
+
+    def _by_position(self, kind: str, weights: NDArray[Any]) -> AttentionPicture:
+        sizes = np.abs(weights)[:, None]
+        note = f"{self.note} (Sizes of weights over the largest: they belong to positions, whatever the item is.)"
+        return self._picture(kind, f"{kind_title(kind)} by position", sizes / max(sizes.max(), 1e-12), note)
+
+    def _picture(self, kind: str, title: str, weights: NDArray[Any], note: str) -> AttentionPicture:
+        rows, columns = self.rows(kind), self.columns(kind)
         in_words = bool(rows.units and columns.units)
         return AttentionPicture(
             title=self.title or self.item,
             source=columns.labels,
             target=rows.labels,
-            weights=weights.clip(0, 1),
+            weights=weights,
             note=note,
-            kind=kind_title(kind),
+            kind=title,
             source_units=columns.units if in_words else (),
             target_units=rows.units if in_words else (),
             source_layout=columns.grid,
@@ -267,7 +284,13 @@ def look(model: Model, inputs: Mapping[str, Any]) -> tuple[Records, Tensor]:
 def shown_inputs(model: Model, batch: Mapping[str, Any], elements: Mapping[str, Elements]) -> dict[str, Any]:
     """Return the fields of an Inspection that follow from a model, its inputs and their elements."""
     inputs = {name: one.after(class_tokens(model, name)) for name, one in elements.items()}
-    return {"inputs": inputs, "sides": model.attention_kinds, "layers": attention_places(model), "batch": batch}
+    return {
+        "inputs": inputs,
+        "sides": model.attention_kinds,
+        "layers": attention_places(model),
+        "mixers": mixer_places(model),
+        "batch": batch,
+    }
 
 
 def format_shares(shares: Sequence[tuple[str, float]]) -> str:

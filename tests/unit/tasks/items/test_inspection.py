@@ -111,6 +111,21 @@ def test_without_attention_there_are_numbers_and_no_picture(trained_on_labels, t
         found.save(tmp_path / "a.svg")
 
 
+@pytest.mark.parametrize("mixer", ["{kind: dense}", "{kind: convolution, kernel: 3}"])
+def test_weights_of_positions_are_drawn_in_the_place_of_attention(regardant, trained_on_labels, tmp_path, mixer):
+    run = trained_on_labels(f"model.self_attention={mixer}", "model.positions.kind=learned", "training.max_updates=5")
+    found = run.inspect(TEXT)
+    (picture,) = found.pictures
+    assert (picture.kind, picture.source) == ("Encoder self-attention by position", found.inputs["input"].labels)
+    sizes = torch.stack([found.records.whole(name) for name in found.records if "position_weights" in name], 1).abs()
+    np.testing.assert_allclose(picture.weights, (sizes / sizes.max()).transpose(0, 1).numpy(), atol=1e-6)
+    assert "they belong to positions" in picture.note
+    said = regardant(
+        "inspect", run.folder, TEXT, "--kind", "encoder-self-attention-by-position", "--out", tmp_path / "a.svg"
+    )
+    assert said.code == 0 and (tmp_path / "a.svg").read_bytes().startswith(b"<svg")
+
+
 RECURRENT = "model={kind: recurrent, embedding_size: 16, hidden_size: 16}"
 BAG = "model={kind: bag}"
 

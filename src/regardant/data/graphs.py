@@ -18,7 +18,7 @@ from pydantic import Field
 
 from regardant.config import Config
 from regardant.data.tables import read_table
-from regardant.data.text_files import Fault, place
+from regardant.data.text_files import Fault, place, unreadable
 from regardant.errors import DataError
 
 MOST_NODES = 8192
@@ -262,7 +262,7 @@ def _text(path: Path, line: int, cell: str | Fault) -> str:
     if cell is Fault.MISSING:
         return ""
     if isinstance(cell, Fault):
-        raise DataError(f"{path} line {line}: cannot be read: mend the line or leave it out")
+        raise unreadable(path, line, cell)
     return cell.strip()
 
 

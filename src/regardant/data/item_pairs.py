@@ -8,8 +8,7 @@ from pydantic import Field
 from regardant.config import Variants
 from regardant.data.splits import FilesConfig
 from regardant.data.tables import read_table
-from regardant.data.text_files import Fault, place
-from regardant.errors import DataError
+from regardant.data.text_files import Fault, place, unreadable
 
 
 class ItemPair(NamedTuple):
@@ -68,7 +67,7 @@ class PairTableConfig(FilesConfig, ItemPairsConfig):
                 cells.append(next(labels).target)
             texts = [cell.strip() for cell in cells if not isinstance(cell, Fault)]
             if len(texts) < len(cells):
-                raise DataError(f"{path} line {record.line}: cannot be read: mend the line or leave it out")
+                raise unreadable(path, record.line, *cells)
             if all(texts):
                 items = [
                     str(path.parent / text) if is_file else text for text, is_file in zip(texts, files, strict=False)

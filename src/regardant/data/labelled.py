@@ -11,7 +11,7 @@ from regardant.config import Variants
 from regardant.data.columns import find_columns
 from regardant.data.splits import FilesConfig
 from regardant.data.tables import read_table
-from regardant.data.text_files import Fault, Record, place
+from regardant.data.text_files import Fault, Record, place, unreadable
 from regardant.errors import DataError
 
 Labelled = tuple[Any, str]
@@ -98,7 +98,7 @@ class TableConfig(FilesConfig, LabelledConfig):
         for record in read_table(path, *find_columns(path, self.text, self.label)):
             text, label = record.source, record.target
             if isinstance(text, Fault) or isinstance(label, Fault):
-                raise DataError(f"{path} line {record.line}: cannot be read: mend the line or leave it out")
+                raise unreadable(path, record.line, text, label)
             if not _is_blank(record):
                 yield text, label.strip()
 

@@ -8,9 +8,8 @@ from pydantic import Field
 from regardant.config import Config
 from regardant.data.splits import read_sets
 from regardant.data.tables import is_table_file, read_table
-from regardant.data.text_files import Fault, place, read_lines
+from regardant.data.text_files import Fault, place, read_lines, unreadable
 from regardant.data.treebank import read_treebank
-from regardant.errors import DataError
 
 
 class LinesConfig(Config):
@@ -58,7 +57,7 @@ class LinesConfig(Config):
         elif is_table_file(path):
             for record in read_table(path, self.text, self.text):
                 if isinstance(record.source, Fault):
-                    raise DataError(f"{path} line {record.line}: cannot be read: mend the line or leave it out")
+                    raise unreadable(path, record.line, record.source)
                 yield record.source
         else:
             yield from read_lines(path)

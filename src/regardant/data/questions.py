@@ -15,7 +15,7 @@ from pydantic import Field
 from regardant.config import Variants
 from regardant.data.splits import FilesConfig
 from regardant.data.tables import read_columns
-from regardant.data.text_files import Fault, place, require_file, text_lines
+from regardant.data.text_files import Fault, place, require_file, text_lines, unreadable
 from regardant.errors import DataError
 
 SHOWN = 40
@@ -89,12 +89,11 @@ class QuestionFilesConfig(FilesConfig, QuestionsConfig):
     def _of_table(self, path: Path) -> Iterator[ContextQuestion]:
         columns = [self.question, self.context, self.answer, *([self.start] if self.start else [])]
         for line, (question, context, answer, *start) in read_columns(path, columns, columns[3:]):
-            where = f"{path} line {line:,}"
             if isinstance(question, Fault) or isinstance(context, Fault) or answer in (Fault.BAD_ENCODING, Fault.NUL):
-                raise DataError(f"{where} cannot be read: mend the line or leave it out")
+                raise unreadable(path, line, question, context, answer)
             given = "" if isinstance(answer, Fault) else answer
             begins = None if not start or isinstance(start[0], Fault) or not start[0].strip() else start[0]
-            yield located(where, question, context, [given], begins)
+            yield located(f"{path} line {line:,}", question, context, [given], begins)
 
 
 def located(

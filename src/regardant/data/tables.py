@@ -32,7 +32,8 @@ def read_columns(path: Path, columns: Sequence[str], numbers: Collection[str] = 
     """Yield the cells of columns of a .tsv, .csv, .jsonl, .json or .parquet file; the text ones also .gz or .zst.
 
     .tsv, .csv    The columns are names in the first line. If all are numbers ("1" and "2", from 1), there is
-                  no such line and every line is a row. In .tsv a quote is text; in .csv it quotes.
+                  no such line and every line is a row. In .tsv a quote is text; in .csv it quotes. Cells of .csv
+                  are separated by semicolons if the first line has some and no comma.
     .jsonl, .json One object a line. Dots reach into objects: translation.en
     .parquet      Dots reach into structs.
 
@@ -117,7 +118,12 @@ def _tsv_rows(path: Path) -> Iterator[tuple[int, list[bytes]]]:
 def _csv_rows(path: Path) -> Iterator[tuple[int, list[bytes]]]:
     # The csv module takes only text; Latin-1 carries any byte through it unchanged.
     csv.field_size_limit(sys.maxsize)  # the cleaning limits the length of texts
-    reader = csv.reader((line.decode("latin-1") + "\n" for line in text_lines(path)), strict=True)
+    lines = text_lines(path)
+    first = next(lines, b"")
+    # Spreadsheets write semicolons where the comma is the decimal point.
+    delimiter = ";" if b";" in first and b"," not in first else ","
+    given = (line.decode("latin-1") + "\n" for line in chain([first], lines))
+    reader = csv.reader(given, delimiter=delimiter, strict=True)
     start = 1
     try:
         for row in reader:

@@ -170,6 +170,19 @@ def decode(raw: bytes) -> str | Fault:
         return Fault.BAD_ENCODING
 
 
+def unreadable(path: Path, line: int, *cells: str | Fault) -> DataError:
+    """Return the error for the first of the cells of a line that has no text."""
+    fault = next(cell for cell in cells if isinstance(cell, Fault))
+    return DataError(f"{path} line {line:,}: {_REMEDIES[fault]}")
+
+
+_REMEDIES = {
+    Fault.BAD_ENCODING: "its text is not UTF-8: save the file in UTF-8",
+    Fault.NUL: "its text has NUL characters: remove them",
+    Fault.MISSING: "a cell is missing: complete the line or leave it out",
+}
+
+
 def text_lines(path: Path) -> Iterator[bytes]:
     """Yield the lines of a file as bytes, without line ends. Raises DataError for a file that cannot be read."""
     import pyarrow as pa

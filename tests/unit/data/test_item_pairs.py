@@ -65,7 +65,7 @@ def test_a_given_set_is_read_whole_and_blank_rows_are_left_out(table):
         ({"second": "caption"}, "a.tsv has no column caption; it has first, second, label"),
         ({"label": "class"}, "a.tsv has no column class"),
         ({"test": "b.tsv"}, "no file"),
-        ({"test": "short.tsv"}, "short.tsv line 2: cannot be read: mend the line or leave it out"),
+        ({"test": "short.tsv"}, "short.tsv line 2: a cell is missing: complete the line or leave it out"),
         ({"test": "empty.tsv"}, "is left of empty.tsv: give more"),
     ],
 )

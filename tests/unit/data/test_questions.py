@@ -104,7 +104,7 @@ def test_lines_are_read_as_they_were_kept():
         ({"at": "x"}, "line 2: the answer starts at 'x': give the number of a character, from 0"),
         ({"question": " "}, "line 2 has a blank question: write one or leave the line out"),
         ({"context": ""}, "line 2 has a blank context: write one or leave the line out"),
-        ({"context": None}, "line 2 cannot be read: mend the line or leave it out"),
+        ({"context": None}, "line 2: a cell is missing: complete the line or leave it out"),
     ],
 )
 def test_a_row_that_cannot_be_right_is_named_by_its_line(tmp_path, row, told):

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regardant.data import text_files
+from regardant.data.labelled import TableConfig
 from regardant.data.tables import read_dataset, read_table
 from regardant.data.text_files import Fault, Record, read_lines, read_text, read_text_files
 from regardant.errors import DataError
@@ -175,6 +176,28 @@ def test_columns_may_be_numbers_where_there_is_no_header(tmp_path):
     ]
     with pytest.raises(DataError, match="no column 4; it has 1, 2, 3"):
         list(read_table(path, "2", "4"))
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "problem"),
+    [
+        ("a.csv", b"text,label\ncaf\xe9,x\n", "its text is not UTF-8: save the file in UTF-8"),
+        ("a.csv", b"text,label\na\n", "a cell is missing: complete the line or leave it out"),
+        ("a.jsonl", b'\n{"text": "a\\u0000b", "label": "x"}\n', "its text has NUL characters: remove them"),
+    ],
+)
+def test_a_row_without_text_is_refused_with_its_reason(tmp_path, name, rows, problem):
+    (tmp_path / name).write_bytes(rows)
+    with pytest.raises(DataError, match=rf"^.*{name} line 2: {problem}$"):
+        list(TableConfig(root=str(tmp_path), source=name, text="text", label="label").items(name))
+
+
+def test_cells_of_a_csv_file_without_commas_in_its_first_line_are_separated_by_semicolons(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(b'\xef\xbb\xbfen;fr\r\n"one, two";un\r\nthree;"a;b"\r\n')
+    assert list(read_table(path, "en", "fr")) == [(2, "one, two", "un"), (3, "three", "a;b")]
+    path.write_text("a,b;c\nd,e;f\n", encoding="utf-8")
+    assert list(read_table(path, "1", "2")) == [(1, "a", "b;c"), (2, "d", "e;f")]
 
 
 def test_a_quoted_cell_of_a_csv_file_may_hold_line_ends(tmp_path):

@@ -100,7 +100,7 @@ def read_dataset(
 
 
 def _table_suffix(path: Path) -> str:
-    return Path(path.stem).suffix if path.suffix in (".gz", ".zst") else path.suffix
+    return (Path(path.stem).suffix if path.suffix in (".gz", ".zst") else path.suffix).lower()
 
 
 def _pairs(rows: Iterator[Row]) -> Iterator[Record]:

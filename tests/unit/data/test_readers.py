@@ -192,6 +192,13 @@ def test_a_row_without_text_is_refused_with_its_reason(tmp_path, name, rows, pro
         list(TableConfig(root=str(tmp_path), source=name, text="text", label="label").items(name))
 
 
+@pytest.mark.parametrize("name", ["A.CSV", "a.Csv.gz"])
+def test_the_kind_of_a_table_may_be_in_capitals(tmp_path, name):
+    write = gzip.compress if name.endswith(".gz") else bytes
+    (tmp_path / name).write_bytes(write(b"en,fr\none,un\n"))
+    assert list(read_table(tmp_path / name, "en", "fr")) == [(2, "one", "un")]
+
+
 def test_cells_of_a_csv_file_without_commas_in_its_first_line_are_separated_by_semicolons(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes(b'\xef\xbb\xbfen;fr\r\n"one, two";un\r\nthree;"a;b"\r\n')

@@ -53,7 +53,8 @@ def linear(
     layouts = _in_use.get()
     if layouts is not None:
         output = layouts.multiply(x, weight, bias)
-        return output if stays_narrow else output.to(weight.dtype)
+        # Asking for the type takes less than a `to` that changes nothing: 0.1 and 0.7 us, some 20 times a step.
+        return output if stays_narrow or output.dtype == weight.dtype else output.to(weight.dtype)
     if (copies := _narrow.get()) is not None:
         weight, bias = copies.get(weight, weight), None if bias is None else copies.get(bias, bias)
     if x.device.type == "cpu" and torch.is_autocast_enabled("cpu") and x.numel():
@@ -156,7 +157,7 @@ def _lay_out(weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Product
 def _by_input(weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Product:
     """Return PyTorch's own product, with weights stored by input."""
     stored, added = weight.to(dtype).t().contiguous().t(), None if bias is None else bias.to(dtype)
-    return lambda x: F.linear(x.to(dtype), stored, added)
+    return lambda x: F.linear(x if x.dtype == dtype else x.to(dtype), stored, added)
 
 
 def _pack(weight: Tensor, bias: Tensor | None) -> Product:

@@ -57,9 +57,14 @@ class Measurement:
 
     def draw(self, name: str, chart: str) -> None:
         """Write a chart as NAME.svg and print its path."""
-        from regardant.pictures import alone
+        draw(name, chart, SCRATCH if self.scratch else FIGURES)
 
-        _write((SCRATCH if self.scratch else FIGURES) / f"{name}.svg", alone(chart))
+
+def draw(name: str, chart: str, folder: Path = FIGURES) -> None:
+    """Write a chart as NAME.svg of a folder and print its path."""
+    from regardant.pictures import alone
+
+    _write(folder / f"{name}.svg", alone(chart))
 
 
 def arguments(doc: str | None) -> argparse.ArgumentParser:

@@ -2,19 +2,21 @@
 
     make experiments                       all of them
     make experiments EXPERIMENT=equal_heads
+    make experiments EXPERIMENT=--draw     the figures of all kept results, without measuring
 
 Numbers are written to benchmarks/results/experiments/NAME.json, figures to docs/experiments/NAME.svg. Experiments with
 whole translators are `make ladder`.
 """
 
+import json
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from regardant.pictures import Bars, Curve, bar_chart, line_chart
 
-from ..records import Measurement, arguments
+from ..records import RESULTS, Measurement, arguments, draw
 from . import (
     architectures,
     coreference,
@@ -32,7 +34,6 @@ from . import (
     one_to_one,
     reach,
     specialised_heads,
-    toy,
     varying_distance,
     warmup_and_clipping,
     word_sense,
@@ -40,14 +41,21 @@ from . import (
 
 NATS = "loss, nats a token"
 
+PARTS = ("median", "least", "largest")
+"""What a series has of all seeds, point by point. Numbers that are exact have the first alone."""
+
 
 def main(given: Sequence[str] | None = None) -> None:
     parser = arguments(__doc__)
     parser.add_argument("experiments", nargs="*", help=f"default: {' '.join(EXPERIMENTS)}")
+    parser.add_argument("--draw", action="store_true", help="draw the kept results again, and measure nothing")
     asked = parser.parse_args(given)
     for name in asked.experiments:
         if name not in EXPERIMENTS:
             sys.exit(f"there is no experiment {name}: take one of {', '.join(EXPERIMENTS)}")
+    if asked.draw:
+        draw_kept(asked.experiments or EXPERIMENTS)
+        return
     measurement = Measurement(scratch=asked.scratch)
     for name in asked.experiments or EXPERIMENTS:
         measure, chart = EXPERIMENTS[name]
@@ -56,82 +64,71 @@ def main(given: Sequence[str] | None = None) -> None:
         measurement.draw(name, chart(found))
 
 
-def draw_gradients(found: dict[str, Any]) -> str:
-    curves = [
-        Curve(name, [(d, math.log10(n)) for d, n in zip(found["distances"], norms, strict=True)])
-        for name, norms in found["relative_gradient_norm"].items()
-    ]
-    return line_chart(
-        curves,
-        title="Gradient by distance",
-        x_label="tokens back",
-        y_label="gradient norm, log10, relative to one token back",
-    )
+def draw_kept(names: Iterable[str]) -> None:
+    """Draw the kept results of these experiments."""
+    for name in names:
+        file = RESULTS / "experiments" / f"{name}.json"
+        if file.is_file():
+            _, chart = EXPERIMENTS[name]
+            draw(name, chart(json.loads(file.read_text(encoding="utf-8"))))
 
 
-def draw_heads(found: dict[str, Any]) -> str:
-    return line_chart(
-        _by_step(found["head_difference"], start=0),
-        title="How far heads are apart",
-        x_label="updates",
-        y_label="difference of the heads' query matrices, relative to their size",
-    )
+def draw_series(title: str, x_label: str, y_label: str, *, log10: str = "") -> Callable[[dict[str, Any]], str]:
+    """Return what draws the medians of an experiment's series in a band from the least to the largest number.
 
+    log10: the axes, "x" or "y" or both, that have the logarithms of the numbers.
+    """
 
-def draw_norms(found: dict[str, Any]) -> str:
-    curves = _by_step(found["loss"], start=toy.EVERY)
-    return line_chart(curves, title="Loss of deep stacks", x_label="updates", y_label=NATS)
+    def scaled(axis: str, values: Sequence[float]) -> list[float]:
+        return [math.log10(value) for value in values] if axis in log10 else list(values)
 
-
-def draw_depths(found: dict[str, Any]) -> str:
-    curves = _by(found["depths"], found["loss"])
-    return line_chart(curves, title="Loss by depth", x_label="layers of encoder and decoder each", y_label=NATS)
-
-
-def draw_sizes(found: dict[str, Any]) -> str:
-    curves = _by([math.log10(size) for size in found["sequences"]], found["loss"])
-    return line_chart(curves, title="Loss by data", x_label="training sequences, log10", y_label=f"{NATS}, unseen ones")
-
-
-def draw_series(title: str, x_label: str, y_label: str) -> Callable[[dict[str, Any]], str]:
-    """Return what draws the medians of an experiment's series."""
-
-    def draw(found: dict[str, Any]) -> str:
-        curves = _by(found["x"], {name: values["median"] for name, values in found["series"].items()})
+    def chart(found: dict[str, Any]) -> str:
+        xs, curves = scaled("x", found["x"]), []
+        for name, values in found["series"].items():
+            median, least, largest = (scaled("y", values.get(part, values["median"])) for part in PARTS)
+            points, band = zip(xs, median, strict=True), zip(least, largest, strict=True)
+            curves.append(Curve(name, list(points), list(band) if "least" in values else ()))
         return line_chart(curves, title=title, x_label=x_label, y_label=y_label)
 
-    return draw
+    return chart
 
 
 def draw_bars(title: str) -> Callable[[dict[str, Any]], str]:
     """Return what draws the medians of an experiment as bars, under each of its names."""
 
-    def draw(found: dict[str, Any]) -> str:
-        medians = {name: values["median"] for name, values in found["series"].items()}
+    def chart(found: dict[str, Any]) -> str:
         groups = [
-            Bars(heading, [(name, max(0.0, values[number])) for name, values in medians.items()])
+            Bars(
+                heading,
+                [(name, max(0.0, values["median"][number])) for name, values in found["series"].items()],
+                [(values["least"][number], values["largest"][number]) for values in found["series"].values()],
+            )
             for number, heading in enumerate(found["names"])
         ]
         return bar_chart(groups, title=title)
 
-    return draw
-
-
-def _by(xs: list[float], series: dict[str, list[float]]) -> list[Curve]:
-    return [Curve(name, list(zip(xs, values, strict=True))) for name, values in series.items()]
-
-
-def _by_step(series: dict[str, list[float]], start: int) -> list[Curve]:
-    length = len(next(iter(series.values())))
-    return _by([start + toy.EVERY * number for number in range(length)], series)
+    return chart
 
 
 EXPERIMENTS: dict[str, tuple[Callable[[], dict[str, Any]], Callable[[dict[str, Any]], str]]] = {
-    "gradient_by_distance": (gradient_by_distance.measure, draw_gradients),
-    "equal_heads": (equal_heads.measure, draw_heads),
-    "norm_and_warmup": (norm_and_warmup.measure, draw_norms),
-    "depth": (depth.measure, draw_depths),
-    "data_size": (data_size.measure, draw_sizes),
+    "gradient_by_distance": (
+        gradient_by_distance.measure,
+        draw_series(
+            "Gradient by distance", "tokens back", "gradient norm, log10, relative to one token back", log10="y"
+        ),
+    ),
+    "equal_heads": (
+        equal_heads.measure,
+        draw_series(
+            "How far heads are apart", "updates", "difference of the heads' query matrices, relative to their size"
+        ),
+    ),
+    "norm_and_warmup": (norm_and_warmup.measure, draw_series("Loss of deep stacks", "updates", NATS)),
+    "depth": (depth.measure, draw_series("Loss by depth", "layers of encoder and decoder each", NATS)),
+    "data_size": (
+        data_size.measure,
+        draw_series("Loss by data", "training sequences, log10", f"{NATS}, unseen ones", log10="x"),
+    ),
     "varying_distance": (
         varying_distance.measure,
         draw_series("A relation at varying distance", "distance of the answer", "accuracy"),

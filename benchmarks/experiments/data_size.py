@@ -14,19 +14,21 @@ from regardant.models import Model, next_token, tokens
 from regardant.models.recurrent import RecurrentConfig
 
 from . import toy
+from .reader import spread
 
 SIZES, STEPS, RATE, SEEDS, UNSEEN = [10, 30, 100, 300, 1000], 400, 2e-3, 3, 500
 
 
 def measure() -> dict[str, Any]:
-    """Return the loss in nats a token on unseen sequences, by how many were seen, medians over seeds."""
+    """Return the loss in nats a token on unseen sequences, by how many were seen."""
     return {
-        "sequences": SIZES,
+        "claim": "Transformers need more data than recurrent and convolutional models",
+        "x": SIZES,
         "steps": STEPS,
         "seeds": SEEDS,
         "chance": round(toy.CHANCE, 3),
         "parameters": {name: sum(p.numel() for p in build(0).parameters()) for name, build in MODELS.items()},
-        "loss": {name: [_median_loss(name, size) for size in SIZES] for name in MODELS},
+        "series": {name: spread(lambda seed, name=name: _losses(name, seed), SEEDS) for name in MODELS},
     }
 
 
@@ -54,8 +56,8 @@ MODELS = {
 }
 
 
-def _median_loss(name: str, size: int) -> float:
-    return toy.medians([[_loss_on_unseen(MODELS[name](seed), size, seed)] for seed in range(SEEDS)])[0]
+def _losses(name: str, seed: int) -> list[float]:
+    return [_loss_on_unseen(MODELS[name](seed), size, seed) for size in SIZES]
 
 
 def _loss_on_unseen(model: Model, size: int, seed: int) -> float:

@@ -12,18 +12,25 @@ from torch import Tensor, nn
 from regardant.layers.multi_head import SelfAttention
 
 from . import toy
+from .reader import spread
 
-STEPS, D_MODEL, NUM_HEADS = 200, 32, 4
+STEPS, D_MODEL, NUM_HEADS, SEEDS = 200, 32, 4, 3
 CASES = ("random", "equal projections", "equal projections and outputs")
 
 
 def measure() -> dict[str, Any]:
-    """How far apart the heads' query matrices are, relative to their size, while a toy task is learned."""
-    return {"steps": STEPS, "head_difference": {case: _train(case) for case in CASES}}
+    """Return how far apart the heads' query matrices are, relative to their size, while a toy task is learned."""
+    return {
+        "claim": "heads specialise by themselves",
+        "x": [0, *toy.updates(STEPS)],
+        "steps": STEPS,
+        "seeds": SEEDS,
+        "series": {case: spread(lambda seed, case=case: _train(case, seed), SEEDS) for case in CASES},
+    }
 
 
-def _train(case: str) -> list[float]:
-    model = toy.build(0, num_layers=1, d_model=D_MODEL, num_heads=NUM_HEADS, d_ff=64)
+def _train(case: str, seed: int) -> list[float]:
+    model = toy.build(seed, num_layers=1, d_model=D_MODEL, num_heads=NUM_HEADS, d_ff=64)
     attention = model.encoder.layers[0].self_attention
     assert isinstance(attention, SelfAttention)
     if case != "random":

@@ -9,29 +9,29 @@ from typing import Any
 import torch
 
 from . import toy
+from .reader import spread
 
 STEPS, WARMUP, NUM_LAYERS, RATE, SEEDS = 600, 100, 8, 2e-3, 3
+CASES = {
+    f"{norm}-norm, {'with' if warmup else 'no'} warm-up": (norm, warmup)
+    for norm in ("pre", "post")
+    for warmup in (WARMUP, 0)
+}
 
 
 def measure() -> dict[str, Any]:
-    """Loss in nats a token on the way, medians over seeds, and the gradient of each decoder layer before it begins."""
-    cases = {
-        f"{norm}-norm, {'with' if warmup else 'no'} warm-up": (norm, warmup)
-        for norm in ("pre", "post")
-        for warmup in (WARMUP, 0)
-    }
+    """Return the loss in nats a token on the way, and the gradient of each decoder layer before the first update."""
     return {
+        "claim": "pre-norm is more stable than post-norm",
+        "x": toy.updates(STEPS),
         "steps": STEPS,
         "layers": NUM_LAYERS,
         "learning_rate": RATE,
         "seeds": SEEDS,
         "chance": round(toy.CHANCE, 3),
-        "loss": {
-            name: toy.medians([_train(norm, warmup, seed) for seed in range(SEEDS)])
-            for name, (norm, warmup) in cases.items()
-        },
+        "series": {name: spread(lambda seed, case=case: _train(*case, seed), SEEDS) for name, case in CASES.items()},
         "gradient_by_layer": {
-            f"{norm}-norm": toy.medians([_gradients(norm, seed) for seed in range(SEEDS)]) for norm in ("pre", "post")
+            f"{norm}-norm": spread(lambda seed, norm=norm: _gradients(norm, seed), SEEDS) for norm in ("pre", "post")
         },
     }
 

@@ -65,7 +65,6 @@ def train(
     return [float(f"{value:.3g}") for value in curve]
 
 
-def medians(curves: list[list[float]]) -> list[float]:
-    """Of curves of as many seeds, point by point."""
-    values: list[float] = torch.tensor(curves).median(0).values.tolist()
-    return [float(f"{value:.3g}") for value in values]
+def updates(steps: int) -> list[int]:
+    """Return the updates after which a curve has a number."""
+    return list(range(EVERY, steps + 1, EVERY))

@@ -25,6 +25,8 @@ class Curve:
     name: str
     points: Sequence[tuple[float, float]]
     """(x, y), at least one, x from 0 on and ascending."""
+    band: Sequence[tuple[float, float]] = ()
+    """Least and largest y at each point, shaded behind the line. Empty: no band."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class Bars:
     name: str
     bars: Sequence[tuple[str, float]]
     """(name, number), numbers from 0 on."""
+    ranges: Sequence[tuple[float, float]] = ()
+    """Least and largest number of each bar, a line over its end. Empty: no lines."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,7 @@ def line_chart(curves: Sequence[Curve], *, title: str, x_label: str, y_label: st
         raise ValueError("a chart without points; give at least one curve, and each curve at least one point")
     names = [shorten(curve.name, LONGEST_NAME) for curve in curves]
     xs, ys = zip(*(point for curve in curves for point in curve.points), strict=True)
+    ys = (*ys, *(end for curve in curves for ends in curve.band for end in ends))
     across, up = round_ticks(0.0, max(xs)), round_ticks(min(ys), max(ys))
     top = 2.0 * LINE
     bottom = top + max(LEAST_HEIGHT, LINE * len(curves))
@@ -78,13 +83,15 @@ def bar_chart(groups: Sequence[Bars], *, title: str) -> str:
     if not every:
         raise ValueError("a chart without bars; give at least one")
     left = GAP + max(text_width(shorten(name, LONGEST_NAME)) for name, _ in every)
-    scale = Scale(round_ticks(0.0, max(number for _, number in every)), left, WIDTH - 6 * GAP)
+    largest = max([number for _, number in every] + [high for group in groups for _, high in group.ranges])
+    scale = Scale(round_ticks(0.0, largest), left, WIDTH - 6 * GAP)
     parts, y = [], 0.0
     for group in groups:
         y += 2.0 * LINE
         parts.append(f'<text class="heading" x="0" y="{y - 0.5 * LINE:.1f}">{escaped(group.name)}</text>')
-        for name, number in group.bars:
-            parts.append(_bar(name, number, scale, y))
+        ranges = group.ranges or [(number, number) for _, number in group.bars]
+        for (name, number), ends in zip(group.bars, ranges, strict=True):
+            parts.append(_bar(name, number, ends, scale, y))
             y += LINE
     return _svg(y + GAP, title, parts)
 
@@ -146,10 +153,18 @@ def _curve(curve: Curve, name: str, look: str, x: Scale, y: Scale, label_height:
     a, b = at[-1]
     label = x.end + 2 * GAP
     return (
-        f'<g class="{look}"><path class="curve" d="M{line}"/>{points}'
+        f'<g class="{look}">{_band(curve, x, y)}<path class="curve" d="M{line}"/>{points}'
         f'<path class="leader" d="M{a:.1f} {b:.1f} L{label - 4:.1f} {label_height:.1f}"/>'
         f'<text x="{label:.1f}" y="{label_height:.1f}" dominant-baseline="central">{escaped(name)}</text></g>'
     )
+
+
+def _band(curve: Curve, x: Scale, y: Scale) -> str:
+    if not curve.band:
+        return ""
+    ends = [(x.at(a), y.at(low), y.at(high)) for (a, _), (low, high) in zip(curve.points, curve.band, strict=True)]
+    edge = [f"{a:.1f} {low:.1f}" for a, low, _ in ends] + [f"{a:.1f} {high:.1f}" for a, _, high in reversed(ends)]
+    return f'<path class="band" d="M{" L".join(edge)}Z"/>'
 
 
 def _look(number: int) -> str:
@@ -157,13 +172,15 @@ def _look(number: int) -> str:
     return f"hue-{number % HUES} dash-{number // HUES % DASHES}"
 
 
-def _bar(name: str, number: float, scale: Scale, y: float) -> str:
+def _bar(name: str, number: float, ends: tuple[float, float], scale: Scale, y: float) -> str:
     middle, width = y + LINE / 2, scale.at(number) - scale.start
+    low, high = (scale.at(max(0.0, end)) for end in ends)
+    spread = f'<path class="spread" d="M{low:.1f} {middle:.1f}H{high:.1f}"/>' if low < high else ""
     label = f'y="{middle:.1f}" dominant-baseline="central"'
     return (
         f'<text x="{scale.start - GAP:.1f}" {label} text-anchor="end">{escaped(shorten(name, LONGEST_NAME))}</text>'
         f'<rect class="bar" x="{scale.start:.1f}" y="{y + 2:.1f}" width="{width:.1f}" height="{LINE - 4}"/>'
-        f'<text x="{scale.start + width + GAP / 2:.1f}" {label}>{number:.3g}</text>'
+        f'{spread}<text x="{high + GAP / 2:.1f}" {label}>{number:.3g}</text>'
     )
 
 

@@ -12,7 +12,7 @@ from regardant.layers.convolution import ConvolutionMixer
 
 def test_gradients_fade_in_a_recurrence_and_are_no_rounding_in_a_transformer(monkeypatch):
     monkeypatch.setattr(gradient_by_distance, "SEEDS", 1)
-    curves = gradient_by_distance.measure()["relative_gradient_norm"]
+    curves = {name: values["median"] for name, values in gradient_by_distance.measure()["series"].items()}
     assert all(curve[0] == 1 for curve in curves.values())
     assert curves["rnn"][-1] < 1e-6 < 0.01 < curves["transformer"][-1]
 
@@ -25,7 +25,8 @@ def test_a_gradient_that_is_rounding_is_refused(monkeypatch):
 
 def test_heads_that_begin_alike_in_all_stay_alike_and_others_do_not(monkeypatch):
     monkeypatch.setattr(equal_heads, "STEPS", 40)
-    found = equal_heads.measure()["head_difference"]
+    monkeypatch.setattr(equal_heads, "SEEDS", 1)
+    found = {name: values["median"] for name, values in equal_heads.measure()["series"].items()}
     assert max(found["equal projections and outputs"]) < 1e-4
     assert found["equal projections"][0] < 1e-4 < 0.01 < found["equal projections"][-1]
     assert min(found["random"]) > 0.1
@@ -52,7 +53,7 @@ def test_losses_by_amount_of_data_are_drawn(monkeypatch):
         monkeypatch.setattr(data_size, name, few)
     measure, chart = EXPERIMENTS["data_size"]
     found = measure()
-    assert all(len(losses) == 2 and min(losses) > 0 for losses in found["loss"].values())
+    assert all(len(losses["median"]) == 2 and min(losses["median"]) > 0 for losses in found["series"].values())
     drawn = chart(found)
     assert all(name in drawn for name in data_size.MODELS)
 

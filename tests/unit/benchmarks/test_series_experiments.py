@@ -6,12 +6,14 @@ import torch
 from benchmarks.experiments import (
     architectures,
     coreference,
+    depth,
     efficient_attention,
     explanations,
     functions,
     head_size,
     induction,
     longer,
+    norm_and_warmup,
     one_to_one,
     reach,
     reader,
@@ -23,16 +25,17 @@ from benchmarks.experiments import (
 from benchmarks.experiments.__main__ import EXPERIMENTS
 
 TRAINED = [
-    architectures, coreference, efficient_attention, explanations, functions, head_size, induction, longer,
-    one_to_one, specialised_heads, varying_distance, warmup_and_clipping, word_sense,
+    architectures, coreference, depth, efficient_attention, explanations, functions, head_size, induction, longer,
+    norm_and_warmup, one_to_one, specialised_heads, varying_distance, warmup_and_clipping, word_sense,
 ]  # fmt: skip
+
+BY_UPDATES = (depth, efficient_attention, head_size, norm_and_warmup, one_to_one, warmup_and_clipping)
+"""Those whose curves have a number for every 20 updates."""
 
 
 @pytest.mark.parametrize("module", TRAINED, ids=lambda module: module.__name__.rpartition(".")[2])
 def test_an_experiment_runs_and_is_drawn(module, monkeypatch):
-    monkeypatch.setattr(
-        module, "STEPS", 20 if module in (head_size, efficient_attention, warmup_and_clipping, one_to_one) else 2
-    )
+    monkeypatch.setattr(module, "STEPS", 20 if module in BY_UPDATES else 2)
     monkeypatch.setattr(module, "SEEDS", 1)
     for name, kept in (("KINDS", ("window", "rotary", "learned")), ("FUNCTIONS", ("mean of all (equivariant)",))):
         if found := getattr(module, name, None):
@@ -40,7 +43,7 @@ def test_an_experiment_runs_and_is_drawn(module, monkeypatch):
     for name in ("SENTENCES", "PERMUTATIONS"):
         if hasattr(module, name):
             monkeypatch.setattr(module, name, 3)
-    for name in ("RATES", "SIZES"):
+    for name in ("RATES", "SIZES", "DEPTHS"):
         if found := getattr(module, name, None):
             monkeypatch.setattr(module, name, found[:1])
     getattr(module, "_FOUND", {}).clear() if isinstance(getattr(module, "_FOUND", None), dict) else None

@@ -30,6 +30,28 @@ def texts(root, name=None):
     return {"".join(element.itertext()): element for element in found}
 
 
+def test_a_band_spans_the_least_and_the_largest_of_each_point():
+    bare = [Curve("a", [(0, 1.0), (10, 2.0)])]
+    banded = chart(Curve("a", [(0, 1.0), (10, 2.0)], [(0.0, 1.5), (1.0, 4.0)]))
+    (path,) = by_class(banded, "band")
+    corners = [tuple(map(float, one.split())) for one in path.get("d").strip("MZ").split(" L")]
+    centres = [numbers(point, "cx", "cy") for point in by_class(banded, "point")]
+    assert [x for x, _ in corners] == [centres[0][0], centres[1][0], centres[1][0], centres[0][0]]
+    unit = centres[0][1] - centres[1][1]  # pixels for a difference of 1
+    for (_, y), number in zip(corners, (0.0, 1.0, 4.0, 1.5), strict=True):
+        assert y == pytest.approx(centres[0][1] + unit * (1.0 - number), abs=0.2)
+    assert not by_class(chart(*bare), "band")
+
+
+def test_a_range_lies_over_the_end_of_its_bar():
+    drawn = bar_chart([Bars("h", [("a", 2.0), ("b", 1.0)], [(1.0, 4.0), (1.0, 1.0)])], title="t")
+    root = ElementTree.fromstring(drawn)
+    (a, b), (spread,) = by_class(root, "bar"), by_class(root, "spread")  # b has none
+    low, high = (float(one) for one in re.match(r"M([\d.]+) [\d.]+H([\d.]+)$", spread.get("d")).groups())
+    start, unit = float(a.get("x")), float(b.get("width"))
+    assert (low - start, high - start) == pytest.approx((unit, 4 * unit), abs=0.2)
+
+
 @given(NUMBERS, NUMBERS)
 def test_ticks_are_few_even_and_hold_both_ends(one, other):
     low, high = sorted((one, other))

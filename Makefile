@@ -9,7 +9,7 @@ CHROMIUM = command -v chromium >/dev/null || apt-get install --yes --quiet chrom
 
 .PHONY: setup demo docs test test-slow test-browser mutants check experiments ladder ladder-demo clean
 .PHONY: bench bench-attention bench-training bench-long bench-recurrent bench-quality bench-decoding bench-models bench-sampling bench-engines bench-exports bench-memory bench-processes bench-profile
-.PHONY: torture bench-accelerator bench-accelerator-training bench-accelerator-translation bench-startup bench-serving bench-smoke bench-families bench-own-files bench-corpora bench-preparing bench-pages
+.PHONY: torture bench-accelerator bench-accelerator-training bench-accelerator-translation bench-startup bench-serving bench-smoke bench-families bench-own-files bench-corpora bench-preparing bench-pages bench-sweeps
 
 # Tests start a hundred processes: they keep compiled code, whatever the machine's default is.
 test test-slow test-browser mutants: export PYTHONDONTWRITEBYTECODE =
@@ -122,6 +122,9 @@ bench-families: setup
 
 bench-own-files: setup
 	$(BIN)/python -m benchmarks.own_files $(BENCH)
+
+bench-sweeps: setup
+	$(BIN)/python -m benchmarks.sweeps $(BENCH)
 
 bench-corpora: setup
 	$(BIN)/python -m benchmarks.corpora $(BENCH)

@@ -1,0 +1,18 @@
+"""Sweeps of real recipes, by a small one."""
+
+import pytest
+
+from benchmarks import sweeps
+
+
+@pytest.mark.slow  # twelve trainings
+def test_a_sweep_is_kept_with_its_command_and_its_time(monkeypatch, tmp_path):
+    monkeypatch.setattr(sweeps, "RUNS", tmp_path)
+    small = [f"model.{name}=16" for name in ("d_model", "d_ff")] + ["data.train_size=200", "data.max_length=4"]
+    command = ["scale", "copy", "--by", "compute", *(word for one in small for word in ("--set", one))]
+    monkeypatch.setattr(sweeps, "SWEEPS", {"scale-copy": (command, 0.1)})
+    found = sweeps.measure("scale-copy")
+    assert found["command"].startswith("regardant scale copy") and found["command"].endswith("--minutes 0.1")
+    assert len(found["said"]["points"]) == 12 and 0 <= found["said"]["law"]["r_squared"] <= 1
+    (bar,) = found["bars"]
+    assert bar["value"] > 0 and bar["limit"] == 0.1

@@ -58,6 +58,7 @@ NOT_RUN: dict[str, str] = {
     "make docs": "builds the site; tests/unit/docs/test_site.py does",
     "make experiments": HOURS,
     "make experiments EXPERIMENT=depth": HOURS,
+    "make experiments EXPERIMENT=--draw": "writes to docs/experiments",
     "make bench-training": HOURS,
     "make bench NANOGPT=/path/to/nanoGPT": HOURS,
     "make bench-decoding": HOURS,

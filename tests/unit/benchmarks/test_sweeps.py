@@ -1,8 +1,21 @@
 """Sweeps of real recipes, by a small one."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from benchmarks import sweeps
+from benchmarks.records import RESULTS
+
+PAGE = " ".join((Path(__file__).parents[3] / "docs" / "using.md").read_text(encoding="utf-8").split())
+
+
+def test_the_page_says_what_tuning_found():
+    kept = json.loads((RESULTS / "sweeps" / "tune-reverse.json").read_text(encoding="utf-8"))
+    own, best = kept["said"]["again"]
+    assert kept["said"]["beats"] and f"took {kept['bars'][0]['value']} minutes on one core" in PAGE
+    assert f"with another seed BLEU {best:.2f} against {own:.2f} in equal minutes" in PAGE
 
 
 @pytest.mark.slow  # twelve trainings

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from . import bars
@@ -9,7 +10,7 @@ from .headers import mean_and_deviation, words
 from .records import RESULTS, ROOT
 
 PAGE = ROOT / "docs" / "results.md"
-FOLDER = RESULTS / "families"
+FOLDER, OWN_FILES = RESULTS / "families", RESULTS / "own-files"
 
 TOP = """# Results by recipe
 
@@ -19,29 +20,51 @@ minutes are the wall time of a training. The results in `benchmarks/results/fami
 machine and the commit.
 """
 
+OWN_FILES_TOP = """## Files of your own
+
+`make bench-own-files`: `regardant train TASK --set data.source=FILE` on the data of a recipe, with all else at its
+defaults, beside the mean of that recipe; and the seconds of training beside those that it announced.
+"""
+
 
 def write() -> None:
     """Write the page from all kept results."""
-    PAGE.write_text(page(kept()), encoding="utf-8")
+    PAGE.write_text(page(kept(), kept(OWN_FILES)), encoding="utf-8")
 
 
-def kept() -> dict[str, dict[str, Any]]:
-    """Return the kept results by recipe, in the order of their names."""
-    return {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in sorted(FOLDER.glob("*.json"))}
+def kept(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
+    """Return the kept results by recipe or task, in the order of their names."""
+    return {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))}
 
 
-def page(results: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the page."""
+def page(results: Mapping[str, Mapping[str, Any]], own_files: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the page, of results by recipe and of those of own files by task."""
     parts = [TOP]
     for result in results.values():
-        cpu = result["machine"]
-        measured = f"Measured on {cpu['cores']} cores of {cpu['cpu']} at commit {result['commit']}."
+        measured = _measured(result)
         if result.get("disturbed"):
             measured += " Minutes were taken beside other programs: they are upper limits."
         if result.get("since"):
             measured += f" The recipe has changed since: {result['since']}."
         parts.append("\n".join([*section(result), "", *bars.markdown(result["bars"]), "", measured, ""]))
+    if own_files:
+        parts.append("\n".join(_of_own_files(own_files)))
     return "\n".join(parts)
+
+
+def _measured(result: Mapping[str, Any]) -> str:
+    cpu = result["machine"]
+    return f"Measured on {cpu['cores']} cores of {cpu['cpu']} at commit {result['commit']}."
+
+
+def _of_own_files(results: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the lines on tasks that are given a file and nothing else."""
+    yield OWN_FILES_TOP
+    named = [{**one, "bar": f"{task}: {one['bar']}"} for task, result in results.items() for one in result["bars"]]
+    yield from bars.markdown(named)
+    yield ""
+    yield from dict.fromkeys(_measured(result) for result in results.values())
+    yield ""
 
 
 def section(result: Mapping[str, Any]) -> Iterator[str]:

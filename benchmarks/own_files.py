@@ -1,12 +1,12 @@
 """Files of a user's own, and nothing else: how near `regardant train TASK --set data.source=FILE` comes to the recipes.
 
-    make bench-own-files                         all six tasks: half an hour
+    make bench-own-files                         all six tasks: five minutes
     make bench-own-files BENCH="classification"
 
 Files of the recipes' data are written into runs/bench/own-files as a user would have them. The model trains with all
 settings at their defaults and is tested on the recipe's test items; the recipe's mean is that of
 benchmarks/results/families, so `make bench-families` comes first. The training has to end within 30 % of the time that
-it announced. The result is benchmarks/results/own-files/TASK.json.
+it announced. The result is benchmarks/results/own-files/TASK.json, and the end of docs/results.md.
 """
 
 import csv
@@ -23,6 +23,7 @@ from typing import Any
 
 from regardant.data.text_files import read_lines
 
+from . import families_page
 from .bars import bar, conclude, lines
 from .families import trained
 from .records import RESULTS, ROOT, Measurement, arguments
@@ -133,6 +134,8 @@ def main(given: Sequence[str] | None = None) -> None:
         print(*lines(result["bars"]), sep="\n")
         measurement.keep(f"own-files/{name}", result)
         bars += result["bars"]
+    if not measurement.scratch:
+        families_page.write()
     conclude(bars)
 
 

@@ -64,7 +64,7 @@ def _slowdown(model: nn.Module) -> float:
     def seconds(length: int) -> float:
         tokens = torch.zeros(1, length, dtype=torch.long)
         best = float("inf")
-        for _ in range(5):
+        for _ in range(20):
             started = time.perf_counter()
             model(tokens)
             best = min(best, time.perf_counter() - started)

@@ -56,12 +56,14 @@ def test_a_header_says_the_mean_of_the_first_model_and_what_is_beside_it():
 def test_the_page_says_if_minutes_are_upper_limits():
     kept = result(one=0.8) | {"machine": {"cores": 2, "cpu": "X"}, "commit": "abc"}
     limits = "Minutes were taken beside other programs: they are upper limits."
-    assert limits in families_page.page({"sst2": kept | {"disturbed": True}})
-    assert limits not in families_page.page({"sst2": kept})
+    assert limits in families_page.page({"sst2": kept | {"disturbed": True}}, {})
+    assert limits not in families_page.page({"sst2": kept}, {})
 
 
 def test_the_page_has_what_was_measured():
-    assert families_page.PAGE.read_text(encoding="utf-8") == families_page.page(families_page.kept())
+    assert families_page.PAGE.read_text(encoding="utf-8") == families_page.page(
+        families_page.kept(), families_page.kept(families_page.OWN_FILES)
+    )
 
 
 @pytest.mark.parametrize(

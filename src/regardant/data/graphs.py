@@ -54,7 +54,7 @@ class Graph:
 
     @property
     def adjacency(self) -> NDArray[np.bool_]:
-        """Whether two nodes share an edge [V, V]. No node is its own neighbour."""
+        """True where two nodes share an edge [V, V]. No node is its own neighbour."""
         found = np.zeros((len(self.ids), len(self.ids)), dtype=bool)
         found[self.edges[:, 0], self.edges[:, 1]] = found[self.edges[:, 1], self.edges[:, 0]] = True
         return found
@@ -138,7 +138,7 @@ class GraphConfig(Config):
     """The column of features, separated by spaces."""
 
     numbers: bool = False
-    """Whether features are numbers, equally many for each node. Otherwise they are words or their ids."""
+    """True if features are numbers, equally many for each node. Otherwise they are words or their ids."""
 
     source: str = "source"
     """The column of an edge's first node."""

@@ -53,7 +53,7 @@ def linear(
     layouts = _in_use.get()
     if layouts is not None:
         output = layouts.multiply(x, weight, bias)
-        # Asking for the type takes less than a `to` that changes nothing: 0.1 and 0.7 us, some 20 times a step.
+        # Some 20 times a step: asking for the type is faster than a `to` that changes nothing.
         return output if stays_narrow or output.dtype == weight.dtype else output.to(weight.dtype)
     if (copies := _narrow.get()) is not None:
         weight, bias = copies.get(weight, weight), None if bias is None else copies.get(bias, bias)

@@ -1,4 +1,4 @@
-"""Picture of all heads of all layers and kinds side by side, as a standalone SVG: one row per layer, one column per head."""
+"""Picture of all heads of all layers and kinds, as a standalone SVG: one row per layer, one column per head."""
 
 import zlib
 from collections.abc import Sequence

@@ -3,13 +3,12 @@
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regardant.pictures.graph import weighted_graph
-from regardant.pictures.heat_map import SCALE_NAME
 from regardant.pictures.item import caption_of, drawn_item, item_weights, shades
 from regardant.pictures.picture import AttentionPicture
 from regardant.pictures.svg import FONT_SIZE, Drawing, document, escaped, fitted, page, ramp, shaded
@@ -53,8 +52,8 @@ def head_grid_svg(pictures: Sequence[AttentionPicture]) -> Drawing:
             y += height + GAP
         y += GAP
     y += GAP
-    for of_cells in _scales(pictures):
-        parts.append(_scale(MARGIN, y, of_cells)[0])
+    for scale in _scales(pictures):
+        parts.append(scale.drawn(MARGIN, y)[0])
         y += 2 * GAP
     return document([page(width, y + GAP), *parts], width, y + GAP, title=f"{pictures[0].title}: all layers and heads")
 
@@ -71,19 +70,28 @@ def _heading(pictures: Sequence[AttentionPicture], width: float) -> tuple[list[s
     return parts, y + GAP
 
 
-def _scales(pictures: Sequence[AttentionPicture]) -> list[bool]:
-    """Return which scales of shades the drawing has: of cells, of shades over an item."""
-    on_item = [picture.source_layout is not None for picture in pictures]
-    return [of_cells for of_cells in (True, False) if (not of_cells) in on_item]
+class Scale(NamedTuple):
+    """A scale of shades."""
+
+    name: str
+    most: str
+    of_cells: bool
+    """Whether the shades are cells of a matrix, or lie over an item."""
+
+    def drawn(self, x: float, y: float) -> tuple[str, float]:
+        """Return the scale about the height y, and its width."""
+        return ramp(x, y, self.name, self.most, of_cells=self.of_cells)
 
 
-def _scale(x: float, y: float, of_cells: bool) -> tuple[str, float]:
-    name, most = (SCALE_NAME, "100%") if of_cells else ("of the head", "largest weight")
-    return ramp(x, y, name, most, of_cells=of_cells)
+def _scales(pictures: Sequence[AttentionPicture]) -> list[Scale]:
+    """Return the scales of the drawing, one a meaning, those of cells first."""
+    of_cells = dict.fromkeys(Scale(one.scale, "100%", True) for one in pictures if one.source_layout is None)
+    over_items = any(one.source_layout is not None for one in pictures)
+    return [*of_cells, *([Scale("of the head", "largest weight", False)] if over_items else [])]
 
 
 def _scale_widths(pictures: Sequence[AttentionPicture]) -> list[float]:
-    return [MARGIN + _scale(0, 0, of_cells)[1] for of_cells in _scales(pictures)]
+    return [MARGIN + scale.drawn(0, 0)[1] for scale in _scales(pictures)]
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,6 @@ GAP = 10  # between a word and its row or column
 TITLE = 34  # from the upper edge of the title to the words below it
 RING = 2.5  # stroke of a gold link
 SLANT = 0.7071  # sine and cosine of the 45 degrees the source words lean
-SCALE_NAME = "of a row's attention"
 GOLD = "gold link"
 
 MOST_CELLS = 4096
@@ -76,7 +75,7 @@ def heat_map_svg(picture: AttentionPicture, layer: int, head: int | None) -> Dra
             columns=picture.source,
             numbers=picture.matrix(layer, head),
             relation="looks at",
-            scale=SCALE_NAME,
+            scale=picture.scale,
             gold=picture.gold,
         )
     )

@@ -75,6 +75,9 @@ class AttentionPicture:
     kind: str = "Cross-attention"
     """Title of the grid of its heads."""
 
+    scale: str = "of a row's attention"
+    """Meaning of 100%."""
+
     source_units: Sequence[tuple[str, int]] = ()
     """(word, how many of `source` it is made of), in their order; empty where they are words already."""
 

@@ -239,8 +239,11 @@ class Inspection:
 
     def _by_position(self, kind: str, weights: NDArray[Any]) -> AttentionPicture:
         sizes = np.abs(weights)[:, None]
-        note = f"{self.note} (Sizes of weights over the largest: they belong to positions, whatever the item is.)"
-        return self._picture(kind, f"{kind_title(kind)} by position", sizes / max(sizes.max(), 1e-12), note)
+        note = f"{self.note} (Sizes of weights: they belong to positions, whatever the item is.)"
+        shares = sizes / max(sizes.max(), 1e-12)
+        return replace(
+            self._picture(kind, f"{kind_title(kind)} by position", shares, note), scale="of the largest weight"
+        )
 
     def _picture(self, kind: str, title: str, weights: NDArray[Any], note: str) -> AttentionPicture:
         rows, columns = self.rows(kind), self.columns(kind)

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -25,6 +26,13 @@ def test_every_head_of_every_layer_and_kind_is_drawn_once():
     ]
     assert "".join(list(root.iter(f"{SVG}text"))[1].itertext()) == "A <b>" * 2  # whole in the title, then as it fits
     assert root.findtext(f"{SVG}title") == "A <b>: all layers and heads"
+
+
+def test_a_drawing_has_a_scale_for_each_meaning_of_its_shades():
+    of_positions = replace(picture("Self"), scale="of the largest weight")
+    root = ElementTree.fromstring(head_grid_svg([picture("Cross"), of_positions, picture("Self")]))
+    texts = [text.text for text in root.iter(f"{SVG}text")]
+    assert texts[-4:] == ["0%", "100% of a row's attention", "0%", "100% of the largest weight"]
 
 
 def test_everything_lies_on_the_page():

@@ -10,6 +10,7 @@ import torch
 from regardant.errors import ConfigError, DataError, RunError
 from regardant.inspection import capture
 from regardant.modalities.text import units_of_spans, word_units
+from regardant.pictures import head_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 TEXT = "the old cat sees the dog ."
@@ -120,6 +121,7 @@ def test_weights_of_positions_are_drawn_in_the_place_of_attention(regardant, tra
     sizes = torch.stack([found.records.whole(name) for name in found.records if "position_weights" in name], 1).abs()
     np.testing.assert_allclose(picture.weights, (sizes / sizes.max()).transpose(0, 1).numpy(), atol=1e-6)
     assert "they belong to positions" in picture.note
+    assert "100% of the largest weight" in head_svg(picture, 0, 0)
     said = regardant(
         "inspect", run.folder, TEXT, "--kind", "encoder-self-attention-by-position", "--out", tmp_path / "a.svg"
     )

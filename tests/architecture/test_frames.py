@@ -21,13 +21,13 @@ def test_translating_a_sentence_is_a_shallow_stack(counted):
     assert len(translated.deepest) <= MOST_FRAMES_OF_TRANSLATING, "\n".join(translated.lines())
 
 
-@pytest.mark.xfail(strict=True, reason="MISSED: 21 files, where 20 are the bar")
+@pytest.mark.xfail(strict=True, reason="MISSED: 23 files, where 20 are the bar")
 def test_translating_a_sentence_passes_through_few_files(counted):
     _, translated = counted
     assert len(translated.files) <= MOST_FILES_OF_TRANSLATING, "\n".join(translated.lines())
 
 
-@pytest.mark.xfail(strict=True, reason="MISSED: 65 files, where 45 are the bar")
+@pytest.mark.xfail(strict=True, reason="MISSED: 80 files, where 45 are the bar")
 def test_training_passes_through_few_files(counted):
     trained, _ = counted
     assert len(trained.files) <= MOST_FILES_OF_TRAINING, "\n".join(trained.lines())

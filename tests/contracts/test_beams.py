@@ -55,31 +55,53 @@ def can_cross(kind: str) -> bool:
     return True
 
 
-def said_by_beams(layer: SelfAttention, generator: torch.Generator) -> list[torch.Tensor]:
-    """Steps of beams that change places, while sentences leave; each held to a pass over the whole of its sequence."""
-    origin = BeamOrigin(BEAMS, STEPS)
-    cache = layer.start(STEPS, origin)
-    written, kept = torch.empty(SENTENCES, 1, 0, D_MODEL), []
-    for step in range(STEPS):
-        num_beams = written.shape[1]
-        newest = torch.randn(len(written), num_beams, 1, D_MODEL, generator=generator)
-        written = torch.cat([written, newest], 2)
-        view = View(causal=True, bias=layer.positions.shared_bias())
-        said = layer(newest.flatten(0, 1), view, cache)
-        anew = layer(written.flatten(0, 1), View(causal=True, bias=layer.positions.shared_bias()))[:, -1:]
+class Decoding:
+    """Beams of a layer, whose every step is held to a pass over the whole of each sequence."""
+
+    def __init__(self, layer: SelfAttention, sentences: int, capacity: int = STEPS) -> None:
+        self.layer = layer
+        self.origin = BeamOrigin(BEAMS, capacity)
+        self.cache = layer.start(capacity, self.origin)
+        self.written = torch.empty(sentences, 1, 0, D_MODEL)
+
+    def step(self, generator: torch.Generator) -> torch.Tensor:
+        newest = torch.randn(*self.written.shape[:2], 1, D_MODEL, generator=generator)
+        self.written = torch.cat([self.written, newest], 2)
+        bias = self.layer.positions.shared_bias()
+        said = self.layer(newest.flatten(0, 1), View(causal=True, bias=bias), self.cache)
+        anew = self.layer(self.written.flatten(0, 1), View(causal=True, bias=bias))[:, -1:]
         assert_close(said, anew, rtol=1e-4, atol=1e-5)
-        kept.append(said)
+        return said
+
+    def change_places(self, generator: torch.Generator) -> None:
+        num_sentences, num_beams = self.written.shape[:2]
+        beams = torch.randint(num_beams, (num_sentences, BEAMS), generator=generator)
+        self.written = self.written.gather(1, beams[..., None, None].expand(-1, -1, *self.written.shape[2:]))
+        self.origin.reorder(beams)
+        self.cache.reorder((torch.arange(num_sentences)[:, None] * num_beams + beams).flatten())
+
+    def keep(self, sentences: torch.Tensor) -> None:
+        num_beams = self.written.shape[1]
+        self.written = self.written[sentences]
+        self.origin.keep(sentences)
+        self.cache.keep(sentences, (sentences[:, None] * num_beams + torch.arange(num_beams)).flatten())
+
+    def join(self, other: "Decoding") -> None:
+        self.written = torch.cat([self.written, other.written])
+        self.origin.join(other.origin)
+        self.cache.join(other.cache)
+
+
+def said_by_beams(layer: SelfAttention, generator: torch.Generator) -> list[torch.Tensor]:
+    """Steps of beams that change places, while sentences leave."""
+    decoding, said = Decoding(layer, SENTENCES), []
+    for step in range(STEPS):
+        said.append(decoding.step(generator))
         if step in (2, 5):
-            sentences = torch.tensor([2, 0, 3][: len(written) - 1]) % len(written)
-            written = written[sentences]
-            rows = (sentences[:, None] * num_beams + torch.arange(num_beams)).flatten()
-            origin.keep(sentences)
-            cache.keep(sentences, rows)
-        beams = torch.randint(num_beams, (len(written), BEAMS), generator=generator)
-        written = written.gather(1, beams[..., None, None].expand(-1, -1, *written.shape[2:]))
-        origin.reorder(beams)
-        cache.reorder((torch.arange(len(beams))[:, None] * num_beams + beams).flatten())
-    return kept
+            left = len(decoding.written)
+            decoding.keep(torch.tensor([2, 0, 3][: left - 1]) % left)
+        decoding.change_places(generator)
+    return said
 
 
 @pytest.mark.parametrize(("kind", "positions", "shape"), layers())
@@ -90,6 +112,23 @@ def test_beams_are_as_sequences_of_their_own(kind, positions, shape):
         assert said[-1].std() > 0.05, "what is everywhere alike proves nothing"
         shares = isinstance(layer.start(STEPS, BeamOrigin(BEAMS, STEPS)), SharedBeamLayerCache)
     assert shares == (layer.mechanism.shared_beam_cache and not layer.positions.depends_on_query)
+
+
+@pytest.mark.parametrize(("kind", "positions", "shape"), layers())
+def test_sentences_of_two_batches_go_on_in_one(kind, positions, shape):
+    layer, generator = build(kind, positions, shape), torch.Generator().manual_seed(3)
+    with torch.inference_mode():
+        decoding, other = Decoding(layer, 2, capacity=5), Decoding(layer, 3)
+        if not decoding.cache.joins:
+            assert not layer.mechanism.decodes_with_all_keys
+            return
+        for step in range(STEPS):
+            if step == 4:
+                decoding.join(other)
+            for one in [decoding, other][: 1 if step >= 4 else 2]:
+                said = one.step(generator)
+                one.change_places(generator)
+    assert len(said) == 5 * BEAMS
 
 
 def test_exact_attention_shares():

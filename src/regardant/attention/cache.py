@@ -9,6 +9,7 @@ Shape legend: N rows (sentences or beams), B sentences, W beams, A beams at the 
 G key heads, C capacity in tokens, T new tokens, t tokens so far, D size of a key, E size of a value.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -50,6 +51,15 @@ def move_rows(rows: Int[Tensor, " N2"], *tensors: Float[Tensor, "N *S"]) -> None
             tensor[moved] = tensor.index_select(0, origins)  # faster than an index
 
 
+def stacked(parts: Sequence[Float[Tensor, "N *S"]], dim: int) -> Float[Tensor, "N2 *S"]:
+    """Return the rows of all parts, with zeros at the end of a dimension where one is shorter."""
+    first, sizes = parts[0], [part.shape[dim] for part in parts]
+    rows = first.new_zeros(sum(map(len, parts)), *first.shape[1:dim], max(sizes), *first.shape[dim + 1 :])
+    for own, part, size in zip(rows.split([len(part) for part in parts]), parts, sizes, strict=True):
+        own.narrow(dim, 0, size).copy_(part)
+    return rows
+
+
 @dataclass(frozen=True)
 class AppendedKeys:
     """Record of all keys and values so far, a row each, in buffers with room for more."""
@@ -79,6 +89,17 @@ class AppendedKeys:
         move_rows(rows, keys[:, :, : self.length], values[:, :, : self.length])
         return AppendedKeys(self.capacity, self.length, keys[: len(rows)], values[: len(rows)])
 
+    def join(self, *others: "AppendedKeys") -> "AppendedKeys":
+        """Return the state of these rows and of others with as many keys, in memory of its own."""
+        states = [self, *others]
+        keys, values = (torch.cat(parts) for parts in zip(*(state.filled() for state in states), strict=True))
+        return AppendedKeys(max(state.capacity for state in states), self.length, keys, values)
+
+    def filled(self) -> tuple[Float[Tensor, "N G t D"], Float[Tensor, "N G t E"]]:
+        """Return the keys and values so far."""
+        assert self.keys is not None and self.values is not None
+        return self.keys[:, :, : self.length], self.values[:, :, : self.length]
+
 
 @dataclass
 class BeamOrigin:
@@ -104,8 +125,7 @@ class BeamOrigin:
         """
         if self._step is None or self._step[0] is not view or self.length != length:
             if self._hidden is None:
-                others = torch.full((self.beam_size, self.beam_size), -torch.inf, device=device).fill_diagonal_(0)
-                self._hidden = others[:, None].expand(num_sentences, -1, self.capacity, -1).clone()
+                self._hidden = self._unrelated(num_sentences, device)
             if self._at is None:
                 self._at = torch.arange(self.capacity, device=device).repeat_interleave(self.beam_size)
             self.length = length
@@ -115,6 +135,11 @@ class BeamOrigin:
             of_beams = replace(view, causal=False, bias=bias, query_positions=at[-self.num_beams :], key_positions=at)
             self._step = view, of_beams
         return self._step[1]
+
+    def _unrelated(self, num_sentences: int, device: torch.device) -> Float[Tensor, "B W C W"]:
+        """Return what hides every key from all beams but its own."""
+        others = torch.full((self.beam_size, self.beam_size), -torch.inf, device=device).fill_diagonal_(0)
+        return others[:, None].expand(num_sentences, -1, self.capacity, -1).clone()
 
     def reorder(self, beams: Int[Tensor, "B W"]) -> None:
         """Let beam w of sentence b continue beam `beams[b, w]`."""
@@ -127,6 +152,16 @@ class BeamOrigin:
         """Drop all other sentences."""
         if self._hidden is not None:
             self._hidden = self._hidden.index_select(0, sentences)
+
+    def join(self, *others: "BeamOrigin") -> None:
+        """Take the beams of other sentences, as many of each and after as many tokens, behind these."""
+        records = [self, *others]
+        self.capacity = max(record.capacity for record in records)
+        written = [record._hidden[:, :, : self.length] for record in records if record._hidden is not None]
+        if written:
+            self._hidden = self._unrelated(sum(map(len, written)), written[0].device)
+            self._hidden[:, :, : self.length] = torch.cat(written)
+            self._at = None
 
 
 def _with_hidden_beams(hidden: Tensor, view: View, queries: Tensor, keys: Tensor) -> Tensor:
@@ -166,3 +201,11 @@ class SharedBeamCache:
             return self
         move_rows(sentences, *self.filled())
         return replace(self, keys=self.keys[: len(sentences)], values=self.values[: len(sentences)])
+
+    def join(self, *others: "SharedBeamCache") -> "SharedBeamCache":
+        """Return the cache of these sentences and of others with as many keys, in memory of its own.
+
+        `origin` must have joined theirs.
+        """
+        keys, values = (torch.cat(parts) for parts in zip(*(one.filled() for one in [self, *others]), strict=True))
+        return replace(self, keys=keys, values=values)

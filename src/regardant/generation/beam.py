@@ -31,7 +31,7 @@ from regardant.data.vocabulary import EOS, NEVER_WRITTEN, SOS
 from regardant.generation.config import GenerationConfig
 from regardant.generation.constraints import Constraints
 from regardant.generation.length_penalty import Hypothesis, divisor, impossible, length_penalised
-from regardant.models.base import SequenceToSequenceModel
+from regardant.models.base import JoinableState, SequenceToSequenceModel
 
 LANES = 64
 """Groups of words come in multiples of it: otherwise their maxima take twice as long."""
@@ -51,6 +51,8 @@ class Search:
         """Encode a batch of sources [B, ...] and begin; `limits` are the most tokens of each target, EOS counted."""
         self.model, self.constraints, self.config = model, constraints, config
         self.state = model.start(model.encode(source), config.beam_size, max(limits))
+        self.size = len(limits)
+        """Most sentences at a step."""
         self.sentences = torch.arange(len(source), device=source.device)
         """[B] int64, the numbers of the sentences still being written."""
         self.never_written = torch.tensor(NEVER_WRITTEN, device=source.device)
@@ -65,6 +67,28 @@ class Search:
     def step(self) -> None:
         """Write one more token of each sentence, and drop the sentences that are done."""
         raise NotImplementedError
+
+    @property
+    def length(self) -> int:
+        """Tokens of each target so far, SOS counted."""
+        raise NotImplementedError
+
+    @property
+    def joins(self) -> bool:
+        """Whether it can be joined with another search of its kind, model and configuration."""
+        return self.constraints is None and isinstance(self.state, JoinableState) and self.state.joins
+
+    def takes(self, other: Self) -> bool:
+        """Return whether `join` can take another search that `joins`."""
+        size = len(self.sentences) + len(other.sentences)
+        return self.length == other.length and size <= min(self.size, other.size)
+
+    def join(self, other: Self) -> None:
+        """Go on with the sentences of another search too, whose numbers are others, and take what it has found."""
+        self.size = min(self.size, other.size)
+        self.sentences = torch.cat([self.sentences, other.sentences])
+        self.found.update(other.found)
+        self.state.join(other.state)
 
     def allowed(self, logits: Tensor, written: Tensor) -> Tensor:
         """Return log-probabilities [B, W, V] in float32, minus infinity where a token may not follow what is written.
@@ -86,6 +110,14 @@ class BeamSearch(Search):
 
     def begin(self, limits: Tensor) -> None:
         self.beams = Beams.begin(limits, self.config)
+
+    @property
+    def length(self) -> int:
+        return self.beams.tokens.shape[2]
+
+    def join(self, other: Self) -> None:
+        super().join(other)
+        self.beams.join(other.beams)
 
     def step(self) -> None:
         beams, before = self.beams, self.beams.tokens
@@ -219,6 +251,11 @@ class Beams:
         """Drop all other sentences. [B'] int64 indices into the present B."""
         for name, of_all in vars(self).items():
             setattr(self, name, of_all.index_select(0, sentences))  # faster than an index
+
+    def join(self, other: Self) -> None:
+        """Take the beams of other sentences, of which as many tokens are written, behind these."""
+        for name, mine in vars(self).items():
+            setattr(self, name, torch.cat([mine, getattr(other, name)]))
 
 
 def choose(ended: list[Hypothesis], beams: Beams, row: int, config: GenerationConfig) -> list[Hypothesis]:

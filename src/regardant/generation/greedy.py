@@ -4,6 +4,7 @@ Shape legend: B sentences still being written, t tokens written, V vocabulary.
 """
 
 import math
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -27,6 +28,16 @@ class GreedySearch(Search):
         self.limits = limits
         self.tokens = torch.full_like(limits, SOS)[:, None]
         self.totals = torch.zeros(len(limits), device=limits.device)
+
+    @property
+    def length(self) -> int:
+        return self.tokens.shape[1]
+
+    def join(self, other: Self) -> None:
+        super().join(other)
+        self.limits = torch.cat([self.limits, other.limits])
+        self.tokens = torch.cat([self.tokens, other.tokens])
+        self.totals = torch.cat([self.totals, other.totals])
 
     def step(self) -> None:
         log_probabilities = self.allowed(self.model.step(self.tokens[:, -1:], self.state), self.tokens[:, None, 1:])

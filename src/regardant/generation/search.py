@@ -21,6 +21,7 @@ from regardant.generation.beam import BeamSearch, Search
 from regardant.generation.config import GenerationConfig
 from regardant.generation.constraints import Constraints
 from regardant.generation.greedy import GreedySearch
+from regardant.generation.joining import Searches
 from regardant.generation.length_penalty import Hypothesis
 from regardant.generation.parallel import one_thread, share_out
 from regardant.generation.trees import TreeTokens
@@ -98,31 +99,29 @@ class ModelSearcher:
         share = -(-sum(lengths) // work.workers)  # no worker stays idle if there are few sentences
         batch_tokens = min(work.batch_tokens // config.beam_size, share)
         batches = batches_of_like_length(lengths, batch_tokens, work.batch_sentences)
-        found: list[list[Hypothesis]] = [[] for _ in sources]
         trees = TreeTokens.of(self.pieces, self.device) if config.trees else None
+        observed = self._is_observed()
 
-        def decode(batches: Iterable[list[int]]) -> list[tuple[int, list[Hypothesis]]]:
-            decoded: list[tuple[int, list[Hypothesis]]] = []
+        def decode(batches: Iterable[list[int]]) -> dict[int, list[Hypothesis]]:
+            searches = Searches(joined=not observed)
             with self.layouts.in_use(), torch.inference_mode():
                 for batch in batches:
                     source = self.codec.collate([sources[index] for index in batch]).to(self.device)
                     own = [limits[index] for index in batch]
                     search = begin(self.model, source, own, [prefixes[index] for index in batch], config, trees)
-                    while len(search.sentences):
-                        search.step()
-                    decoded += [(index, search.found[number]) for number, index in enumerate(batch)]
-            return decoded
+                    search.sentences = torch.tensor(batch, device=self.device)  # numbers that no other batch has
+                    searches.add(search)
+                searches.end()
+            return searches.found
 
         if min(work.workers, len(batches)) < 2:
             with one_thread() if self._is_small(len(sources) * config.beam_size) else nullcontext():
-                parts: Iterable[list[tuple[int, list[Hypothesis]]]] = [decode(batches)]
+                parts: Iterable[dict[int, list[Hypothesis]]] = [decode(batches)]
         else:
             fork = sum(lengths[batch[0]] for batch in batches) >= FEW_STEPS * work.workers  # longest first
-            parts = share_out(decode, batches, work.workers, in_turn=self._is_observed(), fork=fork)
-        for part in parts:
-            for index, best in part:
-                found[index] = best
-        return found
+            parts = share_out(decode, batches, work.workers, in_turn=observed, fork=fork)
+        found = {index: best for part in parts for index, best in part.items()}
+        return [found[index] for index in range(len(sources))]
 
     def _work(self) -> Work:
         if self.device.type == "cpu":

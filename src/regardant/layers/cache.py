@@ -4,7 +4,7 @@ Shape legend: B sentences, W beams of a sentence, N = B x W rows, T new tokens, 
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -18,6 +18,11 @@ class LayerCache:
     follows_beams: ClassVar[bool] = True
     """True if rows move with the beams. False: `reorder` does nothing."""
 
+    @property
+    def joins(self) -> bool:
+        """Whether `join` works."""
+        return False
+
     def reorder(self, rows: Int[Tensor, " N2"]) -> None:
         """Let row i continue row `rows[i]`."""
         raise NotImplementedError
@@ -25,6 +30,13 @@ class LayerCache:
     def keep(self, sentences: Int[Tensor, " B2"], rows: Int[Tensor, " N2"]) -> None:
         """Drop all other sentences; `rows` are the beams of those that stay."""
         self.reorder(rows)
+
+    def join(self, *others: Any) -> None:
+        """Take the rows of the same layer's caches of other sentences, after as many tokens, behind its own.
+
+        All rows are copied: memory of rows that were dropped is free.
+        """
+        raise NotImplementedError
 
 
 @dataclass

@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regardant.attention import Attention, AttentionConfig, View
-from regardant.attention.cache import AppendedKeys, BeamOrigin, SharedBeamCache, move_rows
+from regardant.attention.cache import AppendedKeys, BeamOrigin, SharedBeamCache, move_rows, stacked
 from regardant.layers.cache import LayerCache
 from regardant.layers.dropout import Dropout
 from regardant.layers.linear import Linear
@@ -91,6 +91,13 @@ class SelfAttentionCache(LayerCache):
         appended = self.mechanism.decodes_with_all_keys
         self.state = self.state.reorder(rows) if appended else self.mechanism.reorder(self.state, rows)
 
+    @property
+    def joins(self) -> bool:
+        return isinstance(self.state, AppendedKeys)
+
+    def join(self, *others: "SelfAttentionCache") -> None:
+        self.state = self.state.join(*(other.state for other in others))
+
 
 @dataclass
 class SharedBeamLayerCache(LayerCache):
@@ -123,6 +130,13 @@ class SharedBeamLayerCache(LayerCache):
 
     def keep(self, sentences: Int[Tensor, " B2"], rows: Int[Tensor, " N2"]) -> None:
         self.shared = self.shared.keep(sentences)
+
+    @property
+    def joins(self) -> bool:
+        return True
+
+    def join(self, *others: "SharedBeamLayerCache") -> None:
+        self.shared = self.shared.join(*(other.shared for other in others))
 
 
 class SelfAttention(nn.Module):
@@ -258,6 +272,12 @@ class ProjectedMemory:
         """Return the memory of these sentences alone, moved in place: not for training."""
         move_rows(sentences, self.keys, self.values)
         return ProjectedMemory(self.keys[: len(sentences)], self.values[: len(sentences)])
+
+    def join(self, *others: "ProjectedMemory") -> "ProjectedMemory":
+        """Return the memory of these sentences and of others, in new memory, with zeros behind the shorter sources."""
+        memories = [self, *others]
+        keys, values = [one.keys for one in memories], [one.values for one in memories]
+        return ProjectedMemory(stacked(keys, dim=2), stacked(values, dim=2))
 
 
 class CrossAttention(nn.Module):

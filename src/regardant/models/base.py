@@ -131,6 +131,21 @@ class BeamState(DecodingState, Protocol):
         """Beams of each sentence, so far."""
 
 
+@runtime_checkable
+class JoinableState(DecodingState, Protocol):
+    """A state that can take the sentences of others."""
+
+    @property
+    def joins(self) -> bool:
+        """Whether all of its parts can."""
+
+    def join(self, *others: Any) -> None:
+        """Go on with the sentences of other states too, behind these: states of the same model, after as many steps.
+
+        All is copied: memory of sentences that were dropped is free.
+        """
+
+
 class SequenceToSequenceModel(Model):
     """Base of models that read a source and write a target, one token at a time."""
 

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from regardant.attention import AttentionConfig, PassView, View
-from regardant.attention.cache import BeamOrigin
+from regardant.attention.cache import BeamOrigin, stacked
 from regardant.layers.cache import LayerCache
 from regardant.layers.mixers import Mixer, MixerConfig, build_mixer
 from regardant.layers.multi_head import CrossAttention, ProjectedMemory
@@ -175,6 +175,27 @@ class DecoderState:
         self.memory = [projected.keep(sentences) for projected in self.memory]
         if self.memory_view.keys is not None:
             self.memory_view = PassView(keys=self.memory_view.keys.index_select(0, sentences))
+
+    @property
+    def joins(self) -> bool:
+        """Whether all caches can take other sentences."""
+        return all(cache.joins for cache in self._layer_caches())
+
+    def join(self, *others: "DecoderState") -> None:
+        if self.beam_origin is not None:
+            self.beam_origin.join(*(other.beam_origin for other in others if other.beam_origin is not None))
+        for cache, *theirs in zip(self._layer_caches(), *(other._layer_caches() for other in others), strict=True):
+            cache.join(*theirs)
+        if self.memory:
+            real = stacked([state._real() for state in (self, *others)], dim=1)
+            self.memory_view = PassView(keys=None if bool(real.all()) else real)
+            memories = zip(self.memory, *(other.memory for other in others), strict=True)
+            self.memory = [mine.join(*theirs) for mine, *theirs in memories]
+
+    def _real(self) -> Bool[Tensor, "B S"]:
+        """Return which elements of the memory are real."""
+        real, keys = self.memory_view.keys, self.memory[0].keys
+        return keys.new_ones(len(keys), keys.shape[2], dtype=torch.bool) if real is None else real
 
     def _layer_caches(self) -> list[LayerCache]:
         return [cache for caches in self.caches for cache in caches if cache is not None]

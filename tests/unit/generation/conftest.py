@@ -30,6 +30,12 @@ class TableState:
     def keep(self, sentences: Tensor) -> None:
         self.keys = self.keys[sentences]
 
+    joins = True
+
+    def join(self, *others: "TableState") -> None:
+        self.keys = torch.cat([state.keys for state in (self, *others)])
+        self.steps_left = max(state.steps_left for state in (self, *others))
+
 
 @dataclass
 class TableModel:

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from regardant.data.batching import pad
 from regardant.data.vocabulary import EOS, MASK, PAD, SOS, UNK
 from regardant.errors import DataError
+from regardant.generation import joining
 from regardant.generation import search as searching
+from regardant.generation.beam import Search
 from regardant.generation.config import GenerationConfig
 from regardant.generation.search import ModelSearcher, Work, batches_of_like_length, generate, length_limits
 from regardant.generation.teacher_forcing import score_pairs
@@ -25,6 +27,9 @@ SEARCHES = st.builds(
     no_repeat_ngram_size=st.integers(0, 3),
     max_length_ratio=st.sampled_from([0.0, 0.5, 1.5]),
 )
+
+OF_THREE = [[5 + i % 3, 5 + i // 3 % 3, 5 + i // 9, EOS] for i in range(27)]
+"""All sentences of three words."""
 
 
 class Sentences:
@@ -72,6 +77,34 @@ def test_a_sentence_gets_the_same_alone_and_in_any_batch(table_model, seed, pair
             assert [hypothesis.score for hypothesis in one] == pytest.approx(
                 [hypothesis.score for hypothesis in other], abs=1e-6
             )
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    texts=st.lists(TEXTS, min_size=12, max_size=40),
+    config=SEARCHES.filter(lambda config: not config.no_repeat_ngram_size),
+)
+def test_batches_whose_ends_are_joined_stay_within_their_size_and_find_the_same(table_model, seed, texts, config):
+    model = table_model(seed)
+    sources = [[*source, EOS] for source in texts]
+    joined = search(model, sources, config, Work(10_000, batch_sentences=4))
+    assert max(sentences for sentences, _ in model.fed) <= 4
+    for source, found in zip(sources, joined, strict=True):
+        (alone,) = generate(model, torch.tensor([source]), config)
+        assert [hypothesis.tokens for hypothesis in found] == [hypothesis.tokens for hypothesis in alone]
+        assert [hypothesis.score for hypothesis in found] == pytest.approx(
+            [hypothesis.score for hypothesis in alone], abs=1e-6
+        )
+
+
+def test_ends_of_batches_take_fewer_steps_together(table_model, monkeypatch):
+    model, steps = table_model(seed=3), []
+    for most_waiting in (1, joining.MOST_WAITING):
+        monkeypatch.setattr(joining, "MOST_WAITING", most_waiting)
+        search(model, OF_THREE, GenerationConfig(beam_size=2), Work(10_000, batch_sentences=4))
+        steps.append(len(model.fed) - sum(steps))
+    assert steps[1] < steps[0]
 
 
 @settings(max_examples=80, deadline=None)
@@ -206,6 +239,13 @@ def test_batches_of_an_observed_model_run_in_one_thread_of_this_process(table_mo
     search(model, sources[:4], config, work)
     assert len(set(model.seen)) == 2
     assert not OBSERVED
+
+
+def test_batches_of_an_observed_model_are_not_joined(table_model, monkeypatch):
+    model = Threads(table_model(seed=3))
+    monkeypatch.setattr(Search, "join", lambda self, other: pytest.fail("joined"))
+    with observing(model.inner):
+        search(model, OF_THREE, GenerationConfig(beam_size=2), Work(10_000, batch_sentences=4))
 
 
 @pytest.mark.parametrize(("sentences", "workers"), [(1, 4), (3, 1)])

@@ -4,7 +4,8 @@ Vaswani et al. 2017, "Attention is all you need", https://arxiv.org/abs/1706.037
 
 Kernels differ in speed alone. `sdpa` is PyTorch's own (flash attention where it has it). `matmul` multiplies batched
 matrices and keeps the weights for the backward pass: on sentences of some twenty tokens it trains faster on a CPU,
-where the flash kernel's bfloat16 backward is slow. `triton` reads all keys of such sentences at once on an accelerator.
+where the flash kernel's bfloat16 backward is slow. For longer texts in bfloat16 it multiplies tiles (`causal_tiles`);
+for other long sequences `sdpa` takes its place. `triton` reads all keys of such sentences at once on an accelerator.
 `online_softmax` is flash attention in readable form and is never chosen. `planning.probes` chooses the kernel that
 trains: on a CPU it measures.
 
@@ -22,6 +23,7 @@ from pydantic import Field
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from regardant.attention.causal_tiles import TILE, attend_in_causal_tiles
 from regardant.attention.interface import Attention, AttentionConfig, Keys, Mixed, Queries, Values, Weights
 from regardant.attention.listed_pairs import attend_along
 from regardant.attention.masks import View, softmax_dtype
@@ -37,7 +39,7 @@ SHORTEST_NARROW = 64
 a product for every shape of a batch takes, and the softmax is in float32 anyway; see docs/decisions/0014."""
 
 LONGEST_MATMUL = 512
-"""Beyond as many keys `sdpa` replaces `matmul`, whose weights would cost more memory than they save time."""
+"""Beyond as many keys `matmul` is replaced: its weights would cost more memory than they save time."""
 
 
 class ScaledDotProductConfig(AttentionConfig):
@@ -76,7 +78,11 @@ class ScaledDotProduct(Attention):
             return attend_along(pairs, self._score, self.drop, q, k, v)
         kernel = self.kernel
         # The one place where a kernel is replaced: `matmul` gains only where a backward pass uses the weights it keeps.
-        if kernel is matmul and (k.shape[2] > LONGEST_MATMUL or not torch.is_grad_enabled()):
+        if kernel is matmul and not torch.is_grad_enabled():
+            kernel = sdpa
+        elif kernel is matmul and k.shape[2] > TILE and _suits_tiles(q, k, v, view):
+            kernel = causal_tiles
+        elif kernel is matmul and k.shape[2] > LONGEST_MATMUL:
             kernel = sdpa
         return kernel(q, k, v, view, self.scale)
 
@@ -87,7 +93,7 @@ class ScaledDotProduct(Attention):
 def sdpa(q: Queries, k: Keys, v: Values, view: View, scale: float) -> Mixed:
     """Run PyTorch's scaled_dot_product_attention."""
     q, k = q.to(v.dtype), k.to(v.dtype)  # rotated or normalised queries and keys may be wider
-    if view.causal and view.asked == {"causal"} and q.shape[2] == k.shape[2]:
+    if _is_causal_alone(q, k, view):
         return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale)
     added = view.additive_mask(q, k)
     mask = None if added is None else added.to(q.dtype).expand(*q.shape[:3], k.shape[2])
@@ -109,15 +115,32 @@ def triton(q: Queries, k: Keys, v: Values, view: View, scale: float) -> Mixed:
 
 def matmul(q: Queries, k: Keys, v: Values, view: View, scale: float) -> Mixed:
     """Multiply batched matrices, with the softmax in at least float32."""
-    device, dtype = q.device.type, v.dtype
-    if torch.is_autocast_enabled(device):  # it reaches the forward pass only, and both must see the same tensors
-        dtype = torch.get_autocast_dtype(device)
-    inside = softmax_dtype(q) if device == "cpu" and k.shape[2] < SHORTEST_NARROW else dtype
+    dtype = _dtype_of_products(v)  # autocast reaches the forward pass only, and both must see the same tensors
+    inside = softmax_dtype(q) if q.device.type == "cpu" and k.shape[2] < SHORTEST_NARROW else dtype
     q, k, v = (_contiguous(x, inside) for x in (q, k, v))
     added, fully_masked = view.additive_mask(q, k), view.fully_masked(q, k)
     with exact(q):
         mixed: Tensor = _MatmulAttention.apply(q, k, v, added, fully_masked, scale, dtype)  # type: ignore[no-untyped-call]
     return mixed
+
+
+def causal_tiles(q: Queries, k: Keys, v: Values, view: View, scale: float) -> Mixed:
+    """Run the products of `attention.causal_tiles`, for a view that is causal and no more."""
+    return attend_in_causal_tiles(q, k, v, scale)
+
+
+def _suits_tiles(q: Tensor, k: Tensor, v: Tensor, view: View) -> bool:
+    """Return whether products are in bfloat16 on a CPU and the view is causal and no more."""
+    return q.device.type == "cpu" and _dtype_of_products(v) == torch.bfloat16 and _is_causal_alone(q, k, view)
+
+
+def _is_causal_alone(q: Tensor, k: Tensor, view: View) -> bool:
+    return view.causal and view.asked == {"causal"} and q.shape[2] == k.shape[2]
+
+
+def _dtype_of_products(v: Tensor) -> torch.dtype:
+    device = v.device.type
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else v.dtype
 
 
 KERNELS: dict[str, Kernel] = {"sdpa": sdpa, "matmul": matmul, "triton": triton, "online_softmax": online_softmax}

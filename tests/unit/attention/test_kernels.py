@@ -3,6 +3,7 @@ import torch
 from torch.testing import assert_close
 
 from regardant.attention import KERNELS, ScaledDotProductConfig, View, scaled_dot_product
+from regardant.attention.causal_tiles import attend_in_causal_tiles
 from regardant.attention.scaled_dot_product import matmul
 
 
@@ -14,7 +15,7 @@ def tensors(num_keys=6):
 def kernels_that_ran(monkeypatch, attention, *tensors):
     """Return the names of the kernels that ran."""
     ran = []
-    for name in ("sdpa", "matmul"):
+    for name in ("sdpa", "matmul", "causal_tiles"):
         kernel = getattr(scaled_dot_product, name)
 
         def counted(*arguments, name=name, kernel=kernel):
@@ -43,6 +44,42 @@ def test_matmul_runs_where_a_backward_pass_of_few_keys_follows(monkeypatch, kern
     attention.kernel = KERNELS[kernel]
     with torch.set_grad_enabled(grad):
         assert kernels_that_ran(monkeypatch, attention, *tensors(num_keys)) == [ran]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "view", "ran"),
+    [
+        (torch.bfloat16, View(causal=True), "causal_tiles"),
+        (torch.float32, View(causal=True), "sdpa"),
+        (torch.bfloat16, View(), "sdpa"),
+        (torch.bfloat16, View(causal=True, keys=torch.ones(2, 6, dtype=torch.bool)), "sdpa"),
+    ],
+)
+def test_tiles_run_for_long_texts_in_bfloat16(monkeypatch, dtype, view, ran):
+    monkeypatch.setattr(scaled_dot_product, "TILE", 5)
+    monkeypatch.setattr(scaled_dot_product, "LONGEST_MATMUL", 5)
+    attention = ScaledDotProductConfig().build(num_heads=4, head_size=8)
+    attention.kernel = KERNELS["matmul"]
+    assert kernels_that_ran(monkeypatch, attention, *(x.to(dtype) for x in tensors()), view) == [ran]
+
+
+@pytest.mark.parametrize("scale", [0.125, 0.3])
+@pytest.mark.parametrize("length", [1, 256, 600])
+def test_tiles_round_no_more_than_bfloat16_does(length, scale):
+    generator = torch.Generator().manual_seed(0)
+    sizes = (64, 64, 32)
+    inputs = [torch.randn(2, 3, length, size, generator=generator).requires_grad_() for size in sizes]
+    gradient = torch.randn(2, 3, length, 32, generator=generator)
+    hidden = torch.full((length, length), -torch.inf).triu(1)
+    q, k, v = inputs
+    exact = torch.softmax(q @ k.mT * scale + hidden, -1) @ v
+    with torch.autocast("cpu", torch.bfloat16):
+        mixed = attend_in_causal_tiles(*inputs, scale)
+    assert mixed.dtype == torch.bfloat16
+    found, expected = (torch.autograd.grad(x, inputs, gradient.to(x.dtype)) for x in (mixed, exact))
+    for one, other in zip((mixed, *found), (exact, *expected), strict=True):
+        # Scores, weights and their gradients are each rounded to 8 bits: half of 2 ** -8 relative, a few times.
+        assert (one.float() - other).norm() <= 0.015 * other.norm() + 1e-6
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

@@ -82,7 +82,7 @@ bench-quality: setup $(PEERS)/transformers/ready $(PEERS)/joeynmt/ready
 bench-decoding: setup $(PEERS)/transformers/ready $(PEERS)/ctranslate2/ready
 	$(BIN)/python -m benchmarks.decoding $(BENCH)
 
-bench-models: setup $(PEERS)/transformers/ready
+bench-models: setup $(PEERS)/transformers/ready $(PEERS)/litgpt/ready
 	$(BIN)/python -m benchmarks.model_steps $(BENCH)
 
 bench-sampling: setup $(PEERS)/transformers/ready

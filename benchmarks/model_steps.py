@@ -1,16 +1,19 @@
-"""Training speed of models of one stack beside transformers: language models at two contexts, BERT and ViT.
+"""Training speed of models of one stack beside transformers: language models at two contexts, BERT and ViT. Language
+models also beside litgpt, and beside nanoGPT where a checkout of it is given.
 
-    make bench-models                          some 8 minutes on two cores
-    make bench-models BENCH="--passes 1"       a quick try, written to runs/scratch
+    make bench-models NANOGPT=/path/to/nanoGPT    some 14 minutes on two cores
+    make bench-models BENCH="--passes 1"          a quick try, written to runs/scratch
 
-Both libraries train models of the same sizes on the same random batches, without dropout, each in a process that keeps
+All libraries train models of the same sizes on the same random batches, without dropout, each in a process that keeps
 its model; passes over them are taken in turn. Ratios are between rows of equal precision. Written to
 benchmarks/results/models_speed.json.
 """
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 from .bars import bar, rounded, shown
@@ -24,6 +27,7 @@ UPDATES, WARM_UP = 4, 2
 
 PRECISIONS = ("float32", "bfloat16")
 OURS, THEIRS = "regardant", "transformers"
+LIBRARIES = (OURS, THEIRS, "litgpt", "nanoGPT")
 
 SMALL = {"d_model": 384, "num_layers": 6, "d_ff": 1536, "vocab_size": 8000, "dropout": 0.0}
 
@@ -39,64 +43,85 @@ SHAPES: dict[str, dict[str, Any]] = {
 """Models by name: sizes, and rows of `length` elements of a batch."""
 
 LEAST = {name: 1.3 if name.startswith("GPT-2") else 1.2 for name in SHAPES}
-"""Bars: times the speed of transformers in equal precision."""
+"""Bars: times the speed of the fastest other library in equal precision."""
 
 
 def measure(name: str, passes: int) -> dict[str, Any]:
-    """Time both libraries on a model in both precisions."""
+    """Time all libraries on a model in both precisions."""
     path = FOLDER / f"{SHAPES[name]['kind'].replace(' ', '-')}-{SHAPES[name]['length']}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(SHAPES[name]), encoding="utf-8")
     with ExitStack() as stack:
         progress(name)
-        theirs = stack.enter_context(Peer("transformers_models", [str(path)], folder=FOLDER, library=THEIRS))
+        theirs = {library: stack.enter_context(peer) for library, peer in others(SHAPES[name]["kind"], path)}
         ours = {
             precision: stack.enter_context(Peer("regardant_models", [str(path), precision], folder=FOLDER))
             for precision in PRECISIONS
         }
-        one_torch([theirs, *ours.values()])
+        one_torch([*theirs.values(), *ours.values()])
         rows = {
             (library, precision): Row(f"{library}, {precision}", peer, {"updates": UPDATES, "precision": precision})
             for precision in PRECISIONS
-            for library, peer in ((OURS, ours[precision]), (THEIRS, theirs))
+            for library, peer in {OURS: ours[precision], **theirs}.items()
         }
         for row in rows.values():
             row.peer.ask(**row.request | {"updates": WARM_UP})
         interleave(rows.values(), passes)
         return {
             "shape": SHAPES[name],
-            "parameters": {OURS: ours["float32"].about["parameters"], THEIRS: theirs.about["parameters"]},
+            "parameters": {
+                library: peer.about["parameters"] for library, peer in {OURS: ours["float32"], **theirs}.items()
+            },
             "targets_per_second": {
-                precision: {library: rounded(rows[library, precision].tokens_per_second) for library in (OURS, THEIRS)}
+                precision: {library: rounded(rows[library, precision].tokens_per_second) for library in (OURS, *theirs)}
                 for precision in PRECISIONS
             },
-            "versions": versions_of([theirs, *ours.values()]),
+            "versions": versions_of([*theirs.values(), *ours.values()]),
         }
+
+
+def others(kind: str, shape: Path) -> Iterator[tuple[str, Peer]]:
+    """Start the other libraries that have models of a kind."""
+    yield THEIRS, Peer("transformers_models", [str(shape)], folder=FOLDER, library=THEIRS)
+    if kind == "language model":
+        yield "litgpt", Peer("litgpt_models", [str(shape)], folder=FOLDER, library="litgpt")
+        if checkout := os.environ.get("NANOGPT"):
+            yield "nanoGPT", Peer("nanogpt_models", [str(shape), checkout], folder=FOLDER)
 
 
 def bars(models: dict[str, dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield the bars, each of equal precision."""
     for name, found in models.items():
         for precision, speeds in found["targets_per_second"].items():
-            times = speeds[OURS] / speeds[THEIRS]
-            yield bar(f"{name}, {precision}: times transformers", times, LEAST[name], at_least=True)
+            fastest, speed = fastest_other(speeds)
+            yield bar(f"{name}, {precision}: times {fastest}", speeds[OURS] / speed, LEAST[name], at_least=True)
+
+
+def fastest_other(speeds: dict[str, float]) -> tuple[str, float]:
+    """Return the fastest other library and its speed."""
+    return max(((library, speed) for library, speed in speeds.items() if library != OURS), key=lambda one: one[1])
+
+
+def cells(speeds: dict[str, float]) -> list[str]:
+    """Format the speeds of all libraries, a dash for one without such a model."""
+    return [f"{speeds[library]:,.0f}" if library in speeds else "–" for library in LIBRARIES]
 
 
 def table(result: dict[str, Any]) -> Iterator[str]:
     """Format a result for the terminal."""
-    yield f"{'targets a second':36}{OURS:>14}{THEIRS:>14}{'ratio':>8}"
+    yield f"{'targets a second':36}{''.join(f'{library:>14}' for library in LIBRARIES)}{'ratio':>8}"
     for name, found in result["models"].items():
         for precision, speeds in found["targets_per_second"].items():
-            ratio = shown(speeds[OURS] / speeds[THEIRS])
-            yield f"{f'{name}, {precision}':36}{speeds[OURS]:>14,.0f}{speeds[THEIRS]:>14,.0f}{ratio:>8}"
+            ratio = shown(speeds[OURS] / fastest_other(speeds)[1])
+            yield f"{f'{name}, {precision}':36}{''.join(f'{cell:>14}' for cell in cells(speeds))}{ratio:>8}"
     yield from ending(result)
 
 
 def main() -> None:
     measurement = SideBySide("models", __doc__, PASSES)
     models = {name: measure(name, measurement.passes) for name in SHAPES}
-    versions = [one.pop("versions") for one in models.values()]
-    measurement.finish({"versions": versions[0], "models": models, "bars": list(bars(models))}, table)
+    versions = {name: version for one in models.values() for name, version in one.pop("versions").items()}
+    measurement.finish({"versions": versions, "models": models, "bars": list(bars(models))}, table)
 
 
 if __name__ == "__main__":

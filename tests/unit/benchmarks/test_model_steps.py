@@ -44,10 +44,11 @@ def test_a_batch_gives_both_a_loss_and_a_gradient_of_every_weight(name):
     assert torch.equal(other, block)
 
 
-def test_bars_are_ratios_in_equal_precision():
-    speeds = {"float32": {OURS: 150.0, THEIRS: 100.0}, "bfloat16": {OURS: 250.0, THEIRS: 200.0}}
+def test_bars_are_ratios_to_the_fastest_in_equal_precision():
+    speeds = {"float32": {OURS: 150.0, THEIRS: 100.0, "litgpt": 90.0}, "bfloat16": {OURS: 250.0, THEIRS: 200.0}}
     models = {"GPT-2, context 256": {"targets_per_second": speeds}}
     found = list(bars(models))
     assert [(one["value"], one["limit"], one["pass"]) for one in found] == [(1.5, 1.3, True), (1.25, 1.3, False)]
+    assert found[0]["bar"] == "GPT-2, context 256, float32: times transformers"
     lines = list(table({"models": models, "bars": found, "versions": {}}))
-    assert lines[1].split() == ["GPT-2,", "context", "256,", "float32", "150", "100", "1.5"]
+    assert lines[1].split() == ["GPT-2,", "context", "256,", "float32", "150", "100", "90", "–", "1.5"]

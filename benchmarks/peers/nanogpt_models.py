@@ -1,0 +1,38 @@
+"""A language model of nanoGPT, trained. Arguments: its shape, and a checkout of nanoGPT."""
+
+import json
+import sys
+from pathlib import Path
+
+import torch
+from random_batches import batches
+from torch import Tensor, nn
+from training_loop import train_on
+
+
+def word_loss(model: nn.Module, tokens: Tensor, targets: Tensor) -> Tensor:
+    """Return the mean cross-entropy."""
+    loss: Tensor = model(tokens, targets)[1]
+    return loss
+
+
+def main() -> None:
+    shape = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    sys.path.insert(0, sys.argv[2])
+    from model import GPT, GPTConfig
+
+    torch.manual_seed(1)
+    config = GPTConfig(
+        block_size=shape["length"],
+        vocab_size=shape["vocab_size"],
+        n_embd=shape["d_model"],
+        n_layer=shape["num_layers"],
+        n_head=shape["num_heads"],
+        dropout=shape["dropout"],
+    )
+    pairs = [((tokens.contiguous(), targets.contiguous()), count) for tokens, targets, count in batches(shape)]
+    train_on("torch", GPT(config), pairs, word_loss)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,5 +1,6 @@
 """A language model of nanoGPT, trained. Arguments: its shape, and a checkout of nanoGPT."""
 
+import contextlib
 import json
 import sys
 from pathlib import Path
@@ -30,8 +31,10 @@ def main() -> None:
         n_head=shape["num_heads"],
         dropout=shape["dropout"],
     )
+    with contextlib.redirect_stdout(sys.stderr):  # it says how many parameters it has
+        model = GPT(config)
     pairs = [((tokens.contiguous(), targets.contiguous()), count) for tokens, targets, count in batches(shape)]
-    train_on("torch", GPT(config), pairs, word_loss)
+    train_on("torch", model, pairs, word_loss)
 
 
 if __name__ == "__main__":

@@ -64,7 +64,7 @@ NOT_RUN: dict[str, str] = {
     "make bench-decoding": HOURS,
     "make bench-engines": HOURS,
     "make bench-exports": HOURS,
-    "make bench-models": HOURS,
+    "make bench-models NANOGPT=/path/to/nanoGPT": HOURS,
     "make bench-sampling": HOURS,
     'make bench-attention BENCH="--run runs/demo"': HOURS,
     "pip install 'regardant[ray]'": INDEX,

@@ -75,7 +75,7 @@ class Search:
 
     @property
     def joins(self) -> bool:
-        """Whether it can be joined with another search of its kind, model and configuration."""
+        """True if it can be joined with another search of its kind, model and configuration."""
         return self.constraints is None and isinstance(self.state, JoinableState) and self.state.joins
 
     def takes(self, other: Self) -> bool:

@@ -20,7 +20,7 @@ class LayerCache:
 
     @property
     def joins(self) -> bool:
-        """Whether `join` works."""
+        """True if `join` works."""
         return False
 
     def reorder(self, rows: Int[Tensor, " N2"]) -> None:

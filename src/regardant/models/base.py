@@ -137,7 +137,7 @@ class JoinableState(DecodingState, Protocol):
 
     @property
     def joins(self) -> bool:
-        """Whether all of its parts can."""
+        """True if all of its parts can."""
 
     def join(self, *others: Any) -> None:
         """Go on with the sentences of other states too, behind these: states of the same model, after as many steps.

@@ -178,7 +178,7 @@ class DecoderState:
 
     @property
     def joins(self) -> bool:
-        """Whether all caches can take other sentences."""
+        """True if all caches can take other sentences."""
         return all(cache.joins for cache in self._layer_caches())
 
     def join(self, *others: "DecoderState") -> None:

@@ -76,7 +76,7 @@ class Scale(NamedTuple):
     name: str
     most: str
     of_cells: bool
-    """Whether the shades are cells of a matrix, or lie over an item."""
+    """True for cells of a matrix, False for shades over an item."""
 
     def drawn(self, x: float, y: float) -> tuple[str, float]:
         """Return the scale about the height y, and its width."""

@@ -114,12 +114,16 @@ def triton(q: Queries, k: Keys, v: Values, view: View, scale: float) -> Mixed:
 
 
 def matmul(q: Queries, k: Keys, v: Values, view: View, scale: float) -> Mixed:
-    """Multiply batched matrices, with the softmax in at least float32."""
+    """Multiply batched matrices, with sums of the softmax in at least float32."""
     dtype = _dtype_of_products(v)  # autocast reaches the forward pass only, and both must see the same tensors
     inside = softmax_dtype(q) if q.device.type == "cpu" and k.shape[2] < SHORTEST_NARROW else dtype
     q, k, v = (_contiguous(x, inside) for x in (q, k, v))
     added, fully_masked = view.additive_mask(q, k), view.fully_masked(q, k)
     with exact(q):
+        if inside != softmax_dtype(q) and view.bias is None:
+            hidden = None if added is None else added.to(inside)  # 0 or minus infinity in any type
+            narrow: Tensor = _NarrowAttention.apply(q, k, v, hidden, fully_masked, scale)  # type: ignore[no-untyped-call]
+            return narrow
         mixed: Tensor = _MatmulAttention.apply(q, k, v, added, fully_masked, scale, dtype)  # type: ignore[no-untyped-call]
     return mixed
 
@@ -183,3 +187,29 @@ class _MatmulAttention(torch.autograd.Function):
         to_added = to_scores.sum_to_size(added.shape) if ctx.needs_input_grad[3] else None
         to_scores = (to_scores * ctx.scale).to(q.dtype)
         return to_scores @ k, to_scores.mT @ q, to_v, to_added, None, None, None
+
+
+class _NarrowAttention(torch.autograd.Function):
+    """The same in a narrow type, without a bias. Scores and weights are narrow too, as products read them anyway: half
+    of the memory to pass over, which takes longer than the products."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, q: Tensor, k: Tensor, v: Tensor, hidden: Tensor | None, fully_masked: Tensor | None, scale: float
+    ) -> Tensor:
+        q = q * scale  # there are fewer queries than scores
+        scores = q @ k.mT
+        weights = torch.softmax(scores if hidden is None else scores.add_(hidden), -1)  # sums are in float32
+        if fully_masked is not None:
+            weights.masked_fill_(fully_masked, 0)
+        ctx.save_for_backward(q, k, v, weights)
+        ctx.scale = scale
+        return weights @ v
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        q, k, v, weights = ctx.saved_tensors
+        gradient = _contiguous(gradients[0], v.dtype)
+        to_scores = torch._softmax_backward_data(gradient @ v.mT, weights, -1, weights.dtype)
+        return (to_scores @ k) * ctx.scale, to_scores.mT @ q, weights.mT @ gradient, None, None, None

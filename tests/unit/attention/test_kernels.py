@@ -82,6 +82,37 @@ def test_tiles_round_no_more_than_bfloat16_does(length, scale):
         assert (one.float() - other).norm() <= 0.015 * other.norm() + 1e-6
 
 
+def rounded_by_bfloat16(queries, keys):
+    """Return a bias whose differences are lost in bfloat16."""
+    return (20 + (queries[:, None] - keys) / 100).expand(3, -1, -1)
+
+
+def padded(*lengths):
+    """Return a view of 100 keys, of which each row has so many."""
+    return View(keys=torch.arange(100) < torch.tensor(lengths)[:, None])
+
+
+@pytest.mark.parametrize("scale", [0.125, 0.3])
+@pytest.mark.parametrize(
+    "view",
+    [View(), View(causal=True), padded(100, 64), padded(30, 0), View(bias=rounded_by_bfloat16)],
+    ids=["everything", "causal", "padded", "fully masked", "bias"],
+)
+def test_narrow_products_round_no_more_than_bfloat16_does(view, scale):
+    generator = torch.Generator().manual_seed(0)
+    inputs = [torch.randn(2, 3, 100, size, generator=generator).requires_grad_() for size in (64, 64, 32)]
+    gradient = torch.randn(2, 3, 100, 32, generator=generator)
+    exact = ScaledDotProductConfig(scaled=False, temperature=1 / scale).build(num_heads=3, head_size=64)
+    expected = exact.compute_weights(*inputs[:2], view) @ inputs[2]
+    with torch.autocast("cpu", torch.bfloat16):
+        mixed = matmul(*inputs, view, scale)
+    assert mixed.dtype == torch.bfloat16
+    found = torch.autograd.grad(mixed, inputs, gradient.bfloat16())
+    for one, other in zip((mixed, *found), (expected, *torch.autograd.grad(expected, inputs, gradient)), strict=True):
+        # Scores, weights and their gradients are each rounded to 8 bits: half of 2 ** -8 relative, a few times.
+        assert (one.float() - other).norm() <= 0.015 * other.norm() + 1e-6
+
+
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("scale", [1.0, 0.125])
 def test_the_scale_is_obeyed(kernel, scale):

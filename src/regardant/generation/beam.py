@@ -12,7 +12,7 @@ done
   answer;
 - or at its length limit, where the live fill the N best after those that ended, as not finished.
 
-Done sentences leave the batch. The host waits for the device once a step, and again where a hypothesis ends.
+Done sentences leave the batch. The host waits for the device twice a step, and again where a hypothesis ends.
 
 Shape legend: B sentences still being written, S source length, W beams, N n best, t tokens written, V vocabulary.
 """
@@ -125,13 +125,12 @@ class BeamSearch(Search):
         candidates = expand(beams.totals, log_probabilities, self.config.beam_size)
         ended = candidates.ended()
         parents = beams.advance(candidates, ended, self.config.length_penalty)
-        done = beams.done(self.config)
-        any_ended, any_done = torch.stack([ended.any(), done.any()]).tolist()
-        if any_ended:
+        if ended is not None:
             for row, tokens, total in endings(candidates, ended, before):
                 ending = Hypothesis.of(tokens, total, self.config.length_penalty)
                 self.found.setdefault(int(self.sentences[row]), []).append(ending)
-        if any_done:
+        done = beams.done(self.config) if self.found else beams.stopped()
+        if done.any():
             parents = parents.index_select(0, self._drop(done))
         if len(parents):
             self.state.reorder(parents)
@@ -162,10 +161,13 @@ class Candidates:
     tokens: Tensor
     """[B, 2W] int64"""
 
-    def ended(self) -> Tensor:
-        """Return which of the first W have ended, [B, W] bool. An ending ranked lower has fallen out of the beam."""
-        beam_size = self.tokens.shape[1] // 2
-        return ((self.tokens == EOS) & (self.totals != -torch.inf))[:, :beam_size]
+    def ended(self) -> Tensor | None:
+        """Return which of the first W have ended, [B, W] bool. An ending ranked lower has fallen out of the beam.
+
+        None: none is an ending, of whatever rank.
+        """
+        endings, beam_size = self.tokens == EOS, self.tokens.shape[1] // 2
+        return (endings & (self.totals != -torch.inf))[:, :beam_size] if endings.any() else None
 
 
 def expand(totals: Tensor, log_probabilities: Tensor, beam_size: int) -> Candidates:
@@ -219,22 +221,31 @@ class Beams:
             largest_divisor=divisor(limits, config.length_penalty),
         )
 
-    def advance(self, candidates: Candidates, ended: Tensor, length_penalty: float) -> Tensor:
+    def advance(self, candidates: Candidates, ended: Tensor | None, length_penalty: float) -> Tensor:
         """Append a token to each live hypothesis; return the beam that each continues, [B, W]."""
         beam_size, length = candidates.tokens.shape[1] // 2, self.tokens.shape[2]  # SOS counts for this step's token
-        scores = length_penalised(candidates.totals[:, :beam_size], length, length_penalty)
-        scores = torch.cat([self.best_ended, scores.masked_fill(~ended, -torch.inf)], dim=1)
-        self.best_ended = scores.topk(self.best_ended.shape[1]).values
-        self.num_ended = self.num_ended + ended.sum(1)
-
-        live = (candidates.tokens == EOS).int().argsort(dim=1, stable=True)[:, :beam_size]
-        self.totals = candidates.totals.gather(1, live)
+        if ended is None:  # as at most steps: a third of the operations
+            self.totals, newest, parents = (
+                of_all[:, :beam_size] for of_all in (candidates.totals, candidates.tokens, candidates.parents)
+            )
+        else:
+            scores = length_penalised(candidates.totals[:, :beam_size], length, length_penalty)
+            scores = torch.cat([self.best_ended, scores.masked_fill(~ended, -torch.inf)], dim=1)
+            self.best_ended = scores.topk(self.best_ended.shape[1]).values
+            self.num_ended = self.num_ended + ended.sum(1)
+            live = (candidates.tokens == EOS).int().argsort(dim=1, stable=True)[:, :beam_size]
+            self.totals, newest, parents = (
+                of_all.gather(1, live) for of_all in (candidates.totals, candidates.tokens, candidates.parents)
+            )
         # An empty beam is fed EOS: the token it happens to hold may be PAD, which a model need not read.
-        newest = candidates.tokens.gather(1, live).masked_fill(self.totals == -torch.inf, EOS)
-        parents = candidates.parents.gather(1, live)
+        newest = newest.masked_fill(self.totals == -torch.inf, EOS)
         history = self.tokens.gather(1, parents[..., None].expand(-1, -1, length))
         self.tokens = torch.cat([history, newest[..., None]], dim=2)
         return parents
+
+    def stopped(self) -> Tensor:
+        """Return what `done` does as long as nothing has ended: every beam is empty, or NaN, or at the limit."""
+        return ~(self.totals[:, 0] > -torch.inf) | (self.tokens.shape[2] > self.limits)
 
     def done(self, config: GenerationConfig) -> Tensor:
         """Return which sentences need no further step, [B] bool."""

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -114,6 +114,15 @@ Product = Callable[[Tensor], Tensor]
 """[*B, I] to [*B, O], in the precision of its weights."""
 
 
+class _LaidOut(NamedTuple):
+    """A product, with the parameters that it is made of: as long as it is kept, their identities are theirs."""
+
+    version: tuple[int, ...]
+    product: Product
+    weight: Tensor
+    bias: Tensor | None
+
+
 class Layouts:
     """Copies of a model's weights in another layout, each made at its first product.
 
@@ -124,7 +133,8 @@ class Layouts:
     def __init__(self, dtype: torch.dtype | None = None) -> None:
         self.dtype = dtype
         """Type of the products. None: that of the weights."""
-        self._made: dict[tuple[Tensor, Tensor | None], tuple[tuple[int, ...], Product]] = {}
+        self._made: dict[tuple[int, int], _LaidOut] = {}
+        """Products by the identities of weight and bias. torch hashes a tensor in Python, some 30 times a step."""
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
@@ -138,11 +148,11 @@ class Layouts:
     def multiply(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """Return the product as `linear` does, in the type of the products."""
         version = weight.data_ptr(), weight._version, 0 if bias is None else bias._version
-        made = self._made.get((weight, bias))
-        if made is None or made[0] != version:  # two threads may both make it, which is harmless
-            made = self._made[weight, bias] = version, _lay_out(weight, bias, self.dtype or weight.dtype)
-        _, product = made
-        return product(x)
+        made = self._made.get((id(weight), id(bias)))
+        if made is None or made.version != version:  # two threads may both make it, which is harmless
+            made = _LaidOut(version, _lay_out(weight, bias, self.dtype or weight.dtype), weight, bias)
+            self._made[id(weight), id(bias)] = made
+        return made.product(x)
 
 
 def _lay_out(weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Product:

@@ -141,7 +141,7 @@ def _begin(config: TaskConfig, continued: TaskConfig, folder: Path, log: Log, gr
     )
     record.write(folder)
     (folder / UNFINISHED).unlink()
-    return replace(_fit(prepared, record, folder, log, group), announced=planned.updates)
+    return replace(_fit(prepared, record, folder, group), announced=planned.updates)
 
 
 def taken_over(config: TaskConfig) -> TaskConfig:
@@ -180,7 +180,7 @@ def _resume(config: TaskConfig, folder: Path, log: Log, group: Group | None) -> 
     if resumed != record:
         resumed.write(folder)
     announced = record.plan.get("updates") if asked == record.asked else None
-    return replace(_fit(prepared, resumed, folder, log, group), announced=announced)
+    return replace(_fit(prepared, resumed, folder, group), announced=announced)
 
 
 def with_budget(recorded: TrainingConfig, asked: TrainingConfig) -> TrainingConfig:
@@ -191,18 +191,15 @@ def with_budget(recorded: TrainingConfig, asked: TrainingConfig) -> TrainingConf
     return recorded.replaced(**budget)
 
 
-def _fit(prepared: Prepared, record: Record, folder: Path, log: Log, group: Group | None) -> Outcome:
-    decisions, config, task = record.decided, prepared.config, task_named(prepared.config.task)
+def _fit(prepared: Prepared, record: Record, folder: Path, group: Group | None) -> Outcome:
+    decisions = record.decided
     decisions.apply(prepared.job.model)
-    follower = [sys.executable, "-m", "regardant.run.follower", str(folder), *_modules_of(config)]
+    follower = [sys.executable, "-m", "regardant.run.follower", str(folder), *_modules_of(prepared.config)]
     with started(decisions.processes, follower) if group is None else nullcontext(group) as group:
         group.wait_for_all()  # run.yaml is written
         outcome = _trainer(prepared, decisions, folder, group).fit()
-    if outcome.finished:
-        config = task.after_training(config, folder, the_device(), log)
-    files = fingerprints_of(folder, task.files_of(config))
-    files |= {name: one for name, one in record.files.items() if is_data(name)}
-    replace(record, config=config, files=files).write(folder)
+    files = fingerprints_of(folder, task_named(prepared.config.task).files_of(prepared.config))
+    replace(record, files=files | {name: one for name, one in record.files.items() if is_data(name)}).write(folder)
     return outcome
 
 

@@ -368,12 +368,6 @@ class Task:
         """Return what training has made of a run folder. Raises RunError if it is not whole."""
         raise NotImplementedError
 
-    def after_training(self, config: Any, run: Path, device: torch.device, log: Log) -> TaskConfig:
-        """Return the configuration of a run whose training has finished, with what its model decides. By default as it
-        is."""
-        finished: TaskConfig = config
-        return finished
-
     def compare(self, runs: Mapping[Path, tuple[Any, Mapping[str, Any]]]) -> Report:
         """Compare runs with the first of them, given the configuration and the plan of each."""
         return compare_runs(runs)

@@ -52,10 +52,6 @@ class TranslationConfig(TextAnswerConfig):
     alignment_guidance: AlignmentGuidance | None = None
     """A head is taught the alignments that data.links gives. By default none is, and none are read."""
 
-    length_penalties: tuple[Annotated[float, Field(ge=0, le=10)], ...] = ()
-    """Length penalties that a trained model tries on up to 1,000 validation sentences. The one with the best score is
-    kept as generation.length_penalty. Empty: that of the recipe stays."""
-
     @model_validator(mode="after")
     def tied_vocabularies_are_joint(self) -> Self:
         """Raise ValueError where tied embeddings have no joint vocabulary."""

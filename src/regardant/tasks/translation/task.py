@@ -18,7 +18,6 @@ from regardant.tasks.translation.evaluate.comparison import compare_runs
 from regardant.tasks.translation.evaluate.comparison_page import ComparisonReport
 from regardant.tasks.translation.learn.corpus import read_corpus
 from regardant.tasks.translation.learn.guidance import GuidedJob
-from regardant.tasks.translation.learn.length_penalty import choose_length_penalty
 from regardant.tasks.translation.learn.streaming import StreamedTranslationJob
 from regardant.tasks.translation.trained import TrainedTranslator
 from regardant.tasks.translation.use.translator import Translator
@@ -42,13 +41,6 @@ class Translation(Task):
     def open(self, config: TranslationConfig, run: Path, device: torch.device) -> TrainedTranslator:
         self.require_trained(run)
         return TrainedTranslator(config, run, load_translator(config, run, device))
-
-    def after_training(self, config: TranslationConfig, run: Path, device: torch.device, log: Log) -> TranslationConfig:
-        if not config.length_penalties:
-            return config
-        trained = self.open(config, run, device)
-        penalty = choose_length_penalty(trained.translator, trained.validation_text(), config, log)
-        return config.model_copy(update={"generation": config.generation.replaced(length_penalty=penalty)})
 
     def compare(self, runs: Mapping[Path, tuple[Any, Mapping[str, Any]]]) -> Report:
         (first, _), *_ = runs.values()

@@ -55,7 +55,9 @@ class SamplingConfig(Config):
         the first goes before."""
         if self.temperature and self.top_k is None and self.top_p == 1:  # nothing is left out: no need to rank
             wide = logits.double()
-            return torch.softmax((wide - wide.amax(-1, keepdim=True)) / self.temperature, -1)
+            if self.temperature != 1:
+                wide = (wide - wide.amax(-1, keepdim=True)) / self.temperature
+            return torch.softmax(wide, -1)
         ranked, order = logits.double().sort(dim=-1, descending=True, stable=True)
         if self.temperature == 0:
             kept = torch.zeros_like(ranked)
@@ -103,8 +105,10 @@ def sample(
                 logits = model.step(piece, state)
             logits.index_fill_(1, never, -torch.inf)  # a list of ids would become a tensor at every step
             chances = config.distribution(logits).cumsum(-1)
-            newest = (chances <= drawn[:, None] * chances[:, -1:]).sum(-1, keepdim=True).masked_fill(ended, EOS)
-            ended = ended | (newest == EOS)
+            newest = torch.searchsorted(chances, drawn[:, None] * chances[:, -1:], right=True)
+            if config.ends:
+                newest = newest.masked_fill(ended, EOS)
+                ended = newest == EOS
             seen = torch.cat([seen, newest], 1)[:, -context - 1 :]
         yield newest.squeeze(1)
         if config.ends and bool(ended.all()):

@@ -21,10 +21,13 @@ from regardant.tasks.sequence_to_sequence.config import TextAnswerConfig
 from regardant.tasks.sequence_to_sequence.corpus import Corpus
 from regardant.tasks.sequence_to_sequence.job import SequenceToSequenceJob
 from regardant.tasks.take_over import with_first_weights
-from regardant.training.config import FirstRun, TrainingConfig
+from regardant.training.config import FirstRun, NextTokenTraining, TrainingConfig
 
 LEARNING_RATES = {"tiny": 4e-3, "small": 1.5e-3, "base": 7e-4, "big": 5e-4, "recurrent": 2e-3, "one_to_one": 2e-3}
 """The peak that suits a preset's width, or a kind of model: wider models take smaller steps."""
+
+SMALL_BATCH = 2048
+"""Tokens of a batch for the model that `auto` chooses for a small corpus, of which each pass has few updates."""
 
 LONGEST_WARMUP = 1000
 """Updates; a short run takes a quarter of its own."""
@@ -69,7 +72,8 @@ def prepare(
     """Choose what is left open, build the model from the seed, load what it takes over."""
     tokenizer = choose_vocab_size(config.tokenizer, vocabulary_sizes(corpus))
     model_config = choose_model(config.model, corpus.size)
-    config = config.model_copy(update={"model": model_config, "tokenizer": tokenizer})
+    training = choose_batches(config.training, config.model, model_config)
+    config = config.model_copy(update={"model": model_config, "tokenizer": tokenizer, "training": training})
     model = with_first_weights(lambda: build_model(config, corpus.codec, corpus.tokenizer.vocab_size), config, run)
     job = job_of(config, corpus, model)
     log(describe_corpus(corpus, tokenizer))
@@ -120,7 +124,8 @@ def describe_model(config: SequenceToSequenceConfig) -> str:
 def describe_schedule(training: TrainingConfig) -> str:
     """Return one line for people."""
     schedule = training.schedule.model_dump(exclude={"kind"})
-    return f"{training.schedule.kind} schedule ({', '.join(f'{name} {value:g}' for name, value in schedule.items())})"
+    told = ", ".join(f"{name} {value:g}" for name, value in schedule.items())
+    return f"batches of {training.batch_tokens:,} tokens, {training.schedule.kind} schedule ({told})"
 
 
 def vocab_size_for(num_words: int) -> int:
@@ -158,6 +163,15 @@ def choose_model(config: SequenceToSequenceConfig, num_pairs: int) -> SequenceTo
     if all(isinstance(stack.self_attention, AttentionConfig) for stack in (config.encoder, config.decoder)):
         chosen = {"positions": {"kind": "rotary"}, **chosen}
     return configuration.load(EncoderDecoderConfig, chosen, origin=f"model of preset {preset}")
+
+
+def choose_batches(
+    training: NextTokenTraining, asked: SequenceToSequenceConfig, chosen: SequenceToSequenceConfig
+) -> NextTokenTraining:
+    """Fill in batches for a small corpus, if `auto` chose the model for one, where the recipe leaves them open."""
+    if asked is chosen or not isinstance(chosen, EncoderDecoderConfig) or chosen.preset != "tiny":
+        return training
+    return training if "batch_tokens" in training.model_fields_set else training.replaced(batch_tokens=SMALL_BATCH)
 
 
 def choose_schedule(training: TrainingConfig, model: SequenceToSequenceConfig, updates: int) -> TrainingConfig:

@@ -4,14 +4,16 @@ import torch
 from regardant.models import EncoderDecoderConfig, SequenceToSequenceConfig
 from regardant.tasks.sequence_to_sequence.prepare import (
     LEARNING_RATES,
+    SMALL_BATCH,
+    choose_batches,
     choose_model,
     choose_schedule,
     count_words,
     vocab_size_for,
 )
-from regardant.training.config import TrainingConfig
+from regardant.training.config import NextTokenTraining, TrainingConfig
 
-AUTO = EncoderDecoderConfig(preset="auto")
+AUTO, TINY = EncoderDecoderConfig(preset="auto"), EncoderDecoderConfig(preset="tiny")
 
 
 @pytest.mark.parametrize(
@@ -49,6 +51,20 @@ def test_positions_that_turn_queries_are_chosen_where_all_layers_have_some():
     given = EncoderDecoderConfig(preset="auto", positions={"kind": "learned"}, feed_forward={"kind": "linear"})
     chosen = choose_model(given, 100)
     assert (chosen.positions.kind, chosen.feed_forward.kind) == ("learned", "linear")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="an accelerator feeds larger models")
+def test_a_small_corpus_is_trained_on_in_small_batches():
+    given = NextTokenTraining(max_minutes=1)
+    small, large = (choose_batches(given, AUTO, choose_model(AUTO, pairs)) for pairs in (1000, 300_000))
+    assert small.batch_tokens == SMALL_BATCH
+    assert large is given
+    assert choose_batches(given, TINY, choose_model(TINY, 1000)) is given
+
+
+def test_batches_that_are_given_stay():
+    given = NextTokenTraining(max_minutes=1, batch_tokens=4096)
+    assert choose_batches(given, AUTO, choose_model(AUTO, 1000)) is given
 
 
 @pytest.mark.parametrize("preset", ["base", None])

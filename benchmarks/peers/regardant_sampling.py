@@ -13,10 +13,12 @@ import regardant
 from regardant.generation.sampling import SamplingConfig, sample
 from regardant.layers.linear import Layouts
 from regardant.models.base import CausalModel
+from regardant.training.devices import keep_freed_memory
 
 
 def main() -> None:
     driver, shape = Driver(), json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    keep_freed_memory()  # as for every run that is opened
     torch.manual_seed(1)
     model, prompt = build(shape).eval(), prompt_of(shape)
     assert isinstance(model, CausalModel)

@@ -36,7 +36,7 @@ Kernel = Callable[[Tensor, Tensor, Tensor, View, float], Tensor]
 
 SHORTEST_NARROW = 64
 """Below as many keys `matmul` computes in float32 on a CPU: narrower numbers save less time there than compiling
-a product for every shape of a batch takes, and the softmax is in float32 anyway; see docs/decisions/0014."""
+a product for every shape of a batch takes; see docs/decisions/0014."""
 
 LONGEST_MATMUL = 512
 """Beyond as many keys `matmul` is replaced: its weights would cost more memory than they save time."""
@@ -191,7 +191,7 @@ class _MatmulAttention(torch.autograd.Function):
 
 class _NarrowAttention(torch.autograd.Function):
     """The same in a narrow type, without a bias. Scores and weights are narrow too, as products read them anyway: half
-    of the memory to pass over, which takes longer than the products."""
+    of the memory to pass over."""
 
     @staticmethod
     def forward(

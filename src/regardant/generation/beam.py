@@ -224,7 +224,7 @@ class Beams:
     def advance(self, candidates: Candidates, ended: Tensor | None, length_penalty: float) -> Tensor:
         """Append a token to each live hypothesis; return the beam that each continues, [B, W]."""
         beam_size, length = candidates.tokens.shape[1] // 2, self.tokens.shape[2]  # SOS counts for this step's token
-        if ended is None:  # as at most steps: a third of the operations
+        if ended is None:  # as in most steps: the first W go on as they are
             self.totals, newest, parents = (
                 of_all[:, :beam_size] for of_all in (candidates.totals, candidates.tokens, candidates.parents)
             )

@@ -43,7 +43,7 @@ class SamplingConfig(Config):
     """Draw from the fewest likeliest tokens that together have this share."""
 
     ends: bool = False
-    """Whether a text may end before max_tokens, by the token for its end. Only an imported model has learned that."""
+    """True lets a text end before max_tokens, by the token for its end. Only an imported model has learned that."""
 
     def replaced(self, **fields: Any) -> Self:
         """Return the same with those fields replaced that are not None. Raises ConfigError."""

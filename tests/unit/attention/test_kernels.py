@@ -4,6 +4,7 @@ from torch.testing import assert_close
 
 from regardant.attention import KERNELS, ScaledDotProductConfig, View, scaled_dot_product
 from regardant.attention.causal_tiles import attend_in_causal_tiles
+from regardant.attention.masks import padding
 from regardant.attention.scaled_dot_product import matmul
 
 
@@ -89,7 +90,7 @@ def rounded_by_bfloat16(queries, keys):
 
 def padded(*lengths):
     """Return a view of 100 keys, of which each row has so many."""
-    return View(keys=torch.arange(100) < torch.tensor(lengths)[:, None])
+    return padding(torch.arange(100) < torch.tensor(lengths)[:, None])
 
 
 @pytest.mark.parametrize("scale", [0.125, 0.3])

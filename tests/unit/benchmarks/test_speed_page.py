@@ -27,7 +27,7 @@ def bars_of(name):
     "name",
     [
         *("training_speed", "nanogpt", "decoding_speed", "engines_speed", "models_speed", "sampling_speed"),
-        *("memory", "startup", "pages", "accelerator-translation_speed"),
+        *("memory", "startup", "pages", "accelerator-translation_speed", "models_speed-slower-processor"),
     ],
 )
 def test_every_bar_has_its_number_and_its_verdict(name):

@@ -58,7 +58,7 @@ class PreparedPairs:
             log(f"validation on {left:,} of {len(job.corpus.validation):,} pairs, to stay within a tenth of the time")
         training = training.replaced(validate_every=job.validate_every)
         self.config = self.config.model_copy(update={"training": training})
-        log(f"{describe_schedule(training)}, validation every {job.validate_every:,} updates")
+        log(f"{describe_training(training)}, validation every {job.validate_every:,} updates")
         return self.config
 
 
@@ -121,7 +121,7 @@ def describe_model(config: SequenceToSequenceConfig) -> str:
     )
 
 
-def describe_schedule(training: TrainingConfig) -> str:
+def describe_training(training: TrainingConfig) -> str:
     """Return one line for people."""
     schedule = training.schedule.model_dump(exclude={"kind"})
     told = ", ".join(f"{name} {value:g}" for name, value in schedule.items())

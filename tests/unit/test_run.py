@@ -251,7 +251,7 @@ def test_planning_names_the_strategy_that_is_asked_for(configure, tmp_path, stra
 
 def budget_of(configure, recorded, asked):
     before = configure(*recorded).training
-    after = training.with_budget(before, configure(*asked).training)
+    after = training.with_changes(before, configure(*asked).training)
     return after.max_minutes, after.max_updates, after.max_epochs
 
 
@@ -275,6 +275,14 @@ def test_a_changed_budget_is_in_the_record(own_run, configure):
     run.train(configure("training.max_updates=22"), own_run, silent)
     record = run.Record.read(own_run)
     assert record.asked["training"]["max_updates"] == record.config.training.max_updates == 22
+
+
+def test_an_unknown_tracker_is_refused_before_anything_is_written_and_trackers_may_change(own_run, configure, tmp_path):
+    with pytest.raises(ConfigError, match=r"training\.trackers: given 'wandb'; allowed: tensorboard"):
+        run.train(configure("training.trackers=[wandb]"), tmp_path / "new", silent)
+    assert not (tmp_path / "new").exists()
+    run.train(configure("training.trackers=[]", "training.max_updates=21"), own_run, silent)
+    assert run.Record.read(own_run).config.training.trackers == ()
 
 
 def test_a_run_of_an_older_version_goes_on_though_it_lacks_the_newest_fields(own_run, configure):

@@ -37,10 +37,11 @@ from regardant.training.devices import (
 )
 from regardant.training.engine import Trainer
 from regardant.training.processes import Group, joined, launched_rank, started
+from regardant.training.trackers import require_trackers
 
-BUDGET = (
+CHANGEABLE = (
     *("max_minutes", "max_updates", "max_epochs", "patience"),
-    *("keep_checkpoints", "checkpoint_minutes"),
+    *("keep_checkpoints", "checkpoint_minutes", "trackers"),
     *("processes", "strategy"),
 )
 """Fields of `training` that may change between the start of a run and its resume."""
@@ -104,6 +105,7 @@ def _lead(config: TaskConfig, folder: Path, log: Log, group: Group | None) -> Ou
     """Train as rank 0 of a group that has met. None: start as many processes as is decided."""
     if group is not None:
         config = _of_launched(config, group.size)
+    require_trackers(config.training.trackers)
     continued = config
     if not (folder / "run.yaml").is_file():
         continued = taken_over(config)
@@ -162,9 +164,9 @@ def _resume(config: TaskConfig, folder: Path, log: Log, group: Group | None) -> 
         training = config.training.replaced(best_by=record.asked["training"]["best_by"])
         config = config.model_copy(update={"training": training})
     asked = config.model_dump(mode="json", by_alias=True)
-    if changed := differences(record.asked, asked, but={f"training.{name}" for name in BUDGET}):
+    if changed := differences(record.asked, asked, but={f"training.{name}" for name in CHANGEABLE}):
         raise ConfigError(f"{folder} was begun with other settings ({'; '.join(changed)}): give another --out")
-    resolved = record.config.model_copy(update={"training": with_budget(record.config.training, config.training)})
+    resolved = record.config.model_copy(update={"training": with_changes(record.config.training, config.training)})
     prepared = _prepare(resolved, folder, log)
     if prepared.fingerprints != record.fingerprints:
         raise RunError(f"the text is not what {folder} was begun with: restore it, or give another --out")
@@ -183,12 +185,13 @@ def _resume(config: TaskConfig, folder: Path, log: Log, group: Group | None) -> 
     return replace(_fit(prepared, resumed, folder, group), announced=announced)
 
 
-def with_budget(recorded: TrainingConfig, asked: TrainingConfig) -> TrainingConfig:
-    """Return the recorded settings with the budget that is asked for. Minutes that were chosen stay the same."""
-    budget = {name: getattr(asked, name) for name in BUDGET}
+def with_changes(recorded: TrainingConfig, asked: TrainingConfig) -> TrainingConfig:
+    """Return the recorded settings, those that may change as they are asked for. Minutes that were chosen stay the
+    same."""
+    changes = {name: getattr(asked, name) for name in CHANGEABLE}
     if asked.max_minutes == "auto" and not (asked.max_updates or asked.max_epochs):
-        budget["max_minutes"] = recorded.max_minutes or "auto"
-    return recorded.replaced(**budget)
+        changes["max_minutes"] = recorded.max_minutes or "auto"
+    return recorded.replaced(**changes)
 
 
 def _fit(prepared: Prepared, record: Record, folder: Path, group: Group | None) -> Outcome:

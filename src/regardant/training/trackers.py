@@ -57,14 +57,20 @@ DEFAULT = (TensorBoard.name,)
 """Trackers of a run that names none. They are left out where their program is not installed."""
 
 
-def open_trackers(names: Sequence[str], run: Path, update: int) -> list[Tracker]:
-    """Return the trackers of these names. Raises ConfigError for an unknown one, and one that is not installed."""
-    opened = []
+def require_trackers(names: Sequence[str]) -> None:
+    """Raise ConfigError for a name that no tracker has."""
     for name in names:
         if name not in Tracker.known:
             near = did_you_mean(name, Tracker.known)
             known = ", ".join(Tracker.known)
             raise ConfigError(f"training.trackers: given {name!r}; allowed: {known}, or that of a --plugin{near}")
+
+
+def open_trackers(names: Sequence[str], run: Path, update: int) -> list[Tracker]:
+    """Return the trackers of these names. Raises ConfigError for an unknown one, and one that is not installed."""
+    require_trackers(names)
+    opened = []
+    for name in names:
         try:
             opened.append(Tracker.known[name](run, update))
         except ImportError as error:

@@ -15,6 +15,7 @@ from regardant.planning.probes import Decisions
 from regardant.run import training
 from regardant.run.fingerprints import fingerprint
 from regardant.run.folder import UNFINISHED
+from regardant.tasks.sequence_to_sequence.job import SequenceToSequenceJob
 from tests.runs import change_record
 
 
@@ -275,6 +276,22 @@ def test_a_changed_budget_is_in_the_record(own_run, configure):
     run.train(configure("training.max_updates=22"), own_run, silent)
     record = run.Record.read(own_run)
     assert record.asked["training"]["max_updates"] == record.config.training.max_updates == 22
+
+
+def test_scores_of_a_resumed_run_are_of_the_pairs_that_it_began_with(own_run, configure, monkeypatch):
+    begun_with = run.Record.read(own_run).plan["validation_targets"]
+    kept = []
+    validate_on = SequenceToSequenceJob.validate_on
+    monkeypatch.setattr(
+        SequenceToSequenceJob,
+        "validate_on",
+        lambda job, targets: (validate_on(job, targets), kept.append(job.validation_targets)),
+    )
+    run.train(configure("training.max_updates=21"), own_run, silent)
+    assert kept == [begun_with]
+    change_record(own_run, lambda content: content["plan"].update(validation_targets=begun_with // 2))
+    run.train(configure("training.max_updates=22"), own_run, silent)
+    assert begun_with / 3 < kept[-1] <= begun_with // 2
 
 
 def test_an_unknown_tracker_is_refused_before_anything_is_written_and_trackers_may_change(own_run, configure, tmp_path):

@@ -67,6 +67,8 @@ class Plan:
     """Share of padding by side. Empty if no batch is padded."""
     unit: str
     """Singular name of a target, as "target token"."""
+    validation_targets: int | None = None
+    """Targets of a validation, where the budget may leave a part of the data out."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the content of --json, with the padding of a side as SIDE_padding."""
@@ -213,6 +215,7 @@ def plan_training(
         epochs=updates / updates_per_epoch,
         padding=job.batches.padding(),
         unit=job.unit,
+        validation_targets=job.validation_targets,
     )
 
 

@@ -172,6 +172,8 @@ def _resume(config: TaskConfig, folder: Path, log: Log, group: Group | None) -> 
         raise RunError(f"the text is not what {folder} was begun with: restore it, or give another --out")
     decided = record.decided
     log(f"as decided at the start: {decided.summary()}")
+    if (targets := record.plan.get("validation_targets")) is not None:
+        prepared.job.validate_on(targets)  # whatever the budget is now: scores of other data are not compared
     resolved = prepared.with_speed(record.plan["tokens_per_second"], log)
     files = {name: found for name, found in record.files.items() if name != WEIGHTS}
     require_unchanged(folder, files)

@@ -124,6 +124,14 @@ class TaskJob:
     def observe(self, model: nn.Module, device: torch.device) -> dict[str, Any]:
         return {}
 
+    @property
+    def validation_targets(self) -> int | None:
+        """Number of targets of a validation, where the budget may leave a part of the data out. None: it never does."""
+        return None
+
+    def validate_on(self, targets: int) -> None:
+        """Leave out of validation what was left out when a run began, which had so many targets in it."""
+
     def warm_up_validation(self, device: torch.device) -> None:
         """Run the part of a validation that takes most memory."""
         raise NotImplementedError

@@ -28,6 +28,7 @@ JSON_KEYS = {
     "unit",
     "source_padding",
     "target_padding",
+    "validation_targets",
 }
 
 

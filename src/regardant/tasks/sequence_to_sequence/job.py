@@ -36,6 +36,7 @@ class SequenceToSequenceJob(TaskJob):
         if "bracket_f1" in config.evaluation.metrics:
             require_trees(corpus.references)  # at once, and not after the first hundreds of updates
         self.corpus = corpus
+        self.validation_is_chosen = False
         self.samples: list[dict[str, str]] = []
         super().__init__(config, model, batches, validation_cost=self.validation_cost)
 
@@ -79,13 +80,24 @@ class SequenceToSequenceJob(TaskJob):
             for i in self.validation.kept[:SAMPLES].tolist()
         ]
 
-    def bound_validation(self, updates: int) -> int | None:
-        """Leave pairs out if one validation takes more than its share of so many updates; return how many are left."""
-        most = VALIDATION_SHARE * updates * self.targets_per_update / DECODING_COST
-        if self.validation.targets_per_epoch <= most:
-            return None
-        self.validation.thin(int(most))
+    @property
+    def validation_targets(self) -> int:
+        return self.validation.targets_per_epoch
+
+    def validate_on(self, targets: int) -> None:
+        self.validation.thin(targets)
         self.validate_every = self.interval(self.validation_cost)
+        self.validation_is_chosen = True
+
+    def bound_validation(self, updates: int) -> int | None:
+        """Leave pairs out if one validation takes more than its share of so many updates; return how many are left.
+
+        None: all are left, or as many as `validate_on` was given.
+        """
+        most = VALIDATION_SHARE * updates * self.targets_per_update / DECODING_COST
+        if self.validation_is_chosen or self.validation.targets_per_epoch <= most:
+            return None
+        self.validate_on(int(most))
         return len(self.validation.kept)
 
     def warm_up_validation(self, device: torch.device) -> None:

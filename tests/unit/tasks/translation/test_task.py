@@ -123,6 +123,11 @@ def test_validation_that_would_eat_the_time_is_of_fewer_pairs_which_is_said(prep
     assert 1 < left < 600
     assert prepared.said[0] == f"validation on {left} of 600 pairs, to stay within a tenth of the time"
     assert DECODING_COST * made.job.validation.targets_per_epoch <= 0.1 * 0.93 * 6 * 5000
+    for minutes in (0.05, 9):
+        resumed = prepared(f"training={{max_minutes: {minutes}, batch_tokens: 400}}", "data.validation_size=600")
+        resumed.job.validate_on(made.job.validation_targets)
+        resumed.with_speed(5000.0, prepared.said.append)
+        assert resumed.job.validation.kept.tolist() == made.job.validation.kept.tolist()
 
 
 @pytest.mark.parametrize("missing", ["tokenizer.json", "model.safetensors"])

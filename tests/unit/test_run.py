@@ -10,6 +10,7 @@ from safetensors.torch import load_file, save_file
 import regardant
 from regardant import config, run
 from regardant.attention import KERNELS, ScaledDotProduct
+from regardant.cli.training import configuration
 from regardant.errors import ConfigError, OutOfMemory, RunError
 from regardant.planning.probes import Decisions
 from regardant.run import training
@@ -37,7 +38,15 @@ def test_a_record_says_what_it_was_made_with(tiny_run, configure):
     assert content["regardant"] == regardant.__version__
     assert content["versions"].keys() == {"python", "torch"}
     assert content["fingerprints"].keys() == {"train", "validation", "test"}
-    assert content["asked"] == configure().model_dump(mode="json", by_alias=True)
+    assert content["asked"] == configure().model_dump(mode="json", by_alias=True, exclude_unset=True)
+    assert "averaging" not in content["asked"]["training"]  # it was left open
+
+
+def test_what_was_left_open_stays_open_where_the_record_is_a_recipe(own_run, configure):
+    again, first = configuration(str(own_run / "run.yaml"), None), configure()
+    assert again == first
+    assert again.training.model_fields_set == first.training.model_fields_set
+    assert again.model.model_fields_set == first.model.model_fields_set
 
 
 @pytest.mark.parametrize("name", ["1e3", "no", "12:30", "0x1F", "a\u2028b"])
@@ -46,14 +55,14 @@ def test_names_that_look_like_numbers_stay_names(configure, tmp_path, name):
     given["data"]["source"] = name
     asked = config.load(type(configure()), given)
     record = run.Record(
-        asked=asked.model_dump(mode="json", by_alias=True),
+        asked=asked,
         config=asked,
         decided=Decisions("float32", "sdpa", 1),
         fingerprints={},
         plan={},
     )
     record.write(tmp_path)
-    assert run.Record.read(tmp_path).asked["data"]["source"] == name
+    assert run.Record.read(tmp_path).asked.data.source == name
 
 
 @pytest.mark.parametrize("key", ["asked", "config", "decided", "fingerprints", "plan"])
@@ -275,7 +284,7 @@ def test_minutes_that_were_chosen_stay_chosen_and_others_are_chosen_where_there_
 def test_a_changed_budget_is_in_the_record(own_run, configure):
     run.train(configure("training.max_updates=22"), own_run, silent)
     record = run.Record.read(own_run)
-    assert record.asked["training"]["max_updates"] == record.config.training.max_updates == 22
+    assert record.asked.training.max_updates == record.config.training.max_updates == 22
 
 
 def test_scores_of_a_resumed_run_are_of_the_pairs_that_it_began_with(own_run, configure, monkeypatch):
@@ -305,13 +314,14 @@ def test_an_unknown_tracker_is_refused_before_anything_is_written_and_trackers_m
 def test_a_run_of_an_older_version_goes_on_though_it_lacks_the_newest_fields(own_run, configure):
     def age(content):
         for recipe in (content["asked"], content["config"]):
-            del recipe["training"]["z_loss"], recipe["model"]["activation_checkpointing"]
+            recipe["training"].pop("z_loss", None)
+            recipe["model"].pop("activation_checkpointing", None)
 
     change_record(own_run, age)
     with pytest.raises(ConfigError, match=r"other settings \(training\.z_loss was 0\.0, is 0\.001\)"):
         run.train(configure("training.z_loss=0.001"), own_run, silent)
     assert run.train(configure(), own_run, silent).finished
-    assert run.Record.read(own_run).asked["training"]["z_loss"] == 0
+    assert run.Record.read(own_run).asked.training.z_loss == 0
 
 
 def test_a_run_whose_record_names_its_metric_goes_on_where_none_is_asked_for(own_run, configure):

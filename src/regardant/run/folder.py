@@ -53,8 +53,9 @@ NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 class Record:
     """The content of run.yaml."""
 
-    asked: dict[str, Any]
-    """Configuration as the user gave it, with the defaults of all other fields."""
+    asked: TaskConfig
+    """Configuration as the user gave it. Fields that were left open are written to no file, and stay open to be chosen
+    where the file is the recipe of another run."""
     config: TaskConfig
     """Configuration with every `auto` resolved."""
     decided: Decisions
@@ -71,7 +72,7 @@ class Record:
             "format": FORMAT,
             "regardant": __version__,
             "versions": {"python": platform.python_version(), "torch": str(torch.__version__)},
-            "asked": self.asked,
+            "asked": self.asked.model_dump(mode="json", by_alias=True, exclude_unset=True),
             "config": self.config.model_dump(mode="json", by_alias=True),
             "decided": self.decided.as_dict(),
             "fingerprints": self.fingerprints,
@@ -90,7 +91,7 @@ class Record:
             content = migrated(configuration.read_yaml(file), origin)
             require_as_written(file)
             return cls(
-                asked=load_recipe(content["asked"], origin=origin).model_dump(mode="json", by_alias=True),
+                asked=load_recipe(content["asked"], origin=origin),
                 config=load_recipe(content["config"], origin=origin),
                 decided=Decisions.from_dict(content["decided"]),
                 fingerprints=content["fingerprints"],

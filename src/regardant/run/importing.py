@@ -49,7 +49,7 @@ def import_model(source: Path, folder: Path, log: Log = print) -> None:
             raise DataError(str(error).replace(str(part), str(source))) from error
         parameters = sum(one.numel() for one in model.parameters())
         record = Record(
-            asked=config.model_dump(mode="json", by_alias=True),
+            asked=config,
             config=config,
             decided=Decisions("float32", "sdpa", torch.get_num_threads()),
             fingerprints={},

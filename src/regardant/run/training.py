@@ -134,7 +134,7 @@ def _begin(config: TaskConfig, continued: TaskConfig, folder: Path, log: Log, gr
         decisions = replace(decisions, processes=group.size)
         log(f"in {group.size} processes; speed, memory and time above are of one")
     record = Record(
-        asked=config.model_dump(mode="json", by_alias=True),
+        asked=config,
         config=prepared.config,
         decided=decisions,
         fingerprints=prepared.fingerprints,
@@ -160,11 +160,11 @@ def _resume(config: TaskConfig, folder: Path, log: Log, group: Group | None) -> 
     record = Record.read(folder)
     if IMPORTED in record.plan:
         raise RunError(f"{folder} was imported, not trained: start a run from it with training.from={folder}")
-    if config.training.best_by is None:  # earlier versions recorded the metric that was the default
-        training = config.training.replaced(best_by=record.asked["training"]["best_by"])
-        config = config.model_copy(update={"training": training})
-    asked = config.model_dump(mode="json", by_alias=True)
-    if changed := differences(record.asked, asked, but={f"training.{name}" for name in CHANGEABLE}):
+    begun_with = record.asked.training.best_by
+    if config.training.best_by is None and begun_with is not None:  # earlier versions recorded the default's name
+        config = config.model_copy(update={"training": config.training.replaced(best_by=begun_with)})
+    before, now = (one.model_dump(mode="json", by_alias=True) for one in (record.asked, config))
+    if changed := differences(before, now, but={f"training.{name}" for name in CHANGEABLE}):
         raise ConfigError(f"{folder} was begun with other settings ({'; '.join(changed)}): give another --out")
     resolved = record.config.model_copy(update={"training": with_changes(record.config.training, config.training)})
     prepared = _prepare(resolved, folder, log)
@@ -180,10 +180,10 @@ def _resume(config: TaskConfig, folder: Path, log: Log, group: Group | None) -> 
     processes = decided.processes if resolved.training.processes == "auto" else resolved.training.processes
     decided = replace(decided, processes=processes if group is None else group.size)
     decided = replace(decided, strategy=_strategy(prepared, decided.processes))
-    resumed = replace(record, asked=asked, config=resolved, decided=decided, files=files)
+    resumed = replace(record, asked=config, config=resolved, decided=decided, files=files)
     if resumed != record:
         resumed.write(folder)
-    announced = record.plan.get("updates") if asked == record.asked else None
+    announced = record.plan.get("updates") if now == before else None
     return replace(_fit(prepared, resumed, folder, group), announced=announced)
 
 

@@ -316,7 +316,11 @@ class TaskConfig(Config):
     @model_validator(mode="after")
     def items_can_be_augmented(self) -> Self:
         """Refuse random changes of items where training makes none."""
+        sections = dict(self)
         for name, section in self:
+            if isinstance(parts := getattr(section, "parts", None), Mapping):
+                sections |= {f"{name}.parts.{part}": one for part, one in parts.items()}
+        for name, section in sections.items():
             for field in ("augment", "bpe_dropout"):
                 if getattr(section, field, None) and not self.augments:
                     raise ValueError(

@@ -1,6 +1,7 @@
 """Random changes of training images: which they are, that they are replayed, and that training alone makes them."""
 
 import builtins
+import re
 
 import numpy as np
 import pytest
@@ -102,18 +103,22 @@ def test_changes_that_cannot_be_made_are_one_line(given, told):
         load_recipe(recipe("digits-vit"), [given])
 
 
+FLIPPED = "{kind: image, augment: [flip]}"
+
+
 @pytest.mark.parametrize(
-    ("name", "section", "change"),
+    ("name", "override", "field"),
     [
-        ("digits-captions", "input", "augment=[flip]"),
-        ("digits-clip", "first", "augment=[flip]"),
-        ("sst2-masked", "input", "bpe_dropout=0.1"),
+        ("digits-captions", "input.augment=[flip]", "input.augment"),
+        ("digits-captions", f"input={{kind: joined, parts: {{a: {FLIPPED}}}}}", "input.parts.a.augment"),
+        ("digits-clip", "first.augment=[flip]", "first.augment"),
+        ("sst2-masked", "input.bpe_dropout=0.1", "input.bpe_dropout"),
     ],
 )
-def test_tasks_that_change_no_items_refuse_to(name, section, change):
-    told = rf"{section}\.{change.split('=')[0]} changes training items of classification and tagging alone"
+def test_tasks_that_change_no_items_refuse_to(name, override, field):
+    told = rf"{re.escape(field)} changes training items of classification and tagging alone"
     with pytest.raises(ConfigError, match=told):
-        load_recipe(recipe(name), [f"{section}.{change}"])
+        load_recipe(recipe(name), [override])
 
 
 def test_without_the_library_the_command_that_installs_it_is_named(monkeypatch):

@@ -16,7 +16,6 @@ from jaxtyping import Bool, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regardant.data.tokenizer_config import BYTES
 from regardant.data.tokenizers import Tokenizer
 from regardant.data.vocabulary import EOS, MASK, PAD, SOS, SPECIAL_TOKENS
 
@@ -55,7 +54,7 @@ def mask_tokens(
     """
     given = tokens.numpy()
     if starts is None:
-        chosen, span = _draw_tokens(~np.isin(given, (PAD, SOS, EOS)), generator)
+        chosen, span = _draw_tokens(_of_text(given), generator)
     else:
         chosen, span = (draw_words if masking == "words" else draw_spans)(given, starts, generator)
     fate = np.take_along_axis(generator.random(given.shape), span, 1)
@@ -73,11 +72,12 @@ class WordStarts:
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        named = tokenizer.tokens(range(tokenizer.vocab_size))
-        named[: len(SPECIAL_TOKENS)] = [" "] * len(SPECIAL_TOKENS)
-        self.inner = np.array([tokenizer.has_words and _is_letter(name, 0) for name in named])
+        # Not the names of tokens: WordPiece writes `##s` for the s of cats, and `sat` for a word with its space.
+        spelled = tokenizer.spellings()
+        spelled[: len(SPECIAL_TOKENS)] = [b""] * len(SPECIAL_TOKENS)
+        self.inner = np.array([tokenizer.has_words and _is_letter(one, 0) for one in spelled])
         """[V] whether a token can continue a word."""
-        self.open = np.array([_is_letter(name, -1) or name.endswith("▁") for name in named])
+        self.open = np.array([_is_letter(one, -1) or one.endswith(b" ") for one in spelled])
         """[V] whether a word can go on after a token."""
 
     def __call__(self, tokens: NDArray[np.integer]) -> NDArray[np.bool_]:
@@ -96,20 +96,20 @@ def draw_words(
     A word with more tokens than are still to be drawn is left out. So an item can have fewer targets than
     `count_targets` says. An item of such words alone has a part of one.
     """
-    chosen = np.zeros(tokens.shape, dtype=bool)
-    lengths = (tokens != PAD).sum(1)
-    for row, (length, missing) in enumerate(zip(lengths, count_targets(lengths), strict=True)):
-        bounds = np.append(np.flatnonzero(starts[row, :length]), length)
+    chosen, real = np.zeros(tokens.shape, dtype=bool), _of_text(tokens)
+    for row, missing in enumerate(count_targets(real.sum(1))):
+        places = np.flatnonzero(real[row])
+        bounds = np.append(np.flatnonzero(starts[row, places]), len(places))
         words = generator.permutation(len(bounds) - 1)
         for word in words:
-            first, end = bounds[word], bounds[word + 1]
-            if end - first <= missing:
-                chosen[row, first:end] = True
-                missing -= end - first
+            own = places[bounds[word] : bounds[word + 1]]
+            if len(own) <= missing:
+                chosen[row, own] = True
+                missing -= len(own)
             if not missing:
                 break
-        if not chosen[row].any():
-            chosen[row, bounds[words[0]] : bounds[words[0]] + missing] = True
+        if len(words) and not chosen[row].any():
+            chosen[row, places[bounds[words[0]] :][:missing]] = True
     return chosen, np.broadcast_to(np.arange(tokens.shape[1]), tokens.shape)
 
 
@@ -121,15 +121,16 @@ def draw_spans(
     Spans start at words that are no targets yet. The last one is cut where the targets are as many as they have to be.
     """
     chosen, span = np.zeros(tokens.shape, dtype=bool), np.zeros(tokens.shape, dtype=np.int64)
-    lengths = (tokens != PAD).sum(1)
-    for row, (length, missing) in enumerate(zip(lengths, count_targets(lengths), strict=True)):
-        bounds = np.append(np.flatnonzero(starts[row, :length]), length)
+    real = _of_text(tokens)
+    for row, missing in enumerate(count_targets(real.sum(1))):
+        places = np.flatnonzero(real[row])
+        bounds = np.append(np.flatnonzero(starts[row, places]), len(places))
         words = generator.permutation(len(bounds) - 1)
         for word, wanted in zip(words, generator.choice(SPAN_LENGTHS, len(words), p=SPAN_CHANCES), strict=True):
-            if not chosen[row, bounds[word]]:
-                end = bounds[min(word + wanted, len(words))]
-                free = bounds[word] + np.flatnonzero(~chosen[row, bounds[word] : end])[:missing]
-                chosen[row, free], span[row, free] = True, bounds[word]
+            own = places[bounds[word] : bounds[min(word + wanted, len(words))]]
+            if not chosen[row, own[0]]:
+                free = own[~chosen[row, own]][:missing]
+                chosen[row, free], span[row, free] = True, own[0]
                 missing -= len(free)
             if not missing:
                 break
@@ -145,8 +146,12 @@ def _draw_tokens(
     return ranks < count_targets(real.sum(1))[:, None], places
 
 
-def _is_letter(name: str, at: int) -> bool:
+def _of_text(tokens: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """Return which tokens [B, T] can be targets: neither padding nor the tokens around a text."""
+    return ~np.isin(tokens, (PAD, SOS, EOS))
+
+
+def _is_letter(spelled: bytes, at: int) -> bool:
     """Return whether the first or last character of a token is one of a word. Bytes of a longer character are."""
-    if name in BYTES:
-        return int(name[3:5], 16) >= 128
-    return name[at].isalnum() or name[at] == "_"
+    text = spelled.decode(errors="surrogateescape")  # such a byte becomes one of U+DC80 to U+DCFF
+    return bool(text) and (text[at].isalnum() or text[at] == "_" or "\udc80" <= text[at] <= "\udcff")

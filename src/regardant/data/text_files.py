@@ -28,6 +28,9 @@ BYTE_ORDER_MARKS = {b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32", b"\xff
 LONGEST_LINE = 100_000
 """Characters of a line that is translated: thousands of sentences. Of a longer one, the first ones are."""
 
+HALF_PAIR = re.compile("[\ud800-\udfff]")
+"""Half of a surrogate pair, which JSON can spell and UTF-8 cannot."""
+
 START = 4096
 """Bytes in which UTF-16 without a byte order mark is looked for."""
 
@@ -168,6 +171,12 @@ def decode(raw: bytes) -> str | Fault:
         return raw.decode()
     except UnicodeDecodeError:
         return Fault.BAD_ENCODING
+
+
+def require_whole_characters(where: object, text: str) -> None:
+    """Raise DataError for a text with half of a surrogate pair."""
+    if half := HALF_PAIR.search(text):
+        raise DataError(f"{where} has half of a surrogate pair, \\u{ord(half[0]):04x}: write the whole character")
 
 
 def unreadable(path: Path, line: int, *cells: str | Fault) -> DataError:

@@ -140,6 +140,10 @@ class Tokenizer:
         """Return each token as pictures show it: spaces as ▁, bytes as their ASCII character or their number."""
         return [self._readable(token) for token in ids]
 
+    def spellings(self) -> list[bytes]:
+        """Return the bytes of text that each token of the vocabulary stands for."""
+        return list(self._bytes)
+
     def spans(self, ids: Iterable[int]) -> list[tuple[int, int]]:
         """Return the span of each token in `decode(ids)`. The spans join without gaps and cover the text.
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
+from regardant.data.text_files import require_whole_characters
 from regardant.errors import ConfigError, DataError, RunError
 from regardant.modalities.base import Codec, ModalityConfig, PartModalityConfig
 from regardant.models.representations import Blocks, JoinedBuilder
@@ -214,6 +215,8 @@ class JoinedCodec(Codec):
                 f"{argument[:SHOWN]!r} is no item of the parts {', '.join(self.codecs)}: give a JSON object with a "
                 f"text or the path of a file for each, as {example}"
             )
+        for name in self.codecs:
+            require_whole_characters(f"part {name}", given[name])
         return {name: given[name] for name in self.codecs}
 
 

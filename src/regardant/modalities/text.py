@@ -36,6 +36,10 @@ SENTENCE_END = re.compile(r"(?<=[.!?…。！？])(?=\s)")
 WORD_END = re.compile(r"(?<=\S)(?=\s)")
 """Both leave the space with what follows, as the pieces of a tokenizer do."""
 
+SPACE_BEFORE_TEXT = ("word", "bpe", "unigram")
+"""Kinds of tokenizers that put a space before the start of a text and split a full stop from what follows it. Kind
+whitespace does not split it, and kind code puts no space."""
+
 
 class TextModalityConfig(PartModalityConfig):
     """Text as tokens."""
@@ -86,8 +90,8 @@ class TextCodec(Codec):
         first, *others = text.split(blank)
         ids = self.tokenizer.encode(first)
         for part in others:
-            # A space would be put before the start of a text, but not after a full stop, which is a piece of its own.
-            stop = "." if self.tokenizer.has_words else ""
+            # The part is encoded behind a full stop, so that it starts with a space only where the text has one.
+            stop = "." if self.tokenizer.config.kind in SPACE_BEFORE_TEXT else ""
             ids += [MASK, *self.tokenizer.encode(f"{stop}{part}")[len(self.tokenizer.encode(stop)) :]]
         return np.array(ids, self.dtype)
 
@@ -121,13 +125,17 @@ class TextCodec(Codec):
     def units(self, argument: str, encoded: NDArray[Any]) -> list[tuple[str, int]]:
         if not self.tokenizer.has_words:
             return []
-        before, _ = self.tokenizer.frame
-        spans = [*[(0, 0)] * len(before), *self.tokenizer.locate(argument)[1]]
-        return units_of_spans(argument, spans, self.labels(encoded))
+        return units_of_spans(argument, self._places(argument, len(encoded)), self.labels(encoded))
 
     def unknown(self, encoded: NDArray[Any]) -> int:
         """Return how many tokens stand for what the vocabulary cannot spell."""
         return int((encoded == UNK).sum())
+
+    def _places(self, argument: str, count: int) -> list[tuple[int, int]]:
+        """Return the characters of a text that the first of `count` tokens stand for: (first, after the last). The
+        tokens that `cut` keeps behind a text stand for none."""
+        before, after = self.tokenizer.frame
+        return [*[(0, 0)] * len(before), *self.tokenizer.locate(argument)[1]][: count - len(after)]
 
     def _framed(self, ids: Sequence[int]) -> NDArray[Any]:
         before, after = self.tokenizer.frame
@@ -170,6 +178,10 @@ class SentenceCodec(TextCodec):
 
     def labels(self, encoded: NDArray[Any]) -> list[str]:
         return self.tokenizer.tokens([*encoded.tolist(), EOS])
+
+    def _places(self, argument: str, count: int) -> list[tuple[int, int]]:
+        """Return the same: `encode` puts no frame around a text."""
+        return self.tokenizer.locate(argument)[1][:count]
 
 
 def first_of_line(text: str) -> tuple[str, list[str]]:
@@ -222,7 +234,7 @@ def _lengthen(units: list[tuple[str, int]], spaces: int) -> None:
 
 
 def _pack(line: str, tokenizer: Tokenizer, longest: int) -> Iterator[list[int]]:
-    """Whole sentences together while they fit; a sentence that does not fit, by words; a word, by tokens."""
+    """Yield the ids of parts of a line: whole sentences while they fit together, else words, else tokens."""
     waiting: list[int] = []
     for unit in _units(line, tokenizer, longest):
         if waiting and len(waiting) + len(unit) > longest:

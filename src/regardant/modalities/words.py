@@ -1,7 +1,8 @@
 """Text whose words are given, each with the number of its label.
 
 Every word is encoded alone, so that its first token is known whatever the tokenizer does; the tokens of all words are
-those of the text that spaces make of them.
+those of the text that spaces make of them. The tokenizer of an imported model may have the space before a word in the
+word's first piece, so it is given that space too.
 
 Shape legend: T tokens of a text, N texts.
 """
@@ -50,18 +51,22 @@ class WordsCodec(TextCodec):
 
     def __init__(self, tokenizer: Tokenizer, bpe_dropout: float = 0.0) -> None:
         super().__init__(tokenizer, bpe_dropout)
-        self.space = [] if tokenizer.config.splits_words else tokenizer.encode(" ")
+        is_pretrained = tokenizer.config.kind == "pretrained"
+        self.space = [] if tokenizer.config.splits_words or is_pretrained else tokenizer.encode(" ")
         """The tokens between two words."""
+        self.before = " " if is_pretrained else ""
+        """The text that is encoded with each word but the first, in front of it."""
 
     def encode(self, items: Sequence[Any]) -> list[NDArray[Any]]:
         """Return tokens and labels. Raises DataError for a text without words, or a word without letters and signs."""
-        known = list(dict.fromkeys(chain.from_iterable(one.words for one in items)))
+        texts = [[f"{self.before}{word}" if at else word for at, word in enumerate(one.words)] for one in items]
+        known = list(dict.fromkeys(chain.from_iterable(texts)))
         tokens = dict(zip(known, self.tokenizer.encode_batch(known), strict=True))
         encoded = []
-        for number, one in enumerate(items, 1):
+        for number, (one, words) in enumerate(zip(items, texts, strict=True), 1):
             rows: list[tuple[int, int]] = []
-            for word, label in zip(one.words, one.labels, strict=True):
-                if not (ids := tokens[word]):
+            for word, label in zip(words, one.labels, strict=True):
+                if not (ids := tokens[word]) or not word.strip():
                     raise DataError(f"item {number} has a blank word: give words without blank ones between them")
                 rows += [(token, IGNORED) for token in (self.space if rows else [])]
                 rows += zip(ids, [label, *[IGNORED] * (len(ids) - 1)], strict=True)
@@ -69,6 +74,10 @@ class WordsCodec(TextCodec):
                 raise DataError(f"item {number} is blank: give a text")
             encoded.append(np.array(rows, np.int32))
         return encoded
+
+    def cut(self, encoded: NDArray[Any], length: int) -> NDArray[Any]:
+        """Return the first tokens: `encode` puts no frame around them that has to be kept."""
+        return encoded[:length]
 
     def augmented(self, encoded: NDArray[Any], seed: Sequence[int]) -> NDArray[Any]:
         """Return the text in smaller pieces. The label of a word stays on its first one."""

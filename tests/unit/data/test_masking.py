@@ -18,7 +18,8 @@ from regardant.data.masking import (
 )
 from regardant.data.tokenizer_config import TokenizerConfig
 from regardant.data.tokenizers import Tokenizer
-from regardant.data.vocabulary import MASK, PAD, SPECIAL_TOKENS
+from regardant.data.vocabulary import EOS, MASK, PAD, SOS, SPECIAL_TOKENS
+from tests.unit.data.pretrained import byte_pieces, word_pieces
 
 VOCABULARY = 10_000
 """So many that a random token is hardly ever the one it replaces."""
@@ -170,6 +171,38 @@ def test_an_item_of_one_long_word_has_a_target():
     starts[0, 0] = True
     chosen, _ = draw_words(tokens, starts, np.random.default_rng(1))
     assert chosen.sum() == 1
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "words"),
+    [
+        (word_pieces(), ["the", "cats", "sat", "mat", "."]),
+        (byte_pieces(), ["The", " cat", " caf\u00e9", " sat", "."]),
+    ],
+)
+def test_words_start_where_the_tokenizer_of_an_imported_model_splits_them(tokenizer, words):
+    ids = tokenizer.encode(" ".join(word.strip() for word in words).replace(" .", "."))
+    starts = WordStarts(tokenizer)(np.array([[SOS, *ids, EOS]]))[0]
+    assert starts[[0, 1, -1]].all()
+    parts = np.split(np.array(ids), np.flatnonzero(starts[1:-1])[1:])
+    assert [tokenizer.decode(part) for part in parts] == words
+
+
+@pytest.mark.parametrize("masking", ["words", "spans"])
+def test_what_stands_around_a_text_is_no_target(masking):
+    tokenizer = word_pieces()
+    rows = [[SOS, *tokenizer.encode("the cats sat on a mat . " * count), EOS] for count in (1, 5)]
+    tokens = torch.tensor([row + [PAD] * (len(rows[1]) - len(row)) for row in rows])
+    starts = WordStarts(tokenizer)(tokens.numpy())
+    for seed in range(30):
+        _, targets = mask_tokens(tokens, tokenizer.vocab_size, np.random.default_rng(seed), masking, starts)
+        assert not np.isin(targets.numpy(), (SOS, EOS)).any()
+        counts = (targets != PAD).sum(1).tolist()
+        assert counts == [1, 6] if masking == "spans" else 0 < counts[0] <= 1 and 0 < counts[1] <= 6
+    nothing = torch.tensor([[SOS, EOS, EOS]])
+    starts = WordStarts(tokenizer)(nothing.numpy())
+    _, targets = mask_tokens(nothing, tokenizer.vocab_size, np.random.default_rng(1), masking, starts)
+    assert not targets.any()
 
 
 @pytest.mark.parametrize("kind", ["word", "character", "byte", "bpe", "unigram"])

@@ -11,6 +11,7 @@ from regardant.config import Config
 from regardant.data.recordings import Recording
 from regardant.errors import DataError, RunError
 from regardant.modalities import JoinedModalityConfig, ModalityConfig
+from regardant.tasks.items.data import EncodedItems, ItemBatches
 
 GENERATOR = np.random.default_rng(0)
 TEXTS = ["is it even", "is it", "odd"]
@@ -131,6 +132,20 @@ def test_each_part_is_changed_as_its_kind_says():
     assert len(after[0]) > len(before[0]) and after[1].tolist() == before[1].tolist()
 
 
+def test_an_item_that_smaller_pieces_make_too_long_is_trained_on_as_it_is():
+    text = "the lowest newest widest boat"
+    codec = JoinedModalityConfig(parts={"only": {"kind": "text", "bpe_dropout": 0.5}}).fit([{"only": text}] * 9)
+    (encoded,) = codec.encode([{"only": text}])
+    lengths = {}
+    for longest in (len(encoded), len(encoded) + 2, 99):
+        split = EncodedItems.of([encoded] * 20, [0] * 20)
+        batches = ItemBatches(split, codec, batch_tokens=999, max_length=longest, seed=1)
+        batches.augments = True
+        lengths[longest] = {len(one) for planned in batches.plan(1) for one in batches.arrays(planned)}
+    assert lengths[len(encoded)] == {len(encoded)}
+    assert max(lengths[99]) > len(encoded) + 2 >= max(lengths[len(encoded) + 2])
+
+
 def test_an_item_of_parts_is_never_cut(codec):
     (one,) = codec.encode(ITEMS[:1])
     assert codec.cut(one, 7) is one
@@ -156,6 +171,11 @@ def test_an_item_with_a_wrong_part_is_told(codec, given, told):
 def test_an_argument_that_is_no_item_is_told_with_an_example(codec, argument):
     with pytest.raises(DataError, match=r'is no item of the parts question, image: .* as {"question": "\.\.\."'):
         codec.parse(argument)
+
+
+def test_half_a_character_is_told_with_its_part(codec):
+    with pytest.raises(DataError, match=r"^part question has half of a surrogate pair, \\ud83d: write the whole"):
+        codec.parse('{"question": "is it \\ud83d", "image": "a.png"}')
 
 
 def test_a_file_that_is_missing_is_told_with_its_part(codec, tmp_path):

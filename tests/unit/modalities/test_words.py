@@ -6,8 +6,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from regardant.errors import DataError
-from regardant.modalities.words import LabelledWords, WordsModalityConfig, first_tokens
+from regardant.modalities.words import LabelledWords, WordsCodec, WordsModalityConfig, first_tokens
 from regardant.models.heads import IGNORED
+from tests.unit.data.pretrained import byte_pieces, word_pieces
 
 KINDS = ["word", "bpe", "unigram", "byte", "character"]
 
@@ -84,6 +85,27 @@ def test_a_text_that_is_cut_keeps_the_words_that_begin_in_time(codecs, kind):
         units = codec.units("The cats sat on the mats", cut)
         assert sum(count for _, count in units) == length
         assert len([name for name, _ in units if name != "▁"]) == first_tokens(cut).sum()
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "words", "counts"),
+    [(word_pieces(), ["the", "cats", "sat"], [1, 2, 1]), (byte_pieces(), ["The", "cat", "sat"], [3, 1, 4])],
+)
+def test_words_are_spelled_as_in_a_text_by_the_tokenizer_of_an_imported_model(tokenizer, words, counts):
+    codec = WordsCodec(tokenizer)
+    (encoded,) = codec.encode([labelled(words)])
+    assert encoded[:, 0].tolist() == tokenizer.encode(" ".join(words))
+    assert codec.named_units(words, encoded) == list(zip(words, counts, strict=True))
+    assert codec.words_of(encoded) == words
+    with pytest.raises(DataError, match="item 1 has a blank word"):
+        codec.encode([labelled(["The", ""])])
+
+
+def test_a_text_that_is_cut_has_no_marks_of_an_imported_model_around_it():
+    codec = WordsCodec(word_pieces())
+    (encoded,) = codec.encode([labelled(["the", "cats", "sat"])])
+    for length in range(1, 5):
+        np.testing.assert_array_equal(codec.cut(encoded, length), encoded[:length])
 
 
 def test_the_space_between_words_is_part_of_none(codecs):

@@ -176,7 +176,12 @@ class ItemBatches:
         items = [self.split.items[number] for number in numbers]
         if self.augments:
             seeds = ((self.seed, planned.epoch, number) for number in numbers)
-            items = [self.codec.augmented(one, seed) for one, seed in zip(items, seeds, strict=True)]
+            changed = [self.codec.augmented(one, seed) for one, seed in zip(items, seeds, strict=True)]
+            # bpe_dropout makes items longer, which some codecs cannot cut: such an item stays as it is.
+            count, longest = self.codec.count, self.max_length
+            items = [
+                one if count(new) > longest >= count(one) else new for one, new in zip(items, changed, strict=True)
+            ]
         return [self.codec.cut(one, self.max_length) for one in items]
 
     def inputs(self, planned: Planned) -> dict[str, Any]:

@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from random import Random
 from typing import Literal
 
+from regardant.data.digit_words import WORDS
 from regardant.data.digits import DigitsConfig
 from regardant.data.item_pairs import ItemPair, ItemPairsConfig
-
-WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 TEMPLATES = (
     "{article} {word}",

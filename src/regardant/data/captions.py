@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from regardant.data.digit_words import WORDS
 from regardant.data.digits import DigitsConfig
 from regardant.data.labelled import Labelled, LabelledConfig, Sets
 
 SIDE = 8
 """Pixels of a digit on each side, and the height of a canvas."""
-
-WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 FEWEST, MOST = 2, 4
 """Digits on a canvas."""

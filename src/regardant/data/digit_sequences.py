@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Self
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from regardant.data.folders import FilesConfig
+from regardant.data.digit_words import WORDS
+from regardant.data.folders import FilesConfig, compiled
 from regardant.data.item_files import ItemFile
 from regardant.data.labelled import Labelled, Sets
 from regardant.data.recordings import Recording, read_recording
 from regardant.errors import DataError
-
-WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 DIGITS = {str(digit): word for digit, word in enumerate(WORDS)}
 """The words of the digits."""
@@ -61,11 +60,19 @@ class DigitSequencesConfig(FilesConfig):
     most_digits: int = Field(7, gt=0)
     """Most digits of a sequence."""
 
-    least_silence_ms: float = Field(50.0, ge=0)
+    least_silence_ms: float = Field(50.0, ge=0, allow_inf_nan=False)
     """Milliseconds of the shortest silence between two digits."""
 
-    most_silence_ms: float = Field(200.0, ge=0)
+    most_silence_ms: float = Field(200.0, ge=0, allow_inf_nan=False)
     """Milliseconds of the longest silence between two digits."""
+
+    @field_validator("speaker")
+    @classmethod
+    def marks_the_speaker(cls, pattern: str) -> str:
+        """Refuse a pattern that is none, or one without parentheses."""
+        if compiled(pattern).groups != 1:
+            raise ValueError(r"needs one pair of parentheses, around the speaker, as in \d_(.*)_\d+\.wav")
+        return pattern
 
     @model_validator(mode="after")
     def bounds_ascend(self) -> Self:
@@ -113,7 +120,7 @@ class DigitSequencesConfig(FilesConfig):
         match = re.fullmatch(self.speaker, file.name)
         if match is None:
             raise DataError(f"{file} does not match data.speaker, {self.speaker}: correct it, or leave the file out")
-        return match[1]
+        return match[1] or ""
 
 
 def _join(digits: Sequence[tuple[Recording, str]], silences: Sequence[int]) -> DigitSequence:

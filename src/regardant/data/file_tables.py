@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from regardant.data.folders import SPLITS
 from regardant.data.item_files import StoredFile
 from regardant.data.labelled import Labelled, LabelledConfig, Sets
+from regardant.data.splits import require_items
 from regardant.data.tables import ROWS_AT_ONCE, parquet_tables
 from regardant.data.text_files import first_line, place
 from regardant.errors import DataError
@@ -50,13 +51,15 @@ class FileTableConfig(LabelledConfig):
     def read(self, seed: int) -> Sets:
         source = place(self.root, self.source)
         sets = {SPLITS[name]: items for name, items in self._splits(source).items() if name in SPLITS}
-        for name, table in (("validation", self.validation), ("test", self.test)):
+        files = {"validation": self.validation, "test": self.test}
+        for name, table in files.items():
             if table is not None:
                 sets[name] = self.given(place(self.root, table))
         if not sets.get("train"):
             raise DataError(f"{source} has no rows to train on: give a table with rows, or a split named train")
         if "validation" not in sets:
-            sets |= self.split_off(sets["train"], seed, {"validation": self.validation_share})
+            sets |= self.split_off(sets["train"], seed)
+        require_items(sets, files, self.source)
         return sets
 
     def given(self, data: Path) -> list[Labelled]:
@@ -118,7 +121,12 @@ def _stored(place: str, column: str, cell: Any) -> StoredFile:
 
 
 def _label(place: str, column: str, target: Any, names: list[str] | None) -> str:
-    if isinstance(target, int) and names is not None and 0 <= target < len(names):
+    if isinstance(target, int) and names is not None:
+        if not 0 <= target < len(names):
+            raise DataError(
+                f"{place}: column {column} holds {target}, the file has names of the labels 0 to {len(names) - 1} "
+                "(datasets write -1 where a label is missing): leave the row or its split out"
+            )
         return names[target]
     if not isinstance(target, int | str) or not str(target).strip():
         raise DataError(f"{place}: column {column} holds {target!r:.40}, no label: leave the row out")

@@ -44,17 +44,14 @@ class FilesConfig(LabelledConfig):
     def is_regular_expression(cls, pattern: str | None) -> str | None:
         """Refuse a pattern that is none."""
         if pattern is not None:
-            try:
-                re.compile(pattern)
-            except re.error as error:
-                raise ValueError(f"is no regular expression: {error}") from error
+            compiled(pattern)
         return pattern
 
     @field_validator("label")
     @classmethod
     def marks_the_label(cls, pattern: str | None) -> str | None:
         """Refuse a pattern of labels without parentheses."""
-        if pattern is not None and re.compile(pattern).groups != 1:
+        if pattern is not None and compiled(pattern).groups != 1:
             raise ValueError(r"needs one pair of parentheses, around the label, as in (\d)_.*")
         return pattern
 
@@ -83,7 +80,7 @@ class FilesConfig(LabelledConfig):
         if not sets["train"]:
             raise DataError(f"{self.source} leaves no files to train on: correct data.validation or data.test")
         if self.validation is None:
-            sets |= self.split_off(sets["train"], seed, {"validation": self.validation_share})
+            sets |= self.split_off(sets["train"], seed)
         return {split: items for split, items in sets.items() if items}
 
     def given(self, data: Path) -> list[Labelled]:
@@ -119,6 +116,14 @@ class FoldersConfig(FilesConfig):
     """Files with an item each, in a folder or a .zip archive."""
 
     kind: Literal["folders"] = "folders"
+
+
+def compiled(pattern: str) -> re.Pattern[str]:
+    """Return a regular expression of a recipe. Raises ValueError for a text that is none."""
+    try:
+        return re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:  # the last two of repetitions and of nested groups
+        raise ValueError(f"is no regular expression: {error}") from error
 
 
 def _split_folder(name: str) -> str:

@@ -44,7 +44,7 @@ class GraphFamiliesConfig(LabelledConfig):
     def read(self, seed: int) -> Sets:
         random, names = Random(seed), list(FAMILIES)
         items = [_drawn(names[number % len(names)], random) for number in range(self.size + self.test_size)]
-        sets = self.split_off(items[self.test_size :], seed, {"validation": self.validation_share})
+        sets = self.split_off(items[self.test_size :], seed)
         return {**sets, "test": items[: self.test_size]}
 
 

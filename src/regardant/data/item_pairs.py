@@ -60,7 +60,7 @@ class PairTableConfig(FilesConfig, ItemPairsConfig):
     def items(self, table: str, files: tuple[bool, bool]) -> Iterator[ItemPair]:
         """Return the pairs of a table; those with a blank cell are left out. Raises DataError."""
         path = place(self.root, table)
-        labels = read_table(path, self.first, self.label) if self.label else None
+        labels = read_table(path, self.first, self.label, numbers=[self.label]) if self.label else None
         for record in read_table(path, self.first, self.second):
             cells: list[str | Fault] = [record.source, record.target]
             if labels is not None:

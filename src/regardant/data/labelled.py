@@ -1,6 +1,6 @@
 """Items with a label each; and the source of such items that reads tables of texts."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any, ClassVar, Literal, Self
@@ -44,17 +44,14 @@ class LabelledConfig(Variants):
         """
         raise DataError(f"--data {data}: this run's items come from {self.kind}: leave --data out")
 
-    def split_off(self, items: list[Labelled], seed: int, names: Mapping[str, float]) -> Sets:
-        """Return the items shuffled by the seed, a share of them under each name and the others under `train`."""
+    def split_off(self, items: list[Labelled], seed: int) -> Sets:
+        """Return the items shuffled by the seed: `validation_share` of them to validate on, the others to train on."""
         shuffled = list(items)
         Random(seed).shuffle(shuffled)
-        sets: Sets = {}
-        for name, share in names.items():
-            count = max(1, round(share * len(items)))
-            sets[name], shuffled = shuffled[:count], shuffled[count:]
-        if not shuffled:
+        count = max(1, round(self.validation_share * len(items)))
+        if count >= len(items):
             raise DataError(f"{len(items)} items are too few to split: give more")
-        return {"train": shuffled, **sets}
+        return {"train": shuffled[count:], "validation": shuffled[:count]}
 
 
 class TableConfig(FilesConfig, LabelledConfig):
@@ -72,22 +69,13 @@ class TableConfig(FilesConfig, LabelledConfig):
         path = place(self.root, self.source)
         text, label = find_columns(path, self.text, self.label)
         log(f"{path.name}: texts in column {text}, labels in column {label}")
-        blank = [record.line for record in read_table(path, text, label) if _is_blank(record)]
+        blank = [record.line for record in read_table(path, text, label, numbers=[label]) if _is_blank(record)]
         if blank:
             log(f"rows without a text or a label are left out: {len(blank):,}, first at line {blank[0]:,}")
         return self.model_copy(update={"text": text, "label": label})
 
     def read(self, seed: int) -> Sets:
-        train = list(self.items(self.source))
-        if not train:
-            raise DataError(f"{self.source} has no row with a text and a label: give a table with some")
-        sets = {"train": train}
-        if self.validation is None:
-            sets = self.split_off(train, seed, {"validation": self.validation_share})
-        for name, table in (("validation", self.validation), ("test", self.test)):
-            if table is not None:
-                sets[name] = list(self.items(table))
-        return sets
+        return self.sets(self.items, self.validation_share, seed)
 
     def given(self, data: Path) -> list[Labelled]:
         return list(self.items(str(data.resolve())))
@@ -95,7 +83,8 @@ class TableConfig(FilesConfig, LabelledConfig):
     def items(self, table: str) -> Iterator[Labelled]:
         """Return the labelled texts of a table; blank ones are left out. Raises DataError."""
         path = place(self.root, table)
-        for record in read_table(path, *find_columns(path, self.text, self.label)):
+        columns = find_columns(path, self.text, self.label)
+        for record in read_table(path, *columns, numbers=[columns.label]):
             text, label = record.source, record.target
             if isinstance(text, Fault) or isinstance(label, Fault):
                 raise unreadable(path, record.line, text, label)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from regardant.data.graphs import Graph, LeftOut, merge_edges
 from regardant.data.labelled import Labelled, LabelledConfig, Sets
 from regardant.data.splits import FilesConfig
-from regardant.data.text_files import place, read_lines
+from regardant.data.text_files import place, read_lines, require_whole_characters
 from regardant.errors import DataError
 
 EXAMPLE = '{"nodes": [[1, 0], [0, 1], [0, 1]], "edges": [[0, 1], [1, 2]]}'
@@ -63,6 +63,7 @@ def read_graphs(path: Path) -> Iterator[tuple[Graph, str, LeftOut]]:
         label = given.get("label")
         if isinstance(label, bool) or not isinstance(label, str | int) or not str(label).strip():
             raise DataError(f'{where} has no label: add one, as "label": "ring"')
+        require_whole_characters(f"{where}: the label", str(label))
         graph, left_out = graph_of(given, where)
         yield graph, str(label).strip(), left_out
 

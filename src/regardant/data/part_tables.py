@@ -48,7 +48,7 @@ class PartTableConfig(FilesConfig, LabelledConfig):
         """Return the labelled items of a table. Raises DataError for a blank cell."""
         path = place(self.root, table)
         columns = [*self.files, *self.texts, self.label]
-        for row in read_columns(path, columns):
+        for row in read_columns(path, columns, [self.label]):
             cells = []
             for name, cell in zip(columns, row.cells, strict=True):
                 if isinstance(cell, Fault) or not cell.strip():

@@ -15,7 +15,7 @@ from pydantic import Field
 from regardant.config import Variants
 from regardant.data.splits import FilesConfig
 from regardant.data.tables import read_columns
-from regardant.data.text_files import Fault, place, require_file, text_lines, unreadable
+from regardant.data.text_files import Fault, place, require_file, require_whole_characters, text_lines, unreadable
 from regardant.errors import DataError
 
 SHOWN = 40
@@ -101,12 +101,16 @@ def located(
 ) -> ContextQuestion:
     """Return a question whose first answer is found in its context: at character `start`, or at its first place.
 
-    Raises DataError, with the place in a file, for a blank text and for an answer that the context does not have there.
+    Raises DataError, with the place in a file, for a text that is blank or has half a character, and for an answer that
+    the context does not have there.
     """
     for name, text in (("question", question), ("context", context)):
         if not text.strip():
             raise DataError(f"{where} has a blank {name}: write one or leave the line out")
+        require_whole_characters(f"{where}: the {name}", text)
     right = tuple(one for one in answers if one.strip())
+    for one in right:
+        require_whole_characters(f"{where}: an answer", one)
     if not right:
         return ContextQuestion(question, context)
     try:

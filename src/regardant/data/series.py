@@ -93,13 +93,13 @@ class SeriesConfig(Config):
     columns: tuple[str, ...] | None = Field(None, min_length=1)
     """The columns to forecast. Empty: all but the times."""
 
-    train: float = Field(0.7, gt=0)
+    train: float = Field(0.7, gt=0, allow_inf_nan=False)
     """Share of the rows to train on; from 1 on, their number."""
 
-    validation: float = Field(0.1, gt=0)
+    validation: float = Field(0.1, gt=0, allow_inf_nan=False)
     """Share of the rows to validate on, those after the training rows; from 1 on, their number."""
 
-    test: float = Field(0.2, gt=0)
+    test: float = Field(0.2, gt=0, allow_inf_nan=False)
     """Share of the rows to test on, those after the validation rows; from 1 on, their number."""
 
     @field_validator("train", "validation", "test")

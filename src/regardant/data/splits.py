@@ -1,8 +1,8 @@
 """Items to train, to validate and to test on."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from regardant.config import Config
 from regardant.errors import DataError
@@ -59,7 +59,12 @@ def read_sets(
         count = max(1, round(share * len(items)))
         sets = {"train": items[count:], "validation": items[:count]}
     sets |= {name: list(read(file)) for name, file in files.items()}
+    require_items(sets, files, ", ".join(train))
+    return sets
+
+
+def require_items(sets: Mapping[str, Sequence[Any]], files: Mapping[str, str | None], source: str) -> None:
+    """Raise DataError if a split is empty. `files` has the files of splits by name; the others are of `source`."""
     for name, found in sets.items():
         if not found:
-            raise DataError(f"nothing to {PURPOSES[name]} is left of {files.get(name, ', '.join(train))}: give more")
-    return sets
+            raise DataError(f"nothing to {PURPOSES[name]} is left of {files.get(name) or source}: give more")

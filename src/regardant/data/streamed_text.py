@@ -10,7 +10,7 @@ from regardant.data.text import TextConfig
 
 
 class StreamedTextConfig(TextConfig, StreamedConfig):
-    """A text in shards: as long as it is, since it is read in training and never kept as a whole.
+    """Text in shards, of any length: training reads it as a stream, and never keeps it as a whole.
 
     A row is a document, and ends with a line end. A row of text shards is a line.
     """

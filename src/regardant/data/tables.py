@@ -46,9 +46,9 @@ def read_columns(path: Path, columns: Sequence[str], numbers: Collection[str] = 
     return _TABLES[_table_suffix(path)](path, columns, numbers)
 
 
-def read_table(path: Path, source: str, target: str) -> Iterator[Record]:
-    """Yield the pairs of two columns of a file that `read_columns` reads. Raises DataError as it does."""
-    return _pairs(read_columns(path, (source, target)))
+def read_table(path: Path, source: str, target: str, numbers: Collection[str] = ()) -> Iterator[Record]:
+    """Yield the pairs of two columns of a file, read as by `read_columns`. Raises DataError as it does."""
+    return _pairs(read_columns(path, (source, target), numbers))
 
 
 def first_row(path: Path) -> list[str] | None:
@@ -194,7 +194,10 @@ def _json_cell(path: Path, number: int, row: dict[str, object], name: str, is_nu
     if is_number and type(value) is int:
         return str(value)
     if not isinstance(value, str):
-        raise DataError(f"{path} line {number}: column {name} holds {value!r:.40}, not text")
+        raise DataError(
+            f"{path} line {number}: column {name} holds {value!r:.40}, not text: write the cell in quotes, or name "
+            "another column"
+        )
     return decode(value.encode("utf-8", "surrogatepass"))  # JSON can spell half a surrogate pair
 
 
@@ -234,7 +237,9 @@ def arrow_rows(
     for name in columns:
         kind = table.schema.field(name).type
         if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)):
-            raise DataError(f"{place}: column {name} holds {kind}, not text")
+            raise DataError(
+                f"{place}: column {name} holds {kind}, not text: save it as a column of strings, or name another column"
+            )
     # As bytes: Arrow does not check what it reads, and would raise for the whole batch.
     cells = [table[name].cast(pa.large_binary()).to_pylist() for name in columns]
     for number, row in enumerate(zip(*cells, strict=True), rows_before + 1):

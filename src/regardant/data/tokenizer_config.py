@@ -19,8 +19,8 @@ class TokenizerConfig(Config):
     kmer reads DNA; pretrained is that of an imported model."""
 
     vocab_size: int | None = Field(None, gt=len(SPECIAL_TOKENS))
-    """Tokens in a vocabulary, special ones included; chosen from the corpus when left out. An exact demand on bpe,
-    unigram and code, the most for character, word and whitespace, no matter for byte and kmer."""
+    """Tokens in a vocabulary, special ones included; chosen from the corpus when left out. bpe, unigram and code have
+    exactly this many, character, word and whitespace at most this many; byte and kmer ignore it."""
 
     lowercase: bool = False
     """Make all text lower case. The case of the output is then lost too."""

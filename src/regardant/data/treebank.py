@@ -5,7 +5,8 @@ forms, so that every word has its place in it; the words of a contraction that d
 `du`, of `de` and `le`) all have the contraction's place.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -15,6 +16,9 @@ from regardant.errors import DataError
 
 ROOT = -1
 """The governor of the word that has none."""
+
+CONTRACTION_OR_EMPTY = re.compile(r"(\d+)-(\d+)|\d+\.\d+", re.ASCII)
+"""The id of a row that is no word."""
 
 COLUMNS = 10
 FORM, UPOS, XPOS, GOVERNOR, RELATION, MISC = 1, 3, 4, 6, 7, 9
@@ -45,20 +49,21 @@ class ParsedSentence:
     governors: list[int] = field(default_factory=list)
     """Counted from 0; ROOT for a word that has none."""
     relations: list[str] = field(default_factory=list)
-    """Each word's to its governor: nsubj, obj, ..."""
+    """Relation of each word to its governor: nsubj, obj, ..."""
 
 
 def read_rows(path: Path) -> Iterator[list[Row]]:
-    """Yield the rows of each sentence of a .conllu file, plain, .gz or .zst. Raises DataError for any other file."""
+    """Yield the rows of each sentence of a .conllu file, plain, .gz or .zst. Raises DataError for any other file, and
+    for words that are not numbered from 1 on."""
     rows: list[Row] = []
     for number, line in enumerate(read_lines(path), 1):
         if line.strip() and not line.startswith("#"):
             rows.append(_row(line, path, number))
         elif not line.strip() and rows:
-            yield rows
+            yield _numbered(rows, path)
             rows = []
     if rows:
-        yield rows
+        yield _numbered(rows, path)
 
 
 def read_treebank(path: Path) -> Iterator[ParsedSentence]:
@@ -83,7 +88,8 @@ def _sentence(rows: list[Row], path: Path) -> ParsedSentence:
         sentence.spans += _places(form, parts, len(sentence.text))
         sentence.words += parts
         sentence.text += form if "SpaceAfter=No" in row.cells[MISC].split("|") else f"{form} "
-    sentence.governors = [_governor(row, len(words), path) for row in words]
+    places = {str(number): number - 1 if number else ROOT for number in range(len(words) + 1)}
+    sentence.governors = [_governor(row, places, path) for row in words]
     sentence.text = sentence.text.rstrip(" ")
     return sentence
 
@@ -97,13 +103,44 @@ def _row(line: str, path: Path, number: int) -> Row:
     return Row(number, cells)
 
 
-def _governor(row: Row, num_words: int, path: Path) -> int:
+def _numbered(rows: list[Row], path: Path) -> list[Row]:
+    """Return the rows of a sentence. Raises DataError unless its words are numbered from 1 on and each contraction
+    stands before its words."""
+    count, covered = 0, 0
+    numbers = {str(number): number for number in range(1, sum(row.is_word for row in rows) + 1)}
+    for row in rows:
+        given = row.cells[0]
+        if row.is_word:
+            count += 1
+            if numbers.get(given) != count:
+                raise DataError(
+                    f"{path} line {row.number:,}: the id is {given!r} and not {count}: number the words of a sentence "
+                    "from 1 on, and leave a line blank between two sentences"
+                )
+        elif (found := CONTRACTION_OR_EMPTY.fullmatch(given)) is None:
+            raise DataError(
+                f"{path} line {row.number:,}: the id is {given!r}: write a word's as 3, a contraction's as 3-4, an "
+                "empty node's as 3.1"
+            )
+        elif found[1]:
+            first, last = numbers.get(found[1], 0), numbers.get(found[2], 0)
+            if first != count + 1 or last < first or first <= covered:
+                raise DataError(
+                    f"{path} line {row.number:,}: the contraction {given} stands before word {count + 1} of "
+                    f"{len(numbers)}: write the numbers of its first and its last word, and its words behind it"
+                )
+            covered = last
+    return rows
+
+
+def _governor(row: Row, places: Mapping[str, int], path: Path) -> int:
     given = row.cells[GOVERNOR]
-    if not given.isdigit() or int(given) > num_words:
+    if given not in places:
         raise DataError(
-            f"{path} line {row.number:,}: the governor is {given!r}, of {num_words} words: give a number, 0 for none"
+            f"{path} line {row.number:,}: the governor is {given!r}, of {len(places) - 1} words: give a number, 0 for "
+            "none"
         )
-    return int(given) - 1 if int(given) else ROOT
+    return places[given]
 
 
 def _places(form: str, parts: list[str], start: int) -> list[tuple[int, int]]:

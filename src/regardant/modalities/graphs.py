@@ -64,11 +64,12 @@ class GraphsModalityConfig(StructureConfig):
         graphs = [_graph(item) for item in items]
         if not graphs:
             raise DataError("there are no training graphs: give some")
-        _require_alike(graphs, graphs[0].features.shape[1], _edge_features(graphs[0]))
+        edge_features = _edge_features(next((graph for graph in graphs if len(graph.edges)), graphs[0]))
+        _require_alike(graphs, graphs[0].features.shape[1], edge_features)
         nodes = np.concatenate([graph.features for graph in graphs], dtype=np.float64)
         deviation = nodes.std(0)
         deviation[deviation < LEAST_DEVIATION] = 1.0
-        return GraphsCodec(self, Statistics(nodes.mean(0).tolist(), deviation.tolist(), _edge_features(graphs[0])))
+        return GraphsCodec(self, Statistics(nodes.mean(0).tolist(), deviation.tolist(), edge_features))
 
     def load(self, run: Path) -> "GraphsCodec":
         try:
@@ -161,7 +162,7 @@ class GraphsCodec(Codec):
         steps = np.full((count, most), -1, np.float32)
         steps[:, :count] = distances(graph)
         of_edges = np.zeros((count, most, self.shape.edge_features), np.float32)
-        if graph.edge_features is not None:
+        if graph.edge_features is not None and len(graph.edges):
             first, second = graph.edges.T
             of_edges[first, second] = of_edges[second, first] = graph.edge_features
         real, structure = np.ones((count, 1), np.float32), self.config.structure(graph)
@@ -190,6 +191,6 @@ def _require_alike(graphs: Sequence[Graph], features: int, edge_features: int) -
             )
         if (given := _edge_features(graph)) != edge_features and len(graph.edges):
             raise DataError(
-                f"graph {number:,} has edges of {given} features, the first training graph of {edge_features}: give "
-                "all edges equally many"
+                f"graph {number:,} has edges of {given} features, the first training graph with edges has edges of "
+                f"{edge_features}: give all edges equally many"
             )

@@ -94,8 +94,8 @@ def shape_of(item: Any, name: str) -> tuple[int, int, int]:
 
 
 def format_size(shape: Sequence[int]) -> str:
-    """Height x width, and the channels if there are several."""
-    return " x ".join(map(str, shape[:2] if len(shape) == 3 and shape[2] == 1 else shape))
+    """Return the sizes of an array joined by x: height, width, and the channels if there are several."""
+    return " x ".join(map(str, shape[:2] if len(shape) == 3 and shape[2] == 1 else shape)) or "one number"
 
 
 def name_of(item: Any, number: int) -> str:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regardant.data.questions import SHOWN, ContextQuestion
+from regardant.data.text_files import require_whole_characters
 from regardant.data.vocabulary import EOS
 from regardant.errors import DataError
 from regardant.modalities.text import TextCodec, TextModalityConfig, units_of_spans, word_units
@@ -69,6 +70,8 @@ class QuestionsCodec(TextCodec):
             given = json.loads(argument)
             question, context = given["question"], given["context"]
             if question.strip() and context.strip():
+                for name, text in (("question", question), ("context", context)):
+                    require_whole_characters(f"{argument[:SHOWN]!r}: the {name}", text)
                 return ContextQuestion(question, context)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             pass

@@ -6,6 +6,7 @@ Each column is a sequence of its own (channel independence: Nie et al. 2023, htt
 Shape legend: N rows, C columns, L steps of history, T patches.
 """
 
+import csv
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -147,10 +148,11 @@ class SeriesCodec(Codec):
     def argument(self, encoded: NDArray[Any], folder: Path, name: str) -> str:
         """Write all columns of a table as a .csv file with the numbers of the rows as times. Return its path."""
         path = folder / f"{name}.csv"
-        lines = [",".join([self.statistics.time, *self.statistics.names])]
-        for number, row in enumerate(self.restored(encoded.T, self.statistics.names).T):
-            lines.append(",".join([str(number), *(f"{value:.6g}" for value in row)]))
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        rows = self.restored(encoded.T, self.statistics.names).T.tolist()
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow([self.statistics.time, *self.statistics.names])
+            writer.writerows([number, *row] for number, row in enumerate(rows))
         return str(path)
 
     def latest(self, series: Series) -> list[NDArray[Any]]:

@@ -196,5 +196,5 @@ def _require_size(frames: Pixels, expected: tuple[int, ...], name: str, other: s
 
 
 def _size(shape: Sequence[int]) -> str:
-    """Sizes joined by x; a single channel is left out."""
-    return " x ".join(map(str, shape[:-1] if shape[-1] == 1 else shape))
+    """Return the sizes of an array joined by x, without a single channel."""
+    return " x ".join(map(str, shape[:-1] if shape[-1:] == (1,) else shape)) or "one number"

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from regardant.data.captions import SIDE, WORDS, DigitsCaptionsConfig
+from regardant.data.captions import SIDE, DigitsCaptionsConfig
+from regardant.data.digit_words import WORDS
 from regardant.data.digits import DigitsConfig
 
 CONFIG = DigitsCaptionsConfig(kind="digits_captions", train_size=300, validation_size=100, test_size=200)

@@ -1,7 +1,10 @@
 """Which columns of a table hold texts and labels, where nobody says it."""
 
 import gzip
+import json
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from regardant.data.columns import find_columns
@@ -54,6 +57,28 @@ def test_columns_that_cannot_be_told_are_asked_for_by_name(tmp_path, names, rows
     rows = [(*row[:2], f"{row[2]}{at % 2}") if len(row) == 3 else row for at, row in enumerate(rows)]
     with pytest.raises(DataError, match=f"has the columns {', '.join(names)}: name that of the texts by data.text"):
         find_columns(table(tmp_path, *names, rows=rows), None, None)
+
+
+@pytest.mark.parametrize(("split", "use"), [("validation", "validate"), ("test", "test"), ("source", "train")])
+def test_a_table_of_a_split_without_rows_is_one_line(tmp_path, split, use):
+    table(tmp_path, "text", "label")
+    table(tmp_path, "text", "label", rows=[("", "good")], name="empty.csv")
+    fields = {"source": "a.csv", "text": "text", "label": "label", split: "empty.csv"}
+    with pytest.raises(DataError, match=rf"^nothing to {use} on is left of empty\.csv: give more$"):
+        TableConfig(root=str(tmp_path), **fields).read(1)
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
+def test_labels_may_be_whole_numbers(tmp_path, name):
+    rows = [{"text": text, "label": number % 2} for number, (text, _) in enumerate(ROWS)]
+    if name == "a.jsonl":
+        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    else:
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / name)
+    config = TableConfig(source=name, root=str(tmp_path)).chosen(lambda line: None)
+    assert list(config.items(name)) == [(text, str(number % 2)) for number, (text, _) in enumerate(ROWS)]
+    with pytest.raises(DataError, match=r"column label holds .*, not text: .*, or name another column$"):
+        TableConfig(source=name, root=str(tmp_path), text="label", label="text").read(1)
 
 
 def test_what_is_chosen_and_left_out_is_logged(tmp_path):

@@ -84,6 +84,20 @@ def test_recordings_of_two_rates_are_refused(folder):
         config(folder).read(1)
 
 
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"speaker": "("}, r"is no regular expression: missing \), unterminated subpattern"),
+        ({"speaker": ".*"}, r"needs one pair of parentheses, around the speaker, as in"),
+        ({"speaker": "(.*){9999999999}"}, "is no regular expression: the repetition number is too large"),
+        ({"most_silence_ms": float("inf")}, "should be a finite number"),
+    ],
+)
+def test_fields_that_cannot_be_right_are_refused(folder, fields, message):
+    with pytest.raises(ValueError, match=message):
+        config(folder, **fields)
+
+
 def test_bounds_in_the_wrong_order_are_refused(folder):
     with pytest.raises(ValueError, match=r"least_digits \(5\) and least_silence_ms \(50\) must be at most most_digits"):
         config(folder, least_digits=5, most_digits=4)

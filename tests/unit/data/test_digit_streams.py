@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from regardant.data.captioned_digits import WORDS
 from regardant.data.digit_streams import Codebook, DigitStreamsConfig
+from regardant.data.digit_words import WORDS
 from regardant.data.digits import DigitsConfig
 from regardant.errors import DataError
 

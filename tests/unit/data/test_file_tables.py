@@ -1,6 +1,7 @@
 """Images in the cells of Parquet files and of saved Hugging Face datasets."""
 
 import io
+import json
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +31,9 @@ def parquet(path, images, labels, metadata=None):
 def shades(items):
     return [round(255 * float(one.mean())) for one in ImageModalityConfig(patch_size=4).fit(items).encode(items)]
 
+
+NAMED = json.dumps({"info": {"features": {"label": {"names": ["cat", "dog"]}}}})
+"""What a dataset writes of its columns: the labels have names."""
 
 STRUCTS = [{"bytes": png(10 * number), "path": f"{number}.png"} for number in range(10)]
 
@@ -113,6 +117,19 @@ REFUSED = {
         lambda folder: parquet(folder / "a.parquet", pa.array([], pa.binary()), pa.array([], pa.string())),
         {},
         "has no rows to train on: give a table with rows, or",
+    ),
+    "no rows to validate on": (
+        lambda folder: (
+            parquet(folder / "a.parquet", STRUCTS, ["a"] * 10),
+            parquet(folder / "b.parquet", pa.array([], pa.binary()), pa.array([], pa.string())),
+        ),
+        {"validation": "b.parquet"},
+        r"^nothing to validate on is left of b\.parquet: give more$",
+    ),
+    "a label without a name": (
+        lambda folder: parquet(folder / "a.parquet", STRUCTS[:2], [1, -1], {"huggingface": NAMED}),
+        {},
+        r"row 2: column label holds -1, the file has names of the labels 0 to 1 \(.*\): leave the row or its split out",
     ),
 }
 

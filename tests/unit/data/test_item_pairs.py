@@ -1,11 +1,13 @@
 """Pairs from tables and digits with captions: their splits and labels, and what is refused."""
 
+import json
 import re
 from collections import Counter
 
 import pytest
 
-from regardant.data.captioned_digits import PROMPT, TEMPLATES, WORDS, CaptionedDigitsConfig, caption
+from regardant.data.captioned_digits import PROMPT, TEMPLATES, CaptionedDigitsConfig, caption
+from regardant.data.digit_words import WORDS
 from regardant.data.item_pairs import ItemPair, PairTableConfig
 from regardant.errors import DataError
 
@@ -26,6 +28,13 @@ def table(tmp_path):
 
 def read(path, seed=1, files=TEXTS, **fields):
     return PairTableConfig(source=path.name, root=str(path.parent), **fields).read(seed, files=files)
+
+
+def test_labels_may_be_whole_numbers(tmp_path):
+    rows = [json.dumps({"first": f"a{n}", "second": "b", "label": n % 2}) + "\n" for n in range(4)]
+    (tmp_path / "a.jsonl").write_text("".join(rows), encoding="utf-8")
+    pairs = PairTableConfig(source="a.jsonl", root=str(tmp_path), label="label").items("a.jsonl", TEXTS)
+    assert [pair.label for pair in pairs] == ["0", "1", "0", "1"]
 
 
 def test_pairs_of_one_first_item_stay_in_one_split(table):

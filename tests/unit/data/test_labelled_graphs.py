@@ -72,6 +72,7 @@ def line_of(**fields):
         (line_of(label=None), 'has no label: add one, as "label": "ring"'),
         (line_of(label=" "), "has no label"),
         (line_of(label=True), "has no label"),
+        (line_of(label="ring \ud83d"), "the label has half of a surrogate pair, \\ud83d: write the whole character"),
         (line_of(nodes=[]), "has no nodes with features: give each node a list of numbers, [1] if it has none"),
         (line_of(nodes=[[], [], []]), "has no nodes with features"),
         (line_of(nodes=[[6, 0], [8], [6, 0]]), "nodes have unequal numbers of features: give equally many, as [["),

@@ -1,5 +1,7 @@
 """Tables of items of several parts: cells, labels, splits, and what is refused."""
 
+import json
+
 import pytest
 
 from regardant.data.part_tables import PartTableConfig
@@ -28,6 +30,13 @@ def test_a_row_is_an_item_with_a_label(table):
     assert given(table).given(table) == items
     texts = list(given(table, files=[], texts=["question", "image"]).items(table.name))
     assert texts[0] == ({"question": "q", "image": "0.png"}, "yes")
+
+
+def test_labels_may_be_whole_numbers(tmp_path):
+    rows = [{"image": name, "question": question, "answer": len(answer)} for name, question, answer in ROWS]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    found = given(tmp_path / "a.jsonl").items("a.jsonl")
+    assert [label for _, label in found] == [str(len(answer)) for _, _, answer in ROWS]
 
 
 def test_items_of_one_file_stay_in_one_split(table):

@@ -128,6 +128,20 @@ def test_a_damaged_file_of_squad_s_format_is_named(tmp_path, question, told):
         items(squad(tmp_path, question))
 
 
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"question": "Who \ud83d?"}, r"question x7: the question has half of a surrogate pair, \\ud83d: write the"),
+        ({"answers": [{"text": "cat\udd8a", "answer_start": 4}]}, r"question x7: an answer has half of a surrogate"),
+        ({"context": "The \ud83d"}, r"question x7: the context has half of a surrogate pair"),
+    ],
+)
+def test_half_a_character_is_one_line(tmp_path, fields, told):
+    context = fields.get("context", "The cat sees the cat.")
+    with pytest.raises(DataError, match=told):
+        items(squad(tmp_path, {"id": "x7", "question": "Who?", "answers": [], **fields}, context=context))
+
+
 def test_a_file_of_another_kind_is_refused(tmp_path):
     (tmp_path / "a.txt").write_text("Who?\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"a\.txt is no table: give a file that ends in \.tsv, \.csv, \.jsonl, \.json"):

@@ -267,7 +267,9 @@ def test_parquet_gives_faults_for_nulls_and_bad_bytes_and_reaches_into_structs(t
         Record(2, Fault.BAD_ENCODING, "y"),
         Record(3, Fault.MISSING, "z"),
     ]
-    with pytest.raises(DataError, match="column id holds int64, not text"):
+    with pytest.raises(
+        DataError, match="column id holds int64, not text: save it as a column of strings, or name another"
+    ):
         list(read_table(path, "translation.en", "id"))
 
 

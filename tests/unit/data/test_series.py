@@ -181,6 +181,12 @@ def test_too_few_rows_are_one_line(table, sizes, told):
         split(table, **sizes)
 
 
+@pytest.mark.parametrize("split", ["train", "validation", "test"])
+def test_a_number_of_rows_is_finite(split):
+    with pytest.raises(ValidationError, match="should be a finite number"):
+        SeriesConfig(source="a.csv", **{split: float("inf")})
+
+
 def test_a_number_of_rows_is_whole():
     with pytest.raises(ValidationError, match=r"given 2\.5; allowed: a share below 1, or a whole number of rows"):
         SeriesConfig(source="a.csv", train=2.5)

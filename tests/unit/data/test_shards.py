@@ -1,6 +1,7 @@
 """Streams of shards: every row once a pass, also after a resume and by several ranks; what is held out."""
 
 import json
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -126,7 +127,30 @@ def test_a_file_that_is_not_written_to_its_end_is_not_there(tmp_path):
 
     with pytest.raises(DataError, match="cannot be written"):
         write_whole(f"{tmp_path}/out/a.txt", fail)
-    assert not (tmp_path / "out/a.txt").exists()
+    assert not list((tmp_path / "out").iterdir())
+
+
+@pytest.mark.parametrize("name", ["_done/00000", "a/_done/00000", ".part/1", "_SUCCESS", "a/.crc"])
+def test_below_a_folder_what_is_hidden_is_no_shard(tmp_path, name):
+    corpus = tmp_path / "_corpora" / "en"  # the names of folders above do not matter
+    for one in ("1.parquet", "a/2.parquet", name):
+        (corpus / one).parent.mkdir(parents=True, exist_ok=True)
+        (corpus / one).touch()
+    assert [shard.address for shard in find_shards(str(corpus))] == [f"{corpus}/1.parquet", f"{corpus}/a/2.parquet"]
+    assert [shard.address for shard in find_shards(f"{corpus}/*")] == [f"{corpus}/1.parquet"]
+
+
+def test_answers_below_a_folder_are_left_out_beside_other_shards(tmp_path):
+    for one in ("1.txt", "fr/_work.json", "fr/part-00000-00000.parquet", "french/2.txt"):
+        (tmp_path / one).parent.mkdir(exist_ok=True)
+        (tmp_path / one).touch()
+    found = [shard.address for shard in find_shards(str(tmp_path))]
+    assert found == [f"{tmp_path}/1.txt", f"{tmp_path}/french/2.txt"]
+    for one in found:
+        Path(one).unlink()
+    for folder in (tmp_path, tmp_path / "fr"):
+        (answers,) = find_shards(str(folder))
+        assert answers.address == f"{tmp_path}/fr/part-00000-00000.parquet"
 
 
 def pairs_config(folder, **fields):

@@ -62,6 +62,22 @@ def test_a_compressed_treebank_and_one_without_an_empty_line_at_its_end_are_read
             r"a\.conllu line 6: the governor is '9', of 5 words: give a number, 0 for none",
         ),
         ([row(1, "a", "x", "root")], r"a\.conllu line 1: the governor is 'x', of 1 words"),
+        ([row(1, "a", "\u00b2", "root")], r"a\.conllu line 1: the governor is '\u00b2', of 1 words"),
+        (
+            [row("a-b", "a"), row(1, "a", 0)],
+            r"a\.conllu line 1: the id is 'a-b': write a word's as 3, a contraction's as 3-4",
+        ),
+        ([row("\u00b2", "a", 0)], r"a\.conllu line 1: the id is '\u00b2' and not 1: number the words"),
+        (
+            [*DU, *DU],
+            r"a\.conllu line 6: the id is '1' and not 5: number the words of a sentence from 1 on, and leave a line",
+        ),
+        ([row("1-3", "ab"), row(1, "a", 0), row(2, "b", 1)], r"line 1: the contraction 1-3 stands before word 1 of 2"),
+        ([row("2-1", "ab"), row(1, "a", 0), row(2, "b", 1)], r"line 1: the contraction 2-1 stands before word 1 of 2"),
+        (
+            [row("1-2", "ab"), row(1, "a", 0), row("2-2", "b"), row(2, "b", 1)],
+            r"line 3: the contraction 2-2 stands before word 2 of 2: write the numbers of its first and its last word",
+        ),
     ],
 )
 def test_what_is_no_treebank_is_one_line(tmp_path, lines, message):

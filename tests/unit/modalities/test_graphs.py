@@ -112,13 +112,22 @@ def test_a_codec_is_kept_in_a_run(tmp_path):
     [
         ("a text", "an item of type str is no graph: set data.kind=graphs, or another input.kind"),
         (graph([[1]], []), "graph 1 has nodes of 1 features, the first training graph of 2: give all nodes equally"),
-        (graph([[1, 2], [1, 2]], [(0, 1)]), "graph 1 has edges of 0 features, the first training graph of 2: give all"),
+        (graph([[1, 2], [1, 2]], [(0, 1)]), "graph 1 has edges of 0 features, the first training graph with edges"),
         (graph([[1, 2]] * 7, []), "a graph has 7 nodes, and at most 6 are read: raise input.max_nodes"),
     ],
 )
 def test_a_graph_that_does_not_fit_is_one_line(item, told):
     with pytest.raises(DataError, match=re.escape(told)):
         codec().encode([item])
+
+
+def test_the_first_training_graph_with_edges_decides_their_features():
+    lonely = graph([[1, 2], [3, 4]], [])
+    found = GraphsModalityConfig(max_nodes=6).fit([lonely, LINE, PAIR])
+    assert found.statistics.edge_features == 2
+    assert [len(one) for one in found.encode([lonely, LINE])] == [2, 4]
+    loop = parse_graph('{"nodes": [[1, 2]], "edges": [[0, 0]], "edge_features": [[1, 2, 3]]}')
+    assert found.encode([loop])[0].shape == (1, 1 + 2 + 6 + 12)
 
 
 def test_a_graph_is_read_whole_or_refused():

@@ -103,6 +103,13 @@ def test_both_texts_are_learned_from_and_kept(codec, tmp_path):
         assert {" Who", " old", " dog"} <= set(codec.tokenizer.pieces)
 
 
+def test_half_a_character_is_one_line(codec):
+    with pytest.raises(
+        DataError, match=r"the context has half of a surrogate pair, \\ud83d: write the whole character$"
+    ):
+        codec.parse('{"question": "Who?", "context": "a \\ud83d"}')
+
+
 @pytest.mark.parametrize("given", ["Who?", "3", "[]", '{"question": "Who?"}', '{"question": " ", "context": "a"}', "{"])
 def test_an_item_without_question_and_context_is_refused(codec, given):
     told = re.escape(f'{given!r} is no question with a context: give a JSON object, as {{"question": ')

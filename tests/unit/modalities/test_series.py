@@ -62,6 +62,16 @@ def test_a_written_item_is_read_as_it_was(codec, tmp_path):
     np.testing.assert_allclose(latest, scaled[-10:, 1], atol=1e-3)
 
 
+def test_large_numbers_and_names_with_commas_are_written_as_they_are(tmp_path):
+    values = np.array([[123456789, 0.1], [123456839, -2.5e-7]] * 6)
+    given = Series("time, s", np.arange(12.0), ["load, MW", 'a "b"'], values)
+    codec = CONFIG.fit([given])
+    (scaled,) = codec.encode([given])
+    again = codec.parse(codec.argument(scaled, tmp_path, "one"))
+    assert again.names == given.names
+    np.testing.assert_allclose(again.values, values, rtol=1e-7)
+
+
 def test_elements_are_named_by_their_steps_before_the_forecast(codec):
     assert codec.labels(np.zeros(10)) == ["-10 to -9", "-8 to -5", "-4 to -1"]
     assert codec.lengths(np.array([10, 15])).tolist() == [3, 3]

@@ -106,6 +106,7 @@ def test_a_video_is_never_cut(codec):
         ("a text", "is of type str, not a video: give an array, or another input.kind"),
         (drawn(4, 6), "is an array of 4 x 6: a video has frames x height x width, or these and channels"),
         (drawn(4, 4, 6, 7), "is an array of 4 x 4 x 6 x 7: a video has"),
+        (np.array(3.0), "is an array of one number: a video has frames x height x width"),
         (drawn(6, 4, 6), "is 6 x 4 x 6, every video of the run is 4 x 4 x 6: give videos of one size"),
         (np.full((4, 4, 6), 3.0), "has numbers from 3 to 3: floats are from 0"),
     ],

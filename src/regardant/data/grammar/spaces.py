@@ -77,6 +77,6 @@ def only(item: T) -> Choice[T]:
 
 
 def cumulative(weights: Sequence[float]) -> list[float]:
-    """Upper bounds of all but the last share of [0, 1), so that no rounding can fall beyond the last."""
+    """Return the upper bounds of all shares of [0, 1) but the last, so that no rounding falls beyond the last."""
     total = sum(weights)
     return [bound / total for bound in accumulate(weights)][:-1]

@@ -16,7 +16,7 @@ from torch import Tensor
 
 import regardant
 from regardant.generation.config import GenerationConfig
-from regardant.generation.search import ModelSearcher, Work
+from regardant.generation.search import BatchSizes, ModelSearcher
 from regardant.layers.linear import Layouts
 from regardant.models import SequenceToSequenceModel
 
@@ -68,7 +68,7 @@ def main() -> None:
         generation = GenerationConfig(
             beam_size=request["beam_size"], length_penalty=1.0, max_length_ratio=0, max_length_extra=most
         )
-        work = Work(
+        work = BatchSizes(
             batch_tokens=10**9,
             batch_sentences=request["batch_size"],
             workers=torch.get_num_threads() if DEVICE.type == "cpu" else 1,

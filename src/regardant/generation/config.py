@@ -1,4 +1,4 @@
-"""How targets are searched for."""
+"""Settings of the search for targets."""
 
 from typing import Any, Self
 
@@ -9,7 +9,7 @@ from regardant.config import Config
 
 
 class GenerationConfig(Config):
-    """How targets are searched for: greedily (beam_size 1) or by beam search."""
+    """Settings of the search for targets: greedy (beam_size 1) or beam search."""
 
     beam_size: int = Field(5, gt=0, le=1000)
     """Hypotheses of a sentence followed at once. 1 takes the likeliest token at every step."""

@@ -43,10 +43,10 @@ class Searches:
             self._end(self._waiting.pop())
 
     def _end(self, search: Search) -> None:
-        """Search to the end, joined with each search that it reaches."""
+        """Search to the end. A search that `joins` takes each waiting one that it reaches."""
         while len(search.sentences):
             for other in tuple(self._waiting):
-                if search.takes(other):
+                if search.joins and search.takes(other):
                     search.join(other)
                     self._waiting.remove(other)
             search.step()

@@ -23,12 +23,12 @@ from regardant.errors import RunError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-Work = Callable[[Iterator[Item]], Result]
+WorkFunction = Callable[[Iterator[Item]], Result]
 """Function that takes items one by one until there are none left."""
 
 
 def share_out(
-    work: Work[Item, Result], items: Sequence[Item], workers: int, *, in_turn: bool = False, fork: bool = True
+    work: WorkFunction[Item, Result], items: Sequence[Item], workers: int, *, in_turn: bool = False, fork: bool = True
 ) -> Iterator[Result]:
     """Yield the result of each of at least two workers; a worker that is ready takes the next item.
 
@@ -51,7 +51,7 @@ def _may_fork() -> bool:
     )
 
 
-def _by_processes(work: Work[Item, Result], items: Sequence[Item], workers: int) -> Iterator[Result]:
+def _by_processes(work: WorkFunction[Item, Result], items: Sequence[Item], workers: int) -> Iterator[Result]:
     context = multiprocessing.get_context("fork")
     taken = context.Value("q", 0)
     pool = ProcessPoolExecutor(workers - 1, mp_context=context, initializer=_begin, initargs=(work, items, taken))
@@ -84,7 +84,7 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-_given: tuple[Work[Any, Any], Sequence[Any], Any]
+_given: tuple[WorkFunction[Any, Any], Sequence[Any], Any]
 """Work of a forked process: its function, the items, and how many of them all workers have taken."""
 
 
@@ -113,7 +113,7 @@ def _untaken(items: Sequence[Item], taken: Any, others: Sequence[Future[Any]] = 
         yield items[number]
 
 
-def _by_threads(work: Work[Item, Result], items: Sequence[Item], workers: int) -> Iterator[Result]:
+def _by_threads(work: WorkFunction[Item, Result], items: Sequence[Item], workers: int) -> Iterator[Result]:
     before = torch.get_num_threads()
     untaken = iter(items)
     pool = ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,))

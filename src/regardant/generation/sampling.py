@@ -1,4 +1,4 @@
-"""Going on with a text: each next token is drawn from what the model holds likely.
+"""Sampling: draw each next token from the model's distribution.
 
 temperature    logits / t before the softmax: near 0 the likeliest token alone, above 1 flatter than the model
 top_k          only the k likeliest tokens (Fan et al. 2018, https://arxiv.org/abs/1805.04833)
@@ -51,8 +51,10 @@ class SamplingConfig(Config):
         return configuration.load(type(self), {**self.model_dump(), **changed}, origin="generation")
 
     def distribution(self, logits: Float[Tensor, "*B V"]) -> Float[Tensor, "*B V"]:
-        """Return what is drawn from: probabilities in float64, 0 for what is left out. Of equally likely tokens
-        the first goes before."""
+        """Return the sampling probabilities in float64; excluded tokens have 0.
+
+        Of equally likely tokens the one with the lower id ranks first.
+        """
         if self.temperature and self.top_k is None and self.top_p == 1:  # nothing is left out: no need to rank
             wide = logits.double()
             if self.temperature != 1:
@@ -99,7 +101,7 @@ def sample(
         if seen.shape[1] > context and not model.carries_state:
             seen = newest = seen[:, -(context // 2) :]
             state = model.start(1, context)
-        # Both are left before each yield, or they would hold for whoever asks for the next token.
+        # Exit both contexts before yielding; otherwise they stay active in the caller.
         with torch.inference_mode(), layouts.in_use():
             for piece in newest.split(context, 1):
                 logits = model.step(piece, state)

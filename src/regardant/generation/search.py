@@ -42,7 +42,7 @@ another busy process they are several times slower, since each waits for the oth
 
 
 @dataclass(frozen=True)
-class Work:
+class BatchSizes:
     """Size of batches and number of workers. Results do not depend on it beyond rounding."""
 
     batch_tokens: int = BATCH_TOKENS
@@ -76,7 +76,7 @@ class ModelSearcher:
     device: torch.device
     layouts: Layouts = field(default_factory=Layouts)
     """Copies of weights for the products of a search, and the precision of these products."""
-    work: Work | None = None
+    work: BatchSizes | None = None
     """None: chosen for the device, with as many workers as torch has threads."""
     pieces: Sequence[str] = ()
     """The vocabulary of the targets by id, which `generation.trees` needs."""
@@ -123,10 +123,10 @@ class ModelSearcher:
         found = {index: best for part in parts for index, best in part.items()}
         return [found[index] for index in range(len(sources))]
 
-    def _work(self) -> Work:
+    def _work(self) -> BatchSizes:
         if self.device.type == "cpu":
-            return Work(workers=torch.get_num_threads())
-        return Work(batch_tokens=3 * BATCH_TOKENS)
+            return BatchSizes(workers=torch.get_num_threads())
+        return BatchSizes(batch_tokens=3 * BATCH_TOKENS)
 
     @cached_property
     def _num_parameters(self) -> float:

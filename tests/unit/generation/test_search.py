@@ -13,7 +13,7 @@ from regardant.generation import joining
 from regardant.generation import search as searching
 from regardant.generation.beam import Search
 from regardant.generation.config import GenerationConfig
-from regardant.generation.search import ModelSearcher, Work, batches_of_like_length, generate, length_limits
+from regardant.generation.search import BatchSizes, ModelSearcher, batches_of_like_length, generate, length_limits
 from regardant.generation.teacher_forcing import score_pairs
 from regardant.layers.observed import OBSERVED, observing
 
@@ -65,7 +65,7 @@ def test_a_sentence_gets_the_same_alone_and_in_any_batch(table_model, seed, pair
     model = table_model(seed)
     sources, prefixes = [[*source, EOS] for source, _ in pairs], [prefix for _, prefix in pairs]
     together = generate(model, padded(sources), config, prefixes)
-    work = Work(batch_tokens, workers=threads)
+    work = BatchSizes(batch_tokens, workers=threads)
     anyhow = search(model, sources, config, work, prefixes)
     alone = [
         generate(model, torch.tensor([source]), config, [prefix])[0]
@@ -88,7 +88,7 @@ def test_a_sentence_gets_the_same_alone_and_in_any_batch(table_model, seed, pair
 def test_batches_whose_ends_are_joined_stay_within_their_size_and_find_the_same(table_model, seed, texts, config):
     model = table_model(seed)
     sources = [[*source, EOS] for source in texts]
-    joined = search(model, sources, config, Work(10_000, batch_sentences=4))
+    joined = search(model, sources, config, BatchSizes(10_000, batch_sentences=4))
     assert max(sentences for sentences, _ in model.fed) <= 4
     for source, found in zip(sources, joined, strict=True):
         (alone,) = generate(model, torch.tensor([source]), config)
@@ -98,11 +98,25 @@ def test_batches_whose_ends_are_joined_stay_within_their_size_and_find_the_same(
         )
 
 
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_a_batch_with_prefixes_takes_no_ends_of_a_batch_without(table_model, beam_size):
+    """The batches differ in a prefix that is written anyway, so that the ends of both have as many tokens."""
+    sources, config = OF_THREE[:16], GenerationConfig(beam_size=beam_size)
+    for seed in range(8):
+        model = table_model(seed)
+        plain = generate(model, padded(sources), config)
+        row = next(row for row, (best, *_) in enumerate(plain) if best.tokens)
+        prefixes = [plain[row][0].tokens[:1] if number == row else [] for number in range(16)]
+        forced = generate(model, padded(sources), config, prefixes)
+        both = search(model, 2 * sources, config, BatchSizes(10_000, batch_sentences=16), [[]] * 16 + prefixes)
+        assert [one.tokens for (one,) in both] == [one.tokens for (one,) in [*plain, *forced]]
+
+
 def test_ends_of_batches_take_fewer_steps_together(table_model, monkeypatch):
     model, steps = table_model(seed=3), []
     for most_waiting in (1, joining.MOST_WAITING):
         monkeypatch.setattr(joining, "MOST_WAITING", most_waiting)
-        search(model, OF_THREE, GenerationConfig(beam_size=2), Work(10_000, batch_sentences=4))
+        search(model, OF_THREE, GenerationConfig(beam_size=2), BatchSizes(10_000, batch_sentences=4))
         steps.append(len(model.fed) - sum(steps))
     assert steps[1] < steps[0]
 
@@ -196,13 +210,13 @@ def test_batches_hold_every_sentence_once_and_no_more_tokens_than_asked(lengths,
 
 def test_a_batch_holds_no_more_beams_than_asked(table_model):
     model = table_model(seed=4)
-    search(model, [[5, EOS]] * 7, GenerationConfig(beam_size=3), Work(batch_tokens=12))
+    search(model, [[5, EOS]] * 7, GenerationConfig(beam_size=3), BatchSizes(batch_tokens=12))
     assert max(sentences for sentences, _ in model.fed) == 2
 
 
 def test_few_sentences_are_shared_out_among_workers(table_model):
     model = table_model(seed=4)
-    search(model, [[5, EOS]] * 6, GenerationConfig(beam_size=2), Work(workers=2))
+    search(model, [[5, EOS]] * 6, GenerationConfig(beam_size=2), BatchSizes(workers=2))
     assert max(sentences for sentences, _ in model.fed) == 3
 
 
@@ -231,7 +245,7 @@ class Threads(torch.nn.Module):
 
 def test_batches_of_an_observed_model_run_in_one_thread_of_this_process(table_model):
     model = Threads(table_model(seed=4))
-    sources, config, work = [[5, EOS]] * 16, GenerationConfig(beam_size=2), Work(batch_tokens=8, workers=2)
+    sources, config, work = [[5, EOS]] * 16, GenerationConfig(beam_size=2), BatchSizes(batch_tokens=8, workers=2)
     with observing(model.inner):
         search(model, sources, config, work)
         assert len(set(model.seen)) == 1
@@ -246,14 +260,14 @@ def test_batches_of_an_observed_model_are_not_joined(table_model, monkeypatch):
     joined = []
     monkeypatch.setattr(Search, "takes", lambda self, other: joined.append(other))
     with observing(model.inner):
-        search(model, OF_THREE, GenerationConfig(beam_size=2), Work(10_000, batch_sentences=4))
+        search(model, OF_THREE, GenerationConfig(beam_size=2), BatchSizes(10_000, batch_sentences=4))
     assert not joined
 
 
 @pytest.mark.parametrize(("sentences", "workers"), [(1, 4), (3, 1)])
 def test_a_single_batch_or_worker_is_left_to_the_threads_of_torch(table_model, sentences, workers):
     model = Threads(table_model(seed=4))
-    search(model, [[5, EOS]] * sentences, GenerationConfig(beam_size=2), Work(workers=workers))
+    search(model, [[5, EOS]] * sentences, GenerationConfig(beam_size=2), BatchSizes(workers=workers))
     assert set(model.seen) == {threading.get_ident()}
 
 
@@ -287,5 +301,5 @@ def test_processes_are_forked_for_many_steps(batches, length, forks, table_model
 
     monkeypatch.setattr(searching, "share_out", share_out)
     config = GenerationConfig(beam_size=1, max_length_extra=1, max_length_ratio=0)
-    found = search(table_model(1), [[5] * length] * batches, config, Work(10**9, batch_sentences=1, workers=2))
+    found = search(table_model(1), [[5] * length] * batches, config, BatchSizes(10**9, batch_sentences=1, workers=2))
     assert asked == [(batches, forks)] and all(found)

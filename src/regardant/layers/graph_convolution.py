@@ -54,7 +54,7 @@ class GraphConvolution(nn.Module):
         scale = mask.sum(-1).clamp(min=1).rsqrt()
         weights = mask * scale[..., :, None] * scale[..., None, :]
         mixed: Tensor = (weights.to(values.dtype) @ values)[:, 0]
-        return mixed
+        return mixed.expand_as(x)  # padding alone masks the same keys for all nodes: one row
 
     def start(self, capacity: int, beam_origin: BeamOrigin | None = None) -> LayerCache:
         """Refuse to decode: no decoder has this mixer."""

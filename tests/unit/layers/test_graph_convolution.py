@@ -51,6 +51,15 @@ def test_without_pairs_every_node_is_a_neighbour():
     assert_close(mixer(x, View()), mixer(x, every))
 
 
+def test_padding_alone_leaves_every_node_a_vector_of_its_own():
+    mixer, x = GraphConvolutionConfig().build(8, max_length=6, causal=False), torch.randn(2, 6, 8)
+    real = torch.arange(6)[None] < torch.tensor([[4], [6]])
+    every = View(keys=real, pairs=torch.ones(1, 1, 6, 6, dtype=torch.bool))
+    found = mixer(x, View(keys=real))
+    assert found.shape == x.shape
+    assert_close(found, mixer(x, every))
+
+
 def test_a_decoder_cannot_have_it():
     with pytest.raises(ValueError, match=r"^graph_convolution sums over all neighbours, .*: use it in an encoder$"):
         GraphConvolutionConfig().build(8, max_length=6, causal=True)

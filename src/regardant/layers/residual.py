@@ -12,6 +12,7 @@ between sublayers alone (CheckpointedStream), nothing (TwoStreams).
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import torch
@@ -227,7 +228,10 @@ class _Reversible(torch.autograd.Function):
         for number, (function, count) in enumerate(zip(functions, counts, strict=True)):
             mine = number % 2
             random_states.append(_random_state(x.device))
-            streams[mine] = streams[mine] + function(streams[1 - mine], *(next(given) for _ in range(count)))
+            leaves = [one.detach().requires_grad_() for one in (streams[1 - mine], *islice(given, count))]
+            with torch.enable_grad():  # as in the backward pass: a kernel of other rounding would undo another write
+                written = function(*leaves)
+            streams[mine] = streams[mine] + written.detach()
         ctx.functions, ctx.counts, ctx.random_states = functions, counts, random_states
         ctx.autocast = torch.is_autocast_enabled(x.device.type), torch.get_autocast_dtype(x.device.type)
         ctx.save_for_backward(*streams, *others)

@@ -1,11 +1,16 @@
+import weakref
+
 import pytest
 import torch
 from torch import nn
 from torch.testing import assert_close
 
+from regardant.attention import KERNELS, PassView, ScaledDotProductConfig
 from regardant.layers.dropout import share_key
+from regardant.layers.multi_head import HeadShape, SelfAttention
 from regardant.layers.norms import LayerNormConfig
 from regardant.layers.residual import EagerTwoStreams, Residual, TwoStreams
+from regardant.positions.none import NoPositions
 
 
 def residual(norm_place, dropout=0.0, adds=True):
@@ -116,8 +121,33 @@ def test_a_second_derivative_through_two_streams_is_refused_and_not_wrong():
 
 def test_two_streams_keep_no_activations_between_sublayers():
     torch.manual_seed(0)
-    model, kept = Pair(), []
+    model, saved = Pair(), []
     x, memory = torch.randn(2, 3, 6, requires_grad=True), torch.randn(2, 3, 6)
-    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: kept.append(tensor) or tensor, lambda tensor: tensor):
-        model(TwoStreams(x), memory)
-    assert len(kept) == 4  # both streams at the end, and the memory of the two sublayers that read it
+
+    def save(tensor):
+        alone = tensor.detach()  # an output that knows its function would keep it
+        saved.append(weakref.ref(alone))
+        return alone
+
+    with torch.autograd.graph.saved_tensors_hooks(save, lambda tensor: tensor):
+        said = model(TwoStreams(x), memory)
+    kept = [one for one in saved if one() is not None]
+    assert said.requires_grad and len(kept) == 4  # both streams at the end, the memory of two sublayers that read it
+
+
+@pytest.mark.parametrize("length", [20, 80, 300], ids=["products in float32", "narrow products", "tiles"])
+def test_in_bfloat16_two_streams_undo_the_very_write_that_they_made(length):
+    """Kernels of attention round differently, and are chosen by whether a gradient is recorded."""
+    torch.manual_seed(0)
+    attention = SelfAttention(HeadShape(16, 2, 2, 8, 8), ScaledDotProductConfig(), NoPositions(), causal=True)
+    attention.mechanism.kernel = KERNELS["matmul"]
+    layer = Residual(16, "pre", 0.0, adds=True, normalisation=LayerNormConfig())
+    writes = []
+    layer.written.register_forward_hook(lambda module, given, written: writes.append(written.detach()))
+    stream = TwoStreams(torch.randn(2, length, 16, requires_grad=True))
+    with torch.autocast("cpu", torch.bfloat16):
+        stream.write(layer, attention, PassView(causal=True, recomputed=True))
+        said = stream.close()
+    said.sum().backward()
+    added, subtracted = writes
+    assert torch.equal(added, subtracted)

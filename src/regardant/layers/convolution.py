@@ -35,12 +35,18 @@ class ConvolutionMixerConfig(TokenMixerConfig):
     """Distance between two tokens that the first layer reads together."""
 
     growth: int = Field(1, gt=0)
-    """Factor of the dilation from each layer to the next. With `growth: kernel` a stack reaches kernel ** layers."""
+    """Factor of the dilation from each layer to the next. With growth equal to kernel, L layers reach kernel ** L
+    tokens."""
 
     def at_layer(self, number: int) -> "ConvolutionMixerConfig":
         return self.model_copy(update={"dilation": self.dilation * self.growth**number})
 
     def build(self, d_model: int, *, max_length: int, causal: bool) -> "ConvolutionMixer":
+        if self.kernel > 1 and self.dilation >= max_length > 1:
+            raise ValueError(
+                f"a dilation of {self.dilation} reaches no second token within max_length ({max_length}): lower "
+                "growth, dilation or the number of layers"
+            )
         return ConvolutionMixer(d_model, self.kernel, causal=causal, gated=self.gated, dilation=self.dilation)
 
 

@@ -62,3 +62,13 @@ def test_a_dilated_convolution_decodes_step_by_step():
 def test_the_dilation_grows_from_layer_to_layer():
     config = ConvolutionMixerConfig(kernel=3, growth=3)
     assert [config.at_layer(number).dilation for number in range(3)] == [1, 3, 9]
+
+
+def test_a_dilation_without_a_second_token_is_refused():
+    config = ConvolutionMixerConfig(kernel=3, growth=3).at_layer(2)
+    with pytest.raises(
+        ValueError, match=r"^a dilation of 9 reaches no second token within max_length \(9\): lower gro"
+    ):
+        config.build(D_MODEL, max_length=9, causal=False)
+    config.build(D_MODEL, max_length=10, causal=False)
+    config.model_copy(update={"kernel": 1}).build(D_MODEL, max_length=9, causal=False)

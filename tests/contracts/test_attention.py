@@ -1,11 +1,13 @@
 import pytest
+import torch
+from torch.testing import assert_close
 
 from regardant.attention import AttentionConfig, ScaledDotProduct
 from regardant.attention.linformer import LinformerConfig
 from regardant.checks.contracts import CONTRACTS
 from regardant.checks.contracts.scenes import HEAD_SIZE, LENGTH, NUM_HEADS, draw
 
-from .mechanisms import MECHANISMS
+from .mechanisms import MECHANISMS, NARROW
 
 
 class SeesThePastAlone(ScaledDotProduct):
@@ -30,6 +32,18 @@ def test_every_mechanism_keeps_every_contract(contract, make):
 def test_every_mechanism_of_the_package_is_under_contract():
     assert {"scaled_dot_product/sdpa", "scaled_dot_product/matmul"} <= set(MECHANISMS)
     assert set(AttentionConfig.kinds()) <= {name.split("/")[0] for name in MECHANISMS}
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_the_order_of_keys_counts_where_a_mechanism_says_so(name):
+    mechanism = MECHANISMS[name]()
+    q, k, v = draw(LENGTH, LENGTH)
+    order = torch.arange(LENGTH).roll(2)
+    found, moved = mechanism(q, k, v), mechanism(q, k[:, :, order], v[:, :, order])
+    if not mechanism.reads_order:
+        assert_close(moved, found, rtol=1e-4, atol=1e-5)
+    elif name.endswith("/narrow") or name.split("/")[0] not in NARROW:  # a wide window reaches all keys in any order
+        assert (moved - found).abs().max() > 1e-3
 
 
 def test_a_mechanism_without_scores_says_so():

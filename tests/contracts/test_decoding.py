@@ -7,7 +7,7 @@ from regardant.data.batching import pad
 from regardant.data.vocabulary import EOS, NEVER_WRITTEN, PAD, SOS
 from regardant.generation.beam import Search
 from regardant.generation.config import GenerationConfig
-from regardant.generation.search import ModelSearcher, Work, generate
+from regardant.generation.search import BatchSizes, ModelSearcher, generate
 from regardant.generation.teacher_forcing import score_tokens
 
 pytestmark = pytest.mark.usefixtures("shapes_unchecked")
@@ -55,7 +55,7 @@ def assert_same(found, expected):
 
 
 def test_a_sentence_in_a_batch_gets_what_it_gets_alone(translator, generation, sources):
-    together = search(translator, sources, generation, work=Work(batch_tokens=10**6))
+    together = search(translator, sources, generation, work=BatchSizes(batch_tokens=10**6))
     alone = [hypotheses for source in sources for hypotheses in search(translator, [source], generation)]
     assert len({tuple(hypotheses[0].tokens) for hypotheses in alone}) > 20, "a model that says one thing proves nothing"
     assert_same(together, alone)
@@ -68,11 +68,11 @@ def test_the_last_sentences_of_batches_go_on_together(translator, generation, so
     monkeypatch.setattr(
         translator.model, "step", lambda tokens, state: (steps.append(len(tokens)), step(tokens, state))[1]
     )
-    found = search(translator, sources, generation, work=Work(batch_tokens=10**6, batch_sentences=8))
+    found = search(translator, sources, generation, work=BatchSizes(batch_tokens=10**6, batch_sentences=8))
     assert len(joined) > 1 and max(steps) <= 8
     together = len(steps)
     monkeypatch.setattr(Search, "takes", lambda self, other: False)
-    assert_same(found, search(translator, sources, generation, work=Work(batch_tokens=10**6, batch_sentences=8)))
+    assert_same(found, search(translator, sources, generation, work=BatchSizes(batch_tokens=10**6, batch_sentences=8)))
     assert len(steps) - together > together
 
 

@@ -12,15 +12,24 @@ from torch.testing import assert_close
 
 from regardant.attention import AttentionConfig, ScaledDotProductConfig
 from regardant.attention.additive import AdditiveConfig
+from regardant.attention.linformer import LinformerConfig
+from regardant.attention.local_predictive import LocalPredictiveConfig
+from regardant.attention.location import LocationConfig
+from regardant.attention.window import WindowConfig
 from regardant.data.graphs import Graph
+from regardant.data.vocabulary import SOS
 from regardant.layers.convolution import ConvolutionMixerConfig
 from regardant.layers.dense import DenseMixerConfig
 from regardant.layers.feed_forward import ConvolutionalFeedForwardConfig
 from regardant.layers.graph_convolution import GraphConvolutionConfig
 from regardant.modalities import GraphModalityConfig, GraphsModalityConfig
+from regardant.models import next_token, tokens
+from regardant.models.encoder_decoder import EncoderDecoderConfig
 from regardant.models.encoder_only import BagOfVectorsConfig, EncoderOnlyConfig
 from regardant.models.heads import ElementClassConfig, SequenceClassConfig
-from regardant.models.recurrent import RecurrentEncoderConfig
+from regardant.models.hierarchical import HierarchicalConfig
+from regardant.models.recurrent import RecurrentConfig, RecurrentEncoderConfig
+from regardant.models.recurrent.decoders import LuongConfig
 from regardant.positions import PositionsConfig
 from regardant.positions.none import NoneConfig
 
@@ -55,6 +64,10 @@ def many_edges():
 def transformer(**fields):
     sizes = {"d_model": 16, "num_heads": 2, "d_ff": 16, "num_layers": LAYERS, "max_length": 64, "dropout": 0.0}
     return EncoderOnlyConfig(**({"positions": NoneConfig()} | sizes | fields))
+
+
+def hierarchical():
+    return HierarchicalConfig(**transformer().model_dump(exclude={"kind"}), segment=4)
 
 
 def build(config, given, structure=None, weights=None):
@@ -122,7 +135,7 @@ def test_a_bag_reads_no_edges():
     assert_close(answers(model, 10), answers(other, 10))
 
 
-NO_ORDER = "mixes elements by their order, and a node has none: choose attention or graph_convolution"
+NO_ORDER = "mixes elements by their order, and a node has none: choose attention that compares elements (such as"
 
 
 @pytest.mark.parametrize(
@@ -131,6 +144,8 @@ NO_ORDER = "mixes elements by their order, and a node has none: choose attention
         (RecurrentEncoderConfig(), "a recurrent network reads elements in order, and a node has none: choose another"),
         (transformer(self_attention=ConvolutionMixerConfig()), f"convolution {NO_ORDER}"),
         (transformer(self_attention=DenseMixerConfig()), f"dense {NO_ORDER}"),
+        (transformer(self_attention=LocationConfig()), f"location {NO_ORDER}"),
+        (hierarchical(), "hierarchical cuts an input into segments by the order of its elements, and a node has none"),
         (transformer(feed_forward=ConvolutionalFeedForwardConfig(kernel=3)), f"convolution {NO_ORDER}"),
         *(
             (transformer(self_attention=AttentionConfig.kinds()[kind]()), "cannot honour view.pairs")
@@ -256,6 +271,8 @@ def test_every_parameter_of_small_graphs_learns():
         (transformer(self_attention=GraphConvolutionConfig()), {}, "graph_convolution has no scores that distances or"),
         (transformer(self_attention=AttentionConfig.kinds()["linear"]()), {}, "cannot honour view.bias, view.pairs"),
         (RecurrentEncoderConfig(), {}, "a recurrent network reads elements in order, and a node has none"),
+        (hierarchical(), {"reach": None}, "hierarchical cuts an input into segments by the order of its elements"),
+        (transformer(self_attention=LocationConfig()), {}, f"location {NO_ORDER}"),
         (transformer(positions=PositionsConfig.kinds()["sinusoidal"]()), {}, "set model.positions={kind: none}"),
     ],
 )
@@ -269,3 +286,74 @@ def test_a_convolution_reads_graphs_without_features_of_edges():
     one = molecule(9, seed=1, numbers=0)
     _, read = reader(transformer(self_attention=GraphConvolutionConfig()), [one], degree=True)
     assert_close(read(reordered(one, np.random.default_rng(2).permutation(9))), read(one), rtol=1e-3, atol=1e-4)
+
+
+# texts from small graphs
+
+VOCAB_SIZE = 12
+
+
+def writer(self_attention=None, cross_attention=None, **fields):
+    sizes = {"d_model": 16, "num_heads": 2, "d_ff": 16, "dropout": 0.0, "max_length": 12, "positions": NoneConfig()}
+    encoder = {"num_layers": LAYERS, "self_attention": self_attention or ScaledDotProductConfig()}
+    decoder = {"num_layers": 1, "cross_attention": cross_attention or ScaledDotProductConfig()}
+    return EncoderDecoderConfig(
+        **{"preset": None, "tie_embeddings": "target"} | sizes | fields, encoder=encoder, decoder=decoder
+    )
+
+
+def recurrent_writer(attention=None, **fields):
+    sizes = {"embedding_size": 8, "hidden_size": 8, "dropout": 0.0, "max_length": 12, "tie_embeddings": "target"}
+    return RecurrentConfig(**sizes, decoder=LuongConfig(attention=attention or ScaledDotProductConfig()), **fields)
+
+
+def written(config, graphs):
+    """A model that writes a text for a graph, and the scores of a text given graphs."""
+    codec = GraphsModalityConfig(max_nodes=12).fit(graphs)
+    torch.manual_seed(0)
+    model = config.build(codec.representation(), tokens(VOCAB_SIZE), next_token(VOCAB_SIZE)).eval()
+    text = torch.tensor([[SOS, 5, 6, 7]])
+
+    def read(*given):
+        with torch.inference_mode():
+            return model.scores(codec.collate(codec.encode(given)), text.expand(len(given), -1))
+
+    return model, read
+
+
+@pytest.mark.parametrize("config", [writer(), recurrent_writer(encoder="none")], ids=lambda config: config.kind)
+def test_a_text_is_written_alike_from_nodes_in_another_order(config):
+    one = molecule(9, seed=1)
+    _, read = written(config, [one])
+    found, moved = read(one), read(reordered(one, np.random.default_rng(2).permutation(9)))
+    assert found.std() > 1e-3
+    assert_close(moved, found, rtol=1e-3, atol=1e-4)
+
+
+BY_ORDER = "attends to a source by the order of its elements, and a node has none: choose a cross-attention that"
+
+
+@pytest.mark.parametrize("numbers", [0, 2], ids=["edges without features", "edges with features"])
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        *((writer(mixer()), "") for mixer in (ConvolutionMixerConfig, DenseMixerConfig)),
+        (writer(LocationConfig()), f"location {NO_ORDER}"),
+        (writer(feed_forward=ConvolutionalFeedForwardConfig(kernel=3)), f"convolution {NO_ORDER}"),
+        *((writer(AttentionConfig.kinds()[kind]()), "cannot honour view.") for kind in ("window", "linear")),
+        (recurrent_writer(), "a recurrent network reads elements in order, and a node has none: set model.kind="),
+        *(
+            (make(attention), BY_ORDER)
+            for attention in (LocationConfig(), LinformerConfig(), LocalPredictiveConfig(), WindowConfig())
+            for make in (
+                lambda attention: writer(cross_attention=attention),
+                lambda attention: recurrent_writer(attention, encoder="none"),
+            )
+        ),
+    ],
+)
+def test_a_writer_that_goes_by_the_order_of_nodes_or_ignores_edges_is_refused(config, told, numbers):
+    told = told or ("has no scores that distances or features of edges" if numbers else NO_ORDER)
+    with pytest.raises(ValueError, match=re.escape(told)) as refusal:
+        written(config, [molecule(6, seed=1, numbers=numbers)])
+    assert "\n" not in str(refusal.value)

@@ -45,6 +45,9 @@ class Attention(nn.Module):
     reads_positions: ClassVar[bool] = False
     """True if weights depend on positions, so that queries of another sequence must come with theirs."""
 
+    reads_order: ClassVar[bool] = False
+    """True if the order of keys changes what a query takes of each: refused where elements have none (graphs)."""
+
     shares_query_and_key: ClassVar[bool] = False
     """True if the layer makes queries and keys by one projection."""
 
@@ -94,7 +97,9 @@ class Attention(nn.Module):
         return weights.to(v.dtype) @ v
 
     def weights(self, q: Queries, k: Keys, view: View = EVERYTHING) -> Weights:
-        """Return how much each query takes from each key. Rows sum to one, or to zero if fully masked.
+        """Return how much each query takes from each key.
+
+        Rows sum to one, or to zero if fully masked. Those of Linformer need not: its mixtures are unconstrained.
 
         Raises:
             ValueError: this mechanism cannot honour the view.

@@ -34,6 +34,7 @@ class Linformer(Attention):
     """Attention of low rank. Rows of weights need not sum to one, as in the paper: the mixtures are unconstrained."""
 
     honours = frozenset({"keys"})
+    reads_order = True
     why_not: ClassVar[dict[str, str]] = {"causal": "each of its mixtures holds later keys too"}
     longest: int
 

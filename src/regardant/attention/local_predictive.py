@@ -1,9 +1,10 @@
 """Luong's predictive local attention (local-p): each query predicts a position and attends to keys near it.
 
-p = S sigmoid(v . tanh(W q)) with S source tokens. Keys further than `window` from p are masked, and the weights of the
-others are softmax(q . k - (j - p)^2 / (2 sigma^2)) with sigma = window / 2. Luong et al. 2015,
-https://arxiv.org/abs/1508.04025, section 3.2, where the Gaussian is multiplied after the softmax, so that rows no
-longer sum to one; here it is inside. Monotonic local attention (local-m) is `window` at the target position.
+p = (S - 1) sigmoid(v . tanh(W q)) with S source tokens, counted from 0. Keys further than `window` from p are masked,
+and the weights of the others are softmax(q . k - (j - p)^2 / (2 sigma^2)) with sigma = window / 2. Luong et al. 2015,
+https://arxiv.org/abs/1508.04025, section 3.2, where p = S sigmoid(...), and the Gaussian is multiplied after the
+softmax, so that rows no longer sum to one; here it is inside. Monotonic local attention (local-m) is `window` at the
+target position.
 """
 
 from typing import ClassVar, Literal
@@ -34,6 +35,7 @@ class LocalPredictive(Attention):
     """Attention near a predicted position, which is a share of the source length: no causal mask is possible."""
 
     honours = frozenset({"keys"})
+    reads_order = True
     why_not: ClassVar[dict[str, str]] = {"causal": "a place is predicted as a share of the whole source"}
 
     def __init__(self, window: float, num_heads: int, head_size: int) -> None:

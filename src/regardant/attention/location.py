@@ -30,6 +30,7 @@ class Location(ScoredAttention):
     """Attention with a row of W for each source position. Positions are the order of keys: a view cannot set others."""
 
     honours = frozenset({"causal", "keys", "pairs", "bias"})
+    reads_order = True
     longest: int
 
     def __init__(self, max_length: int, num_heads: int, head_size: int) -> None:

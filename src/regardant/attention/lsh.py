@@ -60,6 +60,7 @@ class LSH(Attention):
 
     honours = frozenset({"causal", "keys"})
     discontinuous = True
+    reads_order = True
     shares_query_and_key = True
     rotations: Tensor
     """[R, H, D, num_buckets / 2]"""

@@ -27,6 +27,7 @@ class PatternAttention(Attention):
 
     honours = frozenset({"causal", "keys", "bias", "query_positions", "key_positions"})
     reads_positions = True
+    reads_order = True
 
     def __init__(self, head_size: int, *, reach: int, first: int = 0) -> None:
         super().__init__()

@@ -63,6 +63,11 @@ class DenseMixer(nn.Module):
         self.causal = causal
         nn.init.normal_(self.weight, std=0.1)
 
+    @property
+    def longest(self) -> int:
+        """Maximum number of tokens."""
+        return len(self.weight)
+
     def forward(self, x: Float[Tensor, "B T M"], view: View, cache: DenseCache | None = None) -> Float[Tensor, "B T M"]:
         """Mix all tokens of a sequence, or the newest with those in the cache."""
         values = self.value(x)
@@ -72,8 +77,8 @@ class DenseMixer(nn.Module):
             values = values * view.keys[..., None]
         end = values.shape[1]
         first = end - x.shape[1]
-        if end > len(self.weight):
-            raise ValueError(f"dense weights end at {len(self.weight)} tokens and {end} were given: raise max_length")
+        if end > self.longest:
+            raise ValueError(f"dense weights end at {self.longest} tokens and {end} were given: raise max_length")
         weight, bias = self.weight[first:end, :end], self.bias[first:end]
         if self.causal:
             weight = weight.tril(first)

@@ -8,7 +8,6 @@ https://arxiv.org/abs/1803.08494 (one group), which has no statistics of batches
 Shape legend: B images, H height, W width, C channels, T places after the last stage, M features.
 """
 
-from collections.abc import Mapping
 from typing import Literal
 
 from jaxtyping import Float
@@ -16,7 +15,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from regardant.layers.dropout import Dropout, share_key
-from regardant.models.base import AttentionKind, EncoderConfig
+from regardant.models.base import EncoderConfig
 from regardant.models.encoder_only import EncoderOnly, NoMixing
 from regardant.models.heads import HeadBuilder
 from regardant.models.representations import InputShape, Patches, Representation, RepresentationBuilder
@@ -51,22 +50,14 @@ class ConvolutionalConfig(EncoderConfig):
                 f"convolutional reads images, not {patches.unit}s: set input.kind=image, or another model.kind"
             )
         answers = head(self.d_model)
-        if answers.reads_class_token or answers.pooling == "last":
+        if answers.reads_class_token or answers.pooling in ("first", "last"):
+            vector = "a class token" if answers.reads_class_token else f"the {answers.pooling} place"
             raise ValueError(
-                "convolutional has features of places, of which a class token or the last one knows little: set "
-                "head.pooling=mean or max"
+                f"convolutional has features of places, of which {vector} knows little: set head.pooling=mean or max"
             )
-        model = Convolutional(self, ConvolutionalFeatures(self, patches.channels), NoMixing(), answers)
+        model = EncoderOnly(self, ConvolutionalFeatures(self, patches.channels), NoMixing(), answers)
         model.dropout_key = share_key(model)
         return model
-
-
-class Convolutional(EncoderOnly):
-    """Reads the places of an image after its convolutions."""
-
-    @property
-    def attention_kinds(self) -> Mapping[str, AttentionKind]:
-        return {}
 
 
 class ConvolutionalFeatures(Representation):

@@ -109,7 +109,7 @@ class DecoderOnlyConfig(TransformerConfig, CausalConfig):
     """Inner width of the feed-forward network."""
 
     feed_forward: FeedForwardConfig = LinearFeedForwardConfig(activation="gelu")
-    """The network of each token by itself, after attention."""
+    """Feed-forward network after attention: of each token by itself, or with those before it (kind convolution)."""
 
     dropout: float = Field(0.0, ge=0, lt=1)
     """Chance that a value is zeroed: on embeddings, on each sublayer's output, inside the feed-forward network."""

@@ -6,7 +6,6 @@ https://arxiv.org/abs/2205.13504, section 4.
 Shape legend: B series, L steps of history.
 """
 
-from collections.abc import Mapping
 from typing import Literal
 
 import torch
@@ -16,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import avg_pool1d
 
 from regardant.layers.dropout import share_key
-from regardant.models.base import AttentionKind, EncoderConfig
+from regardant.models.base import EncoderConfig
 from regardant.models.encoder_only import EncoderOnly, NoMixing
 from regardant.models.heads import HeadBuilder
 from regardant.models.representations import InputShape, Representation, RepresentationBuilder
@@ -55,17 +54,9 @@ class DLinearConfig(EncoderConfig):
         answers = head(patches.series.history)
         if not answers.reads_order:
             raise ValueError("dlinear forecasts from the whole history: set head={kind: forecast, pooling: flatten}")
-        model = DLinear(self, SeriesComponents(patches.series, self.kernel_size), NoMixing(), answers)
+        model = EncoderOnly(self, SeriesComponents(patches.series, self.kernel_size), NoMixing(), answers)
         model.dropout_key = share_key(model)
         return model
-
-
-class DLinear(EncoderOnly):
-    """Reads a series as its components, and mixes nothing."""
-
-    @property
-    def attention_kinds(self) -> Mapping[str, AttentionKind]:
-        return {}
 
 
 class SeriesComponents(Representation):

@@ -16,6 +16,7 @@ from torch import Tensor
 from regardant.layers.dropout import share_key
 from regardant.models.base import AttentionKind, BeamState, SequenceToSequenceConfig, SequenceToSequenceModel
 from regardant.models.heads import Head, HeadBuilder
+from regardant.models.order import require_keys_in_any_order, require_mixing_by_pairs
 from regardant.models.representations import Representation, RepresentationBuilder
 from regardant.models.sequence import SequenceDecoder, SequenceEncoder
 from regardant.models.stacks import Decoder, Encoder
@@ -182,5 +183,8 @@ class EncoderDecoderConfig(TransformerConfig, SequenceToSequenceConfig):
         initialise(model)
         model.tie_embeddings(self.tie_embeddings)
         model.check_lengths()
+        if not model.source.reads_order:
+            require_mixing_by_pairs(model.encoder, model.source, self.encoder.self_attention, self.feed_forward)
+            require_keys_in_any_order(model.decoder, model.source)
         model.dropout_key = share_key(model)
         return model

@@ -9,16 +9,14 @@ Shape legend: B batch, T elements, M d_model.
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
-import torch
 from pydantic import Field, model_validator
-from torch import Tensor
 
-from regardant.attention import Attention, AttentionConfig, ScaledDotProductConfig, View
+from regardant.attention import ScaledDotProductConfig
 from regardant.layers.dropout import share_key
-from regardant.layers.feed_forward import FeedForward
-from regardant.layers.mixers import MixerConfig, TokenMixerConfig
+from regardant.layers.mixers import MixerConfig
 from regardant.models.base import AttentionKind, EncoderConfig, Model
 from regardant.models.heads import Head, HeadBuilder
+from regardant.models.order import require_mixing_by_pairs
 from regardant.models.representations import InputShape, Representation, RepresentationBuilder
 from regardant.models.sequence import SequenceEncoder
 from regardant.models.stacks import Encoder
@@ -45,7 +43,15 @@ class EncoderOnly(Model):
 
     @property
     def attention_kinds(self) -> Mapping[str, AttentionKind]:
+        """The self-attention of one stack over all elements. Empty for another encoder, as one of segments."""
+        if not isinstance(self.encoder, Encoder):
+            return {}
         return {"encoder.self_attention": AttentionKind("input", "input")}
+
+    def max_length(self, name: str) -> int:
+        """Return the most elements of the input. A class token takes one place of those that the encoder reads."""
+        length, places = super().max_length(name), self.encoder.longest
+        return min(length, places - 1) if self.head.reads_class_token and places is not None else length
 
     def vectors(self, input: Any) -> Vectors:
         """Return the vectors of all elements after the last layer."""
@@ -77,7 +83,8 @@ class EncoderOnlyConfig(TransformerConfig, EncoderConfig):
         positions = self.build_positions(self.max_length, causal=False)
         answers = head(self.d_model)
         stack = EncoderStackConfig(num_layers=self.num_layers, self_attention=self.self_attention)
-        model = self.join(
+        model = EncoderOnly(
+            self,
             representation(self.input_shape(positions, class_token=answers.reads_class_token)),
             self.build_encoder(stack, positions),
             answers,
@@ -87,7 +94,7 @@ class EncoderOnlyConfig(TransformerConfig, EncoderConfig):
             model.tie("input", instead="false")
         model.check_lengths()
         if not model.reads_order:
-            self._require_pairs(model)
+            self.require_any_order(model)
         model.dropout_key = share_key(model)
         return model
 
@@ -95,38 +102,9 @@ class EncoderOnlyConfig(TransformerConfig, EncoderConfig):
         """Return the stack over the elements."""
         return Encoder(self, stack, positions, self.max_length)
 
-    def join(self, input: Representation, encoder: SequenceEncoder, head: Head) -> EncoderOnly:
-        """Return the model of these parts."""
-        return EncoderOnly(self, input, encoder, head)
-
-    def _require_pairs(self, model: EncoderOnly) -> None:
-        """Raise ValueError if a layer mixes elements by their order and not by pairs alone."""
-        kinds = [self.self_attention.kind] if _reads_order(self.self_attention) else []
-        biased = model.input.biases_scores
-        if biased and not isinstance(self.self_attention, AttentionConfig):
-            raise ValueError(
-                f"{self.self_attention.kind} has no scores that distances or features of edges could be added to: "
-                "choose attention, or data without them and input.distance_bias=0"
-            )
-        view = View(pairs=torch.ones(1, 1, 1, 1, dtype=torch.bool), bias=_no_bias if biased else None)
-        for module in model.modules():
-            if isinstance(module, Attention):
-                module.check(view)
-            if isinstance(module, FeedForward) and module.start() is not None:
-                kinds = [self.feed_forward.kind]
-        if kinds:
-            raise ValueError(
-                f"{kinds[0]} mixes elements by their order, and a {model.input.unit} has none: choose attention or "
-                "graph_convolution, and a feed-forward network of each element by itself"
-            )
-
-
-def _no_bias(queries: Tensor, keys: Tensor) -> Tensor:
-    return torch.zeros(1, len(queries), len(keys))
-
-
-def _reads_order(config: MixerConfig) -> bool:
-    return isinstance(config, TokenMixerConfig) and config.reads_order
+    def require_any_order(self, model: EncoderOnly) -> None:
+        """Raise ValueError if the model goes by an order of elements that they do not have."""
+        require_mixing_by_pairs(model.encoder, model.input, self.self_attention, self.feed_forward)
 
 
 class NoMixing(SequenceEncoder):
@@ -156,15 +134,7 @@ class BagOfVectorsConfig(EncoderConfig):
                 "of pooling mean) or another model"
             )
         inputs = InputShape(self.d_model, NoPositions(), dropout=self.dropout)
-        model = Bag(self, representation(inputs), NoMixing(), answers)
+        model = EncoderOnly(self, representation(inputs), NoMixing(), answers)
         model.reads_order = answers.reads_order
         model.dropout_key = share_key(model)
         return model
-
-
-class Bag(EncoderOnly):
-    """Reads elements in no order, unless its head does."""
-
-    @property
-    def attention_kinds(self) -> Mapping[str, AttentionKind]:
-        return {}

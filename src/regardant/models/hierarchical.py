@@ -6,7 +6,6 @@ Yang et al. 2016, "Hierarchical attention networks for document classification";
 Shape legend: B batch, T elements, K elements of a segment, S segments, M d_model.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal
 
@@ -15,10 +14,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from regardant.models.base import AttentionKind
 from regardant.models.encoder_only import EncoderOnly, EncoderOnlyConfig
-from regardant.models.heads import Head
-from regardant.models.representations import Representation
 from regardant.models.sequence import SequenceEncoder
 from regardant.models.stacks import Encoder
 from regardant.models.transformer import EncoderStackConfig
@@ -45,20 +41,18 @@ class HierarchicalConfig(EncoderOnlyConfig):
         upper = Encoder(self, EncoderStackConfig(num_layers=self.upper_layers), NoPositions(), segments)
         return HierarchicalEncoder(lower, upper, self.segment)
 
-    def join(self, input: Representation, encoder: SequenceEncoder, head: Head) -> "Hierarchical":
-        return Hierarchical(self, input, encoder, head)
-
-
-class Hierarchical(EncoderOnly):
-    """Reads an input segment by segment. Its attention is within segments, so that no matrix of all pairs is shown."""
-
-    @property
-    def attention_kinds(self) -> Mapping[str, AttentionKind]:
-        return {}
+    def require_any_order(self, model: EncoderOnly) -> None:
+        raise ValueError(
+            f"hierarchical cuts an input into segments by the order of its elements, and a {model.input.unit} has "
+            "none: set model.kind=encoder_only"
+        )
 
 
 class HierarchicalEncoder(SequenceEncoder):
-    """The vector of an element is that of the lower stack and that of its segment, added."""
+    """The vector of an element is that of the lower stack and that of its segment, added.
+
+    Attention is within segments and among segments, so that no matrix of all pairs of elements can be shown.
+    """
 
     def __init__(self, lower: Encoder, upper: Encoder, segment: int) -> None:
         super().__init__()

@@ -13,6 +13,11 @@ from regardant.models.vectors import Vectors
 class SequenceEncoder(nn.Module):
     """Vectors to vectors, all elements at once."""
 
+    @property
+    def longest(self) -> int | None:
+        """Most vectors of an item, a class token counted. None: any number."""
+        return None
+
     def forward(self, x: Vectors) -> Vectors:
         """Return the mixed vectors."""
         raise NotImplementedError

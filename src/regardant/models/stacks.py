@@ -12,9 +12,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from regardant.attention import AttentionConfig, PassView, View
+from regardant.attention import Attention, AttentionConfig, PassView, View
 from regardant.attention.cache import BeamOrigin, stacked
 from regardant.layers.cache import LayerCache
+from regardant.layers.dense import DenseMixer
 from regardant.layers.mixers import Mixer, MixerConfig, build_mixer
 from regardant.layers.multi_head import CrossAttention, ProjectedMemory
 from regardant.layers.residual import Stream
@@ -84,6 +85,11 @@ class Encoder(SequenceEncoder):
         self.open_stream = config.open_stream
         self.reversible = config.residual == "reversible"
         self.keeps_layers = keeps_layers
+
+    @property
+    def longest(self) -> int | None:
+        mixers = (module for module in self.modules() if isinstance(module, Attention | DenseMixer))
+        return min((one.longest for one in mixers if one.longest is not None), default=None)
 
     def forward(self, x: Vectors) -> Vectors:
         """Return the normalised output of the last layer; with `keeps_layers` also those of the others.

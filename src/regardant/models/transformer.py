@@ -73,7 +73,7 @@ class TransformerConfig(Config):
     """Inner width of the feed-forward network."""
 
     feed_forward: FeedForwardConfig = LinearFeedForwardConfig()
-    """Network that each token passes by itself after attention."""
+    """Feed-forward network after attention: of each token by itself, or with its neighbours (kind convolution)."""
 
     dropout: float = Field(0.3, ge=0, lt=1)
     """Chance that a value is zeroed: on embeddings, on what each sublayer writes, inside the feed-forward network."""

@@ -123,6 +123,36 @@ def test_a_mechanism_that_ends_where_the_model_does_is_not():
     assert model.encode(torch.full((1, 12), 5)).values.shape[1] == 12
 
 
+ENDING = {
+    "dense": DenseMixerConfig(),
+    "linformer": LinformerConfig(max_length=12),
+    "location": LocationConfig(max_length=12),
+}
+
+
+def reader(mixer, pooling):
+    sizes = {"d_model": 16, "num_heads": 4, "d_ff": 32, "num_layers": 1, "max_length": 12, "dropout": 0.0}
+    config = EncoderOnlyConfig(**sizes, self_attention=mixer)
+    return config.build(tokens(20), lambda d_model: SequenceClassConfig(pooling=pooling).build(d_model, 3))
+
+
+@pytest.mark.parametrize("kind", ENDING)
+def test_a_class_token_takes_a_place_of_layers_that_end(kind):
+    model, without = reader(ENDING[kind], "class_token"), reader(ENDING[kind], "mean")
+    assert (model.max_length("input"), without.max_length("input")) == (11, 12)
+    for one in (model, without):
+        assert one.scores(torch.full((1, one.max_length("input")), 5)).shape == (1, 3)
+    shapes, others = ({name: p.shape for name, p in one.encoder.named_parameters()} for one in (model, without))
+    assert shapes == others  # weights of runs from before places were counted still fit
+
+
+@pytest.mark.parametrize("mixer", [ScaledDotProductConfig(), LinformerConfig(max_length=13)], ids=lambda one: one.kind)
+def test_a_class_token_takes_no_place_where_there_is_room(mixer):
+    model = reader(mixer, "class_token")
+    assert model.max_length("input") == 12
+    assert model.scores(torch.full((1, 12), 5)).shape == (1, 3)
+
+
 def test_more_tokens_than_dense_weights_are_refused():
     model = build(encoder={"num_layers": 1, "self_attention": DenseMixerConfig()}, decoder=ONE_LAYER)
     with pytest.raises(ValueError, match=r"^dense weights end at 12 tokens and 13 were given: raise max_length$"):

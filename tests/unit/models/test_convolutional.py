@@ -56,8 +56,9 @@ def test_every_weight_learns_and_dropout_follows_its_key():
     ("make", "told"),
     [
         (lambda: built(given=tokens(9)), "convolutional reads images, not tokens: set input.kind=image, or another"),
-        (lambda: built(pooling="class_token"), "a class token or the last one knows little: set head.pooling=mean"),
-        (lambda: built(pooling="last"), "a class token or the last one knows little: set head.pooling=mean"),
+        (lambda: built(pooling="class_token"), "of which a class token knows little: set head.pooling=mean or max"),
+        (lambda: built(pooling="first"), "of which the first place knows little: set head.pooling=mean or max"),
+        (lambda: built(pooling="last"), "of which the last place knows little: set head.pooling=mean or max"),
     ],
 )
 def test_parts_that_do_not_fit_are_refused(make, told):

@@ -2,7 +2,9 @@ import pytest
 import torch
 
 from regardant.inspection.reach import reached
+from regardant.models.heads import SequenceClassConfig
 from regardant.models.hierarchical import HierarchicalConfig
+from regardant.models.representations import tokens
 from regardant.models.transformer import EncoderStackConfig
 from regardant.models.vectors import Vectors
 from regardant.positions.none import NoPositions
@@ -36,6 +38,13 @@ def test_the_order_of_segments_counts():
     turned = torch.cat([x[:, 4:], x[:, :4]], 1)
     apart = model(Vectors(turned)).values.mean(1) - model(Vectors(x)).values.mean(1)
     assert apart.abs().max() > 1e-3
+
+
+def test_no_matrix_of_all_pairs_is_shown():
+    model = HierarchicalConfig(**SIZES, segment=4).build(
+        tokens(9), lambda d_model: SequenceClassConfig().build(d_model, 3)
+    )
+    assert model.attention_kinds == {}
 
 
 def test_a_graph_is_refused():

@@ -5,6 +5,7 @@ import torch
 from torch.testing import assert_close
 
 from regardant.data.vocabulary import PAD
+from regardant.layers.norms import LayerNormConfig
 from regardant.models.representations import Blocks, InputShape, JoinedBuilder, Representation, patches, tokens
 from regardant.models.vectors import Vectors
 from regardant.positions.none import NoPositions
@@ -67,6 +68,13 @@ def test_a_class_token_stands_before_all_parts_once_and_dropout_comes_once():
     assert found(BOTH).values.shape[1] == plain(BOTH).values.shape[1] + 1
     assert [part.dropout.rate for part in joined(dropout=0.5).parts.values()] == [0.0, 0.0]
     assert joined(dropout=0.5).dropout.rate == 0.5
+
+
+def test_elements_are_normalised_once_after_their_parts_are_joined():
+    plain, found = joined(), joined(normalisation=LayerNormConfig())
+    torch.nn.init.normal_(found.norm.weight)
+    assert_close(found(BOTH).values, found.norm(plain(BOTH).values))
+    assert not any(name.endswith("norm.weight") for name in found.parts.state_dict())
 
 
 def test_every_marker_learns():

@@ -16,6 +16,7 @@ from regardant.layers.recurrent import Cell
 from regardant.models.base import AttentionKind, SequenceToSequenceConfig
 from regardant.models.encoder_decoder import EncoderDecoder, Tied
 from regardant.models.heads import HeadBuilder
+from regardant.models.order import require_keys_in_any_order
 from regardant.models.recurrent.decoders import BahdanauConfig, RecurrentDecoderConfig, RecurrentShape
 from regardant.models.recurrent.encoder import RecurrentStackConfig
 from regardant.models.representations import InputShape, RepresentationBuilder
@@ -126,8 +127,19 @@ class RecurrentConfig(RecurrentStackConfig, SequenceToSequenceConfig):
         )
         model.tie_embeddings(self.tie_embeddings)
         model.check_lengths()
+        if not model.source.reads_order:
+            self._require_any_order(model)
         model.dropout_key = share_key(model)
         return model
+
+    def _require_any_order(self, model: RecurrentEncoderDecoder) -> None:
+        """Raise ValueError if the model goes by an order of source elements that they do not have."""
+        if self.encoder == "recurrent":
+            raise ValueError(
+                f"a recurrent network reads elements in order, and a {model.source.unit} has none: set "
+                "model.kind=encoder_decoder, or model.encoder=none, which reads elements without their edges"
+            )
+        require_keys_in_any_order(model.decoder, model.source)
 
     def build_encoder(self) -> SequenceEncoder:
         """Return the encoder: the recurrent one, or the source's vectors as they are."""

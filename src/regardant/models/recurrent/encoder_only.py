@@ -1,11 +1,10 @@
 """A recurrent network that reads one input at once, in the place of a Transformer encoder."""
 
-from collections.abc import Mapping
 from typing import Literal
 
 from regardant.layers.dropout import share_key
 from regardant.layers.recurrent import Cell
-from regardant.models.base import AttentionKind, EncoderConfig
+from regardant.models.base import EncoderConfig
 from regardant.models.encoder_only import EncoderOnly
 from regardant.models.heads import HeadBuilder
 from regardant.models.recurrent.encoder import RecurrentStackConfig
@@ -33,7 +32,7 @@ class RecurrentEncoderConfig(RecurrentStackConfig, EncoderConfig):
             self.embedding_size, NoPositions(), dropout=self.dropout, class_token=answers.reads_class_token
         )
         encoder = self.build_encoder()
-        model = RecurrentEncoderOnly(self, representation(inputs), encoder, answers)
+        model = EncoderOnly(self, representation(inputs), encoder, answers)
         if not model.reads_order:
             raise ValueError(
                 f"a recurrent network reads elements in order, and a {model.input.unit} has none: choose another model "
@@ -41,11 +40,3 @@ class RecurrentEncoderConfig(RecurrentStackConfig, EncoderConfig):
             )
         model.dropout_key = share_key(model)
         return model
-
-
-class RecurrentEncoderOnly(EncoderOnly):
-    """Reads element by element."""
-
-    @property
-    def attention_kinds(self) -> Mapping[str, AttentionKind]:
-        return {}

@@ -136,4 +136,4 @@ class Representation(nn.Module):
 
 
 RepresentationBuilder = Callable[[InputShape], Representation]
-"""A model's demands to a representation: vocabulary or patch size are known to whoever made it."""
+"""Function from a model's requirements to the representation. The builder knows the vocabulary or the patch size."""

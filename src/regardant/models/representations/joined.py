@@ -70,7 +70,7 @@ class JoinedParts(Representation):
 
     def __init__(self, shape: InputShape, parts: Mapping[str, RepresentationBuilder]) -> None:
         super().__init__(replace(shape, positions=NoPositions(), scale=False))
-        of_part = replace(shape, dropout=0.0, class_token=False)  # both come after the parts are joined
+        of_part = replace(shape, dropout=0.0, class_token=False, normalisation=None)  # these follow the joining
         self.parts = nn.ModuleDict({name: part(of_part) for name, part in parts.items()})
         self.markers = nn.Parameter(torch.randn(len(parts), shape.d_model) * shape.d_model**-0.5)
 

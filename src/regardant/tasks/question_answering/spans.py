@@ -55,8 +55,9 @@ def find_answers(
     """Return the best span of each question, given the scores of all windows in the order of their batches."""
     found: dict[int, Found] = {}
     for planned, (scores, _) in zip(plan, answers, strict=True):
-        windows = [split.items[index] for index in planned.indices.tolist()]
-        allowed = torch.zeros(len(windows), scores.shape[1] - 1, dtype=torch.bool)
+        places = scores.shape[1] - 1  # of the class token; a model may have cut a window that is one too long for it
+        windows = [split.items[index][:places] for index in planned.indices.tolist()]
+        allowed = torch.zeros(len(windows), places, dtype=torch.bool)
         for row, window in enumerate(windows):
             allowed[row, : len(window)] = torch.from_numpy(np.ascontiguousarray(of_context(window)))
         best = (one.tolist() for one in best_spans(scores, allowed, longest))

@@ -111,7 +111,7 @@ class BeamOrigin:
     """Beams of a sentence at the current step: before the first token one stands for all."""
     length: int = 0
     """Tokens so far."""
-    _hidden: Float[Tensor, "B W C W"] | None = None
+    _beam_mask: Float[Tensor, "B W C W"] | None = None
     """Minus infinity at keys of other beams, else 0."""
     _at: Int[Tensor, " CW"] | None = None
     """Positions of the keys of all beams."""
@@ -124,48 +124,48 @@ class BeamOrigin:
         All layers of a stack that pass the same view get the same one.
         """
         if self._step is None or self._step[0] is not view or self.length != length:
-            if self._hidden is None:
-                self._hidden = self._unrelated(num_sentences, device)
+            if self._beam_mask is None:
+                self._beam_mask = self._unrelated(num_sentences, device)
             if self._at is None:
                 self._at = torch.arange(self.capacity, device=device).repeat_interleave(self.beam_size)
             self.length = length
-            hidden = self._hidden[:, : self.num_beams, :length].flatten(2)[:, None]
+            mask = self._beam_mask[:, : self.num_beams, :length].flatten(2)[:, None]
             at = self._at[: length * self.beam_size]
-            bias = partial(_with_hidden_beams, hidden, view)
+            bias = partial(_with_beam_mask, mask, view)
             of_beams = replace(view, causal=False, bias=bias, query_positions=at[-self.num_beams :], key_positions=at)
             self._step = view, of_beams
         return self._step[1]
 
     def _unrelated(self, num_sentences: int, device: torch.device) -> Float[Tensor, "B W C W"]:
-        """Return what hides every key from all beams but its own."""
+        """Return a mask of every key for all beams but its own."""
         others = torch.full((self.beam_size, self.beam_size), -torch.inf, device=device).fill_diagonal_(0)
         return others[:, None].expand(num_sentences, -1, self.capacity, -1).clone()
 
     def reorder(self, beams: Int[Tensor, "B W"]) -> None:
         """Let beam w of sentence b continue beam `beams[b, w]`."""
         self.num_beams = beams.shape[1]
-        if self._hidden is not None:
-            written = self._hidden[:, :, : self.length]
-            self._hidden[:, :, : self.length] = written.gather(1, beams[..., None, None].expand_as(written))
+        if self._beam_mask is not None:
+            written = self._beam_mask[:, :, : self.length]
+            self._beam_mask[:, :, : self.length] = written.gather(1, beams[..., None, None].expand_as(written))
 
     def keep(self, sentences: Int[Tensor, " B2"]) -> None:
         """Drop all other sentences."""
-        if self._hidden is not None:
-            self._hidden = self._hidden.index_select(0, sentences)
+        if self._beam_mask is not None:
+            self._beam_mask = self._beam_mask.index_select(0, sentences)
 
     def join(self, *others: "BeamOrigin") -> None:
         """Take the beams of other sentences, as many of each and after as many tokens, behind these."""
         records = [self, *others]
         self.capacity = max(record.capacity for record in records)
-        written = [record._hidden[:, :, : self.length] for record in records if record._hidden is not None]
+        written = [record._beam_mask[:, :, : self.length] for record in records if record._beam_mask is not None]
         if written:
-            self._hidden = self._unrelated(sum(map(len, written)), written[0].device)
-            self._hidden[:, :, : self.length] = torch.cat(written)
+            self._beam_mask = self._unrelated(sum(map(len, written)), written[0].device)
+            self._beam_mask[:, :, : self.length] = torch.cat(written)
             self._at = None
 
 
-def _with_hidden_beams(hidden: Tensor, view: View, queries: Tensor, keys: Tensor) -> Tensor:
-    return hidden if view.bias is None else view.bias(queries, keys) + hidden
+def _with_beam_mask(mask: Tensor, view: View, queries: Tensor, keys: Tensor) -> Tensor:
+    return mask if view.bias is None else view.bias(queries, keys) + mask
 
 
 @dataclass(frozen=True)

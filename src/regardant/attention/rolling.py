@@ -14,7 +14,7 @@ from regardant.attention.masks import View
 
 @dataclass(frozen=True)
 class RollingKeys:
-    """Keys and values of a rolling window, of constant size."""
+    """Keys and values of a rolling window, of constant size where the reach is finite."""
 
     reach: int
     """Newest keys that are kept."""

@@ -121,8 +121,8 @@ def matmul(q: Queries, k: Keys, v: Values, view: View, scale: float) -> Mixed:
     added, fully_masked = view.additive_mask(q, k), view.fully_masked(q, k)
     with exact(q):
         if inside != softmax_dtype(q) and view.bias is None:
-            hidden = None if added is None else added.to(inside)  # 0 or minus infinity in any type
-            narrow: Tensor = _NarrowAttention.apply(q, k, v, hidden, fully_masked, scale)  # type: ignore[no-untyped-call]
+            mask = None if added is None else added.to(inside)  # 0 or minus infinity in any type
+            narrow: Tensor = _NarrowAttention.apply(q, k, v, mask, fully_masked, scale)  # type: ignore[no-untyped-call]
             return narrow
         mixed: Tensor = _MatmulAttention.apply(q, k, v, added, fully_masked, scale, dtype)  # type: ignore[no-untyped-call]
     return mixed
@@ -195,11 +195,11 @@ class _NarrowAttention(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, q: Tensor, k: Tensor, v: Tensor, hidden: Tensor | None, fully_masked: Tensor | None, scale: float
+        ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, fully_masked: Tensor | None, scale: float
     ) -> Tensor:
         q = q * scale  # there are fewer queries than scores
         scores = q @ k.mT
-        weights = torch.softmax(scores if hidden is None else scores.add_(hidden), -1)  # sums are in float32
+        weights = torch.softmax(scores if mask is None else scores.add_(mask), -1)  # sums are in float32
         if fully_masked is not None:
             weights.masked_fill_(fully_masked, 0)
         ctx.save_for_backward(q, k, v, weights)

@@ -106,9 +106,9 @@ def _additive_mask(
         mask = mask & view.keys[:, None, None, columns]
     if view.pairs is not None:
         mask = mask & view.pairs[:, :, rows, columns]
-    hidden = torch.zeros(mask.shape, dtype=dtype, device=keys.device).masked_fill_(~mask, float("-inf"))
+    additive_mask = torch.zeros(mask.shape, dtype=dtype, device=keys.device).masked_fill_(~mask, float("-inf"))
     bias = view.bias_between(at_rows, at_columns, dtype)
-    return hidden if bias is None else hidden + bias
+    return additive_mask if bias is None else additive_mask + bias
 
 
 def blocks(start: int, end: int, size: int = LARGEST_BLOCK) -> Iterator[slice]:

@@ -50,7 +50,7 @@ def attend(
 ) -> Float[Tensor, "B H Q E"]:
     """Return softmax(q k^T scale) v over the real keys; zeros for a query without any.
 
-    `causal` hides later keys; the last query stands at the last key. At most MOST_KEYS keys, and heads of at most
+    `causal` masks later keys; the last query stands at the last key. At most MOST_KEYS keys, and heads of at most
     LARGEST_HEAD numbers.
     """
     mixed: Tensor = _Attention.apply(q, k, v, real, scale, causal)  # type: ignore[no-untyped-call]

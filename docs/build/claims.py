@@ -9,6 +9,9 @@ from regardant.checks.verify.check import Checked
 NOT_GIVEN = "–"
 """Cell of a figure that a lecture does not give."""
 
+CITED = "cited"
+"""Cell of a claim that a source decides, in place of a measurement."""
+
 
 def page(report: Report | None = None) -> str:
     """Return the text of the page, by default of all claims, measured now."""
@@ -16,14 +19,16 @@ def page(report: Report | None = None) -> str:
 
 
 def _lines(report: Report) -> Iterator[str]:
-    agree = len(report.checked) - len(report.failed)
+    agree = len(report.measured) - len(report.failed)
+    cited = len(report.checked) - len(report.measured)
+    by_source = f"; {cited} more {'is' if cited == 1 else 'are'} decided by a source" if cited else ""
     yield "# Claims of the lectures"
     yield ""
     yield (
-        "Every number that the lectures on attention claim, and what this project measures when this page is built: "
-        f"{agree} of {len(report.checked)} measured values agree with the true ones. `regardant verify` measures "
-        "them on your machine, `regardant verify --page claims.html` shows all digits, and `regardant verify --mine "
-        "MODULE:FUNCTION` checks attention of your own."
+        "Every claim of the lectures on attention, and what this project measures when this page is built: "
+        f"the measured values of {agree} of {len(report.measured)} claims agree with the true ones{by_source}. "
+        "`regardant verify` measures them on your machine, `regardant verify --page claims.html` shows all digits, and "
+        "`regardant verify --mine MODULE:FUNCTION` checks attention of your own."
     )
     yield ""
     yield "| verdict | claims |"
@@ -36,10 +41,12 @@ def _lines(report: Report) -> Iterator[str]:
 
 def _row(one: Checked) -> str:
     found, claim = one.as_dict(), one.claim
-    note = f"<br>{_cell(claim.note)}" if claim.note else ""
+    notes = [claim.note, f"Source: {one.evidence}" if one.evidence else ""]
+    note = "".join(f"<br>{_cell(text)}" for text in notes if text)
+    measured = CITED if one.evidence else _cell(found["measured"])
     verdict = claim.verdict if one.ok else f"{claim.verdict}; **does not agree**"
     title = f"{claim.id} {_cell(claim.title)}"
-    return f"| {title}{note} | {_cell(claim.lecture)} | {_cell(claim.true)} | {_cell(found['measured'])} | {verdict} |"
+    return f"| {title}{note} | {_cell(claim.lecture)} | {_cell(claim.true)} | {measured} | {verdict} |"
 
 
 def _cell(value: Any) -> str:

@@ -48,8 +48,8 @@ def verify(
 @app.command()
 def check(run: RunFolder, as_json: AsJson = False) -> None:
     """Check that a model computes the same in every way. With a cache and without, alone and in a batch, padded and
-    unpadded, reloaded, exported, in bfloat16, on the validation data of the run. Prints the largest difference of each
-    comparison; the exit code is 1 if one exceeds its bound.
+    unpadded, loaded again, exported, in bfloat16, on the validation data of the run. Prints the largest difference of
+    each comparison; the exit code is 1 if one exceeds its bound.
 
     Examples:
         regardant check runs/demo

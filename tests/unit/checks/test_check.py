@@ -1,15 +1,18 @@
 """A model computes the same in every way: runs that do, and bugs in one of the ways (also in tests/mutants)."""
 
 import json
+import math
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 import regardant
-from regardant.checks.agreement import COMPARISONS, Agreement
-from regardant.checks.agreement.comparison import Compared
+from regardant.checks.agreement import COMPARISONS, Agreement, files, ways
+from regardant.checks.agreement.comparison import Compared, KeptCase, compare_scores
+from regardant.checks.doctor.case import worst
 from regardant.training.checkpoints import save_weights
 from tests.runs import runs_of
 
@@ -18,6 +21,19 @@ STORED = Path(__file__).parents[2] / "golden" / "format-1"
 
 def copied(name, tmp_path):
     return regardant.load(shutil.copytree(STORED / name, tmp_path / name))
+
+
+def case_of(run, open_anew=None):
+    """The run as its comparisons take it."""
+    again = open_anew or (lambda: regardant.load(run.folder).trained)
+    return KeptCase(run.config, run.record.decided, run.record.plan, (), lambda: run.trained, again)
+
+
+def case_of_answers(answers):
+    """A case whose probe has these scores."""
+    case = KeptCase(None, None, {}, (), None, None)
+    vars(case)["answers"] = answers
+    return case
 
 
 def with_other_weights(run):
@@ -67,7 +83,15 @@ def test_weights_that_are_replaced_in_memory_are_found(tmp_path):
     run = copied("luong", tmp_path)
     with torch.no_grad():
         next(run.trained.model.parameters()).mul_(1.01)
-    assert run.check().failed == ["reload = original"]
+    assert run.check().failed == ["loaded = loaded again"]
+
+
+def test_a_part_that_is_drawn_at_each_loading_is_found(tmp_path):
+    case, drawn = case_of(copied("luong", tmp_path)), regardant.load(tmp_path / "luong").trained
+    assert files.loaded_again(case).agrees
+    with torch.no_grad():
+        next(drawn.model.parameters()).normal_()
+    assert not files.loaded_again(case_of(regardant.load(tmp_path / "luong"), lambda: drawn)).agrees
 
 
 def test_tokens_of_another_tokenizer_are_found(tmp_path):
@@ -114,5 +138,59 @@ def test_the_command_prints_a_table_and_exits_with_1_for_a_difference(trained_on
     assert others == [f"-       x{' ' * 16}  left out: no attention", "1 of 1 FAILED"]
 
 
+NAN = float("nan")
+
+
 def test_nan_does_not_agree():
-    assert not Compared(float("nan"), 1.0).agrees
+    assert not Compared(NAN, 1.0).agrees
+
+
+@pytest.mark.parametrize("sizes", [[0.5, NAN, 0.7], [NAN, 0.5, 0.7], [0.5, 0.7, NAN], [0.5, math.inf, NAN]])
+def test_the_worst_of_several_is_nan_wherever_it_stands(sizes):
+    assert math.isnan(worst(sizes, float))
+    assert worst([0.5, 0.7, 0.6], float) == 0.7
+
+
+def test_nan_in_the_second_beam_does_not_agree(tmp_path, monkeypatch):
+    steps = ways._steps_of_beams
+
+    def second_is_nan(*given):
+        found = steps(*given)
+        found[:, 1] = NAN
+        return found
+
+    case = case_of(copied("encoder_decoder", tmp_path))
+    assert ways.cached(case).agrees
+    monkeypatch.setattr(ways, "_steps_of_beams", second_is_nan)
+    assert math.isnan(ways.cached(case).difference)
+
+
+def test_nan_in_the_second_place_of_attention_does_not_agree(tmp_path):
+    run = copied("encoder_decoder", tmp_path)
+    assert ways.kernel(case_of(run)).agrees
+    with torch.no_grad():
+        run.trained.model.decoder.layers[0].cross_attention.key_value.weight.fill_(NAN)
+    found = ways.kernel(case_of(run))  # the encoder, which comes first, is whole
+    assert math.isnan(found.difference) and found.where.startswith("decoder")
+
+
+def test_nan_of_the_second_export_does_not_agree():
+    found = {"ctranslate2-float32": (0.001, "validation item 1"), "ctranslate2-int8": (NAN, "validation item 2")}
+    trained = SimpleNamespace(export_differences=lambda count: found)
+    compared = files.exported(SimpleNamespace(trained=trained))
+    assert not compared.agrees and compared.where == "ctranslate2-int8, validation item 2"
+
+
+def test_json_has_null_for_a_difference_that_is_no_number():
+    for difference in (NAN, math.inf):
+        found = Agreement({"cached = uncached": Compared(difference, 0.001)}, {}).as_dict()
+        assert json.loads(json.dumps(found, allow_nan=False))["compared"][0]["difference"] is None
+        assert found["failed"] == ["cached = uncached"]
+
+
+def test_a_score_that_is_masked_on_one_side_alone_differs():
+    before = torch.tensor([[0.0, 1.0, -math.inf]])
+    case = case_of_answers(before)
+    assert compare_scores(case, before, before.clone()).difference == 0
+    for other in ([[0.0, -math.inf, -math.inf]], [[0.0, 1.0, 2.0]]):
+        assert compare_scores(case, before, torch.tensor(other)).difference == math.inf

@@ -1,9 +1,11 @@
 """The debugging checklist on runs that are sick in a known way, and on runs that are not."""
 
 import json
+import math
 import re
 import shutil
 from random import Random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,12 +14,23 @@ from PIL import Image
 
 from regardant import config, run
 from regardant.checks.doctor import CHECKS
+from regardant.checks.doctor.case import Case
 from regardant.checks.doctor.entropy import judged
-from regardant.checks.doctor.self_tests import reversed_between
+from regardant.checks.doctor.self_tests import (
+    future_change,
+    future_mask,
+    order,
+    padding_change,
+    padding_mask,
+    reversed_between,
+)
 from regardant.data.recordings import Recording, write_recording
 from regardant.data.vocabulary import EOS, PAD, SOS
 from regardant.errors import RunError
+from regardant.models.decoder_only import DecoderOnly
+from regardant.models.encoder_only import EncoderOnly
 from regardant.tasks import load_recipe
+from regardant.tasks.probe import Probe
 from tests.runs import change_record, make_earlier
 
 from . import faults  # noqa: F401  which adds models
@@ -528,6 +541,95 @@ def test_tokens_run_backwards_between_their_ends():
     lengths = torch.tensor([5, 3])
     assert reversed_between(rows, lengths, first=1).tolist() == [[SOS, 7, 6, 5, 8], [5, 6, EOS, PAD, PAD]]
     assert reversed_between(rows, lengths, first=0).tolist() == [[7, 6, 5, SOS, 8], [6, 5, EOS, PAD, PAD]]
+
+
+class Scored(Case):
+    """A case of a text whose scores are a function of its tokens."""
+
+    def scores(self, inputs):
+        return self.open(next(iter(inputs.values())))
+
+    def unit(self, name):
+        return "token"
+
+
+def scored(tokens, score, model=EncoderOnly):
+    """Return the case of a model of a kind that gives these scores of tokens [N, T]."""
+    schedule = SimpleNamespace(model_dump=lambda: {"learning_rate": 0.1})
+    config = SimpleNamespace(training=SimpleNamespace(schedule=schedule))
+    case = Scored(config, None, {}, (), score)
+    (name,) = model.inputs
+    labels = [["token"] * int((row != PAD).sum()) for row in tokens]
+    found = {"probe": Probe({name: tokens}, torch.zeros(len(tokens)), {name: labels})}
+    vars(case).update(found, trained=SimpleNamespace(model=object.__new__(model)))
+    return case
+
+
+def unequal():
+    """Return three rows of two, three and four tokens."""
+    return torch.tensor([[5, 6, PAD, PAD], [7, 8, 9, PAD], [10, 11, 12, 13]])
+
+
+def masked_padding(tokens):
+    """Return a score of each token [N, T, 1], which is minus infinity for padding."""
+    return tokens.float().masked_fill(tokens == PAD, -math.inf)[..., None]
+
+
+@pytest.mark.parametrize("broken", [2, 3])
+def test_nan_of_any_row_without_its_padding_is_found(broken):
+    def score(tokens):
+        return masked_padding(tokens) * (math.nan if tokens.shape == (1, broken) else 1)
+
+    case = scored(unequal(), score)
+    assert math.isnan(padding_change(case).size)
+    (finding,) = padding_mask(case).findings
+    assert finding.what == "scores are not finite" and f"an item of {broken} tokens" in finding.evidence
+
+
+@pytest.mark.parametrize("broken", ["rolled", "backwards"])
+def test_nan_of_another_order_is_found(broken):
+    def score(tokens):
+        first = tokens[2, 0]  # of 10, 11, 12, 13
+        other = first == 7 if broken == "rolled" else first == 12
+        return (tokens * torch.arange(1, 5)).float() * (math.nan if other else 1)
+
+    (finding,) = order(scored(unequal(), score)).findings
+    assert finding.what == "scores are not finite" and "learning_rate" in finding.cure
+
+
+def test_a_score_that_padding_masks_is_a_change():
+    def score(tokens):
+        found = masked_padding(tokens)
+        return found.index_fill(1, torch.tensor([0]), -math.inf) if tokens.shape[1] == 4 else found
+
+    assert padding_change(scored(unequal(), masked_padding)).size == 0
+    case = scored(unequal(), score)
+    assert padding_change(case).size == math.inf
+    assert [one.what for one in padding_mask(case).findings] == [
+        "padding changes the answers: a padding mask is missing"
+    ]
+
+
+def test_a_score_that_a_later_token_masks_is_a_change():
+    whole = torch.tensor([[5, 6, 7, 8], [9, 10, 11, 12]])
+
+    def score(tokens):
+        found = masked_padding(tokens)
+        found[(tokens == 6).any(1) & (tokens == 11).any(1), 0] = -math.inf  # the first row with the end of the second
+        return found
+
+    assert future_change(scored(whole, masked_padding, DecoderOnly)).size == 0
+    case = scored(whole, score, DecoderOnly)
+    assert future_change(case).size == math.inf
+    assert [one.what for one in future_mask(case).findings] == ["the future changes the past: a causal mask is missing"]
+
+
+def test_the_padding_of_other_rows_is_no_effect_of_their_elements():
+    """A model that reads nothing but masks padding answers the same of other rows, wherever both have a token."""
+    (finding,) = order(
+        scored(unequal(), lambda tokens: masked_padding(tokens.clamp(max=1) * torch.arange(1, 5)))
+    ).findings
+    assert finding.what == "the input makes no difference"
 
 
 # the command

@@ -5,10 +5,14 @@ from decimal import Decimal
 
 import pytest
 import torch
+from torch import nn
 
 from regardant.checks.verify import CHECKS, verify
 from regardant.checks.verify.check import BOUND, NUMBER, Claim, named
 from regardant.checks.verify.mechanisms import ours
+from regardant.data.batching import PairBatch
+from regardant.models.representations import JoinedParts, Patches
+from regardant.models.transformer import TransformerConfig
 
 STATEMENTS = [f"E-{number:02}" for number in range(1, 60)]
 IDS = [*(f"N-{number:02}" for number in range(1, 65)), *STATEMENTS]
@@ -93,6 +97,24 @@ def test_a_claim_is_told_in_full(found, id):
     assert len(claim.title) <= 38, "the printed table would cut it"
     assert (claim.lecture is None) <= (claim.verdict == "unstated")
     assert claim.note or claim.verdict in ("right", "unstated")
+
+
+BUGS = {
+    "N-32": (TransformerConfig, "build_last_norm", lambda self: nn.Identity()),
+    "N-33": (TransformerConfig, "build_last_norm", lambda self: nn.Identity()),
+    "N-44": (Patches, "_with_class_token", lambda self, embedded, values: (embedded, values)),
+    "N-47": (PairBatch, "targets", property(lambda self: self.target[:, :-1])),
+    "N-49": (JoinedParts, "embed", lambda self, inputs: self.parts["image"](inputs.parts[0])),
+    "E-27": (PairBatch, "targets", property(lambda self: self.target[:, :-1])),
+}
+
+
+@pytest.mark.parametrize("id", BUGS)
+def test_a_claim_of_what_the_project_has_is_measured_by_it(monkeypatch, id):
+    check = next(one for one in CHECKS if one.claim.id == id)
+    assert check.run(ours).ok
+    monkeypatch.setattr(*BUGS[id])
+    assert not check.run(ours).ok
 
 
 VERDICTS = {

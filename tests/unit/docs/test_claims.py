@@ -23,5 +23,14 @@ def test_every_claim_has_a_row_of_five_cells_below_its_lecture(few):
 def test_numbers_stand_in_their_cells_and_a_missing_one_is_a_dash(few):
     text = claims.page(few)
     assert "N-03" in text and "0.221337 0.133331 0.233402 0.575641" in text
-    assert "6 of 6 measured values agree" in text
+    assert "the measured values of 6 of 6 claims agree with the true ones. " in text
     assert claims._cell(None) == "–" and claims._cell({"a": [[1, 2], [3, 4]]}) == "a: 1 2<br>3 4"
+
+
+def test_a_claim_that_a_source_decides_is_not_counted_as_measured(few):
+    cited = next(check.run(ours) for check in CHECKS if check.evidence)
+    text = claims.page(Report([*few.checked, cited]))
+    assert "of 6 of 6 claims agree with the true ones; 1 more is decided by a source. " in text
+    row = next(line for line in text.splitlines() if line.startswith(f"| {cited.claim.id} "))
+    assert "Source: Bahdanau et al., https://arxiv.org/abs/1409.0473" in row and "| cited |" in row
+    assert "; 2 more are decided by a source. " in claims.page(Report([*few.checked, cited, cited]))

@@ -4,6 +4,7 @@
 place of it and a bound, which rounding does not reach. One that does not apply to the run is left out by name.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -31,10 +32,18 @@ class Agreement:
         return [name for name, one in self.compared.items() if not one.agrees]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values for --json."""
+        """Return plain values for --json, which has no NaN and no infinity: such a difference is None."""
         return {
             "failed": self.failed,
-            "compared": [{"name": name, **asdict(one), "agrees": one.agrees} for name, one in self.compared.items()],
+            "compared": [
+                {
+                    "name": name,
+                    **asdict(one),
+                    "difference": one.difference if math.isfinite(one.difference) else None,
+                    "agrees": one.agrees,
+                }
+                for name, one in self.compared.items()
+            ],
             "left_out": [{"name": name, "why": why} for name, why in self.left_out.items()],
         }
 

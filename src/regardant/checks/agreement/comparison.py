@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from regardant.checks.doctor.case import Case
+from regardant.checks.doctor.case import Case, differences
 from regardant.checks.doctor.self_tests import NOTHING
 from regardant.tasks.base import Trained
 
@@ -42,12 +42,9 @@ def compare_scores(
 ) -> Compared:
     """Compare scores [N, ...] of the rows of the probe, at the elements `among` [N, T] alone if given.
 
-    Scores of minus infinity, which are masked, are compared as such.
+    A score that is masked on one side alone, as minus infinity, makes the difference infinite.
     """
-    before, after = before.float().cpu(), after.float().cpu()
-    finite = case.answers[~case.answers.isneginf()]
-    difference = (before - after).abs().div(float(finite.std().clamp_min(1e-12)))
-    difference = difference.masked_fill(before.isneginf() & after.isneginf(), 0.0)
+    difference = differences(case, before.float().cpu(), after.float().cpu())
     if among is not None:
         difference = difference.masked_fill(~among.cpu().view(*among.shape, *[1] * (difference.dim() - 2)), 0.0)
     if not difference.any():

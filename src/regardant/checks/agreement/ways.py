@@ -11,7 +11,7 @@ from torch import Tensor
 
 from regardant.attention import Attention
 from regardant.checks.agreement.comparison import Compared, compare_scores
-from regardant.checks.doctor.case import Case, LeftOut
+from regardant.checks.doctor.case import Case, LeftOut, worst
 from regardant.checks.doctor.self_tests import future_change, padding_change, written_input
 from regardant.data.vocabulary import PAD
 from regardant.inspection import attention_places, capture
@@ -49,7 +49,7 @@ def cached(case: Case) -> Compared:
         beams = _steps_of_beams(model, case.probe.inputs["source"], torch.stack([written, others], 1))
     own = compare_scores(case, beams[:, 0], case.answers, among=written != PAD)
     other = compare_scores(case, beams[:, 1], case.scores(case.probe.replaced(name, others)), among=others != PAD)
-    return max(own, other, key=lambda one: one.difference)
+    return worst((own, other), lambda one: one.difference)
 
 
 def _steps_of_text(model: CausalModel, text: Tensor) -> Tensor:
@@ -158,7 +158,7 @@ def kernel(case: Case) -> Compared:
             found.append(Compared(largest, WEIGHTS, "of the largest value", place))
     if not found:
         raise LeftOut("its mechanisms mix otherwise than by a matrix of weights")
-    return max(found, key=lambda one: one.difference)
+    return worst(found, lambda one: one.difference)
 
 
 def bfloat16(case: Case) -> Compared:

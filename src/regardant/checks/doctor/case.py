@@ -1,10 +1,11 @@
 """The run that checks are given, and the results that they return."""
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -17,6 +18,8 @@ from regardant.planning.probes import Decisions
 from regardant.tasks.base import TaskConfig, Trained
 from regardant.tasks.probe import Probe
 from regardant.training.events import named
+
+Found = TypeVar("Found")
 
 LEAST_EVENTS = 20
 """Lines of metrics that make a curve, ten updates each."""
@@ -149,6 +152,25 @@ class Case:
     def loss_unit(self) -> str:
         """Unit of the loss: "nats per label"."""
         return next((one.unit for one in self.config.metrics if one.name == "loss" and one.unit), "nats")
+
+
+def differences(case: Case, before: Tensor, after: Tensor, *, of_other_rows: bool = False) -> Tensor:
+    """Return the differences of scores, in standard deviations of the scores of the probe.
+
+    Minus infinity is the score of a masked answer. The difference is 0 where both scores are masked, and infinite where
+    one is. Scores `of_other_rows` are masked at the padding of those rows, where the difference is 0 too.
+    """
+    masked = before.isneginf() | after.isneginf() if of_other_rows else before.isneginf() & after.isneginf()
+    spread = float(case.answers[~case.answers.isneginf()].std().clamp_min(1e-12))
+    return (before - after).abs().masked_fill(masked, 0.0) / spread
+
+
+def worst(found: Iterable[Found], size: Callable[[Found], float]) -> Found:
+    """Return the element of the largest size, where NaN is larger than all numbers.
+
+    `max` by size alone loses a NaN that does not come first, because every comparison with NaN is false.
+    """
+    return max(found, key=lambda one: (math.isnan(size(one)), size(one)))
 
 
 def middle(points: Sequence[tuple[int, float]], start: float, end: float) -> float:

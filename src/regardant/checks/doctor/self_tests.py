@@ -6,6 +6,7 @@ test of the future a model that writes token by token, and so on. A test that do
 Shape legend: N rows, T elements of an input, V answers to choose from.
 """
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regardant.checks.doctor.case import Case, Check, Finding, LeftOut, Seen, lower_rate
+from regardant.checks.doctor.case import Case, Check, Finding, LeftOut, Seen, differences, lower_rate, worst
 from regardant.data.vocabulary import PAD
 from regardant.errors import RunError
 from regardant.models.base import CausalModel, Model, SequenceToSequenceModel
@@ -78,9 +79,9 @@ def padding_change(case: Case) -> Change:
         if together.dim() > 1:  # one answer for each element
             together = together[: len(scores)]
         changes[row] = _change(case, together, scores)
-    worst = max(changes, key=changes.__getitem__)
-    where = f"an item of {int(lengths[name][worst])} {case.unit(name)}s, padded to {width}"
-    return Change(changes[worst], where, len(changes))
+    row = worst(changes, changes.__getitem__)
+    where = f"an item of {int(lengths[name][row])} {case.unit(name)}s, padded to {width}"
+    return Change(changes[row], where, len(changes))
 
 
 def padding_mask(case: Case) -> Seen:
@@ -89,6 +90,8 @@ def padding_mask(case: Case) -> Seen:
     measured = f"scores change by {change.size:.1g} of their spread when {change.rows} items lose their padding"
     if change.size <= change.bound:
         return Seen(measured)
+    if math.isnan(change.size):
+        return Seen(measured, [_no_number(case, change.where)])
     finding = Finding(
         "padding changes the answers: a padding mask is missing",
         f"{change.where}: its scores change by "
@@ -123,6 +126,8 @@ def future_mask(case: Case) -> Seen:
     )
     if change.size <= change.bound:
         return Seen(measured)
+    if math.isnan(change.size):
+        return Seen(measured, [_no_number(case, f"other tokens from {change.where} on")])
     finding = Finding(
         "the future changes the past: a causal mask is missing",
         f"other tokens from {change.where} on change the scores before it by {change.size:.2g} of their spread; "
@@ -206,7 +211,9 @@ def order(case: Case) -> Seen:
             if content <= NOTHING
             else f"another order of the {title} changes scores by {backwards:.2g} of their spread"
         )
-        if content <= NOTHING and name != written:
+        if math.isnan(content + backwards):
+            findings.append(_no_number(case, f"other elements of the {title}, or the same ones backwards"))
+        elif content <= NOTHING and name != written:
             findings.append(_ignored(case, name, content))
         elif content > NOTHING and backwards <= ORDER:
             findings.append(_unordered(title, content, backwards))
@@ -265,11 +272,10 @@ def _read_effects(case: Case, name: str) -> tuple[float, float]:
     probe, written = case.probe, written_input(case.trained.model)
     where = None if written is None else _real(case, written)
     value, lengths = probe.inputs[name], torch.tensor(case.lengths(name))
-    content, backwards = (
-        _change(case, case.answers, case.scores(probe.replaced(name, other)), where=where)
-        for other in (value.roll(1, 0), reversed_between(value, lengths, first=0))
-    )
-    return content, backwards
+    others = case.scores(probe.replaced(name, value.roll(1, 0)))
+    content = _change(case, case.answers, others, where=where, of_other_rows=True)
+    turned = case.scores(probe.replaced(name, reversed_between(value, lengths, first=0)))
+    return content, _change(case, case.answers, turned, where=where)
 
 
 def _written_effects(case: Case, name: str) -> tuple[float, float]:
@@ -287,13 +293,21 @@ def _written_effects(case: Case, name: str) -> tuple[float, float]:
     return content, backwards
 
 
-def _change(case: Case, before: Tensor, after: Tensor, *, where: Tensor | None = None) -> float:
-    """Return the largest change in standard deviations of all scores. Those of minus infinity are left out."""
-    masked = before.isneginf() | after.isneginf()
-    difference = (before - after).abs().masked_fill(masked, 0.0)
-    if where is not None:
-        difference = difference[where]
-    return float(difference.max() / case.answers[~case.answers.isneginf()].std().clamp_min(1e-12))
+def _change(
+    case: Case, before: Tensor, after: Tensor, *, where: Tensor | None = None, of_other_rows: bool = False
+) -> float:
+    """Return the largest of the differences, of those at `where` alone if given."""
+    found = differences(case, before, after, of_other_rows=of_other_rows)
+    return float((found if where is None else found[where]).max())
+
+
+def _no_number(case: Case, where: str) -> Finding:
+    return Finding(
+        "scores are not finite",
+        f"{where}: the model gives NaN",
+        f"{lower_rate(case)} and train anew; in a model of your own, look for a division by zero and for a softmax "
+        "over keys that are all masked",
+    )
 
 
 def _ignored(case: Case, name: str, content: float) -> Finding:

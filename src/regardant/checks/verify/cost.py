@@ -10,7 +10,8 @@ import numpy as np
 import torch
 
 from regardant.checks.verify.check import COURSE, MISSAOUI, WALKTHROUGH, Claim
-from regardant.checks.verify.counts import decoder_only
+from regardant.checks.verify.counts import gpt
+from regardant.checks.verify.layers import parameters
 from regardant.models import EncoderDecoderConfig
 from regardant.models.stacks import Encoder
 from regardant.models.transformer import EncoderStackConfig
@@ -28,9 +29,10 @@ P100_FLOPS = 9.5e12
 """Peak rate that the Transformer's paper assumes for a P100."""
 
 
-def training_flops(parameters: float, tokens: float) -> float:
-    """Return 6 N D, the operations of a training: two for each weight and token forward, four backward."""
-    return 6 * parameters * tokens
+def training_flops(size: float, tokens: float) -> float:
+    """Return 6 N D of N parameters and D tokens, the operations of a training: two for each weight and token forward,
+    four backward."""
+    return 6 * size * tokens
 
 
 @Claim(
@@ -85,7 +87,7 @@ def schedule() -> dict[str, Any]:
 def gpt_3_training() -> dict[str, float]:
     seconds = GPT_3_FLOPS / V100_FLOPS_REACHED
     return {
-        "FLOPs": training_flops(decoder_only(12_288, 96, 50_257, 2048), 300e9),
+        "FLOPs": training_flops(parameters(gpt(50_257, preset="gpt3")), 300e9),
         "FLOPs of 175 billion parameters": training_flops(175e9, 300e9),
         "dollars": seconds / HOUR * DOLLARS_AN_HOUR,
         "years of one device at 28 TFLOP/s": seconds / DAY / 365,

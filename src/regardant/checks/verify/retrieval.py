@@ -120,6 +120,7 @@ def weights_under_words() -> dict[str, Any]:
     lecture="1",
     true="1.0",
     verdict="right",
+    note="The sum of the lecture's three numbers.",
 ).measured
 def routing() -> float:
     return sum((0.1, 0.3, 0.6))

@@ -1,7 +1,4 @@
-"""Anything as a sequence: how many tokens become of text, images and sound.
-
-The project has no model of images or sound, so their shapes are those of a few lines of torch.
-"""
+"""Anything as a sequence: how many tokens become of text, images and sound."""
 
 import math
 from typing import Any
@@ -11,11 +8,16 @@ import torch
 from numpy.typing import NDArray
 
 from regardant.checks.verify.check import COURSE, Claim
+from regardant.checks.verify.layers import parameters
+from regardant.data.batching import PairBatch, pad
 from regardant.data.grammar import LECTURE_SENTENCES
 from regardant.data.tokenizer_config import TokenizerConfig
 from regardant.data.tokenizers import Tokenizer
 from regardant.data.vocabulary import EOS, SOS
 from regardant.data.words import words
+from regardant.models.representations import Blocks, InputShape, JoinedParts, Patches, patches, tokens
+from regardant.positions.learned import LearnedConfig
+from regardant.positions.none import NoPositions
 
 
 @Claim(
@@ -23,15 +25,21 @@ from regardant.data.words import words
     "A 224 × 224 image in 16 × 16 patches",
     COURSE,
     lecture={"tokens": "196", "numbers a token": "768", "learned positions": "num_patches + 1"},
-    true={"tokens": "196", "numbers a token": "768", "learned positions": "197"},
+    true={"tokens": "196", "numbers a token": "768", "learned positions": "197", "with a class token": "197"},
     verdict="right",
-    note="Cut by torch alone. The position more is the class token's.",
+    note="The position more is the class token's, which here is learned as one vector with the token.",
 ).measured
-def patches() -> dict[str, int]:
-    image = torch.zeros(3, 224, 224)
-    cut = image.unfold(1, 16, 16).unfold(2, 16, 16).permute(1, 2, 3, 4, 0).flatten(2).flatten(0, 1)
-    tokens, numbers = cut.shape
-    return {"tokens": tokens, "numbers a token": numbers, "learned positions": tokens + 1}
+def image_patches() -> dict[str, int]:
+    d_model, side, count = 512, 16, (224 // 16) ** 2
+    positions = LearnedConfig().build(d_model=d_model, num_heads=1, head_size=d_model, max_length=count, causal=False)
+    image = torch.zeros(1, 224, 224, 3)
+    cut = Patches(InputShape(d_model, positions, class_token=True), side, channels=3)
+    return {
+        "tokens": cut.embed(image).values.shape[1],
+        "numbers a token": cut.projection.in_features,
+        "learned positions": (parameters(cut) - parameters(cut.projection)) // d_model,
+        "with a class token": cut(image).values.shape[1],
+    }
 
 
 @Claim(
@@ -79,8 +87,8 @@ def agreement() -> dict[str, int]:
 ).measured
 def teacher_forcing() -> dict[str, Any]:
     names = {SOS: "SOS", EOS: "EOS", 10: "Le", 11: "chat", 12: "s'est", 13: "assis"}
-    target = torch.tensor([[SOS, 10, 11, 12, 13, EOS]])
-    read, said = target[:, :-1], target[:, 1:]
+    batch = PairBatch(source=torch.zeros(1, 1), target=pad([[10, 11, 12, 13]], sos=True))
+    read, said = batch.inputs["target"], batch.targets
     return {
         "tokens read and said": [read.shape[1], said.shape[1]],
         "read": [names[token] for token in read[0].tolist()],
@@ -116,9 +124,12 @@ def subsampled() -> dict[str, Any]:
     lecture="216 512",
     true="216 512",
     verdict="right",
+    note="196 patches and 20 words, joined by the project's representation of items of several parts.",
 ).measured
 def together() -> list[int]:
-    return list(torch.cat([torch.zeros(196, 512), torch.zeros(20, 512)]).shape)
+    joined = JoinedParts(InputShape(512, NoPositions()), {"image": patches(16, channels=3), "text": tokens(100)})
+    items = Blocks([torch.zeros(1, 224, 224, 3), torch.full((1, 20), 10)])
+    return list(joined(items).values[0].shape)
 
 
 @Claim(

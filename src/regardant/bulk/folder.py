@@ -6,11 +6,9 @@ from dataclasses import asdict
 
 from regardant.bulk.work import Numbered, Work
 from regardant.config.differences import differences
-from regardant.data.addresses import Shard, fingerprint, storage, write_whole
+from regardant.data.addresses import MANIFEST, Shard, fingerprint, storage, write_whole
 from regardant.data.text_files import first_line
 from regardant.errors import ConfigError, DataError
-
-MANIFEST = "_work.json"
 
 
 def begin(work: Work, shards: Sequence[Shard], weights: str) -> list[Numbered]:
@@ -28,7 +26,7 @@ def begin(work: Work, shards: Sequence[Shard], weights: str) -> list[Numbered]:
     try:
         files.invalidate_cache()
         if not files.exists(f"{path}/{MANIFEST}"):
-            if files.exists(path) and files.ls(path):
+            if files.exists(path) and _holds_files(files.ls(path, detail=False)):
                 raise ConfigError(f"--out {work.out} holds something else than answers: give a new folder")
             write_whole(f"{work.out}/{MANIFEST}", lambda sink: sink.write(json.dumps(asked, indent=2).encode()))
         elif changed := differences(json.loads(files.cat_file(f"{path}/{MANIFEST}")), asked):
@@ -37,3 +35,8 @@ def begin(work: Work, shards: Sequence[Shard], weights: str) -> list[Numbered]:
     except (OSError, ValueError) as error:
         raise DataError(f"--out {work.out} cannot be read ({first_line(error)}): check the address") from error
     return [Numbered(number, shard) for number, shard in enumerate(shards) if f"{number:05}" not in done]
+
+
+def _holds_files(names: Sequence[str]) -> bool:
+    """Return whether a folder has any file but hidden ones, such as the part of a manifest that was interrupted."""
+    return any(not name.rstrip("/").rpartition("/")[2].startswith(".") for name in names)

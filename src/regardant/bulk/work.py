@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from regardant.data.addresses import Shard, storage, write_whole
 from regardant.data.shards import read_rows
-from regardant.errors import DataError
+from regardant.errors import RegardantError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,14 +52,24 @@ def answer_shard(work: Work, run: "Run", numbered: Numbered) -> int:
 
     total = 0
     for file, rows in zip(count(), _read(numbered.shard, work.columns), strict=False):
-        total += len(rows[0])
+        first, total = total + 1, total + len(rows[0])
         address = f"{work.out}/part-{numbered.number:05}-{file:05}.parquet"
         files, path = storage(address)
         if not files.exists(path):
-            table = VERBS[work.verb](run, *rows, **work.options)
+            with _placed(f"{numbered.shard.address} rows {first:,} to {total:,}"):
+                table = VERBS[work.verb](run, *rows, **work.options)
             write_whole(address, lambda sink, table=table: pq.write_table(table, sink))
     write_whole(f"{work.out}/_done/{numbered.number:05}", lambda sink: sink.write(b"%d\n" % total))
     return total
+
+
+@contextmanager
+def _placed(rows: str) -> Iterator[None]:
+    """Begin the message of an error with the rows that were asked about."""
+    try:
+        yield
+    except RegardantError as error:
+        raise type(error)(f"{rows}: {error}") from error
 
 
 def _read(shard: Shard, columns: Sequence[str]) -> Iterator[list[Cells]]:
@@ -112,12 +123,23 @@ def _encode(run: "Run", texts: Cells) -> "pa.Table":
 
 
 def _score(run: "Run", sources: Cells, targets: Cells) -> "pa.Table":
+    """Return the score of each pair, null for one that lacks a side or is longer than the model."""
     import pyarrow as pa
 
-    given = [[one for one in column if one is not None] for column in (sources, targets)]
-    if any(len(column) < len(sources) for column in given):
-        raise DataError("a row lacks its source or target: only whole pairs have a probability")
-    scores = run.translation.score(*given)
+    translator = run.translator
+    whole = [
+        (row, source, target)
+        for row, (source, target) in enumerate(zip(sources, targets, strict=True))
+        if source is not None and target is not None
+    ]
+    read = translator.encode([source for _, source, _ in whole])
+    written = translator.tokenizer.encode_batch([target for _, _, target in whole])
+    lengths = translator.lengths(read, written)
+    fits = [number for number, length in enumerate(lengths) if length <= translator.max_length]
+    found = translator.scores([read[number] for number in fits], [written[number] for number in fits])
+    scores: list[float | None] = [None] * len(sources)
+    for number, score in zip(fits, found, strict=True):
+        scores[whole[number][0]] = score
     columns = {"source": pa.array(sources, pa.string()), "target": pa.array(targets, pa.string())}
     return pa.table({**columns, "score": pa.array(scores, pa.float32())})
 

@@ -6,7 +6,8 @@ the environment.
 
 import importlib.util
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
@@ -21,6 +22,12 @@ KINDS = {".parquet": "parquet", ".jsonl": "json", ".json": "json", ".txt": "text
 """Builders of `datasets` by the suffix of a shard. The text ones also end in .gz or .zst."""
 
 COMPRESSED = (".gz", ".zst")
+
+HIDDEN = ("_", ".")
+"""Beginnings of the names of files and folders that hold no rows."""
+
+MANIFEST = "_work.json"
+"""File that bulk work writes first into the folder of its answers."""
 
 
 class Shard(NamedTuple):
@@ -37,9 +44,11 @@ class Shard(NamedTuple):
 
 
 def find_shards(addresses: str | Sequence[str], root: str = "") -> list[Shard]:
-    """Return the shards of files, globs and folders, sorted by address within each. Hidden files are left out.
+    """Return the shards of files, globs and folders, sorted by address within each.
 
-    Relative paths are under `root`. Raises DataError if there is none, or if they are of different kinds.
+    Files whose names begin with _ or . are left out, and in a folder all below such a name. Answers of bulk work below
+    a folder are left out if the folder has other shards. Relative paths are under `root`. Raises DataError if there is
+    none, or if they are of different kinds.
     """
     given = [addresses] if isinstance(addresses, str) else addresses
     shards = [
@@ -74,25 +83,36 @@ def write_whole(address: str, write: Any) -> None:
     """Let `write` fill a binary file beside an address, which then takes its place. Raises DataError."""
     files, path = storage(address)
     folder, _, name = path.rpartition("/")
-    beside = f"{folder}/.{name}.{uuid4().hex}.part"
     try:
         files.makedirs(folder, exist_ok=True)
-        with files.open(beside, "wb") as file:
-            write(file)
-        if files.exists(path):  # of an earlier worker, whose answers are the same
-            files.rm(path)
-        files.mv(beside, path)
+        with _removed_on_error(files, f"{folder}/.{name}.{uuid4().hex}.part") as beside:
+            with files.open(beside, "wb") as file:
+                write(file)
+            if files.exists(path):  # of an earlier worker, whose answers are the same
+                files.rm(path)
+            files.mv(beside, path)
     except OSError as error:
         raise DataError(
             f"{address} cannot be written ({first_line(error)}): is there room, and may you write?"
         ) from error
 
 
+@contextmanager
+def _removed_on_error(files: "AbstractFileSystem", path: str) -> Iterator[str]:
+    """Yield the path of a file that is removed if the block raises an error."""
+    try:
+        yield path
+    except BaseException:
+        with suppress(OSError):  # it may not have been made
+            files.rm(path)
+        raise
+
+
 def _under(address: str) -> list[Shard]:
     files, path = storage(address)
     try:
         if not _has_wildcard(path) and files.isdir(path):
-            found = files.find(path, detail=True)
+            found = _rows_below(path, files.find(path, detail=True))
         elif _has_wildcard(path):
             found = files.glob(path, detail=True)
         else:
@@ -104,13 +124,23 @@ def _under(address: str) -> list[Shard]:
     shards = [
         Shard(files.unstrip_protocol(name) if "://" in address else name, info["size"] or 0)
         for name, info in sorted(found.items())
-        if info["type"] == "file" and not name.rpartition("/")[2].startswith(("_", "."))
+        if info["type"] == "file" and not name.rpartition("/")[2].startswith(HIDDEN)
     ]
     if not shards:
         raise DataError(f"{address} has no file: give a folder, a glob as FOLDER/*.parquet, or a file")
     if strange := next((shard for shard in shards if shard.kind is None), None):
         raise DataError(f"{strange.address} is no shard: give files that end in {', '.join(KINDS)}, or text with .gz")
     return shards
+
+
+def _rows_below(folder: str, found: dict[str, Any]) -> dict[str, Any]:
+    """Return the files below a folder that are not hidden, without answers of bulk work if there are other files."""
+    below = {name: name.strip("/").removeprefix(folder.strip("/")).strip("/") for name in found}
+    shown = [name for name in found if not any(part.startswith(HIDDEN) for part in below[name].split("/"))]
+    # A corpus may hold the --out of its own work, which the same command meets when it resumes.
+    answers = tuple(one.removesuffix(MANIFEST) for one in below.values() if one.endswith(f"/{MANIFEST}"))
+    others = [name for name in shown if not below[name].startswith(answers)]
+    return {name: found[name] for name in others or shown}
 
 
 def _has_wildcard(path: str) -> bool:

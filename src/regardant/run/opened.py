@@ -15,7 +15,14 @@ from regardant.data.item_files import list_item_files
 from regardant.errors import DataError, RunError
 from regardant.pictures import Answers
 from regardant.planning.probes import use_kernel
-from regardant.run.fingerprints import WEIGHTS, of_evaluation, of_model, require_unchanged, write_sums
+from regardant.run.fingerprints import (
+    WEIGHTS,
+    fingerprint,
+    of_evaluation,
+    of_model,
+    require_unchanged,
+    write_sums,
+)
 from regardant.run.folder import Record, require_verb
 from regardant.run.overview import overview
 from regardant.tasks import task_named
@@ -142,7 +149,7 @@ class Run:
 
     def check(self) -> Agreement:
         """Compare two ways to compute the same, on the model and its validation data: with a cache and without, alone
-        and in a batch, from the file and from memory. Agreement.failed names those that differ."""
+        and in a batch, loaded once and again. Agreement.failed names those that differ."""
         self.require_data()
         record = self.record
         return compare_ways(
@@ -210,8 +217,12 @@ class Run:
 
     @property
     def weights(self) -> str:
-        """The fingerprint of the weights. Empty for a run of an earlier version."""
-        return self.record.files.get(WEIGHTS, "")
+        """The fingerprint of the weights: from run.yaml, or of the file while the run trains or after an interrupted
+        training. Raises RunError for a run without weights."""
+        if WEIGHTS in self.record.files:
+            return self.record.files[WEIGHTS]
+        task_named(self.config.task).require_trained(self.folder)
+        return fingerprint(self.folder / WEIGHTS)
 
     def require_verb(self, verb: str) -> None:
         """Raise RunError if runs of this task do not have a verb."""

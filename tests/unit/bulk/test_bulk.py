@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,9 +13,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 
 from regardant import run
 from regardant.bulk import work
+from tests.runs import change_record
 from tests.unit.conftest import ENGLISH
 
 WORDS = ENGLISH.split()
@@ -90,6 +94,49 @@ def test_other_work_in_the_same_folder_is_refused(regardant, tiny_run, tmp_path)
     assert said.code == 2 and "holds something else than answers" in said.err
 
 
+def test_answers_are_the_corpus_of_the_next_work(regardant, tiny_run, tmp_path):
+    data = shards(tmp_path / "en", SENTENCES[:6])
+    assert regardant("translate", tiny_run, "--data", data, "--out", tmp_path / "fr").code == 0
+    asked = ("--data", tmp_path / "fr", "--out", tmp_path / "scores", "--target", "translation")
+    said = regardant("score", tiny_run, *asked)
+    assert said.code == 0, said.err
+    assert [row["source"] for row in answers(tmp_path / "scores")] == SENTENCES[:6]
+
+
+def test_work_is_resumed_whose_answers_lie_in_its_corpus(regardant, tiny_run, tmp_path):
+    data = shards(tmp_path / "en", SENTENCES[:6])
+    command = ("translate", tiny_run, "--data", data, "--out", data / "fr")
+    assert regardant(*command).code == 0
+    (data / "fr" / "_done" / "00001").unlink()
+    said = regardant(*command)
+    assert said.code == 0 and "2 of 3 shards are answered, 1 are left" in said.err
+    assert [row["source"] for row in answers(data / "fr")] == SENTENCES[:6]
+
+
+def test_a_manifest_that_was_interrupted_is_written_anew(regardant, tiny_run, tmp_path):
+    data = shards(tmp_path / "in", SENTENCES[:6])
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "._work.json.0f.part").write_text("{")
+    assert regardant("translate", tiny_run, "--data", data, "--out", tmp_path / "out").code == 0
+    assert len(answers(tmp_path / "out")) == 6
+
+
+def test_answers_of_a_run_that_still_trains_are_of_its_weights(regardant, own_run, tmp_path):
+    """Its run.yaml has no fingerprint of the weights yet."""
+    change_record(own_run, lambda content: content["files"].pop("model.safetensors"))
+    weights = own_run / "model.safetensors"
+    command = ("translate", own_run, "--data", shards(tmp_path / "in", SENTENCES[:6]), "--out", tmp_path / "out")
+    assert regardant(*command).code == regardant(*command).code == 0
+    save_file({name: one + torch.ones(()) for name, one in load_file(weights).items()}, weights)
+    said = regardant(*command)
+    assert said.code == 2 and "holds the answers of other work (weights was " in said.err
+    weights.unlink()
+    shutil.rmtree(tmp_path / "out")
+    said = regardant(*command)
+    assert said.code == 2 and "has no model.safetensors: train it first" in said.err and said.err.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -125,6 +172,28 @@ def test_predict_and_score_answer_corpora_too(regardant, tiny_run, tmp_path):
     assert said.code == 0
     expected = opened.score(SENTENCES[:4], SENTENCES[4:8])
     assert [row["score"] for row in answers(tmp_path / "scored")] == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_pair_without_a_score_has_none(regardant, tiny_run, tmp_path):
+    sources, targets = [SENTENCES[0], None, SENTENCES[1], "the cat " * 40], [SENTENCES[2], "le chat", None, "le chat"]
+    columns = {"source": pa.array(sources, pa.string()), "target": pa.array(targets, pa.string())}
+    pq.write_table(pa.table(columns), tmp_path / "pairs.parquet")
+    said = regardant("score", tiny_run, "--data", tmp_path / "pairs.parquet", "--out", tmp_path / "scored")
+    assert said.code == 0, said.err
+    rows = answers(tmp_path / "scored")
+    assert ([row["source"] for row in rows], [row["target"] for row in rows]) == (sources, targets)
+    (expected,) = run.load(tiny_run).score(SENTENCES[:1], SENTENCES[2:3])
+    assert rows[0]["score"] == pytest.approx(expected, abs=1e-4)
+    assert [row["score"] for row in rows[1:]] == [None] * 3
+
+
+@pytest.mark.usefixtures("small_files")
+def test_an_error_names_the_shard_and_the_rows(regardant, trained_on_digits, digit, tmp_path):
+    data = shards(tmp_path / "in", [*[str(digit)] * 8, "no/such.png"], parts=1)
+    said = regardant("predict", trained_on_digits().folder, "--data", data, "--out", tmp_path / "out")
+    assert said.code == 2 and said.err.count("\n") == 1
+    assert f"regardant: {data / '00.parquet'} rows 9 to 9: no/such.png cannot be read" in said.err
+    assert len(answers(tmp_path / "out")) == 8
 
 
 def test_text_shards_have_lines(regardant, tiny_run, tmp_path):

@@ -134,7 +134,9 @@ def _keep(folder: Path, settings: Mapping[str, Any], texts: Mapping[str, str]) -
 def _compared(
     trained: Trained, run: Path, folder: Path, data: Sequence[Path], stored: str, sample: str | None
 ) -> Exported:
-    exchange = trained.exchange(data) if sample is not None else None
+    if sample is None:
+        return Exported(None, "an export of these items has no sample to compare by", ())
+    exchange = trained.exchange(data)
     if exchange is None:
         return Exported(None, "this run has no test texts: give some with --data", ())
     try:

@@ -14,12 +14,17 @@ MOST_LETTERS = 100
 CALLS = {"translate": "run.translate([text])", "generate": "run.generate(prompt)"}
 """The verbs of a task as calls."""
 
+UNSCORED = "encode"
+"""Verb of models whose answers are vectors, which cannot be evaluated or measured."""
+
 
 def overview(folder: Path, record: Record) -> str:
     """Return a table: the task, the data, the model, the best score on validation data, and how to go on."""
     config = record.config
     verbs = [CALLS[verb] for verb in config.verbs if verb in CALLS] or ["run.predict([item])"]
     calls = [*verbs, "run.evaluate()", "run.inspect(item)", "run.measure()"]
+    if UNSCORED in config.verbs:
+        calls = [*verbs, "run.inspect(item)"]
     trained = (folder / "model.safetensors").is_file()
     rows = [
         ("task", config.task),
@@ -36,8 +41,8 @@ def _settings(data: Config) -> str:
     given = data.model_dump(mode="json", exclude_defaults=True)
     kind = getattr(data, "kind", None)
     settings = ", ".join(f"{name} {value}" for name, value in given.items() if name != "kind" and value is not None)
-    told = f"{kind}: {settings}" if kind and settings else kind or settings
-    return told if len(told) <= MOST_LETTERS else told[: MOST_LETTERS - 1] + "…"
+    text = f"{kind}: {settings}" if kind and settings else kind or settings
+    return text if len(text) <= MOST_LETTERS else text[: MOST_LETTERS - 1] + "…"
 
 
 def _model(model: Config, plan: dict[str, Any]) -> str:

@@ -6,14 +6,16 @@ from typing import Any
 
 from torch import Tensor
 
-from regardant.data.tokenizers import Tokenizers
+from regardant.data.tokenizers import Tokenizer, Tokenizers
 from regardant.data.vocabulary import SPECIAL_TOKENS
 from regardant.errors import RunError
+from regardant.inspection.capture import class_tokens
 from regardant.inspection.neighbours import nearest
+from regardant.modalities.joined import PARTS
+from regardant.modalities.text import TOKENIZER
 from regardant.models.representations.tokens import TokenEmbedding
 from regardant.run.opened import Run
-
-TOKENIZER = "tokenizer.json"
+from regardant.tasks.sequence_to_sequence.items import TARGET_TOKENIZER
 
 
 @dataclass(frozen=True)
@@ -23,16 +25,17 @@ class ElementsOfInput:
     labels: list[str]
     words: list[tuple[str, int]]
     """(word, number of its elements). Empty where elements make no words."""
-    ids: list[int]
-    """Numbers in the vocabulary. Empty where elements are no tokens."""
+    ids: list[int | None]
+    """Numbers in the vocabulary, None for a class token. Empty where elements are no tokens."""
     neighbours: list[list[tuple[str, float]]]
-    """Tokens of the nearest vectors with their cosines, by element. Empty if none were asked for."""
+    """Tokens of the nearest vectors with their cosines, by element, none for a class token. Empty if none were asked
+    for."""
 
     def lines(self, name: str) -> list[str]:
         """Return the lines for people."""
         found = [f"{name}: {len(self.labels)} elements"]
         for number, label in enumerate(self.labels):
-            id = f"{self.ids[number]:7}" if self.ids else ""
+            id = f"{'' if self.ids[number] is None else self.ids[number]:>7}" if self.ids else ""
             near = (
                 "  ".join(f"{token} {cosine:.2f}" for token, cosine in self.neighbours[number])
                 if self.neighbours
@@ -52,9 +55,13 @@ def elements(run: Run, folder: Path, item: str, neighbours: int = 0) -> dict[str
     result = {}
     for name, input in found.inputs.items():
         given, table = found.batch.get(name), _table(model, name)
-        ids = given[0].tolist() if table is not None and isinstance(given, Tensor) else []
-        near = _near(folder, table, ids[: len(input.labels)], neighbours) if table is not None and neighbours else []
-        result[name] = ElementsOfInput(input.labels, input.units, ids[: len(input.labels)], near)
+        ids: list[int | None] = []
+        near: list[list[tuple[str, float]]] = []
+        if table is not None and isinstance(given, Tensor):
+            before = len(class_tokens(model, name))  # they stand before the tokens, and have no id
+            ids = [*[None] * before, *given[0].tolist()][: len(input.labels)]
+            near = _near(_tokenizer(folder, name), table, ids, neighbours) if neighbours else []
+        result[name] = ElementsOfInput(input.labels, input.units, ids, near)
     if neighbours and not any(one.neighbours for one in result.values()):
         raise RunError("--neighbours needs a model that reads tokens, and this one reads none: leave it out")
     return result
@@ -65,8 +72,18 @@ def _table(model: Any, name: str) -> TokenEmbedding | None:
     return part if isinstance(part, TokenEmbedding) else None
 
 
-def _near(folder: Path, table: TokenEmbedding, ids: list[int], count: int) -> list[list[tuple[str, float]]]:
-    tokenizer = Tokenizers.load(folder / TOKENIZER).source
+def _tokenizer(folder: Path, name: str) -> Tokenizer:
+    """Return the vocabulary of an input of a run."""
+    if name == "target":
+        target = folder / TARGET_TOKENIZER
+        return Tokenizers.load(target if target.is_file() else folder / TOKENIZER).target
+    part = folder / PARTS / name / TOKENIZER
+    return Tokenizers.load(part if part.is_file() else folder / TOKENIZER).source
+
+
+def _near(
+    tokenizer: Tokenizer, table: TokenEmbedding, ids: list[int | None], count: int
+) -> list[list[tuple[str, float]]]:
     weight = table.table.weight.detach().cpu()
-    found = [nearest(weight, id, count, len(SPECIAL_TOKENS)) for id in ids]
+    found = [[] if id is None else nearest(weight, id, count, len(SPECIAL_TOKENS)) for id in ids]
     return [[(tokenizer.tokens([one])[0], cosine) for one, cosine in near] for near in found]

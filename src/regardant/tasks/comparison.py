@@ -69,8 +69,8 @@ class ComparedRun:
     name: str
     """Shortest end of the folder's path that differs from those of the others."""
     history: TrainingHistory
-    scores: Mapping[str, Mapping[str, float]]
-    """Scores by test set and metric."""
+    scores: Mapping[str, Mapping[str, float | None]]
+    """Scores by test set and metric. None: not known, as the perplexity of pairs longer than the model."""
     accuracy_from_first: Mapping[str, Difference]
     """Differences by test set, if the answers to single items are kept. Empty for the first run."""
     settings: Sequence[str]
@@ -137,7 +137,8 @@ class RunComparison:
         return tables_in_notebook([self._table(name) for name in self.sets])
 
     def _table(self, name: str) -> Table:
-        shown = [metric for metric in self.metrics if all(metric.name in run.scores[name] for run in self.runs)]
+        scores = [run.scores[name] for run in self.runs]
+        shown = [metric for metric in self.metrics if all(one.get(metric.name) is not None for one in scores)]
         tested = any(run.accuracy_from_first.get(name) for run in self.runs)
         heads = [
             "run",
@@ -145,8 +146,8 @@ class RunComparison:
         ]
         heads += [f"accuracy from\n{self.runs[0].name}", "95 %\ninterval", "p"] if tested else []
         rows = []
-        for run in self.runs:
-            cells = [f"{run.scores[name][metric.name]:.4f}" for metric in shown]
+        for run, own in zip(self.runs, scores, strict=True):
+            cells = [f"{own[metric.name]:.4f}" for metric in shown]
             rows.append([run.name, *cells, *(self._tested(run, name) if tested else []), *run.history.cost_cells()])
         return Table(name, [*heads, *COSTS], rows)
 
@@ -256,7 +257,8 @@ def _right(folder: Path, name: str) -> tuple[list[str], list[float]] | None:
     if not path.is_file():
         return None
     try:
-        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        # A line ends at a line feed and nowhere else: a text may hold U+2028.
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
         right = [float(one.get("right", one["answer"] == one["target"])) for one in lines]
         return [one["target"] for one in lines], right
     except (ValueError, KeyError, TypeError) as error:

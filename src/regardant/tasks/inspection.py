@@ -214,7 +214,9 @@ class Inspection:
         """Return all numbers, or with a choice those of the chosen heads alone."""
         if not chosen:
             return self.as_dict()
-        pictures = chosen.of(self._drawn())
+        if not self.pictures:
+            raise RunError("this model has no attention to choose from: leave out --kind, --layer, --head and --unit")
+        pictures = chosen.of(self.pictures)
         if (place := chosen.place(pictures[-1])) is None:
             return {**self.as_dict(), "attention": [_plain(one) for one in pictures]}
         layer, head = place

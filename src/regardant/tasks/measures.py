@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from regardant.data.vocabulary import EOS, SOS, SPECIAL_TOKENS
-from regardant.errors import RunError
+from regardant.errors import ConfigError, RunError
 from regardant.inspection import (
     Attended,
     HeadImportance,
@@ -130,6 +130,15 @@ class Measures:
         """Keep both in a folder."""
         write_atomically(folder / f"{self.name}.json", json.dumps(self.as_dict(), indent=1) + "\n")
         write_atomically(folder / f"{self.name}.txt", "".join(f"{line}\n" for line in self.lines()))
+
+
+def require_one_file(data: Sequence[Path], treebank: Path | None = None) -> None:
+    """Raise ConfigError for several files, and for a treebank, which the attention of translators alone is compared
+    with."""
+    if treebank is not None:
+        raise ConfigError("--treebank is compared with the encoder of a translator: leave it out for this run")
+    if len(data) > 1:
+        raise ConfigError(f"--data was given {len(data)} times: give one file")
 
 
 def measure(model: Model, name: str, probes: Sequence[Probe], unit: str) -> Measures:

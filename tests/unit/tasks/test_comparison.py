@@ -32,6 +32,22 @@ def test_the_answers_to_all_items_are_kept_in_their_order(pair, labelled_files):
     assert [one["probability"] for one in kept] == pytest.approx(shares, abs=1e-5)
 
 
+def test_other_data_may_not_take_the_name_of_another_set(pair, labelled_files, tmp_path):
+    opened = run.load(pair[0])
+    before = (pair[0] / "evaluation" / "test.json").read_text("utf-8")
+    for name in ("test", "validation", "test.tsv"):
+        shutil.copy(labelled_files / "train.tsv", tmp_path / name)
+    for name in ("test", "validation"):
+        with pytest.raises(ConfigError, match=rf"^--data {name} has the name of a test set of .*: rename the file$"):
+            opened.evaluate(data=[tmp_path / name])
+    with pytest.raises(ConfigError, match=r"^--data was given 2 files named test.tsv: rename all but one$"):
+        opened.evaluate(data=[labelled_files / "test.tsv", tmp_path / "test.tsv"])
+    assert (pair[0] / "evaluation" / "test.json").read_text("utf-8") == before
+    shutil.rmtree(pair[0] / "data")
+    (tmp_path / "test").rename(tmp_path / "test.tsv")
+    assert list(run.load(pair[0]).evaluate(data=[tmp_path / "test.tsv"])) == ["test.tsv"]
+
+
 def test_classifiers_are_compared_with_the_first(pair):
     found = run.compare(pair)
     first, other = found.runs

@@ -152,7 +152,7 @@ def test_adapted_parts_differ_by_low_ranks_from_the_earlier_run_and_are_kept_as_
         is_adapted = name.startswith("encoder.layers.") and change.ndim == 2
         assert (torch.linalg.matrix_rank(change, rtol=1e-3) == 2) if is_adapted else not change.any(), name
     assert not torch.equal(weights["head.output.weight"], plain["head.output.weight"])
-    found = run.load(tmp_path / "run").evaluate(split="validation")["validation"]
+    found = run.load(tmp_path / "run").evaluate()["validation"]
     assert found["accuracy"] == pytest.approx(outcome.cursor.best)
 
 

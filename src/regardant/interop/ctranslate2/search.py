@@ -92,7 +92,9 @@ class CTranslate2Searcher:
     ) -> list[list[Hypothesis]]:
         """See Searcher. Raises DataError for a prefix that cannot be written, RunError where scores are NaN."""
         if config.trees:
-            raise ConfigError("CTranslate2 cannot be held to generation.trees: choose the engine torch")
+            raise ConfigError(
+                "CTranslate2 cannot restrict its search to trees (generation.trees): choose the engine torch"
+            )
         limits = length_limits([len(source) + 1 for source in sources], config, prefixes, max_length)
         sentences = [
             Sentence([self.sources[token] for token in source], prefix, limit)

@@ -18,7 +18,7 @@ from regardant.tasks.base import Example, Prediction
 from regardant.tasks.forecasting.windows import WindowBatches, windows_of
 from regardant.tasks.inspection import Inspection
 from regardant.tasks.items.data import EncodedItems
-from regardant.tasks.items.trained import BATCH_ELEMENTS, TrainedItems
+from regardant.tasks.items.trained import TrainedItems
 
 SHOWN_COLUMNS, SHOWN_STEPS = 8, 3
 """Columns of an answer line, and values of each."""
@@ -30,7 +30,9 @@ class Forecaster(TrainedItems):
     codec: SeriesCodec
 
     def predict(self, items: Sequence[str], **options: Any) -> list[Prediction]:
-        """Return the next values of every column of tables, or of the column of FILE:COLUMN. Raises DataError."""
+        """Return the next values of every column of tables, or of the column of FILE:COLUMN. Raises DataError,
+        ConfigError for any option."""
+        self.refuse(options, "predicts")
         return [self._forecast(item) for item in items]
 
     def inspect(self, item: str, **options: Any) -> Inspection:
@@ -68,7 +70,7 @@ class Forecaster(TrainedItems):
         return {**scores.as_dict(), "columns": by_column, "naive": self._naive(split)}
 
     def batches(self, split: EncodedItems) -> WindowBatches:
-        return WindowBatches(split, self.codec, batch_tokens=BATCH_ELEMENTS, max_length=self.max_length, seed=0)
+        return WindowBatches(split, self.codec, batch_tokens=self.batch_elements, max_length=self.max_length, seed=0)
 
     def read(self, data: Path) -> EncodedItems:
         require_file(data)

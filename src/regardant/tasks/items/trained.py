@@ -1,7 +1,7 @@
 """A finished run of a task that is items in, answers out."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,15 +11,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regardant.errors import ConfigError, DataError, RunError
+from regardant.errors import DataError, RunError
 from regardant.modalities import Codec
 from regardant.modalities.text import TextCodec
 from regardant.models import Model
+from regardant.tasks.arguments import OWN_SETS, refuse_options, require_new_names
 from regardant.tasks.base import Example, Prediction, Trained
 from regardant.tasks.exchange import MOST_TEXTS, Exchange
 from regardant.tasks.inspection import Elements, Inspection, examples_of, format_shares, look, shown_inputs
 from regardant.tasks.items.data import MARKER, EncodedItems, ItemBatch, ItemBatches, Planned, collate, read_splits
-from regardant.tasks.measures import SENTENCES, Measures, measure
+from regardant.tasks.measures import SENTENCES, Measures, measure, require_one_file
 from regardant.tasks.probe import PROBE_ELEMENTS, PROBE_ROWS, Probe
 from regardant.training.checkpoints import load_into, write_atomically
 
@@ -62,7 +63,8 @@ class TrainedItems(Trained):
         raise NotImplementedError
 
     def predict(self, items: Sequence[str], **options: Any) -> list[Prediction]:
-        """Return the answers to items as a command line gives them. Raises DataError."""
+        """Return the answers to items as a command line gives them. Raises DataError, ConfigError for any option."""
+        self.refuse(options, "predicts")
         whole = self.codec.read(items)
         cut = [self.codec.cut(one, self.max_length) for one in whole]
         scores = [row for some in self._alike(cut) for row in self.item_scores(some)]
@@ -81,7 +83,13 @@ class TrainedItems(Trained):
             return self.model.scores(**sent).float().cpu()
 
     def evaluate(self, data: Sequence[Path] = (), **options: Any) -> dict[str, dict[str, Any]]:
-        """Return scores by name of the test set: the run's own ones, or those in files. All is kept in the run."""
+        """Return scores by name of the test set: the run's own ones, or those in files. All is kept in the run.
+
+        Raises ConfigError for any option, and for a file with the name of another set.
+        """
+        self.refuse(options, "is scored")
+        own = self._own_names() if any(file.name in OWN_SETS for file in data) else ()
+        require_new_names(data, own, self.folder)
         sets = {file.name: self._of(file) for file in data} if data else self._own_sets()
         scores = {name: self.evaluated(name, split) for name, split in sets.items()}
         for name, numbers in scores.items():
@@ -92,6 +100,7 @@ class TrainedItems(Trained):
         """Return the texts of its test set or of a file. None where items are no texts, or there is no data."""
         if not isinstance(self.codec, TextCodec) or not (data or (self.folder / "data" / MARKER).is_file()):
             return None
+        require_one_file(data)
         name, split = (data[0].name, self._of(data[0])) if data else next(iter(self._own_sets().items()))
         return self.exchanged(name, split.first(MOST_TEXTS))
 
@@ -113,8 +122,7 @@ class TrainedItems(Trained):
 
     def inspect(self, item: str, **options: Any) -> Inspection:
         """Return what passes the model while it reads an item. Raises DataError, ConfigError for any option."""
-        if given := [name for name, value in options.items() if value is not None]:
-            raise ConfigError(f"a run of {self.config.task} is inspected without {', '.join(given)}: leave that out")
+        self.refuse(options, "is inspected")
         (found,) = self.predict([item])
         read = self.inputs_of(found)
         inputs = {name: codec.collate([encoded]).to(self.device) for name, (codec, encoded, _) in read.items()}
@@ -175,10 +183,7 @@ class TrainedItems(Trained):
     def measure(self, data: Sequence[Path] = (), treebank: Path | None = None) -> Measures:
         """Return measures of its attention over the first items of the validation set or of a file. They are kept in
         RUN/measures."""
-        if treebank is not None:
-            raise ConfigError("--treebank is compared with the encoder of a translator: leave it out for this run")
-        if len(data) > 1:
-            raise ConfigError(f"--data was given {len(data)} times: give one file")
+        require_one_file(data, treebank)
         name, split = (data[0].name, self._of(data[0])) if data else ("validation", self._splits()["validation"])
         batches = self.batches(self.looked_at(split).first(SENTENCES))
         found = measure(self.model, name, [self._probe(batches, planned) for planned in batches.plan(0)], "item")
@@ -189,16 +194,25 @@ class TrainedItems(Trained):
         """Return the items of a split that are probed and measured: all of them, unless an item is too large."""
         return split
 
+    @property
+    def batch_elements(self) -> int:
+        """Elements of a batch that is read at once: enough for the longest item, which smaller batches would cut."""
+        return max(BATCH_ELEMENTS, self.max_length)
+
     def batches(self, split: EncodedItems) -> ItemBatches:
         """Return the batches by which a split is read."""
-        length, names = self.max_length, self.model.inputs
-        return ItemBatches(split, self.codec, batch_tokens=BATCH_ELEMENTS, max_length=length, seed=0, names=names)
+        budget, length, names = self.batch_elements, self.max_length, self.model.inputs
+        return ItemBatches(split, self.codec, batch_tokens=budget, max_length=length, seed=0, names=names)
 
     def answers(self, split: EncodedItems) -> list[tuple[Tensor, Tensor]]:
         """Return scores and targets of a split, batch by batch."""
         batches = self.batches(split)
         loaded: list[ItemBatch] = [batches.load(planned) for planned in batches.plan(0)]
         return [(self.scores(dict(batch.inputs)), batch.targets) for batch in loaded]
+
+    def refuse(self, options: Mapping[str, Any], doing: str) -> None:
+        """Raise ConfigError for options that are given: runs over items have none."""
+        refuse_options(f"a run of {self.config.task} {doing}", options)
 
     def _alike(self, encoded: Sequence[NDArray[Any]]) -> Iterator[list[NDArray[Any]]]:
         """Yield items in their order, as many at once as can be collated."""
@@ -217,9 +231,16 @@ class TrainedItems(Trained):
             raise DataError(f"{data} holds no item, or blank ones alone: give a file with items")
         return split
 
+    def _own_names(self) -> list[str]:
+        """Return the names of its own sets that are evaluated. Empty: it holds no data."""
+        try:
+            return list(self._own_sets())
+        except RunError:
+            return []
+
     def _own_sets(self) -> dict[str, EncodedItems]:
         splits = self._splits()
-        return {name: splits[name] for name in ("test", "validation") if name in splits}
+        return {name: splits[name] for name in OWN_SETS if name in splits}
 
     def _splits(self) -> dict[str, EncodedItems]:
         if not (self.folder / "data" / MARKER).is_file():

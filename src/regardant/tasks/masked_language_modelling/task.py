@@ -27,7 +27,7 @@ from regardant.tasks.exchange import Exchange, percent_equal
 from regardant.tasks.items.config import ItemsConfig
 from regardant.tasks.items.data import MARKER, EncodedItems
 from regardant.tasks.items.prepare import PreparedItems, build, keep_items, seeded
-from regardant.tasks.items.trained import BATCH_ELEMENTS, TrainedItems, tokens_of
+from regardant.tasks.items.trained import TrainedItems, tokens_of
 from regardant.tasks.masked_language_modelling.job import MaskedBatches, MaskedLanguageModellingJob
 from regardant.training.metrics import Metric
 
@@ -92,7 +92,9 @@ class MaskedLanguageModel(TrainedItems):
     codec: TextCodec
 
     def predict(self, items: Sequence[str], **options: Any) -> list[Prediction]:
-        """Return each text with its blanks filled in. Raises DataError for a text without a blank."""
+        """Return each text with its blanks filled in. Raises DataError for a text without a blank, ConfigError for any
+        option."""
+        self.refuse(options, "predicts")
         for number, item in enumerate(items, 1):
             if BLANK not in item:
                 raise DataError(f"item {number} has no blank to fill in: write one as in 'a {BLANK} film'")
@@ -121,7 +123,7 @@ class MaskedLanguageModel(TrainedItems):
             split,
             self.codec,
             masking=self.config.masking,
-            batch_tokens=BATCH_ELEMENTS,
+            batch_tokens=self.batch_elements,
             max_length=self.max_length,
             seed=0,
         )

@@ -105,7 +105,9 @@ class NodeClassifier(Classifier):
     codec: GraphCodec
 
     def predict(self, items: Sequence[str], **options: Any) -> list[Prediction]:
-        """Return the class of each node, given by its id. Raises DataError for an unknown id."""
+        """Return the class of each node, given by its id. Raises DataError for an unknown id, ConfigError for any
+        option."""
+        self.refuse(options, "predicts")
         numbers = [self.codec.parse(item) for item in items]
         scores = self.scores({"input": self.codec.collate([self._every_node()])})[0]
         return [self.answer(item, row) for item, row in zip(items, scores[numbers], strict=True)]
@@ -126,7 +128,7 @@ class NodeClassifier(Classifier):
         return [Example(name) for name in self.codec.labels(nodes)]
 
     def batches(self, split: EncodedItems) -> NodeBatches:
-        return NodeBatches(split, self.codec, batch_tokens=BATCH_ELEMENTS, max_length=self.max_length, seed=0)
+        return NodeBatches(split, self.codec, batch_tokens=self.batch_elements, max_length=self.max_length, seed=0)
 
     def target_counts(self) -> Tensor:
         targets = self._splits()["validation"].targets

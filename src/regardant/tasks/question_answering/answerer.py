@@ -20,7 +20,7 @@ from regardant.tasks.base import Prediction
 from regardant.tasks.comparison import PREDICTIONS
 from regardant.tasks.inspection import Inspection
 from regardant.tasks.items.data import EncodedItems
-from regardant.tasks.items.trained import BATCH_ELEMENTS, TrainedItems
+from regardant.tasks.items.trained import TrainedItems
 from regardant.tasks.question_answering.spans import Found, find_answers, texts_of
 from regardant.tasks.question_answering.windows import (
     EncodedQuestions,
@@ -53,7 +53,9 @@ class QuestionAnswerer(TrainedItems):
         return float(self.model.head.get_buffer("threshold"))
 
     def predict(self, items: Sequence[str], **options: Any) -> list[Prediction]:
-        """Return the answers to questions, each a JSON object with `question` and `context`. Raises DataError."""
+        """Return the answers to questions, each a JSON object with `question` and `context`. Raises DataError,
+        ConfigError for any option."""
+        self.refuse(options, "predicts")
         split = self.encoded_questions([self.codec.parse(item) for item in items])
         windows = np.bincount(split.numbers).tolist()
         rows = zip(items, split.questions, self.found(split), windows, strict=True)
@@ -97,8 +99,8 @@ class QuestionAnswerer(TrainedItems):
         return targets.unique(dim=0, return_counts=True)[1]
 
     def batches(self, split: EncodedItems) -> QuestionBatches:
-        budget = max(BATCH_ELEMENTS, self.max_length)
-        return QuestionBatches(split, self.codec, batch_tokens=budget, max_length=self.max_length, seed=0)
+        budget, length = self.batch_elements, self.max_length
+        return QuestionBatches(split, self.codec, batch_tokens=budget, max_length=length, seed=0)
 
     def scored(self, split: EncodedItems) -> dict[str, Any]:
         assert isinstance(split, EncodedQuestions)

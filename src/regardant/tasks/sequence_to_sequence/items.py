@@ -65,7 +65,8 @@ def read_texts(folder: Path, name: str) -> tuple[list[str], list[str]]:
     """Return the names of a split's sources, and its targets. Raises RunError for a damaged folder."""
     path = folder / f"{name}.pairs.jsonl"
     try:
-        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        # A line ends at a line feed and nowhere else: a text may hold U+2028.
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
         return [one["source"] for one in lines], [one["target"] for one in lines]
     except (OSError, ValueError, KeyError) as error:
         raise RunError(f"{path} is damaged ({error}): train into another folder") from error

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regardant.data.batching import EncodedPairs
-from regardant.errors import ConfigError, DataError, RunError
+from regardant.errors import DataError, RunError
 from regardant.models import SequenceToSequenceModel
+from regardant.tasks.arguments import require_new_names
 from regardant.tasks.base import Example, Prediction, Trained, View
 from regardant.tasks.comparison import PREDICTIONS
 from regardant.tasks.inspection import examples_of
-from regardant.tasks.measures import SENTENCES, Measures, measure
+from regardant.tasks.measures import SENTENCES, Measures, measure, require_one_file
 from regardant.tasks.probe import PROBE_ELEMENTS, PROBE_ROWS, Probe
 from regardant.tasks.sequence_to_sequence.config import SequenceToSequenceTaskConfig, TextAnswerConfig
 from regardant.tasks.sequence_to_sequence.evaluation import score_texts, summary_of_texts
@@ -119,10 +120,7 @@ class TrainedItemGenerator(TrainedGenerator):
     def measure(self, data: Sequence[Path] = (), treebank: Path | None = None) -> Measures:
         """Return measures of its attention over the first pairs of the validation set or of a file that the model can
         read whole. They are kept in RUN/measures."""
-        if treebank is not None:
-            raise ConfigError("--treebank is compared with the encoder of a translator: leave it out for this run")
-        if len(data) > 1:
-            raise ConfigError(f"--data was given {len(data)} times: give one file")
+        require_one_file(data, treebank)
         sources, targets = self._encoded_file(data[0]) if data else self._validation()
         name = data[0].name if data else "validation"
         lengths = self.generator.lengths(sources, targets)
@@ -139,7 +137,11 @@ class TrainedItemGenerator(TrainedGenerator):
 
     def evaluate(self, data: Sequence[Path] = (), **options: Any) -> dict[str, dict[str, Any]]:
         """Return scores by name of the test set: the run's own ones, or those in files. All is kept in
-        RUN/evaluation."""
+        RUN/evaluation.
+
+        Raises ConfigError for a file with the name of another set.
+        """
+        require_new_names(data, self._own_names() if self._holds_data() else (), self.folder)
         generation, scores = self.config.generation.replaced(**options), {}
         for name, (sources, items, references) in (self._given(data) if data else self._own_sets()).items():
             generated = self.generator.generate_encoded(sources, items, generation)
@@ -154,13 +156,19 @@ class TrainedItemGenerator(TrainedGenerator):
             write_atomically(kept / f"{name}.json", json.dumps(scores[name], indent=2) + "\n")
         return scores
 
+    def _holds_data(self) -> bool:
+        return (self.folder / "data" / MARKER).is_file()
+
+    def _own_names(self) -> list[str]:
+        """Return the names of its test sets, or that of its validation set where it has none."""
+        counts = json.loads((self.folder / "data" / MARKER).read_text(encoding="utf-8"))["pairs"]
+        return [name for name in counts if name not in ("train", "validation")] or ["validation"]
+
     def _own_sets(self) -> dict[str, tuple[list[str], list[Any], list[str]]]:
-        folder = self.folder / "data"
-        if not (folder / MARKER).is_file():
+        if not self._holds_data():
             raise RunError(f"{self.folder} holds no data: give some with --data")
-        counts = json.loads((folder / MARKER).read_text(encoding="utf-8"))["pairs"]
-        sets = {}
-        for name in [name for name in counts if name not in ("train", "validation")] or ["validation"]:
+        sets, folder = {}, self.folder / "data"
+        for name in self._own_names():
             sources, references = read_texts(folder, name)
             pairs = load_pairs(folder, name, self.generator.codec)
             sets[name] = (sources, [pairs.source(index) for index in range(len(pairs))], references)

@@ -22,7 +22,7 @@ from regardant.tasks.exchange import Exchange, percent_equal
 from regardant.tasks.items.data import EncodedItems
 from regardant.tasks.items.job import Answers
 from regardant.tasks.items.labels import read_labels
-from regardant.tasks.items.trained import BATCH_ELEMENTS, TrainedItems, tokens_of
+from regardant.tasks.items.trained import TrainedItems, tokens_of
 from regardant.tasks.tagging.job import TaggedBatches
 from regardant.training.checkpoints import write_atomically
 
@@ -53,7 +53,7 @@ class Tagger(TrainedItems):
         return targets[targets != IGNORED].bincount()
 
     def batches(self, split: EncodedItems) -> TaggedBatches:
-        return TaggedBatches(split, self.codec, batch_tokens=BATCH_ELEMENTS, max_length=self.max_length, seed=0)
+        return TaggedBatches(split, self.codec, batch_tokens=self.batch_elements, max_length=self.max_length, seed=0)
 
     def scored(self, split: EncodedItems) -> dict[str, Any]:
         return self._scored(split, self.answers(split))

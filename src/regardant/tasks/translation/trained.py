@@ -12,8 +12,9 @@ from regardant.data.grammar import LECTURE_SENTENCES
 from regardant.data.parallel import MARKER, Splits
 from regardant.data.treebank import read_treebank
 from regardant.data.words import word_texts
-from regardant.errors import ConfigError, DataError, RunError
+from regardant.errors import DataError, RunError
 from regardant.evaluation.alignment import parse_links
+from regardant.tasks.arguments import require_new_names
 from regardant.tasks.base import Example, Log
 from regardant.tasks.exchange import Exchange
 from regardant.tasks.inspection import examples_of
@@ -171,8 +172,8 @@ class TrainedTranslator(TrainedGenerator):
         splits = Splits.load(text) if (text / MARKER).is_file() else None
         if given is None and splits is None:
             raise RunError(f"{self.folder} holds no test text: give some with --data")
-        if given is not None and splits is not None and given.name in splits.tests:
-            raise ConfigError(f"--data {given.name} has the name of a test set of {self.folder}: rename the file")
+        if splits is not None:
+            require_new_names(data[:1], splits.tests, self.folder)  # the first file names the set of both
         alignment = choose_on_validation(self.translator, text, splits) if splits is not None and not given else None
         tested = [given] if given is not None else test_sets(text, splits) if splits is not None else []
         asked_for, kept = self.on(engine or "torch"), self.folder / "evaluation"

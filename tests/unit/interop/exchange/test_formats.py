@@ -85,8 +85,8 @@ def test_a_language_model_as_a_graph_continues_as_here(trained_on_text, tmp_path
     exported = own.export("onnx", tmp_path / "onnx")
     assert exported.failures == () and exported.parity.identical == 1
     assert exported.parity.largest_difference < 1e-4 and exported.parity.metric == "perplexity"
-    (written,) = sample(tmp_path / "onnx", ["the cat"])
-    assert written == own.generate("the cat", temperature=0, max_tokens=8)[0]
+    written, nothing = sample(tmp_path / "onnx", ["the cat", ""])
+    assert nothing == "" and written == own.generate("the cat", temperature=0, max_tokens=8)[0]
 
 
 @pytest.mark.parametrize("to", [pytest.param("onnx", marks=pytest.mark.slow), "torch"])
@@ -96,7 +96,7 @@ def test_a_classifier_as_a_graph_answers_as_here(trained_on_labels, tmp_path, to
     assert exported.failures == () and exported.parity.identical == 1
     assert exported.parity.largest_difference < 1e-5
     lines = ["a good film", "bad"]
-    assert sample(tmp_path / "there", lines) == [one.answer for one in own.predict(lines)]
+    assert sample(tmp_path / "there", [*lines, "", " "]) == [*(one.answer for one in own.predict(lines)), "", ""]
 
 
 @pytest.mark.slow
@@ -125,6 +125,12 @@ def test_what_no_graph_can_express_is_refused(trained, trained_on_text, trained_
     with pytest.raises(ConfigError, match="onnx has no quantization int4: take float32, int8"):
         trained(*BPE).export("onnx", tmp_path / "a", "int4")
     assert not (tmp_path / "a").exists()
+
+
+def test_an_export_is_compared_by_one_file(trained_on_labels, trained_on_text, tmp_path):
+    for own in (trained_on_labels(), trained_on_text()):
+        with pytest.raises(ConfigError, match="--data was given 2 times: give one file"):
+            own.trained.exchange([tmp_path / "a", tmp_path / "b"])
 
 
 def test_a_tagger_as_a_program_labels_words_as_here(tagger, tmp_path):

@@ -105,11 +105,25 @@ def test_a_target_is_for_translators(trained_on_labels, trained_on_text):
         trained_on_text().inspect(TEXT, target="le chat")
 
 
+def test_options_of_a_search_are_refused_where_nothing_is_searched(trained_on_labels):
+    labels = trained_on_labels()
+    with pytest.raises(
+        ConfigError, match="a run of classification is scored without beam_size, engine: leave that out"
+    ):
+        labels.evaluate(beam_size=5, length_penalty=None, engine="ctranslate2")
+    with pytest.raises(ConfigError, match="a run of classification predicts without beam_size: leave that out"):
+        labels.predict([TEXT], beam_size=5)
+
+
 def test_without_attention_there_are_numbers_and_no_picture(trained_on_labels, tmp_path):
     found = trained_on_labels("model={kind: recurrent}", "training.max_updates=5").inspect(TEXT)
     assert not found.pictures and "encoder.layers.0.forget_gate" in found.records
     with pytest.raises(RunError, match=r"no attention that could be drawn: give a name that ends in .json"):
         found.save(tmp_path / "a.svg")
+    with pytest.raises(RunError, match="no attention to choose from: leave out --kind, --layer, --head and --unit"):
+        found.save(tmp_path / "a.json", layer=1)
+    found.save(tmp_path / "a.json")
+    assert json.loads((tmp_path / "a.json").read_text("utf-8"))["attention"] == []
 
 
 @pytest.mark.parametrize("mixer", ["{kind: dense}", "{kind: convolution, kernel: 3}"])

@@ -73,6 +73,12 @@ def test_items_of_a_file_are_measured_under_its_name(own_run, labelled_files):
         own_run.measure(treebank="a.conllu")
 
 
+def test_an_item_longer_than_a_usual_batch_is_read_to_the_model_s_length(own_run):
+    trained = own_run.trained
+    trained.max_length = 10_000
+    assert trained.batches(trained._splits()["validation"]).max_length == 10_000
+
+
 def test_a_class_token_is_an_element_that_says_little(trained_on_labels):
     found = trained_on_labels("head.pooling=class_token", "training.max_updates=5").measure()
     assert found.heads[KIND].idle.shape == (2, 2)

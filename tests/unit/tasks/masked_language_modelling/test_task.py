@@ -66,6 +66,12 @@ def job(load, tmp_path):
 # batches
 
 
+def test_a_text_longer_than_a_usual_batch_is_read_to_the_model_s_length(whole):
+    trained = run.load(whole).trained
+    trained.max_length = 10_000
+    assert trained.batches(trained._splits()["validation"]).max_length == 10_000
+
+
 def test_masks_are_equal_in_every_process_and_differ_between_epochs(job, load, tmp_path):
     other = task_named("masked_language_modelling").prepare(load(), tmp_path / "other", silent).job
     (epoch, *_), (another, *_) = job.plan(3), job.plan(4)
@@ -223,6 +229,11 @@ def test_what_cannot_be_filled_in_is_one_line(whole, items, told):
     with pytest.raises(DataError, match=told) as refusal:
         run.load(whole).predict(items)
     assert "\n" not in str(refusal.value)
+
+
+def test_options_of_a_search_are_refused(whole):
+    with pytest.raises(ConfigError, match="a run of masked_language_modelling predicts without nbest: leave that out"):
+        run.load(whole).predict(["a [MASK]"], nbest=2)
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,11 @@ def rows(path):
 # batches and validation
 
 
+def test_options_of_a_search_are_refused(answerer):
+    with pytest.raises(ConfigError, match="a run of question_answering predicts without nbest: leave that out"):
+        answerer.predict([ITEM], nbest=2)
+
+
 def test_targets_are_the_first_and_the_last_token_of_the_answer(job):
     tokenizer = job.batches.codec.tokenizer
     seen = 0

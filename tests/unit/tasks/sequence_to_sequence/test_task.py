@@ -1,6 +1,7 @@
 """Images in, texts out: what `sequence_to_sequence` does for a source that is no text, and for one that is."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -9,8 +10,9 @@ from sklearn.datasets import load_digits
 from regardant import run
 from regardant.errors import ConfigError, DataError, RunError
 from regardant.evaluation.texts import word_error_rate
+from regardant.run.tokens import elements
 from regardant.tasks import load_recipe
-from tests.runs import STEADY
+from tests.runs import BRIEF, STEADY
 
 pytestmark = pytest.mark.xdist_group("sequence to sequence")  # one process makes what all tests share
 
@@ -197,6 +199,56 @@ def test_attention_is_measured_over_a_file_of_pairs_that_fit(texts, tmp_path):
         loaded.measure(data=[longer])
     with pytest.raises(ConfigError, match="--data was given 2 times: give one file"):
         loaded.measure(data=[table, longer])
+
+
+def test_runs_are_compared_by_the_scores_that_all_of_them_have(texts, tmp_path):
+    loaded, table = texts
+    long = tmp_path / "long.tsv"
+    long.write_text(f"text\tlabel\na and b\tb a\n{'a and b ' * 20}\tb\n", encoding="utf-8")
+    folders = [
+        shutil.copytree(loaded.folder, tmp_path / name, ignore=shutil.ignore_patterns("evaluation"))
+        for name in ("first", "other")
+    ]
+    for folder in folders:
+        scores = run.load(folder).evaluate(data=[table, long])
+        assert scores["long.tsv"]["perplexity"] is None
+    found = run.compare(folders)
+    both, fewer = (" ".join(found._table(name).lines()) for name in (table.name, long.name))
+    assert "chrf" in both and "chrf" in fewer and found.page()
+    assert "perplexity" in both and "perplexity" not in fewer
+
+
+def test_a_line_separator_within_a_text_breaks_no_line_of_what_is_kept(tmp_path):
+    texts = [f"{a}\u2028{b}\u0085c\u2029{a}" for a in "abcdefgh" for b in "abcdefgh"]
+    lines = "".join(f"{text}\t{text}\n" for text in texts)
+    (tmp_path / "pairs.tsv").write_text(f"text\tlabel\n{lines}", encoding="utf-8", newline="")
+    data = {"kind": "table", "source": "pairs.tsv", "root": str(tmp_path)}
+    loaded, _ = train(IMAGES | {"data": data, "input": {"kind": "text"}}, tmp_path / "run", *BRIEF)
+    kept = (loaded.folder / "data" / "validation.pairs.jsonl").read_text(encoding="utf-8")
+    assert "\u2028" in kept and "\u2029" in kept and "\u0085" in kept
+    loaded.evaluate()
+    other = shutil.copytree(loaded.folder, tmp_path / "other")
+    (difference,) = run.compare([loaded.folder, other]).runs[1].accuracy_from_first.values()
+    assert difference.difference == 0
+
+
+def test_other_data_may_not_take_the_name_of_a_test_set(texts, tmp_path):
+    loaded, table = texts
+    (name,) = loaded.trained._own_names()
+    shutil.copy(table, tmp_path / name)
+    with pytest.raises(ConfigError, match=rf"^--data {name} has the name of a test set of .*: rename the file$"):
+        loaded.evaluate(data=[tmp_path / name])
+    with pytest.raises(ConfigError, match=r"^--data was given 2 files named pairs.tsv: rename all but one$"):
+        loaded.evaluate(data=[table, tmp_path / "pairs.tsv"])
+
+
+def test_the_neighbours_of_target_tokens_are_target_tokens(images, digit):
+    loaded, _ = images
+    found = elements(loaded, loaded.folder, digit, 2)
+    assert not found["source"].ids and not found["source"].neighbours
+    written = set(loaded.trained.generator.tokenizer.tokens(range(loaded.trained.generator.tokenizer.vocab_size)))
+    near = [token for one in found["target"].neighbours for token, _ in one]
+    assert len(near) == 2 * len(found["target"].labels) and set(near) <= written
 
 
 def _nats(loaded, table):

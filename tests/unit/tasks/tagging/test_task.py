@@ -94,6 +94,12 @@ def job(load, tmp_path):
 # batches and validation
 
 
+def test_a_text_longer_than_a_usual_batch_is_read_to_the_model_s_length(tagger):
+    trained = copy.copy(tagger.trained)
+    trained.max_length = 10_000
+    assert trained.batches(trained._splits()["validation"]).max_length == 10_000
+
+
 def test_targets_are_the_labels_of_words_at_their_first_bytes(job, files):
     batch = job.load(job.plan(0)[0])
     bytes_, targets = batch.inputs["input"], batch.targets

@@ -9,7 +9,7 @@ from regardant.errors import RunError
 from regardant.evaluation.translation import TranslationMetrics
 from regardant.tasks.training_history import names_from_where_paths_part
 from regardant.tasks.translation.evaluate.comparison import compare_runs, shared_sets
-from regardant.tasks.translation.evaluate.comparison_page import ComparisonReport, told
+from regardant.tasks.translation.evaluate.comparison_page import ComparisonReport, summary
 from regardant.tasks.translation.evaluate.evaluation import read_evaluated
 
 METRICS = TranslationMetrics(bootstrap_samples=50)
@@ -224,7 +224,7 @@ def test_names_are_what_is_left_of_paths_where_they_part(folders, names):
 
 def test_there_is_a_table_a_set_with_a_line_a_run(first, second):
     comparison = compare(first, second)
-    lines = told(comparison)
+    lines = summary(comparison)
     assert lines[0].startswith("test: 4 sentences")
     heads, one, other = lines[2], lines[3], lines[4]
     assert (
@@ -244,13 +244,13 @@ def test_a_difference_has_its_sign_also_where_it_is_a_gain(first, second):
     low, high = against.interval
     assert against.difference > 0
     gain = f" +{against.difference:.2f}  {low:+.2f} to {high:+.2f}  {against.p:.3f} "
-    assert any(gain in line for line in told(comparison)), gain
+    assert any(gain in line for line in summary(comparison)), gain
 
 
 def test_runs_that_were_translated_in_different_ways_are_told_apart(first, second):
-    assert not any("different ways" in line for line in told(compare(first, second)))
+    assert not any("different ways" in line for line in summary(compare(first, second)))
     write(second, "test", beam_size=1)
-    (line,) = (line for line in told(compare(first, second)) if "different ways" in line)
+    (line,) = (line for line in summary(compare(first, second)) if "different ways" in line)
     assert "first beam size 5, length penalty 1.0; second beam size 1, length penalty 1.0" in line
 
 
@@ -307,4 +307,4 @@ def test_evaluation_itself_leaves_what_compares(trained, tmp_path, test_set):
     for one, expected in zip(comparison.runs, scores, strict=True):
         assert one.tests["test"].bleu == pytest.approx(expected["bleu"]) and expected["bleu"] > 0
         assert one.tests["test"].chrf == pytest.approx(expected["chrf"])
-    assert any("beam-1 beam size 1" in line for line in told(comparison))
+    assert any("beam-1 beam size 1" in line for line in summary(comparison))

@@ -139,7 +139,7 @@ def test_a_recurrent_model_is_measured_where_it_attends(translator):
     assert found.notes == [
         "no logit lens: RecurrentEncoderDecoder has no residual stream that leads to its head",
         "no gold alignments of these pairs: no error rates",
-        "no self-attention of the encoder to hold to the treebank",
+        "no self-attention of the encoder to compare with the treebank",
     ]
     assert [one.rolled for one in found.explanations] == [False, False]
     assert found.lines()[-3:] == found.notes

@@ -54,7 +54,7 @@ class Comparison:
     sets: list[SharedSet]
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values for --json."""
+        """Return plain values for --json."""
         shared = {
             one.name: {
                 "sentences": one.sentences,
@@ -106,13 +106,15 @@ def shared_sets(evaluated: Mapping[Path, Sets]) -> list[str]:
     first, *others = evaluated
     common = [name for name in evaluated[first] if all(name in evaluated[other] for other in others)]
     if not common:
-        told = "; ".join(f"{run} on {', '.join(sets)}" for run, sets in evaluated.items())
-        raise RunError(f"no test set is common to all runs ({told}): evaluate all on one, by regardant evaluate --data")
+        known = "; ".join(f"{run} on {', '.join(sets)}" for run, sets in evaluated.items())
+        raise RunError(
+            f"no test set is common to all runs ({known}): evaluate all on one, by regardant evaluate --data"
+        )
     for name in common:
         if differing := _differing(evaluated, name):
-            told = "; ".join(f"{run} in evaluation/{file}" for run, file in differing.items())
+            files = "; ".join(f"{run} in evaluation/{file}" for run, file in differing.items())
             raise RunError(
-                f"test sets differ from those of {first} ({told}): compare runs that were evaluated on the same one"
+                f"test sets differ from those of {first} ({files}): compare runs that were evaluated on the same one"
             )
     return common
 

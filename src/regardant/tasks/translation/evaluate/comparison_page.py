@@ -32,7 +32,7 @@ class ComparisonReport:
     """Settings of each run after the first that differ from those of the first. Empty: not known."""
 
     def lines(self) -> list[str]:
-        return told(self.comparison)
+        return summary(self.comparison)
 
     def chapters(self) -> list[Chapter]:
         found = chapters(self.comparison)
@@ -59,7 +59,7 @@ class ComparisonReport:
         return tables_in_notebook([_table(self.comparison, one) for one in sets], list(notes))
 
 
-def told(comparison: Comparison) -> list[str]:
+def summary(comparison: Comparison) -> list[str]:
     """Return lines for people."""
     lines = []
     for one in comparison.sets:
@@ -112,8 +112,8 @@ def _notes(comparison: Comparison, tested: SharedSet) -> list[str]:
         "differs is read from this interval, not from those of single runs",
     ]
     if len(set(tested.decoding.values())) > 1:
-        told = "; ".join(f"{run} {settings}" for run, settings in tested.decoding.items())
-        notes.append(f"translated in different ways: {told}")
+        ways = "; ".join(f"{run} {settings}" for run, settings in tested.decoding.items())
+        notes.append(f"translated in different ways: {ways}")
     return notes
 
 
@@ -183,7 +183,7 @@ def _validations(comparison: Comparison) -> Chapter:
 
 
 def _curves(comparison: Comparison, label: str, number: Callable[[Validation], float | None]) -> list[str]:
-    """One chart, or none where no run has a number."""
+    """Return one chart, or none if no run has a number."""
     curves = []
     for run in comparison.runs:
         points = [(one.minutes, value) for one in run.training.validations if (value := number(one)) is not None]

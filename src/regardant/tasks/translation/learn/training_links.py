@@ -33,7 +33,8 @@ class TrainingLinks:
 
 
 def read_links(data: Config, splits: Splits, text: Path) -> TrainingLinks:
-    """Those of the corpus that was read into the folder `text`. Raises DataError where they do not fit the pairs."""
+    """Return the links of the corpus that was read into the folder `text`. Raises DataError if they do not fit the
+    pairs."""
     path = text.with_name(LINKS_FOLDER) / "train.links"
     given = isinstance(data, PairsConfig)
     spans = spans_between_white_space if given else spans_of_words

@@ -56,7 +56,7 @@ class AlignmentChoice:
 
 
 def word_attention(translator: Translator, sources: Sequence[str], targets: Sequence[str]) -> list[NDArray[Any]]:
-    """Cross-attention between words, a [2, L, H + 1, V, W] array a pair.
+    """Return the cross-attention between words, an array [2, L, H + 1, V, W] for each pair.
 
     First index: as it is, and shifted by one step. The last head is the mean of the others.
     """

@@ -74,7 +74,7 @@ def _column(name: str, rates: list[list[float]]) -> Extra:
 def _explained(measures: TranslatorMeasures) -> Iterator[Table]:
     if not measures.explanations:
         return
-    rows = [[_told_way(one), f"{one.gradient:.2f}", f"{one.ablation:.2f}"] for one in measures.explanations]
+    rows = [[_describe_way(one), f"{one.gradient:.2f}", f"{one.ablation:.2f}"] for one in measures.explanations]
     rows.append(["gradient x input", "-", f"{measures.gradient_and_ablation:.2f}"])
     caption = f"Does cross-attention explain? Kendall's tau with other explanations, {measures.explained} pairs"
     yield Table(caption, ["", "gradient\nx input", "leave\none out"], rows)
@@ -93,6 +93,6 @@ def _relations(measures: TranslatorMeasures) -> Iterator[Table]:
     yield Table(caption, heads, rows)
 
 
-def _told_way(one: Agreement) -> str:
+def _describe_way(one: Agreement) -> str:
     head = "mean of heads" if one.head == MEAN else f"head {one.head + 1}"
     return f"layer {one.layer + 1}, {head}{' x rollout of the encoder' if one.rolled else ''}"

@@ -108,7 +108,8 @@ def _explain(translator: Translator, pairs: Measured, found: TranslatorMeasures)
 
 
 def _ways(cross: Tensor, rolled: Tensor | None) -> Iterator[tuple[tuple[int, int, bool], Tensor]]:
-    """Cross-attention [L, H, T, S] head by head, in the mean, and that followed through the encoder [S, S]."""
+    """Yield cross-attention [L, H, T, S] head by head, its mean over heads, and the mean followed through the encoder
+    [S, S]."""
     for layer, heads in enumerate(cross.double()):
         for head, weights in enumerate(heads):
             yield (layer, head, False), weights
@@ -119,7 +120,7 @@ def _ways(cross: Tensor, rolled: Tensor | None) -> Iterator[tuple[tuple[int, int
 
 def _relate(translator: Translator, treebank: Iterable[ParsedSentence], found: TranslatorMeasures) -> None:
     if ENCODER not in found.heads:
-        found.notes.append("no self-attention of the encoder to hold to the treebank")
+        found.notes.append("no self-attention of the encoder to compare with the treebank")
         return
     found.relations = relation_scores(between_words(translator, islice(treebank, PARSED)))
     if not found.relations:

@@ -1,0 +1,27 @@
+"""Checks of what a run is given: options that it has no use for, and names of test sets."""
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from regardant.errors import ConfigError
+
+OWN_SETS = ("test", "validation")
+"""Names of a run's own sets that are evaluated where it holds them."""
+
+
+def refuse_options(doing: str, options: Mapping[str, Any]) -> None:
+    """Raise ConfigError for options that are given. `doing` begins the message: "a language model is scored"."""
+    if given := [name for name, value in options.items() if value is not None]:
+        raise ConfigError(f"{doing} without {', '.join(given)}: leave that out")
+
+
+def require_new_names(files: Sequence[Path], own: Collection[str], run: Path) -> None:
+    """Raise ConfigError for test sets whose scores would replace others in RUN/evaluation, where the name of a file
+    names its scores. `own` are the names of the run's own sets."""
+    names = [Path(file).name for file in files]
+    for name in names:
+        if name in own:
+            raise ConfigError(f"--data {name} has the name of a test set of {run}: rename the file")
+        if (count := names.count(name)) > 1:
+            raise ConfigError(f"--data was given {count} files named {name}: rename all but one")

@@ -14,6 +14,7 @@ import torch
 
 from regardant.data.text import Tokens
 from regardant.data.windows import consecutive_windows, parallel_streams
+from regardant.errors import DataError
 from regardant.models.base import CausalModel
 from regardant.models.heads import Loss
 
@@ -34,7 +35,9 @@ class TextScore:
     nats: float
     """Minus the log-probability of the text."""
     tokens: int
+    """Tokens after the first."""
     characters: int
+    """Characters after those of the first token."""
 
     @property
     def loss(self) -> float:
@@ -65,12 +68,22 @@ class TextScore:
         }
 
 
-def score_text(model: CausalModel, tokens: Tokens, characters: int, device: torch.device) -> TextScore:
-    """Return the score of a text of two tokens or more and so many characters. The model is in evaluation mode."""
+def score_text(
+    model: CausalModel, tokens: Tokens, characters: int, device: torch.device, *, given: int = 1
+) -> TextScore:
+    """Return the score of a text of two tokens or more and so many characters. The model is in evaluation mode.
+
+    `given` is the number of characters of the first token. Raises DataError for a text of no more characters.
+    """
+    if characters <= given:
+        raise DataError(
+            f"a text of {characters} characters has none after its first token, to count bits per character by: give a "
+            "longer text"
+        )
     losses = _losses_of_streams if model.carries_state else _losses_of_windows
     with torch.inference_mode():
         nats = sum(float(loss.plain) for loss in losses(model, tokens, device))
-    return TextScore(nats, len(tokens) - 1, characters - 1)
+    return TextScore(nats, len(tokens) - 1, characters - given)
 
 
 def _losses_of_windows(model: CausalModel, tokens: Tokens, device: torch.device) -> Iterator[Loss]:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from regardant.errors import DataError
 from regardant.evaluation import language
 from regardant.evaluation.language import TextScore, score_text
 from regardant.models.decoder_only import DecoderOnlyConfig
@@ -35,6 +36,13 @@ def test_every_token_but_the_first_costs_its_surprise_after_its_window(model, mo
     score = score_text(model, tokens, length, CPU)
     assert score.nats == pytest.approx(nats, rel=1e-5)
     assert (score.tokens, score.characters) == (length - 1, length - 1)
+
+
+def test_characters_of_the_first_token_are_given_and_not_scored(model):
+    tokens = np.array([5, 6, 7])
+    assert score_text(model, tokens, 10, CPU, given=4).characters == 6
+    with pytest.raises(DataError, match=r"^a text of 4 characters has none after its first token, .*: give a longer"):
+        score_text(model, tokens, 4, CPU, given=4)
 
 
 def test_the_measures_are_those_of_the_definitions():

@@ -14,7 +14,7 @@ from regardant.data.text_files import read_text
 from regardant.data.tokenizers import Tokenizers
 from regardant.data.vocabulary import UNK
 from regardant.data.windows import consecutive_windows
-from regardant.errors import ConfigError, DataError, RunError
+from regardant.errors import DataError, RunError
 from regardant.evaluation.language import TextScore, score_text
 from regardant.generation.sampling import sample
 from regardant.inspection import patch_positions
@@ -24,6 +24,7 @@ from regardant.interop.settings import continued
 from regardant.layers.linear import Layouts
 from regardant.modalities.text import word_units
 from regardant.models import CausalModel
+from regardant.tasks.arguments import OWN_SETS, refuse_options, require_new_names
 from regardant.tasks.base import Example, Prediction, Trained
 from regardant.tasks.exchange import Exchange, perplexity
 from regardant.tasks.inspection import Elements, Inspection, format_shares, likeliest, look, shown_inputs
@@ -31,7 +32,7 @@ from regardant.tasks.language_modelling.config import LanguageModellingConfig
 from regardant.tasks.language_modelling.measures import measure
 from regardant.tasks.language_modelling.prepare import build_model
 from regardant.tasks.language_modelling.tracing import Trace
-from regardant.tasks.measures import Measures
+from regardant.tasks.measures import Measures, require_one_file
 from regardant.tasks.probe import PROBE_ELEMENTS, PROBE_ROWS, Probe
 from regardant.training.checkpoints import load_into, write_atomically
 
@@ -70,8 +71,7 @@ class LanguageModel(Trained):
 
     def inspect(self, item: str, **options: Any) -> Inspection:
         """Return what passes the model while it reads a text. Raises DataError, ConfigError for any option."""
-        if given := [name for name, value in options.items() if value is not None]:
-            raise ConfigError(f"a language model is inspected without {', '.join(given)}: leave that out")
+        refuse_options("a language model is inspected", options)
         ids = self._ids(item)
         batch = {"text": ids[None].to(self.device)}
         records, logits = look(self.model, batch)
@@ -125,21 +125,19 @@ class LanguageModel(Trained):
         return [Example(self.tokenizer.decode(ids[: self.config.model.max_length].tolist())) for ids in lines[:count]]
 
     def score(self, text: str) -> TextScore:
-        """Return how probable a text is, given its first token. Raises DataError for a text of less than two."""
+        """Return how probable a text is, given its first token. Raises DataError for a text of less than two, or of no
+        character after the first."""
         tokens = self.tokenizer.encode_long(text)
         if len(tokens) < 2:
             raise DataError(f"a text of {len(tokens)} tokens cannot be scored: give two at least")
-        return score_text(self.model, tokens, len(text), self.device)
+        return self._score(tokens, len(text))
 
     def measure(self, data: Sequence[Path] = (), treebank: Path | None = None) -> Measures:
         """Measure attention over the first windows of the validation text, or of the text in a file.
 
         Results are kept in RUN/measures.
         """
-        if treebank is not None:
-            raise ConfigError("--treebank is held to the encoder of a translator: leave it out for a language model")
-        if len(data) > 1:
-            raise ConfigError(f"--data was given {len(data)} times: give one text")
+        require_one_file(data, treebank)
         name, tokens = (data[0].name, self._read(data[0])[0]) if data else ("validation", self._validation())
         found = measure(self.model, self.tokenizer, name, tokens, self.device)
         found.save(self.folder / "measures")
@@ -149,6 +147,7 @@ class LanguageModel(Trained):
         """Return pieces of its test text, or of a file, each to be continued."""
         if not data and not (self.folder / "data" / MARKER).is_file():
             return None
+        require_one_file(data)
         name, tokens = (data[0].name, self._read(data[0])[0]) if data else self._test_tokens()
         written = continued(self.config.model.max_length)
         length = min(PIECE, self.config.model.max_length - written)
@@ -185,9 +184,12 @@ class LanguageModel(Trained):
 
     def evaluate(self, data: Sequence[Path] = (), **options: Any) -> dict[str, dict[str, Any]]:
         """Return scores by name of the text: the run's own texts, the test's first, or those in files. They are kept in
-        RUN/evaluation."""
-        if given := [name for name, value in options.items() if value is not None]:
-            raise ConfigError(f"a language model is scored without {', '.join(given)}: leave that out")
+        RUN/evaluation.
+
+        Raises ConfigError for any option, and for a file with the name of another text.
+        """
+        refuse_options("a language model is scored", options)
+        require_new_names(data, self._own_names(), self.folder)
         scores = self._of_files(data) if data else self._of_own_text()
         for name, numbers in scores.items():
             write_atomically(self.folder / "evaluation" / f"{name}.json", json.dumps(numbers, indent=2) + "\n")
@@ -211,11 +213,17 @@ class LanguageModel(Trained):
         config = self.config.generation.replaced(**generation)
         return sample(self.model, ids.to(self.device), config, samples=samples, seed=seed, layouts=self.layouts)
 
-    def _of_own_text(self) -> dict[str, dict[str, Any]]:
+    def _own_names(self) -> list[str]:
+        """Return the names of its own texts that are scored. Empty: it holds no text."""
         if not (self.folder / "data" / MARKER).is_file():
+            return []
+        text = EncodedText.load(self.folder / "data")
+        return [name for name in OWN_SETS if name in text.tokens]
+
+    def _of_own_text(self) -> dict[str, dict[str, Any]]:
+        if not (names := self._own_names()):
             raise RunError(f"{self.folder} holds no text: give some with --data")
         text = EncodedText.load(self.folder / "data")
-        names = [name for name in ("test", "validation") if name in text.tokens]
         return {name: self._scored(text.tokens[name], text.characters[name]) for name in names}
 
     def _of_files(self, files: Sequence[Path]) -> dict[str, dict[str, Any]]:
@@ -234,6 +242,15 @@ class LanguageModel(Trained):
             raise DataError(f"{file} has {len(tokens)} tokens: give a text of two at least")
         return tokens, sum(map(len, pieces))
 
+    def _score(self, tokens: Tokens, characters: int) -> TextScore:
+        ids = tokens[:1].tolist()
+        first = self.tokenizer.decode(ids)
+        word = first.removeprefix(" ")
+        if self.tokenizer.encode(word) == ids:  # the token has a space before its word, and the text need not have one
+            first = word
+        given = 1 if ids == [UNK] else len(first)  # an unknown word has no length
+        return score_text(self.model, tokens, characters, self.device, given=given)
+
     def _scored(self, tokens: Any, characters: int) -> dict[str, Any]:
-        score = score_text(self.model, tokens, characters, self.device)
+        score = self._score(tokens, characters)
         return score.as_dict() | {"unknown": int((tokens == UNK).sum())}

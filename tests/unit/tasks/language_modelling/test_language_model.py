@@ -1,4 +1,5 @@
 import json
+import math
 import shutil
 
 import pytest
@@ -58,6 +59,26 @@ def test_what_is_like_the_text_is_more_probable_than_what_is_not(loaded):
         loaded.score("a")
 
 
+@pytest.mark.parametrize(
+    ("tokenizer", "text", "characters"),
+    [
+        ("character", " a cat", 5),
+        ("byte", "a cat", 4),
+        ("code", "the old cat", 8),
+    ],
+)
+def test_bits_are_by_characters_after_the_first_token(trained_on_text, tokenizer, text, characters):
+    scored = trained_on_text(f"tokenizer={{kind: {tokenizer}}}", "training.max_updates=2").score(text)
+    assert scored.characters == characters
+    assert scored.bits_per_character == pytest.approx(scored.nats / characters / math.log(2))
+
+
+def test_a_text_without_a_character_after_its_first_token_is_one_line(trained_on_text):
+    loaded = trained_on_text("tokenizer={kind: byte}", "training.max_updates=2")
+    with pytest.raises(DataError, match=r"^a text of 1 characters has none after its first token"):
+        loaded.score("é")
+
+
 def test_evaluation_is_of_the_text_kept_back_and_is_kept(own):
     scores = own.evaluate()
     assert list(scores) == ["validation"]
@@ -89,7 +110,12 @@ def test_other_texts_are_each_scored_by_themselves(own, text_file, tmp_path):
 def test_what_cannot_be_evaluated_is_one_line(own, tmp_path):
     with pytest.raises(ConfigError, match="a language model is scored without beam_size: leave that out"):
         own.evaluate(beam_size=3)
-    (tmp_path / "empty.txt").touch()
+    for name in ("validation", "empty.txt"):
+        (tmp_path / name).touch()
+    with pytest.raises(ConfigError, match=r"--data validation has the name of a test set of .*: rename the file"):
+        own.evaluate(data=[tmp_path / "validation"])
+    with pytest.raises(ConfigError, match=r"--data was given 2 files named empty.txt: rename all but one"):
+        own.evaluate(data=[tmp_path / "empty.txt", tmp_path / "other" / "empty.txt"])
     with pytest.raises(DataError, match=r"empty\.txt has 0 tokens: give a text of two at least"):
         own.evaluate(data=[tmp_path / "empty.txt"])
     (own.folder / "data").rename(tmp_path / "away")

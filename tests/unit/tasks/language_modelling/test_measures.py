@@ -134,8 +134,12 @@ def test_another_text_is_measured_under_its_name(regardant, own_text_run, text_f
 @pytest.mark.parametrize(
     ("arguments", "error", "told"),
     [
-        ({"treebank": "b.conllu"}, ConfigError, "--treebank is held to the encoder of a translator: leave it out"),
-        ({"data": ["one", "two"]}, ConfigError, "--data was given 2 times: give one text"),
+        (
+            {"treebank": "b.conllu"},
+            ConfigError,
+            "--treebank is compared with the encoder of a translator: leave it out",
+        ),
+        ({"data": ["one", "two"]}, ConfigError, "--data was given 2 times: give one file"),
     ],
 )
 def test_what_a_language_model_is_not_measured_over_is_one_line(own_text_run, arguments, error, told):

@@ -39,9 +39,18 @@ _HEADER = "regardant"
 
 
 def write_atomically(path: Path, content: bytes | str) -> None:
-    """Write `content` (text as UTF-8) to `path`, in one step for every reader. Makes the folder if need be."""
-    with _replacing(path) as part:
-        part.write_bytes(content.encode() if isinstance(content, str) else content)
+    """Write `content` (text as UTF-8) to `path`, in one step for every reader. Makes the folder if need be.
+
+    Of a symbolic link the file that it names is replaced. A device or a pipe is written into.
+    """
+    written = content.encode() if isinstance(content, str) else content
+    with _named_errors(path):
+        if path.exists() and not path.is_file() and not path.is_dir():
+            path.write_bytes(written)
+            return
+        target = path.resolve() if path.is_symlink() else path
+    with _replacing(target) as part:
+        part.write_bytes(written)
 
 
 def save_checkpoint(run: Path, state: dict[str, Any], update: int, keep: int) -> Path:
@@ -51,7 +60,7 @@ def save_checkpoint(run: Path, state: dict[str, Any], update: int, keep: int) ->
     update. `state` must be plain containers and tensors, or `load_checkpoint` refuses it.
     """
     path = _path_of(run, update)
-    _clear(path.parent, "*")
+    _clear_checkpoints(path.parent)
     save_whole(path, state)
     _keep_newest(run, path, keep)
     return path
@@ -71,7 +80,7 @@ def save_shares(run: Path, state: dict[str, Any], update: int, keep: int, group:
     part = path.with_name(path.name + _PART)
     try:
         if group.leads:
-            shutil.rmtree(part, ignore_errors=True)  # of a process that was killed
+            _clear_checkpoints(path.parent)
         content = write_shares(part, state, group)
         if not group.leads:
             return
@@ -231,7 +240,7 @@ def _renamed(weights: dict[str, Tensor], model: nn.Module) -> dict[str, Tensor]:
 def _replacing(path: Path) -> Iterator[Path]:
     """Yield a path to write to. It is renamed to `path` at the end, or deleted after an exception."""
     part = path.with_name(f"{path.name}.{uuid4().hex}{_PART}")
-    try:
+    with _named_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             yield part
@@ -240,8 +249,22 @@ def _replacing(path: Path) -> Iterator[Path]:
             _to_disk(path.parent)  # makes the renaming permanent
         finally:
             part.unlink(missing_ok=True)
+
+
+@contextmanager
+def _named_errors(path: Path) -> Iterator[None]:
+    """Raise RunError with the name of a path that cannot be written."""
+    try:
+        yield
     except (OSError, RuntimeError, SafetensorError) as error:  # each writer has its own error for a full disk
         raise RunError(f"cannot write {path} ({_first_line(error)}); is the disk full or read-only?") from error
+
+
+def _clear_checkpoints(folder: Path) -> None:
+    """Delete what a kill left of checkpoints, files and folders of shares of any update."""
+    _clear(folder, "*")
+    for left in folder.glob(f"update-*{_PART}"):
+        shutil.rmtree(left, ignore_errors=True)
 
 
 def _clear(folder: Path, name: str) -> None:

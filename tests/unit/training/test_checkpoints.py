@@ -18,9 +18,11 @@ from regardant.training.checkpoints import (
     load_into,
     load_weights,
     save_checkpoint,
+    save_shares,
     save_weights,
     write_atomically,
 )
+from regardant.training.processes import ALONE
 
 STATE = {
     "update": 3,
@@ -162,6 +164,44 @@ def test_an_interrupted_write_leaves_the_old_file_and_no_other(tmp_path):
     write_atomically(path, b"\x00\xff")
     assert path.read_bytes() == b"\x00\xff"
     assert files_in(path.parent) == ["run.yaml"]
+
+
+def test_a_symbolic_link_stays_and_the_file_that_it_names_is_written(tmp_path):
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "a.txt").write_text("old", encoding="utf-8")
+    for name in ("a.txt", "b.txt"):  # b.txt is not there yet
+        link = tmp_path / name
+        link.symlink_to(tmp_path / "kept" / name)
+        write_atomically(link, "new")
+        assert link.is_symlink() and (tmp_path / "kept" / name).read_text(encoding="utf-8") == "new"
+    assert files_in(tmp_path / "kept") == ["a.txt", "b.txt"]
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with pytest.raises(RunError, match=r"cannot write .*loop"):
+        write_atomically(tmp_path / "loop", "x")
+
+
+def test_a_pipe_is_written_into_and_stays(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as reader:
+        read = reader.submit(pipe.read_bytes)
+        write_atomically(pipe, "café")
+        assert read.result(timeout=10) == "café".encode()
+    assert pipe.is_fifo() and files_in(tmp_path) == ["pipe"]
+
+
+@pytest.mark.filterwarnings("ignore:torch.distributed is disabled")
+def test_a_folder_of_shares_that_a_kill_left_is_deleted_by_the_next_saving(tmp_path):
+    left = tmp_path / "checkpoints" / "update-00000001.part"
+    for save in (
+        lambda: save_checkpoint(tmp_path, STATE, 2, keep=1),
+        lambda: save_shares(tmp_path, STATE, 3, 1, ALONE),
+    ):
+        left.mkdir(parents=True)
+        (left / "shares.safetensors").write_bytes(b"half of it")
+        save()
+        assert not left.exists()
+    assert files_in(tmp_path / "checkpoints") == ["update-00000003"]
 
 
 def test_a_place_that_cannot_be_written_is_one_line(tmp_path):

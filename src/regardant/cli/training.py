@@ -59,7 +59,9 @@ def plan(
         int | None,
         typer.Option(min=1, metavar="N", help="Reckon for so many devices and the size of WMT14; nothing is measured."),
     ] = None,
-    device: Annotated[str, typer.Option(metavar="NAME", help="Their kind: a100, h100 or h200.")] = "h200",
+    device: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Their kind: a100, h100 or h200. [default: h200]")
+    ] = None,
     strategy: Annotated[str | None, typer.Option(metavar="NAME", help="ddp or fsdp. If not given, both.")] = None,
     rate: Annotated[
         float | None, typer.Option(min=0, metavar="PRICE", help="Price of one device for an hour, in any currency.")
@@ -79,12 +81,15 @@ def plan(
     """
     from tempfile import TemporaryDirectory
 
+    _require_devices(devices, **{"--device": device, "--strategy": strategy, "--rate": rate})
     if shapes:
         if devices is not None:
             raise ConfigError("--shapes are those of one model, whatever trains it: leave out --devices")
         _plan_shapes(recipe, overrides, as_json)
         return
     if recipe in PUBLISHED_NAMES and not overrides:
+        if devices is not None:
+            raise ConfigError(f"{recipe} is a published model, counted alone: leave out --devices, or give a recipe")
         from regardant.planning.published import PUBLISHED
 
         cost = PUBLISHED[recipe].cost()
@@ -92,7 +97,7 @@ def plan(
         return
     config = configuration(recipe, overrides)
     if devices is not None:
-        _plan_scale(config, devices, device, strategy, rate, as_json)
+        _plan_scale(config, devices, device or "h200", strategy, rate, as_json)
         return
     from regardant import run
 
@@ -102,6 +107,13 @@ def plan(
         print_json(planned.as_dict())
     else:
         print("\n".join(planned.lines()))
+
+
+def _require_devices(devices: int | None, **options: str | float | None) -> None:
+    """Raise ConfigError for options of --devices without it."""
+    given = [name for name, value in options.items() if value is not None]
+    if devices is None and given:
+        raise ConfigError(f"{', '.join(given)} without --devices: give --devices N, or leave out {', '.join(given)}")
 
 
 def _plan_shapes(recipe: str, overrides: list[str] | None, as_json: bool) -> None:

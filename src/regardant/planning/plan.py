@@ -3,19 +3,20 @@
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 from torch.nn.utils import clip_grad_norm_
 from torch.optim import Optimizer
-from torch.utils.flop_counter import FlopCounterMode
 
 from regardant.planning.busy import Waiting
 from regardant.planning.compilation import compiling_pays
+from regardant.planning.flops import flop_counter
 from regardant.planning.probes import (
     HINDRANCE,
     Decisions,
@@ -25,11 +26,12 @@ from regardant.planning.probes import (
     least,
     threads_of_one,
     time_to_measure,
+    use_kernel,
 )
 from regardant.tasks.base import Log, Prepared, TaskJob
 from regardant.training.averaging import Average
 from regardant.training.config import COPIES, TRAINING_SHARE, Strategy, TrainingConfig
-from regardant.training.devices import memory_guard
+from regardant.training.devices import memory_guard, trim_heap
 from regardant.training.engine import require_divisible
 from regardant.training.reporting import memory
 
@@ -106,6 +108,7 @@ def plan_run(
     loss would be divided.
     """
     job, training = prepared.job, prepared.config.training
+    _forget_peak()
     training.optimizer.build(job.model)  # the first one loads 70 MB of torch, in each process
     resident = memory().current
     with memory_guard("a batch", "take a smaller model, or lower training.batch_tokens and raise training.accumulate"):
@@ -207,7 +210,7 @@ def plan_training(
     return Plan(
         parameters=parameters,
         memory_bytes=max(peak, of_each) + (decisions.processes - 1) * of_each,
-        flops_per_token=_flops_per_target(job, device),
+        flops_per_token=_flops_per_target(job, decisions, device),
         tokens_per_epoch=targets,
         tokens_per_second=speed,
         seconds=updates * targets / updates_per_epoch / speed / TRAINING_SHARE,
@@ -253,11 +256,26 @@ def _stepping(model: nn.Module, training: TrainingConfig) -> Iterator[tuple[list
         model.zero_grad(set_to_none=True)
 
 
-def _flops_per_target(job: TaskJob, device: torch.device) -> float:
+def _flops_per_target(job: TaskJob, decisions: Decisions, device: torch.device) -> float:
+    """Return the operations of a median batch by target. They are counted with one kernel, whichever was the fastest:
+    operations of `triton` are not seen, and tiles leave some out."""
     planned = job.batches.median_batch()
-    with FlopCounterMode(display=False) as counter:
+    use_kernel(job.model, "sdpa")
+    with flop_counter() as counter:
         dry_run(job, planned, device)
+    use_kernel(job.model, decisions.kernel)
     return counter.get_total_flops() / job.load(planned).count
+
+
+def _forget_peak() -> None:
+    """Begin a new peak of memory, without what an earlier model of this process took and has freed."""
+    trim_heap()
+    if torch.cuda.is_initialized():
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+        return
+    with suppress(OSError):  # not on every system
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
 def _format_seconds(seconds: float) -> str:

@@ -5,6 +5,7 @@ rows. So parameters and floating-point operations are exact, and what a backward
 Speed is reckoned from the rates of a device and the assumptions, which are printed.
 """
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
@@ -12,11 +13,11 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.flop_counter import FlopCounterMode
 
 from regardant.config.did_you_mean import did_you_mean
 from regardant.errors import ConfigError
 from regardant.models import CausalConfig, Model, SequenceToSequenceConfig, next_token, tokens
+from regardant.planning.flops import flop_counter
 from regardant.planning.published import VOCABULARY
 from regardant.tasks.base import TaskConfig
 from regardant.training.config import COPIES
@@ -172,6 +173,8 @@ def assumptions(config: TaskConfig, device: Device) -> list[str]:
 def cost(load: Workload, device: Device, devices: int, strategy: Way, rate: float | None = None) -> Scale:
     """Return the cost of a workload by one strategy."""
     weights, others = 4.0 * load.parameters, (devices - 1) / devices
+    rows = load.rows // load.passes
+    share = math.ceil(rows / devices) / rows  # of the rank with most rows, for which the others wait
     gathered = 0.0
     if strategy == "ddp":
         state = COPIES * weights
@@ -182,10 +185,10 @@ def cost(load: Workload, device: Device, devices: int, strategy: Way, rate: floa
         gathered = 2 * (rest + 2 * max(sublayers, default=0))  # weights and gradients; one sublayer ahead
         # Sublayers are gathered for both passes, the rest once; gradients are summed after each backward pass.
         sent = others * load.passes * (3 * sum(sublayers) + 2 * rest)
-    kept = load.kept_bytes * (0.55 if device.narrow else 1.0) / devices
+    kept = load.kept_bytes * (0.55 if device.narrow else 1.0) * share
     memory = device.resident + state + (gathered if devices > 1 and strategy == "fsdp" else 0) + kept
     starting = load.passes * load.operations * device.launch
-    computing = max(starting, load.flops / devices / (device.flops * device.share))
+    computing = max(starting, load.flops * share / (device.flops * device.share))
     hidden = computing * (2 / 3 / load.passes if strategy == "ddp" else 1)
     own = load.parameters / (devices if strategy == "fsdp" else 1)
     seconds = computing + max(0.0, sent / device.link - hidden) + own * OPTIMIZER_BYTES / device.bandwidth
@@ -214,7 +217,7 @@ def workload(config: TaskConfig, vocabulary: int = VOCABULARY, length: int = LEN
     rows = max(1, training.batch_tokens // inputs[0].shape[1])
     model.train()
     kept = [_kept(model, [block.expand(count, -1) for block in inputs]) for count in (1, 2)]
-    with _Operations() as operations, FlopCounterMode(display=False) as counter:
+    with _Operations() as operations, flop_counter() as counter:
         _loss(model, inputs).backward()
     passes = training.accumulate
     parameters = sum(one.numel() for one in model.parameters())

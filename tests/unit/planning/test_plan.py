@@ -1,5 +1,6 @@
 import json
 import math
+import os
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -7,7 +8,10 @@ import pytest
 import torch
 
 from regardant import run
+from regardant.attention.masks import View
+from regardant.attention.scaled_dot_product import KERNELS, ScaledDotProduct, matmul
 from regardant.planning import plan as planning
+from regardant.planning.flops import flop_counter
 from regardant.planning.plan import GATHERING, OVERHEAD, _as_in_training, plan_training
 from regardant.planning.probes import Decisions
 from regardant.tasks.translation.task import Translation
@@ -85,14 +89,40 @@ def test_tokens_and_padding_are_those_of_an_epoch(tiny_plan):
 
 
 def test_the_computing_is_six_flops_a_weight_and_token(tiny_plan):
-    """Two forward and four backward, embeddings not multiplied; attention itself adds little at these lengths."""
+    """Two forward and four backward, embeddings not multiplied, and those of attention."""
     prepared, planned = tiny_plan
     batch = prepared.job.load(prepared.job.batches.median_batch())
     vocab_size, d, f = prepared.job.corpus.tokenizers.target.vocab_size, 32, 64
     a_source_token = 4 * d * d + 2 * d * f + 2 * d * d  # the encoder, and its keys and values for the decoder
     a_target_token = 4 * d * d + 2 * d * d + 2 * d * f + d * vocab_size
-    weights = batch.source.numel() * a_source_token + batch.target[:, 1:].numel() * a_target_token
-    assert planned.flops_per_token == pytest.approx(6 * weights / batch.count, rel=0.15)
+    source, target = batch.source.shape, batch.target[:, 1:].shape
+    weights = math.prod(source) * a_source_token + math.prod(target) * a_target_token
+    n, m = source[1], target[1]
+    attention = 12 * d * source[0] * (n * n + m * m + m * n)
+    assert planned.flops_per_token == pytest.approx((6 * weights + attention) / batch.count, rel=0.02)
+
+
+@pytest.mark.parametrize("view", [View(), View(causal=True), View(keys=torch.tensor([[True] * 4 + [False]] * 2))])
+@pytest.mark.parametrize("kernel", ["sdpa", "matmul"])
+def test_kernels_count_the_products_of_attention_and_of_its_gradient(kernel, view):
+    q, k, v = (torch.randn(2, 3, 5, 8, requires_grad=True) for _ in range(3))
+    with flop_counter() as counter:
+        KERNELS[kernel](q, k, v, view, 1.0).sum().backward()
+    assert counter.get_total_flops() == 6 * 2 * (2 * 3 * 5 * 5 * 8)
+
+
+def test_the_computing_does_not_depend_on_the_kernel_that_was_the_fastest(tiny_plan, plan):
+    prepared, planned = plan("training.attention_kernel=matmul")
+    assert planned.flops_per_token == tiny_plan[1].flops_per_token
+    assert {one.kernel for one in prepared.job.model.modules() if isinstance(one, ScaledDotProduct)} == {matmul}
+
+
+@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="the peak cannot be reset here")
+def test_memory_is_not_that_of_a_larger_model_that_was_planned_before(plan):
+    _, before = plan()
+    plan("model.d_model=512", "model.d_ff=4096", "training.max_updates=null", "training.max_minutes=0.1")
+    _, after = plan()
+    assert after.memory_bytes < before.memory_bytes + (128 << 20)  # buffers of libraries stay
 
 
 def test_what_is_computed_again_is_counted_again(tiny_plan, plan):

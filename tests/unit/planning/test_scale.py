@@ -59,6 +59,14 @@ def test_operations_start_one_after_the_other():
     assert found.hours == pytest.approx(1000 * H200.launch)
 
 
+def test_devices_beyond_the_rows_of_a_pass_are_idle():
+    fast = replace(H200, bandwidth=1e30, link=1e30)
+    few = replace(LOAD, rows=8, passes=2)
+    four, many, three = (cost(few, fast, count, "ddp") for count in (4, 64, 3))
+    assert many.hours == four.hours and many.memory_bytes == four.memory_bytes
+    assert three.hours == 2 * four.hours, "one of three computes two of four rows"
+
+
 def test_what_does_not_fit_is_told():
     large = replace(LOAD, parameters=10**10, units=(10**9,) * 10)
     assert not cost(large, H200, 8, "ddp").fits
@@ -76,9 +84,9 @@ def test_an_update_is_counted_on_the_model_itself():
     assert load.parameters == sum(one.numel() for one in model.parameters()) == sum(load.units)
     assert (load.rows, load.passes, load.targets, load.updates) == (20, 2, 20 * 28, 7)
     matrices = sum(one.numel() for one in model.parameters() if one.ndim == 2)
-    assert load.flops == pytest.approx(6 * matrices * 20 * 28, rel=0.2), (
-        "six operations a weight and token, and attention"
-    )
+    mechanisms = 3 * len(model.decoder.layers)  # one in each layer of the encoder, two in each of the decoder
+    attention = 12 * mechanisms * 128 * 28**2 * 20
+    assert load.flops == pytest.approx(6 * matrices * 20 * 28 + attention, rel=0.01)
     kept = scale._kept(model, [block.expand(10, -1) for block in (source, target, targets)])
     assert load.kept_bytes == pytest.approx(kept, rel=0.01)
 
@@ -103,6 +111,20 @@ def test_plan_prints_both_strategies_their_price_and_what_is_assumed(regardant):
 def test_what_is_not_known_is_refused_in_a_line(regardant, given, told):
     said = regardant("plan", "multi30k-en-de", "--set", "data.root=here", "--devices", 8, *given)
     assert said.code == 2 and told in said.err and "Traceback" not in said.err
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (("demo", "--device", "nonsense"), "--device without --devices: give --devices N, or leave out --device"),
+        (("demo", "--rate", 3, "--strategy", "ddp"), "--strategy, --rate without --devices: give --devices N, or"),
+        (("demo", "--shapes", "--rate", 3), "--rate without --devices: give --devices N, or leave out --rate"),
+        (("gpt3", "--devices", 8), "gpt3 is a published model, counted alone: leave out --devices, or give a recipe"),
+    ],
+)
+def test_options_of_devices_are_refused_where_none_are_counted(regardant, given, told):
+    said = regardant("plan", *given)
+    assert said.code == 2 and said.err.count("\n") == 1 and told in said.err
 
 
 def test_a_model_without_a_vocabulary_is_refused():

@@ -1,11 +1,15 @@
+import os
+
 import pytest
 
 from regardant.data.gold_alignments import gold_links
 from regardant.data.grammar.config import GrammarConfig
 from regardant.errors import DataError
 from regardant.evaluation.alignment import parse_links
+from regardant.run.fingerprints import write_sums
 from regardant.studies import lectures
 from regardant.studies.advice import QUESTIONS, Advice, advise
+from regardant.studies.evaluated import is_evaluated
 from regardant.tasks import load_recipe
 from regardant.training.metrics import Metric
 
@@ -82,6 +86,19 @@ def test_labs_are_listed_and_an_unknown_one_is_one_line(regardant):
     assert said.code == 2 and said.err.count("\n") == 1 and "bahdanau" in said.err
 
 
+def test_an_evaluation_that_was_interrupted_or_is_of_earlier_weights_is_none(tmp_path):
+    weights, first = tmp_path / "model.safetensors", tmp_path / "evaluation" / "test.json"
+    first.parent.mkdir()
+    weights.touch()
+    first.write_text("{}", encoding="utf-8")
+    assert not is_evaluated(tmp_path)  # as a kill leaves it before the second test set
+    write_sums(tmp_path)
+    assert is_evaluated(tmp_path)
+    later = (tmp_path / "evaluation" / "SHA256SUMS").stat().st_mtime + 1
+    os.utime(weights, (later, later))
+    assert not is_evaluated(tmp_path)  # as more minutes leave it
+
+
 @pytest.mark.slow
 def test_a_lab_trains_compares_translates_and_draws(tmp_path):
     lines = lectures.lecture("bahdanau", tmp_path, 0.5, lambda line: None)
@@ -89,3 +106,8 @@ def test_a_lab_trains_compares_translates_and_draws(tmp_path):
     assert "bleu" in text.lower() and text.count(" -> ") == 4
     assert (tmp_path / "attention/attention.html").is_file() and (tmp_path / "comparison.html").is_file()
     assert not (tmp_path / "plain/attention.html").exists()
+    evaluation = tmp_path / "plain" / "evaluation"
+    for name in ("heldout.json", "SHA256SUMS"):  # as an interrupt leaves them
+        (evaluation / name).unlink()
+    assert lectures.lecture("bahdanau", tmp_path, 0.5, lambda line: None) == lines
+    assert (evaluation / "heldout.json").is_file()

@@ -1,8 +1,10 @@
 import json
+import math
 
 import pytest
 
-from regardant.errors import ConfigError
+from regardant.errors import ConfigError, RunError
+from regardant.run.folder import Record
 from regardant.studies import scaling, tuning, tuning_page
 from regardant.tasks import load_recipe
 from regardant.training.metrics import Metric
@@ -106,6 +108,76 @@ def test_an_interrupted_sweep_is_130_and_says_how_to_continue(regardant, monkeyp
     assert said.code == 130 and said.err.endswith("stopped; run the same command again to resume\n")
 
 
+DIVERGES = tuning.Stage("learning rate", ["training.schedule.learning_rate"], lambda current: [1e30])
+
+
+@pytest.fixture(scope="module")
+def open_schedule(text_file):
+    """A language model whose task chooses the schedule."""
+    document = {
+        "task": "language_modelling",
+        "data": {"source": str(text_file)},
+        "model": {"d_model": 16, "num_heads": 2, "num_layers": 1, "d_ff": 32, "max_length": 16},
+        "training": {"max_minutes": 1, "batch_tokens": 256, "validate_every": 5, "precision": "float32",
+                     "attention_kernel": "sdpa", "processes": 1},
+    }  # fmt: skip
+    return lambda overrides: load_recipe(document, overrides)
+
+
+@pytest.fixture(scope="module")
+def swept(open_schedule, tmp_path_factory):
+    """A sweep, its folder and its lines: the recipe's own rate is chosen by the task, and the other one diverges."""
+    folder, lines = tmp_path_factory.mktemp("sweep"), []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tuning, "STAGES", (DIVERGES,))
+        patch.setattr(tuning.Sweep, "remaining", lambda sweep: 1e9)  # others may be at work
+        yield tuning.tune(open_schedule, folder, 0.5, lines.append), folder, lines
+
+
+def test_a_candidate_that_diverges_is_the_worst_and_the_sweep_continues(swept, open_schedule):
+    found, folder, lines = swept
+    own, short, diverged = found.trainings
+    assert math.isfinite(own.score) and math.isfinite(short.score) and diverged.score == math.inf
+    assert found.settings == () and len(lines) == 3
+    assert "failed: the gradients of 9 updates in a row were not finite" in lines[2] and "\n" not in lines[2]
+    assert json.loads(json.dumps(found.as_dict(), allow_nan=False))["trainings"][2]["score"] is None
+    assert "failed" in tuning_page.lines(found)[3] and "failed" in tuning_page.page(found, "text")
+    again = []
+    assert tuning.tune(open_schedule, folder, 0.5, again.append).as_dict() == found.as_dict()
+    assert again == []
+
+
+def test_a_recipe_that_diverges_itself_ends_the_sweep(open_schedule, tmp_path):
+    def diverging(overrides):
+        return open_schedule(["training.schedule={kind: constant, learning_rate: 1e30, warmup_steps: 0}", *overrides])
+
+    with pytest.raises(RunError, match=r"^the gradients of 9 updates in a row were not finite"):
+        tuning.tune(diverging, tmp_path, 0.5, lambda line: None)
+
+
+def test_a_stage_changes_one_field_of_a_schedule_that_the_task_has_chosen(swept):
+    _, folder, _ = swept
+    own, short, diverged = (
+        Record.read(folder / str(number)).config.training.schedule.model_dump() for number in (1, 2, 3)
+    )
+    assert own["learning_rate"] > 0.01 and short == own  # far above the default of the class
+    assert diverged == own | {"learning_rate": 1e30}
+
+
+def test_a_sweep_with_other_settings_is_refused(swept, open_schedule):
+    _, folder, _ = swept
+    with pytest.raises(ConfigError, match=r"\(minutes was 0.5, is 0.6\): give the same, or another --out$"):
+        tuning.tune(open_schedule, folder, 0.6, print)
+    with pytest.raises(ConfigError, match=r"was begun with other settings \(model.dropout was 0.0, is 0.2\)"):
+        tuning.tune(lambda overrides: open_schedule(["model.dropout=0.2", *overrides]), folder, 0.5, print)
+
+
+def test_a_sweep_of_an_earlier_version_is_refused(tmp_path):
+    (tmp_path / tuning.JOURNAL).touch()
+    with pytest.raises(RunError, match=r"was begun by an earlier version, which kept no tuning.json: give another"):
+        tuning.tune(small, tmp_path, 1.0, print)
+
+
 @pytest.mark.slow
 def test_a_sweep_finds_a_better_rate_and_continues_without_training_again(tmp_path, monkeypatch):
     monkeypatch.setattr(tuning, "STAGES", (tuning.STAGES[0], tuning.STAGES[-1]))
@@ -130,6 +202,20 @@ def test_a_point_of_each_sweep_grows_and_continues(tmp_path, monkeypatch):
         assert [point.x for point in found.points] == sorted(point.x for point in found.points)
         assert json.loads(json.dumps(found.as_dict()))["by"] == by
         assert "Fit" in found.page("copy")
+
+
+def test_points_of_a_resumed_sweep_have_the_updates_that_were_measured_first(tmp_path, monkeypatch):
+    monkeypatch.setattr(scaling, "SEEDS", 1)
+    _, updates = scaling._budget(small, tmp_path, "size", 0.3, print)
+    kept = tmp_path / "budget-size.json"
+    assert json.loads(kept.read_text(encoding="utf-8")) == {"minutes": 0.3, "updates": updates}
+    kept.write_text(json.dumps({"minutes": 0.3, "updates": 9}), encoding="utf-8")  # as of a slower machine
+    assert scaling._budget(small, tmp_path, "size", 0.3, print)[1] == 9
+    with pytest.raises(ConfigError, match=r"was begun with --minutes 0.3: give the same, or another --out$"):
+        scaling.scale(small, tmp_path, "size", 0.4, print)
+    kept.write_text("{}", encoding="utf-8")
+    with pytest.raises(RunError, match=r"budget-size.json is damaged"):
+        scaling.scale(small, tmp_path, "size", 0.3, print)
 
 
 def test_minutes_that_leave_no_updates_are_refused(tmp_path, monkeypatch):

@@ -11,6 +11,7 @@ from regardant.config import recipe as document_of
 from regardant.run.comparing import compare
 from regardant.run.opened import Run, load
 from regardant.run.training import train_in_turn
+from regardant.studies.evaluated import is_evaluated
 from regardant.tasks import load_recipe
 from regardant.tasks.base import Log
 
@@ -77,7 +78,7 @@ def lecture(name: str, folder: Path, minutes: float, log: Log = print) -> list[s
         config = load_recipe(document_of(recipe), [*overrides, *budget], recipe)
         if not train_in_turn(config, out, log).finished:
             raise KeyboardInterrupt
-        if not (out / "evaluation").is_dir():
+        if not is_evaluated(out):
             load(out).evaluate()
     page = folder / "comparison.html"
     lines = [lab.about, "", *compare(folders, page).lines(), ""]

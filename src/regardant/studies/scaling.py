@@ -1,8 +1,10 @@
 """Sweeps of a model's size, its data or its compute, to whose losses a power law is fitted.
 
-FOLDER/NAME-SEED/ is the run of a point. A trained point is not trained again, so an interrupted sweep continues.
+FOLDER/budget-BY.json     minutes of the sweep, and the updates that they give its largest training
+FOLDER/NAME-SEED/         the run of a point, which is not trained again, so that an interrupted sweep continues
 """
 
+import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,7 @@ from regardant.run.training import plan, train_in_turn
 from regardant.studies.tuning import OF_BUDGET, Load, value_at
 from regardant.tasks.base import Log, TaskConfig
 from regardant.tasks.training_history import read_history
+from regardant.training.checkpoints import write_atomically
 
 By = Literal["size", "data", "compute"]
 
@@ -99,7 +102,7 @@ def scale(load: Load, folder: Path, by: By, minutes: float, log: Log = print) ->
     Raises ConfigError for a recipe without the field that is swept, KeyboardInterrupt for an
     interrupted sweep.
     """
-    base, updates = _budget(load, by, minutes, log)
+    base, updates = _budget(load, folder, by, minutes, log)
     points = []
     for factor in FACTORS:
         settings = _settings(base, by, factor, updates)
@@ -115,17 +118,39 @@ def scale(load: Load, folder: Path, by: By, minutes: float, log: Log = print) ->
     return Scaling(by, points, law)
 
 
-def _budget(load: Load, by: By, minutes: float, log: Log) -> tuple[TaskConfig, int]:
-    """Return the recipe with what is chosen, and the updates of its largest training."""
+def _budget(load: Load, folder: Path, by: By, minutes: float, log: Log) -> tuple[TaskConfig, int]:
+    """Return the recipe with what is chosen, and the updates of its largest training.
+
+    The updates are measured once and kept, so that all points of a sweep that is resumed have the same.
+    """
+    file = folder / f"budget-{by}.json"
+    kept = _kept_updates(file, minutes)
     shares = sum(FACTORS) if by == "compute" else len(FACTORS)
     each = OF_BUDGET * minutes / shares / SEEDS
     with TemporaryDirectory(prefix="regardant-scale-") as temporary:
         config = load([f"training.max_minutes={each:.4f}", "training.max_updates=null", "training.max_epochs=null"])
         prepared, _, planned = plan(config, Path(temporary), lambda line: None)
-    if planned.updates < LEAST_UPDATES:
-        raise ConfigError(f"--minutes {minutes:g} leaves {planned.updates} updates to a training: give more minutes")
-    log(f"{len(FACTORS)} points of {SEEDS} seeds, up to {planned.updates:,} updates each")
-    return prepared.config, planned.updates
+    updates = planned.updates if kept is None else kept
+    if updates < LEAST_UPDATES:
+        raise ConfigError(f"--minutes {minutes:g} leaves {updates} updates to a training: give more minutes")
+    if kept is None:
+        write_atomically(file, json.dumps({"minutes": minutes, "updates": updates}) + "\n")
+    log(f"{len(FACTORS)} points of {SEEDS} seeds, up to {updates:,} updates each")
+    return prepared.config, updates
+
+
+def _kept_updates(file: Path, minutes: float) -> int | None:
+    """Return the updates that an earlier call has kept. None: there was none. Raises ConfigError for other minutes."""
+    if not file.is_file():
+        return None
+    try:
+        kept = json.loads(file.read_text(encoding="utf-8"))
+        begun_with, updates = float(kept["minutes"]), int(kept["updates"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise RunError(f"{file} is damaged ({error}): give another --out") from error
+    if begun_with != minutes:
+        raise ConfigError(f"{file.parent} was begun with --minutes {begun_with:g}: give the same, or another --out")
+    return updates
 
 
 def _settings(base: TaskConfig, by: By, factor: float, updates: int) -> list[str]:

@@ -22,6 +22,7 @@ from regardant.errors import ConfigError, RunError
 from regardant.run.comparing import compare
 from regardant.run.opened import load
 from regardant.run.training import plan, train_in_turn
+from regardant.studies.evaluated import is_evaluated
 from regardant.studies.trial_report import Arm, TrialReport
 from regardant.tasks import load_recipe
 from regardant.tasks.base import Log, TaskConfig
@@ -118,7 +119,7 @@ class Trial:
         for seed in range(1, seeds + 1):
             for number, (name, folder) in enumerate(arms.items(), 2 * seed - 1):
                 given = [*settings.overrides(), f"seed={seed}", *(new if name == self.kind else [])]
-                if not _is_evaluated(folder / f"seed-{seed}"):
+                if not is_evaluated(folder / f"seed-{seed}"):
                     log(f"run {number} of {total}: {name}, seed {seed}")
                     _train(_recipe(given), folder / f"seed-{seed}", log)
         folders = {name: [folder / f"seed-{seed}" for seed in range(1, seeds + 1)] for name, folder in arms.items()}
@@ -170,11 +171,6 @@ def _measured(minutes: float) -> Settings:
 
 def _recipe(overrides: Sequence[str]) -> TaskConfig:
     return load_recipe(configuration.recipe(RECIPE), overrides, origin=RECIPE)
-
-
-def _is_evaluated(run: Path) -> bool:
-    weights, scores = run / "model.safetensors", run / "evaluation" / "test.json"
-    return scores.is_file() and weights.is_file() and scores.stat().st_mtime >= weights.stat().st_mtime
 
 
 def _train(config: TaskConfig, run: Path, log: Log) -> None:

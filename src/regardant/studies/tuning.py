@@ -4,10 +4,12 @@ A stage trains every value for a short time; Optuna's successive halving decides
 (Jamieson and Talwalkar 2016, https://arxiv.org/abs/1502.07943). In the end the best settings and the recipe's own train
 with another seed: only better in both seeds counts as better.
 
+FOLDER/tuning.json   minutes and recipe of the sweep, which is refused with others
 FOLDER/tuning.log    Optuna's journal of all trials, by which an interrupted sweep continues
 FOLDER/NUMBER/       the run of each training
 """
 
+import json
 import math
 import shutil
 import time
@@ -22,16 +24,18 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 
-from regardant.errors import ConfigError
+from regardant.config.differences import differences
+from regardant.errors import ConfigError, OutOfMemory, RunError
 from regardant.run.folder import Record
 from regardant.run.training import train_in_turn
 from regardant.tasks.base import Log, TaskConfig
+from regardant.training.checkpoints import write_atomically
 from regardant.training.metrics import Metric, selecting_metric
 
 Load = Callable[[Sequence[str]], TaskConfig]
 """Returns the recipe with overrides `a.b=c`."""
 
-JOURNAL = "tuning.log"
+SETTINGS, JOURNAL = "tuning.json", "tuning.log"
 SHORT = 1 / 3
 """Share of a whole training that every value gets."""
 
@@ -43,6 +47,9 @@ OF_BUDGET = 0.7
 
 LEAST_MINUTES = 0.05
 """Minutes of a sweep, at least."""
+
+SCHEDULE = "training.schedule"
+"""Section of the recipe that its task chooses as a whole, where it is left open."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +96,11 @@ class Training:
     minutes: float
     seed: int
     score: float
+    """Best validation score. The worst infinity if the training failed."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values for --json."""
+        return vars(self) | {"settings": list(self.settings), "score": _finite(self.score)}
 
 
 @dataclass
@@ -128,9 +140,9 @@ class Tuned:
             "settings": list(self.settings),
             "beats": self.beats,
             "verdict": self.verdict(),
-            "again": None if self.again is None else list(self.again),
+            "again": None if self.again is None else [_finite(score) for score in self.again],
             "skipped": self.skipped,
-            "trainings": [vars(one) | {"settings": list(one.settings)} for one in self.trainings],
+            "trainings": [one.as_dict() for one in self.trainings],
         }
 
 
@@ -140,12 +152,15 @@ class Sweep:
     def __init__(self, load: Load, folder: Path, minutes: float, log: Log) -> None:
         if minutes < LEAST_MINUTES:
             raise ConfigError(f"--minutes is {minutes:g}; must be at least {LEAST_MINUTES:g}")
+        recipe = load(())
         folder.mkdir(parents=True, exist_ok=True)
+        _require_same(folder, {"minutes": minutes} | recipe.model_dump(mode="json", by_alias=True))
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self.storage = JournalStorage(JournalFileBackend(str(folder / JOURNAL)))
         self.load, self.folder, self.log, self.minutes = load, folder, log, minutes
         self.whole = OF_BUDGET * minutes / TRAININGS
-        self.seed = load(()).seed
+        self.seed = recipe.seed
+        self.leaves_schedule_open = "schedule" not in recipe.training.model_fields_set
         self.metric: Metric | None = None
         self.made: list[Training] = []
 
@@ -171,7 +186,11 @@ class Sweep:
     def score(
         self, study: optuna.Study, stage: str, settings: tuple[str, ...], share: float, seed: int
     ) -> float | None:
-        """Return the best validation score of a training, from the journal if it was made. None: the time is up."""
+        """Return the best validation score of a training, from the journal if it was made. None: the time is up.
+
+        A training that does not fit into memory or diverges has the worst score, unless it is of the recipe's own
+        settings, the first one: its error is raised.
+        """
         key = " ".join([*settings, f"{share:.3f}", str(seed)])
         for name in optuna.get_all_study_names(self.storage):
             for made in optuna.load_study(study_name=name, storage=self.storage).trials:
@@ -180,25 +199,37 @@ class Sweep:
         if self.remaining() < self.whole * share:
             return None
         number = 1 + sum(1 for one in self.folder.iterdir() if one.is_dir())
-        out, started = self.folder / str(number), time.monotonic()
-        minutes = self.whole * share
-        budget = (f"training.max_minutes={minutes:.4f}", "training.max_updates=null", "training.max_epochs=null")
-        config = self.load([*settings, *budget, f"seed={seed}"])
-        outcome = train_in_turn(config, out, lambda line: None)
-        self.metric = outcome.metric
-        shutil.rmtree(out / "checkpoints", ignore_errors=True)
-        if not outcome.finished:
-            shutil.rmtree(out)
-            raise KeyboardInterrupt
-        found = {"score": outcome.best, "number": number, "minutes": minutes}
+        minutes, started = self.whole * share, time.monotonic()
+        try:
+            metric, score = self._train(number, settings, minutes, seed)
+            result = f"{metric.name} {score:.4g}"
+        except (OutOfMemory, RunError) as error:
+            if self.metric is None or not _is_of_settings(error):
+                raise
+            metric, score = self.metric, -math.inf if self.metric.higher_is_better else math.inf
+            result = f"failed: {error}"
+        self.metric = metric
+        found = {"score": score, "number": number, "minutes": minutes}
         record = study.ask()
         record.set_user_attr(key, found)
         record.set_user_attr("wall", (time.monotonic() - started) / 60)
         study.tell(record, state=TrialState.PRUNED)  # a record of the training; the sweep's own trial decides
-        self.log(
-            f"{number:3}  {stage:14} {minutes:5.2f} min  {outcome.metric.name} {outcome.best:.4g}  {' '.join(settings)}"
-        )
+        self.log(f"{number:3}  {stage:14} {minutes:5.2f} min  {result}  {' '.join(settings)}")
         return self._known(found, stage, settings, share, seed)
+
+    def _train(self, number: int, settings: tuple[str, ...], minutes: float, seed: int) -> tuple[Metric, float]:
+        """Return the metric of a training and its best score. Raises KeyboardInterrupt for one that is interrupted."""
+        out = self.folder / str(number)
+        budget = (f"training.max_minutes={minutes:.4f}", "training.max_updates=null", "training.max_epochs=null")
+        config = self.load([*settings, *budget, f"seed={seed}"])
+        try:
+            outcome = train_in_turn(config, out, lambda line: None)
+        finally:
+            shutil.rmtree(out / "checkpoints", ignore_errors=True)
+        if not outcome.finished:
+            shutil.rmtree(out)
+            raise KeyboardInterrupt
+        return outcome.metric, outcome.best
 
     def _known(self, found: dict[str, Any], stage: str, settings: tuple[str, ...], share: float, seed: int) -> float:
         if self.metric is None:
@@ -244,6 +275,8 @@ def _run_stage(sweep: Sweep, stage: Stage, tuned: Tuned, best: float) -> float:
     whole = all(isinstance(value, int) for value in paths.values())
     study, sign = sweep.study(stage.name), 1 if tuned.metric.higher_is_better else -1
     start = tuned.settings
+    if sweep.leaves_schedule_open and all(path.startswith(SCHEDULE) for path in paths):
+        start = _with_schedule(start, resolved)
     for value in [current, *stage.values(current)]:
         plain = str(int(value)) if whole else f"{value:g}"
         settings = start if value == current else _with(start, {path: plain for path in paths})
@@ -280,9 +313,46 @@ def _report(study: optuna.Study, short: float, whole: float) -> None:
     study.tell(trial, whole)
 
 
+def _with_schedule(settings: tuple[str, ...], resolved: TaskConfig) -> tuple[str, ...]:
+    """Return settings with each field of the schedule that was chosen. A task chooses none where one of its fields is
+    given, so that the others would fall back to their defaults."""
+    given = {one.split("=", 1)[0] for one in settings}
+    chosen = {f"{SCHEDULE}.{name}": value for name, value in resolved.training.schedule.model_dump().items()}
+    return (*settings, *(f"{path}={value}" for path, value in chosen.items() if path not in given))
+
+
 def _with(settings: tuple[str, ...], changed: dict[str, str]) -> tuple[str, ...]:
     kept = [one for one in settings if one.split("=", 1)[0] not in changed]
     return (*kept, *(f"{path}={value}" for path, value in changed.items()))
+
+
+def _require_same(folder: Path, settings: dict[str, Any]) -> None:
+    """Keep the settings of a sweep that begins. Raises ConfigError for a folder that was begun with others."""
+    file = folder / SETTINGS
+    if not file.is_file():
+        if (folder / JOURNAL).is_file():
+            raise RunError(f"{folder} was begun by an earlier version, which kept no {SETTINGS}: give another --out")
+        write_atomically(file, json.dumps(settings, indent=1) + "\n")
+        return
+    try:
+        before = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise RunError(f"{file} is damaged ({error}): give another --out") from error
+    if changed := differences(before, settings):
+        raise ConfigError(
+            f"{folder} was begun with other settings ({'; '.join(changed)}): give the same, or another --out"
+        )
+
+
+def _is_of_settings(error: OutOfMemory | RunError) -> bool:
+    """Return whether an error of a training comes from its settings: it ran out of memory, or diverged. What fails on
+    the machine, such as a full disk, is raised from another error, and may succeed the next time."""
+    return isinstance(error, OutOfMemory) or error.__cause__ is None
+
+
+def _finite(score: float) -> float | None:
+    """Return a score as JSON can hold it. None: the training failed or diverged."""
+    return score if math.isfinite(score) else None
 
 
 def value_at(config: Any, path: str) -> Any:

@@ -1,5 +1,7 @@
 """A sweep as lines to print and as an offline page."""
 
+import math
+
 from regardant.pictures import Chapter, Curve, Table, line_chart, report_page
 from regardant.studies.tuning import Training, Tuned
 
@@ -22,8 +24,9 @@ def page(tuned: Tuned, recipe: str) -> str:
     """Return an offline HTML page."""
     rows = [[*_cells(one), " ".join(one.settings)] for one in tuned.trainings]
     name = tuned.metric.name
-    whole = [(float(one.number), one.score) for one in tuned.trainings if one.minutes == _longest(tuned)]
-    short = [(float(one.number), one.score) for one in tuned.trainings if one.minutes != _longest(tuned)]
+    drawn = [one for one in tuned.trainings if math.isfinite(one.score)]
+    whole = [(float(one.number), one.score) for one in drawn if one.minutes == _longest(tuned)]
+    short = [(float(one.number), one.score) for one in drawn if one.minutes != _longest(tuned)]
     curves = [Curve(title, points) for title, points in (("whole", whole), ("a third", short)) if points]
     chart = line_chart(curves, title=f"{name} by training", x_label="training", y_label=name)
     notes = [tuned.verdict(), " ".join(f"--set {one}" for one in tuned.settings), *tuned.skipped]
@@ -40,4 +43,5 @@ def _longest(tuned: Tuned) -> float:
 
 
 def _cells(one: Training) -> list[str]:
-    return [str(one.number), one.stage, f"{one.minutes:.2f}", str(one.seed), f"{one.score:.4g}"]
+    score = f"{one.score:.4g}" if math.isfinite(one.score) else "failed"
+    return [str(one.number), one.stage, f"{one.minutes:.2f}", str(one.seed), score]

@@ -385,6 +385,13 @@ def test_every_translation_begins_with_the_prefix(regardant, tiny_run):
     assert [line.startswith("le chat") for line in said.lines] == [True, True, False]
 
 
+def test_a_prefix_that_is_not_utf_8_is_read_with_replacement_characters(regardant, tiny_run):
+    said = regardant("translate", tiny_run, "--prefix", "le caf\udce9", "the cat")
+    first, *_, last = said.err.splitlines()
+    assert said.code == 2 and first == "'le caf\ufffd': not valid UTF-8, read with replacement characters"
+    assert "the prefix 'le caf\ufffd' has words or signs that the vocabulary lacks" in last
+
+
 def test_options_of_the_search_are_obeyed(regardant, tiny_run):
     said = regardant("translate", tiny_run, "--no-repeat-ngram-size", 1, *SENTENCES)
     assert all(len(line.split()) == len(set(line.split())) for line in said.lines)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 import typer
 
 from regardant.cli.bulk import Address, Column, Data, On, Out, answer_corpus, require_items_or_corpus
-from regardant.cli.lines import Progress, as_json_line, print_json, read_lines, say, stdin
+from regardant.cli.lines import Progress, as_json_line, as_text, print_json, read_arguments, read_lines, say, stdin
 from regardant.cli.options import AsJson, BeamSize, Engine, Input, Output, Penalty, RunFolder, app, engine_of
 from regardant.errors import ConfigError, DataError
 
@@ -145,6 +145,7 @@ def translate(
     if score is not None and given:
         raise ConfigError("--score writes no translations: leave out all other options but --json")
     loaded = load(run)
+    prefix = None if prefix is None else as_text(prefix)
     _note_files(text)
     with _lines(text, source) as lines:
         if score is not None:
@@ -202,6 +203,7 @@ def encode(
         for vector in vectors:
             print(" ".join(f"{number:.6g}" for number in vector))
         return
+    search = as_text(search)
     found = encoder.search(search, lines, count)
     if as_json:
         print_json({"query": search, "found": [one._asdict() for one in found]})
@@ -236,7 +238,7 @@ def generate(
     from regardant.run import load
 
     options = {"max_tokens": max_tokens, "temperature": temperature, "top_k": top_k, "top_p": top_p}
-    begun = "\n" if prompt is None else prompt.encode(errors="surrogateescape").decode(errors="replace")
+    begun = "\n" if prompt is None else as_text(prompt)
     loaded = load(run)
     for sample in range(samples):
         for piece in loaded.stream(begun, sample=sample, seed=seed, **options):
@@ -306,7 +308,7 @@ def _on_terminal(items: Sequence[str], source: Path | None) -> bool:
 def _lines(items: Sequence[str], source: Path | None) -> Iterator[Iterator[str]]:
     """Open the items of a command line, of a file or of stdin, as lines."""
     if items:
-        yield read_lines(one.encode(errors="surrogateescape") for one in items)
+        yield read_arguments(items)
     elif source is None:
         yield read_lines(stdin())
     else:

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import reprlib
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -43,7 +44,7 @@ class Progress:
 
 
 def read_lines(raw: Iterable[bytes], place: str = "") -> Iterator[str]:
-    """Return the lines of a stream, or texts that were given as arguments. Raises DataError for what is no text."""
+    """Return the lines of a stream, or texts that are a line each. Raises DataError for what is no text."""
     lines = _lines_of(raw, place.strip() or "stdin") if isinstance(raw, io.IOBase) else raw
     for number, line in enumerate(lines, 1):
         if number == 1:
@@ -55,6 +56,20 @@ def read_lines(raw: Iterable[bytes], place: str = "") -> Iterator[str]:
         except UnicodeDecodeError:
             say(f"{place}line {number}: not valid UTF-8, read with replacement characters")
             yield text.decode(errors="replace")
+
+
+def as_text(argument: str) -> str:
+    """Return an argument of the command line as text. Bytes that are not valid UTF-8, which Python gives as halves of
+    surrogate pairs, become replacement characters."""
+    text = argument.encode(errors="surrogateescape").decode(errors="replace")
+    if text != argument:
+        say(f"{reprlib.repr(text)}: not valid UTF-8, read with replacement characters")
+    return text
+
+
+def read_arguments(arguments: Iterable[str]) -> Iterator[str]:
+    """Return arguments of the command line as `read_lines` returns lines."""
+    return read_lines(as_text(argument).encode() for argument in arguments)
 
 
 def stdin() -> BinaryIO:

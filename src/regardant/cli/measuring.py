@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from regardant.cli.lines import print_json, read_lines, say, say_on_terminal
+from regardant.cli.lines import as_text, print_json, read_arguments, say, say_on_terminal
 from regardant.cli.options import AsJson, RunFolder, app
 from regardant.errors import ConfigError
 
@@ -84,8 +84,7 @@ def trace(
 
     if out is not None:
         require_format(out)
-    texts = read_lines(one.encode(errors="surrogateescape") for one in (clean, corrupted))
-    found = load(run).trace(*texts)
+    found = load(run).trace(*read_arguments((clean, corrupted)))
     if as_json:
         print_json(found.as_dict())
     else:
@@ -113,7 +112,9 @@ def tokens(
     from regardant.run import load
     from regardant.run.tokens import elements
 
-    found = elements(load(run), run, item, neighbours)
+    loaded = load(run)
+    # A file may have any bytes as its name.
+    found = elements(loaded, run, item if loaded.config.suffixes else as_text(item), neighbours)
     if as_json:
         print_json({name: vars(one) for name, one in found.items()})
     else:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from regardant.cli.lines import print_json, read_lines, say, say_on_terminal
+from regardant.cli.lines import print_json, read_arguments, say, say_on_terminal
 from regardant.cli.options import AsJson, BeamSize, Engine, Penalty, RunFolder, app, engine_of
 
 DATA_HELP = """Other text to test on. For a translator, given twice: a file of sentences and one of their translations,
@@ -132,7 +132,7 @@ def inspect(
     from regardant.tasks.inspection import require_format
 
     require_format(out)
-    read, *given = read_lines(one.encode(errors="surrogateescape") for one in (text, target) if one is not None)
+    read, *given = read_arguments(one for one in (text, target) if one is not None)
     found = load(run).inspect(read, *given)
     found.save(out, kind, layer, head, unit)
     print(found.answer)

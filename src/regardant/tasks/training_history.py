@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from regardant.errors import RunError
-from regardant.training.events import named, read_events
+from regardant.training.events import named, peak_bytes, read_events
 
 COSTS = ["targets\na second", "minutes of\ntraining", "peak\nGiB", "parameters"]
 """Heads of the columns that `cost_cells` fills."""
@@ -64,7 +64,7 @@ def read_history(folder: Path, plan: Mapping[str, Any], metrics: Sequence[str]) 
         raise RunError(f"{path} has no training with a validation: train the run to its end first")
     return TrainingHistory(
         parameters=plan["parameters"],
-        memory_bytes=max(event["memory_bytes"] for event in updates),
+        memory_bytes=peak_bytes(updates),
         tokens_per_second=statistics.median(event["tokens_per_second"] for event in updates),
         training_seconds=events[-1]["time"],
         validations=[Validation(one["time"] / 60, {name: one.get(name) for name in metrics}) for one in validations],

@@ -47,6 +47,14 @@ def named(events: Iterable[Mapping[str, Any]], name: str, *numbers: str) -> list
     ]
 
 
+def peak_bytes(updates: Iterable[Mapping[str, Any]]) -> int:
+    """Return the peak memory of a training, given its events `train`, of which there is at least one.
+
+    Runs of earlier versions have the memory between updates alone, which is less.
+    """
+    return max(int(event.get("memory_peak_bytes") or event["memory_bytes"]) for event in updates)
+
+
 def _parsed(line: bytes) -> dict[str, Any] | None:
     try:
         event = json.loads(line.decode(), parse_constant=lambda name: None, parse_float=_finite)

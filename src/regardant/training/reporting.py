@@ -112,7 +112,8 @@ class Reporter:
         self.seconds = seconds
         speed, held = self._targets_per_second(targets), memory(self.others)
         where = {"epoch": epoch, "progress": progress}
-        self._write("train", update, where | numbers | {"tokens_per_second": speed, "memory_bytes": held.current})
+        used = {"tokens_per_second": speed, "memory_bytes": held.current, "memory_peak_bytes": held.peak}
+        self._write("train", update, where | numbers | used)
         shown = _format(numbers | {f"{self.unit}s/s": speed} | self.best)
         status = f"update {update:,} · epoch {epoch} · {shown} · memory {held}{self._left(progress)}"
         self.bar.update(self.task, completed=progress, description=status)

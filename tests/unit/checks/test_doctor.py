@@ -284,7 +284,7 @@ CURVE_FAULTS = {
         "gradients explode",
         lambda share, event: {"gradient_norm": 2.0 ** (20 * share)},
     ),
-    "memory": ("memory", "more memory than planned", lambda share, event: {"memory_bytes": 1 << 36}),
+    "memory": ("memory", "more memory than planned", lambda share, event: {"memory_peak_bytes": 1 << 36}),
 }
 
 

@@ -346,7 +346,7 @@ def test_an_interrupt_leaves_no_trace_in_the_numbers(trainer):
     assert (outcome.finished, outcome.cursor.update) == (False, 13)
     assert trainer(resumed, max_updates=20).fit().finished
     for name in ("train", "validation"):
-        measured = {"tokens_per_second": 0, "memory_bytes": 0}
+        measured = {"tokens_per_second": 0, "memory_bytes": 0, "memory_peak_bytes": 0}
         told = [[event | measured for event in events(one, name)] for one in (made, uninterrupted)]
         assert told[0] == told[1]
     assert_same_weights(weights_of(resumed.model), weights_of(whole.model))

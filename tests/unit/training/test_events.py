@@ -8,7 +8,7 @@ import regardant
 from regardant import run
 from regardant.studio.catalogue import summary
 from regardant.tasks.training_history import read_history
-from regardant.training.events import named, parse_events, read_events
+from regardant.training.events import named, parse_events, peak_bytes, read_events
 
 EVENT = b'{"event": "train", "update": 10, "time": 1.5, "loss": 2.0, "progress": 0.5}'
 ODD = {
@@ -58,3 +58,8 @@ def test_every_tool_reads_a_damaged_file(tiny_run, tmp_path, configure):
     resumed = read_events(path)
     assert [event for event in resumed if event in whole] == whole
     assert len(path.read_bytes().splitlines()) == len(resumed)
+
+
+def test_the_peak_is_that_which_is_logged_and_in_earlier_runs_the_most_between_updates():
+    assert peak_bytes([{"memory_bytes": 3, "memory_peak_bytes": 5}, {"memory_bytes": 4}]) == 5
+    assert peak_bytes([{"memory_bytes": 3}, {"memory_bytes": 4}]) == 4

@@ -10,6 +10,7 @@ from regardant.data.vocabulary import UNK
 from regardant.models.base import CausalModel
 from regardant.models.transformer import TransformerConfig
 from regardant.tasks.base import TaskConfig
+from regardant.training.events import peak_bytes
 
 MOST_PADDING = 0.4
 MOST_UNKNOWN = 0.05
@@ -103,10 +104,10 @@ def _tokenizer(config: TaskConfig, name: str) -> tuple[str, Any]:
 
 def memory(case: Case) -> Seen:
     """Compare the memory that training took with the plan and with the machine's."""
-    taken = [event["memory_bytes"] for event in case.training if event.get("memory_bytes")]
-    if not taken:
+    updates = [event for event in case.training if event.get("memory_bytes")]
+    if not updates:
         raise LeftOut("no update has been logged yet")
-    peak, planned = max(taken), case.plan["memory_bytes"]
+    peak, planned = peak_bytes(updates), case.plan["memory_bytes"]
     there = _of_this_machine()
     measured = f"{_gib(peak)} at most, {_gib(planned)} planned"
     cure = (

@@ -26,10 +26,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from .bars import bar, conclude, lines, rounded
-from .records import ROOT, Measurement, arguments
+from .records import REGARDANT, ROOT, Measurement, arguments
 from .workers import progress
 
-REGARDANT = ROOT / ".venv" / "bin" / "regardant"
 RUN = ROOT / "runs" / "bench-corpora"
 
 PAIRS, SENTENCES = 10_000_000, 100_000

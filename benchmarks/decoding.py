@@ -6,9 +6,10 @@
 Every row names its precision, and ratios are between rows of equal precision. The model is trained here for some
 minutes in Marian's layout (post-norm, sines before cosines) and kept in runs/bench-decoding; peers read its weights
 under their own names. JoeyNMT is left out: it has no such layout. All engines get the same sentences, sorted by
-length, and write at most 60 tokens. Passes are taken in turn. Regardant and CTranslate2, used directly and as an
-exported engine of the run, decode several batches at once; CTranslate2 gets the threads that are fastest in a short
-probe of the case. Written to benchmarks/results/decoding_speed.json.
+length, and write at most 60 tokens. Passes are taken in turn, and all engines have the same allocator settings.
+Regardant and CTranslate2, used directly and as an exported engine of the run, decode several batches at once;
+CTranslate2 gets the threads that are fastest in a short probe of the case. Written to
+benchmarks/results/decoding_speed.json.
 """
 
 import json
@@ -28,6 +29,7 @@ from regardant.training.devices import multiplies_bfloat16
 
 from . import multi30k
 from .bars import bar, rounded, shown
+from .records import REGARDANT as COMMAND
 from .records import ROOT
 from .shared_batches import SHAPE
 from .side_by_side import SideBySide, ending
@@ -35,7 +37,6 @@ from .workers import Peer, Row, interleave, one_torch, progress, versions_of
 
 RUN = ROOT / "runs" / "bench-decoding"
 LOGS = ROOT / "runs" / "bench-decoding-logs"
-COMMAND = ROOT / ".venv" / "bin" / "regardant"
 PASSES = 7
 MOST_TOKENS = 60
 """Of a target."""
@@ -63,8 +64,9 @@ COMPUTE_TYPES = ("float32", "int8")
 """Precisions of CTranslate2."""
 THREADS = ((1, 1), (1, 2), (2, 1))
 """CTranslate2's settings: batches at once, and threads of each."""
-PROBED = 8
-"""One batch in PROBED chooses the setting of a case."""
+PROBED, LEAST_PROBED = 8, 4
+"""One batch in PROBED chooses the setting of a case, and no fewer than LEAST_PROBED: on a single batch several at once
+cannot be faster."""
 
 LIKE_LENGTH = 0.02
 """Largest difference in output tokens between engines whose sentences a second are compared."""
@@ -124,7 +126,7 @@ def label(*parts: str) -> str:
 
 def fastest(settings: dict[str, Peer], case: Case, planned: list[list[int]]) -> tuple[str, dict[str, float]]:
     """Return the fastest of CTranslate2's settings for a case, and the sentences a second of all."""
-    few = request(case, planned[::PROBED], at_once=True)
+    few = request(case, planned[:: max(1, min(PROBED, len(planned) // LEAST_PROBED))], at_once=True)
     speeds = {}
     for name, peer in settings.items():
         peer.ask(**few | {"batches": few["batches"][:1]})

@@ -19,7 +19,8 @@ import regardant
 from regardant.evaluation.translation import TranslationMetrics, corpus_bleu
 
 from .bars import bar, rounded
-from .decoding import COMMAND, LIKE_BLEU, LOGS, RUN, texts, train
+from .decoding import LIKE_BLEU, LOGS, RUN, texts, train
+from .records import REGARDANT
 from .side_by_side import SideBySide, ending
 from .workers import progress
 
@@ -36,7 +37,7 @@ IDENTICAL = 0.99
 
 def at_a_pipe(engine: str, sentences: list[str]) -> tuple[float, list[str]]:
     """Return the wall time of a process that translates sentences, and what it writes."""
-    command = [COMMAND, "translate", RUN, "--engine", engine, "--beam-size", str(BEAM_SIZE)]
+    command = [REGARDANT, "translate", RUN, "--engine", engine, "--beam-size", str(BEAM_SIZE)]
     begun = time.perf_counter()
     ended = subprocess.run(command, input="\n".join(sentences) + "\n", check=True, capture_output=True, text=True)
     return time.perf_counter() - begun, ended.stdout.splitlines()

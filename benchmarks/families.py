@@ -6,7 +6,8 @@
 A result is of the settings of its recipes and of its part of families.yaml: where they have changed, there is none.
 Results are written to benchmarks/results/families, docs/results.md and the headers of recipes, each when it is
 measured. Since headers and pages are tracked files, commit before measuring more. Runs stay in runs/bench/families, and
-those of the same commit are not trained again: a measurement that was interrupted goes on.
+those of the same commit are not trained again: a measurement that was interrupted goes on. A result is marked as
+`disturbed` if a training had to wait for other programs.
 """
 
 import hashlib
@@ -24,17 +25,19 @@ from pydantic import Field, model_validator
 
 from regardant.config import Config
 from regardant.config import recipe as document_of
+from regardant.planning.busy import BUSY
 from regardant.run import load
 
 from . import families_page, headers
 from .bars import bar, conclude, lines
-from .recipes import REGARDANT, shown, timed, training_numbers
-from .records import ROOT, Measurement, arguments, machine
+from .recipes import shown, training_numbers
+from .records import REGARDANT, ROOT, Measurement, arguments, machine
+from .watched import run_watched
 
 RUNS = ROOT / "runs" / "bench" / "families"
 
 MINUTES = "minutes"
-"""The bar of the mean wall time of a training with its evaluation."""
+"""The bar of the mean wall time of a training."""
 
 PACKAGE = "package:"
 """Start of the name of a package, where the name of a recipe may stand too."""
@@ -172,7 +175,13 @@ def measure(recipe: str, family: Family, commit: str) -> dict[str, Any]:
         "models": models,
         "baselines": baselines,
         "bars": judged,
+        **({"disturbed": True} if is_disturbed(models) else {}),
     }
+
+
+def is_disturbed(models: Mapping[str, Any]) -> bool:
+    """Return whether any training waited for a core as on a machine that does other work."""
+    return any(run["waited_share"] >= BUSY for model in models.values() for run in model["runs"])
 
 
 def begin(start_from: str, run: Path, commit: str) -> None:
@@ -202,7 +211,7 @@ def kept_or_trained(command: list[str], run: Path, commit: str) -> dict[str, Any
 def trained(command: list[str], run: Path, options: Sequence[str] = ()) -> dict[str, Any]:
     """Train into a folder and evaluate, with options of `evaluate`; return the numbers that results hold."""
     train = ["train", *command, "--out", str(run)]
-    seconds = timed(train)
+    seconds, waited = run_watched([REGARDANT, *train])
     evaluate = [REGARDANT, "evaluate", str(run), "--json", *options]
     evaluated = subprocess.run(evaluate, check=True, capture_output=True, text=True)
     record = load(run).record
@@ -210,8 +219,10 @@ def trained(command: list[str], run: Path, options: Sequence[str] = ()) -> dict[
     return {
         "train": shown(train),
         "wall_seconds": round(seconds, 1),
+        "waited_share": round(waited, 3),
         **{name: numbers[name] for name in ("training_seconds", "updates")},
         "announced_seconds": round(record.plan["seconds"], 1),
+        "announced_updates": record.plan["updates"],
         "parameters": record.plan["parameters"],
         "decided": record.decided.as_dict(),
         "scores": dict(flat(json.loads(evaluated.stdout))),

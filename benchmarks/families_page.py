@@ -44,8 +44,6 @@ def page(results: Mapping[str, Mapping[str, Any]], own_files: Mapping[str, Mappi
         measured = _measured(result)
         if result.get("disturbed"):
             measured += " Minutes were taken beside other programs: they are upper limits."
-        if result.get("since"):
-            measured += f" The recipe has changed since: {result['since']}."
         parts.append("\n".join([*section(result), "", *bars.markdown(result["bars"]), "", measured, ""]))
     if own_files:
         parts.append("\n".join(_of_own_files(own_files)))

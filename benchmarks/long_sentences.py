@@ -4,8 +4,8 @@
     make bench-long BENCH="--passes 1"       a quick try, written to runs/scratch
 
 The shape is that of bench-training, and the layout of the translated model that of bench-decoding; it is trained here
-and kept in runs/bench-long. Ratios are between rows of equal precision, passes are taken in turn. Written to
-benchmarks/results/long_speed.json.
+and kept in runs/bench-long. Ratios are between rows of equal precision, passes are taken in turn, and all programs have
+the same allocator settings. Written to benchmarks/results/long_speed.json.
 """
 
 import gzip
@@ -22,7 +22,7 @@ from .records import ROOT
 from .shared_batches import SHAPE
 from .side_by_side import SideBySide, ending
 from .training import MARIAN, OURS
-from .workers import one_torch, versions_of
+from .workers import KEEP_FREED_MEMORY, one_torch, versions_of
 
 RUN = ROOT / "runs" / "bench-long"
 TEXT = ROOT / "runs" / "bench-long-text"
@@ -50,7 +50,7 @@ def train(passes: int) -> dict[str, Any]:
     """Time trainers in turn on the same batches."""
     batches = training.FOLDER / "long" / "batches.json"
     data = multi30k.write_batches(batches, root=TEXT)
-    measured = training.measure({}, batches, passes, CONTENDERS)
+    measured = training.measure(KEEP_FREED_MEMORY, batches, passes, CONTENDERS)
     training.complete(measured, data["megaflops_a_target_token"])
     return measured | {"data": data}
 

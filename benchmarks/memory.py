@@ -1,11 +1,11 @@
 """Memory of a training as `plan` predicts it, against what is measured.
 
     make bench-memory
-    make bench-memory BENCH="demo multi30k-en-de"
+    make bench-memory BENCH="demo multi30k-en-de"    these recipes alone, written to runs/scratch
 
-Two hundred updates of each recipe with their validations, as `regardant train` runs them: resident memory of all its
-processes, libraries counted in each. Recipes on Multi30k and Tiny Shakespeare read REGARDANT_DATA. Written to
-benchmarks/results/memory.json.
+Two hundred updates of each recipe with their validations, as `regardant train` runs them: the peaks of the resident
+memory of all its processes, libraries counted in each. Recipes on Multi30k and Tiny Shakespeare read REGARDANT_DATA.
+Written to benchmarks/results/memory.json.
 """
 
 import shutil
@@ -15,11 +15,10 @@ from typing import Any
 
 import yaml
 
-from regardant.training.events import read_events
+from regardant.training.events import named, peak_bytes, read_events
 
 from .bars import bar, conclude, lines, rounded
-from .recipes import REGARDANT
-from .records import ROOT, Measurement, arguments
+from .records import REGARDANT, ROOT, Measurement, arguments
 
 RECIPES = ["demo", "reverse", "multi30k-en-de", "ladder/gru-bahdanau", "shakespeare"]
 """Small and large vocabularies, a recurrent model, a decoder alone."""
@@ -35,7 +34,7 @@ def main(given: Sequence[str] | None = None) -> None:
     parser = arguments(__doc__)
     parser.add_argument("recipes", nargs="*", help=f"default: {' '.join(RECIPES)}")
     asked = parser.parse_args(given)
-    measurement = Measurement(scratch=asked.scratch)
+    measurement = Measurement(scratch=asked.scratch or bool(asked.recipes))
     found = {recipe: measured(recipe) for recipe in asked.recipes or RECIPES}
     bars = [
         bar(f"relative error of the plan of {recipe}", abs(one["planned"] / one["measured"] - 1), OFF_BY)
@@ -58,11 +57,11 @@ def measured(recipe: str) -> dict[str, Any]:
     sets = [argument for one in overrides for argument in ("--set", one)]
     subprocess.run([REGARDANT, "train", recipe, "--out", run, *sets], check=True, stdout=subprocess.DEVNULL)
     record = yaml.safe_load((run / "run.yaml").read_text(encoding="utf-8"))
-    seen = [event["memory_bytes"] for event in read_events(run / "metrics.jsonl") if event["event"] == "train"]
+    updates = named(read_events(run / "metrics.jsonl"), "train")
     return {
         "planned": rounded(record["plan"]["memory_bytes"] / 2**30),
-        "measured": rounded(max(seen) / 2**30),
-        "after_ten_updates": rounded(seen[0] / 2**30),
+        "measured": rounded(peak_bytes(updates) / 2**30),
+        "after_ten_updates": rounded(peak_bytes(updates[:1]) / 2**30),
         "processes": record["decided"]["processes"],
         "precision": record["decided"]["precision"],
         "parameters": record["plan"]["parameters"],

@@ -5,8 +5,8 @@ models also beside litgpt, and beside nanoGPT where a checkout of it is given.
     make bench-models BENCH="--passes 1"          a quick try, written to runs/scratch
 
 All libraries train models of the same sizes on the same random batches, without dropout, each in a process that keeps
-its model; passes over them are taken in turn. Ratios are between rows of equal precision. Written to
-benchmarks/results/models_speed.json.
+its model and has the same allocator settings; passes over them are taken in turn. Ratios are between rows of equal
+precision. Written to benchmarks/results/models_speed.json.
 """
 
 import json

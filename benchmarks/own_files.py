@@ -5,8 +5,10 @@
 
 Files of the recipes' data are written into runs/bench/own-files as a user would have them. The model trains with all
 settings at their defaults and is tested on the recipe's test items; the recipe's mean is that of
-benchmarks/results/families, so `make bench-families` comes first. The training has to end within 30 % of the time that
-it announced. The result is benchmarks/results/own-files/TASK.json, and the end of docs/results.md.
+benchmarks/results/families, so `make bench-families` comes first. Where minutes are chosen the training ends by the
+clock, whatever was planned: so the updates made are compared with those announced, and the announced seconds with the
+wall time of the whole command. The bar "error of the N seconds announced" of earlier results is of the seconds of
+training alone. The result is benchmarks/results/own-files/TASK.json, and the end of docs/results.md.
 """
 
 import csv
@@ -33,8 +35,12 @@ FILES = ROOT / "runs" / "bench" / "own-files"
 LEAST_SHARE = 0.97
 """Least share of the tuned recipe's score."""
 
-TIME_ERROR = 0.3
-"""Largest difference of the time that training took from the one announced, as a share of the latter."""
+UPDATES_ERROR = 0.3
+"""Largest difference of the updates that were made from those announced, as a share of the latter."""
+
+WALL_ERROR = 0.3
+"""Largest difference of the wall time of the command from the seconds announced, as a share of the latter. Starting and
+measuring take some five seconds, which are not announced."""
 
 Made = tuple[list[str], list[str]]
 """Overrides of the training, and options of `evaluate`."""
@@ -140,7 +146,7 @@ def main(given: Sequence[str] | None = None) -> None:
 
 
 def measure(name: str, data: Path) -> dict[str, Any]:
-    """Train on files alone, and hold the score to the recipe's and the time to the announced one."""
+    """Train on files alone, and hold the score to the recipe's and updates and time to those announced."""
     task, folder = TASKS[name], FILES / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -157,13 +163,18 @@ def result_of(task: Task) -> Path:
 
 
 def bars_of(task: Task, tuned: float, found: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the bars of score and time."""
+    """Return the bars of score, updates and time."""
     score = found["scores"][task.score]
     share = tuned / score if task.lower_is_better else score / tuned
-    error = abs(found["training_seconds"] / found["announced_seconds"] - 1)
+    updates, seconds = found["announced_updates"], found["announced_seconds"]
     return [
         bar(f"{task.score} {score:.4f} as a share of {task.recipe}'s {tuned:.4f}", share, LEAST_SHARE, at_least=True),
-        bar(f"error of the {found['announced_seconds']:.0f} seconds announced", error, TIME_ERROR),
+        bar(f"error of the {updates:,} updates announced", abs(found["updates"] / updates - 1), UPDATES_ERROR),
+        bar(
+            f"error of the {seconds:.0f} seconds announced, of the wall time of the command",
+            abs(found["wall_seconds"] / seconds - 1),
+            WALL_ERROR,
+        ),
     ]
 
 

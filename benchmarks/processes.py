@@ -16,13 +16,12 @@ from typing import Any, get_args
 import yaml
 
 from regardant.training.config import Strategy
-from regardant.training.events import read_events
+from regardant.training.events import peak_bytes, read_events
 
 from .bars import bar, conclude, lines, rounded
 from .memory import OFF_BY
-from .records import ROOT, Measurement, arguments
+from .records import REGARDANT, ROOT, Measurement, arguments
 
-REGARDANT = ROOT / ".venv" / "bin" / "regardant"
 FOLDER = ROOT / "runs" / "bench-processes"
 WIDTHS = {128: 150, 256: 60, 512: 30}
 """Updates by d_model: some ten seconds each."""
@@ -63,7 +62,7 @@ def measured(width: int, processes: int, strategy: str) -> dict[str, float]:
         "updates_per_second": (last["update"] - first["update"]) / (last["time"] - first["time"]),
         "tokens_per_second": median(event["tokens_per_second"] for event in events[1:]),
         "planned_tokens_per_second": plan["tokens_per_second"],
-        "memory_bytes": max(event["memory_bytes"] for event in events),
+        "memory_bytes": peak_bytes(events),
         "planned_memory_bytes": plan["memory_bytes"],
     }
 

@@ -40,7 +40,7 @@ def main() -> None:
     data = multi30k.write_batches(batches)
     profiles = {}
     for precision in PRECISIONS:
-        with Peer("regardant_profile", [str(batches), precision], folder=FOLDER) as peer:
+        with Peer("regardant_profile", [str(batches), precision], folder=FOLDER, variables={}) as peer:
             profiles[precision] = shares(peer.about)
     result = {
         "command": "make bench-profile",

@@ -6,13 +6,14 @@
 Tokenised Multi30k, English to German, one vocabulary for all, test2016, five beams. Regardant is trained for each time,
 since its schedule follows its budget; the others are trained once, and their clock stops while they translate. All
 trainers are as they come: JoeyNMT in float32, which is all it has on a CPU, transformers in bfloat16, and Regardant in
-what it chooses. Written to benchmarks/results/quality.json, with a figure.
+what it chooses. Written to benchmarks/results/quality.json, with a figure; each system with the machine and the commit
+that it was measured at.
 """
 
 import json
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,12 @@ from regardant.run import load
 
 from . import multi30k
 from .bars import bar, conclude, lines
-from .records import ROOT, Measurement, arguments
+from .records import REGARDANT as COMMAND
+from .records import ROOT, Measurement, arguments, machine
 from .shared_batches import SHAPE
 from .workers import Peer, progress
 
 FOLDER = ROOT / "runs" / "bench-quality"
-COMMAND = ROOT / ".venv" / "bin" / "regardant"
 MINUTES = (5, 10, 20, 40)
 RECIPE = "multi30k-en-de"
 WARM_UP = 20
@@ -38,6 +39,9 @@ REGARDANT, JOEYNMT, TRAINER = "Regardant", "JoeyNMT", "transformers"
 
 Points = list[dict[str, Any]]
 """Minutes, BLEU and more of each time."""
+
+Systems = dict[str, dict[str, Any]]
+"""What is kept of each system: its points, and the machine and the commit that they were measured at."""
 
 
 def regardant(minutes: tuple[float, ...]) -> Points:
@@ -93,7 +97,8 @@ def peer(name: str, program: str, library: str, minutes: tuple[float, ...]) -> P
     """Train a peer once, and score what it translates at each time."""
     path, score = write_text()
     found = []
-    with Peer(program, [str(path), str(FOLDER / library)], folder=FOLDER, library=library) as trained:
+    given = [str(path), str(FOLDER / library)]
+    with Peer(program, given, folder=FOLDER, library=library, variables={}) as trained:
         for budget in minutes:
             answer = trained.ask(minutes=budget)
             found.append({"minutes": budget, "bleu": round(score(answer["targets"]), 2), "updates": answer["updates"]})
@@ -108,28 +113,30 @@ SYSTEMS: dict[str, Callable[[tuple[float, ...]], Points]] = {
 }
 
 
-def bars(systems: dict[str, Points]) -> Iterator[dict[str, Any]]:
+def bars(systems: Systems) -> Iterator[dict[str, Any]]:
     """Yield a bar for each time: our BLEU over the best of the others."""
     for number, budget in enumerate(MINUTES):
-        scores = {name: points[number]["bleu"] for name, points in systems.items()}
+        scores = {name: one["points"][number]["bleu"] for name, one in systems.items()}
         over = scores[REGARDANT] - max(score for name, score in scores.items() if name != REGARDANT)
         yield bar(f"BLEU after {budget} minutes over the best of the others", over, 0.0, at_least=True)
 
 
-def main() -> None:
+def main(given: Sequence[str] | None = None) -> None:
     parser = arguments(__doc__)
-    parser.add_argument("systems", nargs="*", choices=[*SYSTEMS, []], help="those to measure again")
-    asked = parser.parse_args()
+    parser.add_argument("systems", nargs="*", choices=[*SYSTEMS, []], help="default: all")
+    asked = parser.parse_args(given)
     measurement = Measurement(scratch=asked.scratch)
     kept = measurement.path("quality")
-    systems: dict[str, Points] = json.loads(kept.read_text(encoding="utf-8"))["systems"] if kept.is_file() else {}
+    systems: Systems = json.loads(kept.read_text(encoding="utf-8"))["systems"] if kept.is_file() else {}
     FOLDER.mkdir(parents=True, exist_ok=True)
-    for name in asked.systems or [name for name in SYSTEMS if name not in systems]:
-        systems[name] = SYSTEMS[name](MINUTES)
+    for name in asked.systems or SYSTEMS:
+        systems[name] = {"points": SYSTEMS[name](MINUTES), "machine": machine(), "commit": measurement.commit}
         keep(systems, measurement)
+    if set(systems) == set(SYSTEMS):
+        conclude(list(bars(systems)))
 
 
-def keep(systems: dict[str, Points], measurement: Measurement) -> None:
+def keep(systems: Systems, measurement: Measurement) -> None:
     """Write what is measured so far; with all systems, judge and draw it."""
     result: dict[str, Any] = {"command": "make bench-quality", "peers": PEERS, "shape": SHAPE, "systems": systems}
     if set(systems) < set(SYSTEMS):
@@ -137,11 +144,12 @@ def keep(systems: dict[str, Points], measurement: Measurement) -> None:
         return
     judged = list(bars(systems))
     print(*lines(judged), sep="\n")
-    curves = [Curve(name, [(one["minutes"], one["bleu"]) for one in points]) for name, points in systems.items()]
+    curves = [
+        Curve(name, [(point["minutes"], point["bleu"]) for point in one["points"]]) for name, one in systems.items()
+    ]
     chart = line_chart(curves, title="BLEU of test2016 by time", x_label="minutes of training", y_label="BLEU")
     measurement.draw("bleu_by_minutes", chart)
     measurement.keep("quality", result | {"bars": judged})
-    conclude(judged)
 
 
 if __name__ == "__main__":

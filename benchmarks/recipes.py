@@ -24,9 +24,7 @@ from regardant.run import load
 
 from . import headers
 from .multi30k import folder
-from .records import ROOT, Measurement, arguments, machine
-
-REGARDANT = ROOT / ".venv" / "bin" / "regardant"
+from .records import REGARDANT, ROOT, Measurement, arguments, machine
 
 OWN_FILES = ["data.source=train.en.gz", "data.target=train.de.gz"]
 """The fields given to `translation` beside its folder: two raw files and nothing else."""

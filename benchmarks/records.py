@@ -16,6 +16,8 @@ from typing import Any
 from .bars import passed
 
 ROOT = Path(__file__).parent.parent
+REGARDANT = ROOT / ".venv" / "bin" / "regardant"
+"""The command that users type, of the environment that make installs."""
 RESULTS = ROOT / "benchmarks" / "results"
 FIGURES = ROOT / "docs" / "experiments"
 SCRATCH = ROOT / "runs" / "scratch"

@@ -4,8 +4,8 @@
     make bench-recurrent BENCH="--passes 1"      a quick try, written to runs/scratch
 
 An LSTM of both directions reads, an LSTM with Luong's attention and input feeding writes; JoeyNMT's are `nn.LSTM`.
-Ratios are between rows of equal precision, passes are taken in turn. Written to
-benchmarks/results/recurrent_speed.json.
+Ratios are between rows of equal precision, passes are taken in turn, and all programs have the same allocator settings.
+Written to benchmarks/results/recurrent_speed.json.
 """
 
 import json
@@ -17,6 +17,7 @@ from .bars import rounded, shown
 from .shared_batches import SHAPE
 from .side_by_side import SideBySide, ending
 from .training import OURS
+from .workers import KEEP_FREED_MEMORY
 
 PASSES = 5
 LSTM = {
@@ -48,7 +49,7 @@ def main() -> None:
     data = multi30k.write_batches(path)
     del data["megaflops_a_target_token"]  # of the Transformer
     path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | {"shape": LSTM}), encoding="utf-8")
-    measured = training.measure({}, path, measurement.passes, CONTENDERS)
+    measured = training.measure(KEEP_FREED_MEMORY, path, measurement.passes, CONTENDERS)
     ours = training.speeds_of(measured)[OURS]
     for row in measured["rows"]:
         row["regardant_is_times_as_fast"] = rounded(ours[row["precision"]] / row["tokens_per_second"])

@@ -3,9 +3,9 @@
     make bench-sampling                          two minutes on two cores
     make bench-sampling BENCH="--passes 1"       a quick try, written to runs/scratch
 
-GPT-2's layers in the sizes of `make bench-models`, with fresh weights. Each library is a process that keeps its model;
-passes over them are taken in turn. Ratios are between rows of equal precision. Written to
-benchmarks/results/sampling_speed.json.
+GPT-2's layers in the sizes of `make bench-models`, with fresh weights. Each library is a process that keeps its model
+and has the same allocator settings; passes over them are taken in turn. Ratios are between rows of equal precision.
+Written to benchmarks/results/sampling_speed.json.
 """
 
 import json

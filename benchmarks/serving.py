@@ -2,13 +2,13 @@
 and under attack.
 
     make bench-serving
-    make bench-serving BENCH="--seconds 120 --clients 200 --run runs/demo"
+    make bench-serving BENCH="--seconds 20 --clients 50 --run runs/demo"    a quick try, written to runs/scratch
 
 A real server process on a free port, and clients in this one, while another process asks for a page that needs no
 model. Each client asks for the translation of one sentence, waits for the answer and asks again. Sentences are those of
 the run's validation data. Then the studio under load, and servers that are attacked, told to end under load, killed and
 started again. Without --run the recipe `demo` is trained first (two minutes). Written to
-benchmarks/results/serving.json.
+benchmarks/results/serving.json; with another time, number of clients or run to runs/scratch alone.
 """
 
 import asyncio
@@ -26,6 +26,8 @@ from .records import ROOT, Measurement, arguments
 
 RUN = ROOT / "runs" / "bench-serving"
 SENTENCES = 500
+SECONDS, CLIENTS = 300.0, 200
+"""Time of each server and number of clients of a kept result."""
 
 BATCHES = {"batches of up to 32": [], "batches of one": ["--max-batch", "1"]}
 
@@ -52,11 +54,12 @@ STUDIO_CLIENTS, STUDIO_SECONDS, SIEGE_CLIENTS = 50, 30.0, 20
 
 def main(given: Sequence[str] | None = None) -> None:
     parser = arguments(__doc__)
-    parser.add_argument("--seconds", type=float, default=300, help="time of each server (300)")
-    parser.add_argument("--clients", type=int, default=200, help="clients that ask at once (200)")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help=f"time of each server ({SECONDS:g})")
+    parser.add_argument("--clients", type=int, default=CLIENTS, help=f"clients that ask at once ({CLIENTS})")
     parser.add_argument("--run", type=Path, help="run of a translator. Left out: the recipe demo, trained first")
     asked = parser.parse_args(given)
-    measurement = Measurement(scratch=asked.scratch)
+    whole = (asked.seconds, asked.clients, asked.run) == (SECONDS, CLIENTS, None)
+    measurement = Measurement(scratch=asked.scratch or not whole)
     run = asked.run or trained()
     texts = sentences(run)
     found = {name: measured(run, texts, options, asked) for name, options in SERVERS.items()}

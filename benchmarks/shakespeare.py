@@ -3,8 +3,9 @@
     make bench NANOGPT=/path/to/nanoGPT
 
 nanoGPT is run from the given checkout, with its documented command, on data that is written here in its format;
-nothing is written to the checkout. Its seed is fixed. The loss of every run is over the whole validation split, in
-windows of 64 without overlap. Written to benchmarks/results/nanogpt.json.
+nothing is written to the checkout. Its seed is fixed; Regardant's recipes are trained from three seeds. The loss of
+every run is over the whole validation split, in windows of 64 without overlap. Written to
+benchmarks/results/nanogpt.json.
 """
 
 import json
@@ -27,10 +28,9 @@ import yaml
 from regardant.training.devices import multiplies_bfloat16
 
 from .bars import bar, conclude, lines, rounded
-from .records import ROOT, Measurement, arguments
+from .records import REGARDANT, ROOT, Measurement, arguments
 from .workers import PROGRAMS, Peer
 
-REGARDANT = ROOT / ".venv" / "bin" / "regardant"
 FOLDER = ROOT / "runs" / "bench-shakespeare"
 SEEDS = (1, 2, 3)
 WITHOUT_TRACES = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
@@ -120,6 +120,25 @@ def ours(recipe: str, name: str, fields: list[str]) -> dict[str, float]:
     return {"seconds": seconds, "loss": json.loads(scores)["loss"], "tokens_per_second": speed}
 
 
+def in_turn(checkout: Path, precisions: Sequence[str]) -> tuple[dict[str, list[dict[str, float]]], float]:
+    """Run nanoGPT and both recipes in turn, the second in each precision, as often as there are SEEDS.
+
+    Return the numbers of all runs by name, and the largest rate of float32 products in between, in GFLOP/s.
+    """
+    runs_of: dict[str, list[dict[str, float]]] = {"nanoGPT": [], "regardant": []}
+    runs_of |= {f"{ALIKE}, {precision}": [] for precision in precisions}
+    peaks = []
+    with Peer("matmul_peak", folder=FOLDER) as peak:
+        for seed in SEEDS:
+            runs_of["nanoGPT"].append(nanogpt(checkout))
+            runs_of["regardant"].append(ours(RECIPE, f"seed-{seed}", [f"seed={seed}"]))
+            for precision in precisions:
+                fields = [f"seed={seed}", f"training.precision={precision}"]
+                runs_of[f"{ALIKE}, {precision}"].append(ours(WITH_ITS_SETTINGS, precision, fields))
+            peaks.append(peak.ask()["float32"])
+    return runs_of, max(peaks)
+
+
 def compare(runs_of: dict[str, list[dict[str, float]]]) -> dict[str, Any]:
     """Return means over the runs of each name, and the bars."""
     means = {
@@ -163,21 +182,14 @@ def main(given: Sequence[str] | None = None) -> None:
         sys.exit(f"{checkout} is no checkout of nanoGPT (no config/train_shakespeare_char.py)")
     measurement = Measurement(scratch=asked.scratch)
     write_for_nanogpt(text().read_text(encoding="utf-8"), FOLDER / "data")
-    theirs, mine, peaks = [], [], []
-    with Peer("matmul_peak", folder=FOLDER) as peak:
-        for seed in SEEDS:
-            theirs.append(nanogpt(checkout))
-            mine.append(ours(RECIPE, f"seed-{seed}", [f"seed={seed}"]))
-            peaks.append(peak.ask()["float32"])
     precisions = ["bfloat16"] * multiplies_bfloat16(torch.device("cpu")) + ["float32"]
+    runs_of, peak = in_turn(checkout, precisions)
     initialised = nanogpt(checkout, PROGRAMS / "nanogpt_initial_weights.py", checkout)
-    runs_of = {"nanoGPT": theirs, "nanoGPT, Regardant's initial weights": [initialised], "regardant": mine}
-    for precision in precisions:
-        runs_of[f"{ALIKE}, {precision}"] = [ours(WITH_ITS_SETTINGS, precision, [f"training.precision={precision}"])]
+    runs_of = {"nanoGPT": runs_of["nanoGPT"], "nanoGPT, Regardant's initial weights": [initialised], **runs_of}
     compared = compare(runs_of)
     record = yaml.safe_load((FOLDER / "float32" / "run.yaml").read_text(encoding="utf-8"))
     speed = compared["means"]["nanoGPT"]["tokens_per_second"]
-    limit = products_alone(record["plan"]["flops_per_token"], max(peaks), speed)
+    limit = products_alone(record["plan"]["flops_per_token"], peak, speed)
     result = {
         "command": "make bench NANOGPT=/path/to/nanoGPT",
         **compared,

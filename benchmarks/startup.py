@@ -12,9 +12,8 @@ from pathlib import Path
 from statistics import median
 
 from .bars import bar, conclude, lines, rounded
-from .records import ROOT, Measurement, arguments
+from .records import REGARDANT, ROOT, Measurement, arguments
 
-REGARDANT = ROOT / ".venv" / "bin" / "regardant"
 RUN = ROOT / "runs" / "bench-demo"
 REPEATS = 7
 

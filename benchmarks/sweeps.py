@@ -13,9 +13,8 @@ import time
 from typing import Any
 
 from .bars import bar, conclude, lines
-from .records import ROOT, Measurement, arguments
+from .records import REGARDANT, ROOT, Measurement, arguments
 
-REGARDANT = ROOT / ".venv" / "bin" / "regardant"
 RUNS = ROOT / "runs" / "bench" / "sweeps"
 
 TUNING, SCALING = 20.0, 30.0

@@ -1,9 +1,10 @@
 """What a run survives: damage to every file, kills, a full disk, a disk that cannot be written, two trainings at once.
 
     make torture
-    make torture BENCH="--flips 20 --edits 5 --kills 2 --scratch"
+    make torture BENCH="--flips 20 --edits 5 --kills 2"    a quick try, written to runs/scratch
 
-Small models of recipes that need no data, two trials at a time. Written to benchmarks/results/torture.json.
+Small models of recipes that need no data, two trials at a time. Written to benchmarks/results/torture.json; with other
+numbers of trials to runs/scratch alone.
 """
 
 import faulthandler
@@ -42,6 +43,9 @@ HANGS = 120.0
 """Seconds after which an answer never comes: the process is ended, and where it was is printed."""
 
 AT_A_TIME = 2
+
+FLIPS, EDITS, KILLS = 200, 50, 10
+"""Flips of a bit and edits of each file, and kills of each training, of a kept result."""
 
 
 @dataclass
@@ -156,11 +160,12 @@ def judged(found: dict[str, Any], kills: int, minutes: float) -> list[dict[str, 
 
 def main() -> None:
     parser = arguments(__doc__)
-    parser.add_argument("--flips", type=int, default=200, metavar="N", help="flips of a bit in each file (200)")
-    parser.add_argument("--edits", type=int, default=50, metavar="N", help="edits of each file (50)")
-    parser.add_argument("--kills", type=int, default=10, metavar="N", help="kills of each training (10)")
+    parser.add_argument("--flips", type=int, default=FLIPS, metavar="N", help=f"flips of a bit in each file ({FLIPS})")
+    parser.add_argument("--edits", type=int, default=EDITS, metavar="N", help=f"edits of each file ({EDITS})")
+    parser.add_argument("--kills", type=int, default=KILLS, metavar="N", help=f"kills of each training ({KILLS})")
     asked = parser.parse_args()
-    measurement = Measurement(scratch=asked.scratch)
+    whole = (asked.flips, asked.edits, asked.kills) == (FLIPS, EDITS, KILLS)
+    measurement = Measurement(scratch=asked.scratch or not whole)
     shutil.rmtree(FOLDER, ignore_errors=True)
     began = time.monotonic()
     found = together(trials_of(FOLDER, asked.flips, asked.edits, asked.kills))

@@ -9,7 +9,7 @@ setting of it for all. JoeyNMT's own trainer takes batches of its own. Written t
 benchmarks/results/training_speed.json.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
@@ -20,7 +20,7 @@ from .bars import bar, rounded, shown
 from .records import ROOT
 from .shared_batches import BATCHES, SHAPE
 from .side_by_side import SideBySide, ending
-from .workers import Peer, Row, interleave, one_torch, progress, versions_of
+from .workers import KEEP_FREED_MEMORY, Peer, Row, interleave, one_torch, progress, versions_of
 
 FOLDER = ROOT / "runs" / "bench-training"
 PASSES = 5
@@ -53,26 +53,18 @@ CONTENDERS = (
     Contender(JOEYS_TRAINER, "joeynmt_trainer", "joeynmt", precisions=("float32",)),
 )
 
-ALLOCATORS = {
+ALLOCATORS: dict[str, Mapping[str, str]] = {
     "as it comes": {},
-    "same allocator settings": {
-        "GLIBC_TUNABLES": ":".join(
-            [
-                "glibc.malloc.mmap_threshold=4294967296",
-                "glibc.malloc.trim_threshold=17179869184",
-                "glibc.malloc.top_pad=268435456",
-            ]
-        )
-    },
+    "same allocator settings": KEEP_FREED_MEMORY,
 }
-"""By default glibc gives large blocks back to the system after each use; the second setting keeps them."""
+"""Variables of every program."""
 
 Speeds = dict[str, dict[str, float]]
 """Target tokens a second by contender and precision."""
 
 
 def measure(
-    variables: dict[str, str], batches: Path, passes: int, contenders: Sequence[Contender] = CONTENDERS
+    variables: Mapping[str, str], batches: Path, passes: int, contenders: Sequence[Contender] = CONTENDERS
 ) -> dict[str, Any]:
     """Time contenders in turn under one setting of the allocator."""
     with ExitStack() as stack:

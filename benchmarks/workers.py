@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -20,14 +20,27 @@ ENVIRONMENTS = Path(__file__).parent / ".peers"
 SETTLE = 0.3
 """Seconds before a pass: threads of the previous peer may spin for a while after their work."""
 
+KEEP_FREED_MEMORY = {
+    "GLIBC_TUNABLES": ":".join(
+        [
+            "glibc.malloc.mmap_threshold=4294967296",
+            "glibc.malloc.trim_threshold=17179869184",
+            "glibc.malloc.top_pad=268435456",
+        ]
+    )
+}
+"""Variables by which glibc keeps the freed memory of a peer. By default glibc gives large blocks back to the system
+after each use, which costs other libraries up to half of a training step. Regardant asks it to keep them."""
+
 LINES_SHOWN = 15
 
 
 class Peer:
     """A program of benchmarks/peers, in the driver's environment or in that of `library`.
 
-    The program sees only the CPU unless `accelerator` is set. Its output is logged in `folder`. If the program ends
-    before its line is closed, the driver exits with the last lines of the log.
+    The program sees only the CPU unless `accelerator` is set, and keeps freed memory unless `variables` of its
+    environment are given, as {} for a library as it comes. Its output is logged in `folder`. If the program ends before
+    its line is closed, the driver exits with the last lines of the log.
     """
 
     def __init__(
@@ -37,7 +50,7 @@ class Peer:
         *,
         folder: Path,
         library: str | None = None,
-        variables: dict[str, str] | None = None,
+        variables: Mapping[str, str] = KEEP_FREED_MEMORY,
         accelerator: bool = False,
     ) -> None:
         python = sys.executable if library is None else str(ENVIRONMENTS / library / "bin" / "python")
@@ -51,7 +64,7 @@ class Peer:
                 stderr=log,
                 text=True,
                 encoding="utf-8",
-                env=os.environ | ({} if accelerator else {"CUDA_VISIBLE_DEVICES": ""}) | (variables or {}),
+                env=os.environ | ({} if accelerator else {"CUDA_VISIBLE_DEVICES": ""}) | dict(variables),
             )
         self.about = self._answer()
 

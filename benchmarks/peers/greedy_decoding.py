@@ -1,4 +1,5 @@
-"""Greedy search by Regardant and by what torch.nn.Transformer offers, which is to read the prefix anew at each step.
+"""Greedy search by Regardant and by what torch.nn.Transformer offers: its encoder reads the source once, its decoder
+the whole prefix at each step.
 
 Both have random weights, and never end before their limit.
 """
@@ -10,7 +11,7 @@ import torch
 from regardant_training import build
 from serve import Clock, Driver
 from torch import Tensor
-from torch_transformer import Translator
+from torch_transformer import PAD, Translator
 from training_loop import read
 
 from regardant.data.vocabulary import EOS, SOS
@@ -29,9 +30,11 @@ def by_regardant(model: SequenceToSequenceModel, source: Tensor) -> None:
 
 def by_torch(model: Translator, source: Tensor) -> None:
     written = torch.full((len(source), 1), SOS)
+    padding = source == PAD
     with torch.inference_mode():
+        memory = model.encode(source, padding)
         for _ in range(STEPS):
-            newest = model(source, written)[:, -1].argmax(-1)
+            newest = model.decode(memory, padding, written)[:, -1].argmax(-1)
             written = torch.cat([written, newest[:, None]], 1)
 
 

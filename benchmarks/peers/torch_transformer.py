@@ -36,11 +36,19 @@ class Translator(nn.Module):
     def forward(self, source: Tensor, read: Tensor) -> Tensor:
         """Logits [B, T, V] of the tokens after each of `read` [B, T], given source [B, S]."""
         padding = source == PAD
-        vectors = self.transformer(
-            self.embed(source),
+        return self.decode(self.encode(source, padding), padding, read)
+
+    def encode(self, source: Tensor, padding: Tensor) -> Tensor:
+        """Return the encoder's vectors [B, S, M] of source [B, S], whose padding is True in `padding` [B, S]."""
+        memory: Tensor = self.transformer.encoder(self.embed(source), src_key_padding_mask=padding)
+        return memory
+
+    def decode(self, memory: Tensor, padding: Tensor, read: Tensor) -> Tensor:
+        """Return the logits of `forward`, given what `encode` returned."""
+        vectors = self.transformer.decoder(
             self.embed(read),
+            memory,
             tgt_mask=nn.Transformer.generate_square_subsequent_mask(read.shape[1]),
-            src_key_padding_mask=padding,
             memory_key_padding_mask=padding,
             tgt_is_causal=True,
         )

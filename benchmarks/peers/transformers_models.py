@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ def build(shape: dict[str, Any]) -> nn.Module:
             resid_pdrop=shape["dropout"],
             embd_pdrop=shape["dropout"],
             attn_pdrop=0.0,  # Regardant drops no attention weights
+            activation_function="gelu",  # as in the other libraries; GPT-2's own is composed of slower operations
             **KERNEL,
         )
         return GPT2LMHeadModel(config)
@@ -57,15 +59,30 @@ def build(shape: dict[str, Any]) -> nn.Module:
     )
 
 
-def word_loss(model: nn.Module, tokens: Tensor, targets: Tensor) -> Tensor:
-    """Return the mean cross-entropy of the targets that count."""
-    more = {"use_cache": False} if isinstance(model, GPT2LMHeadModel) else {}
-    return F.cross_entropy(model(input_ids=tokens, **more).logits.flatten(0, 1), targets.flatten(), ignore_index=PAD)
+def word_loss(model: GPT2LMHeadModel, tokens: Tensor, targets: Tensor) -> Tensor:
+    """Return the mean cross-entropy."""
+    return F.cross_entropy(model(input_ids=tokens, use_cache=False).logits.flatten(0, 1), targets.flatten())
 
 
-def class_loss(model: nn.Module, pixels: Tensor, targets: Tensor) -> Tensor:
+def masked_loss(model: BertForMaskedLM, tokens: Tensor, targets: Tensor) -> Tensor:
+    """Return the mean cross-entropy of the masked tokens. The head reads these alone, as in Regardant."""
+    targets = targets.flatten()
+    places = (targets != PAD).nonzero().squeeze(1)  # a mask would do the same with a slower gradient
+    vectors = model.bert(input_ids=tokens)[0].flatten(0, 1).index_select(0, places)
+    return F.cross_entropy(model.cls(vectors), targets.index_select(0, places))
+
+
+def class_loss(model: ViTForImageClassification, pixels: Tensor, targets: Tensor) -> Tensor:
     """Return the mean cross-entropy of the classes."""
     return F.cross_entropy(model(pixel_values=pixels).logits, targets)
+
+
+LOSSES: dict[str, Callable[[Any, Tensor, Tensor], Tensor]] = {
+    "language model": word_loss,
+    "masked": masked_loss,
+    "image": class_loss,
+}
+"""Losses by kind of model."""
 
 
 def main() -> None:
@@ -76,7 +93,7 @@ def main() -> None:
         ((block.permute(0, 3, 1, 2).contiguous() if image else block, targets), count)
         for block, targets, count in batches(shape)
     ]
-    train_on("transformers", build(shape), pairs, class_loss if image else word_loss)
+    train_on("transformers", build(shape), pairs, LOSSES[shape["kind"]])
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from benchmarks.decoding import (
     as_dicts,
     bars,
     batches,
+    fastest,
     request,
     start,
     table,
@@ -64,6 +65,28 @@ def test_every_engine_gets_the_sentences_in_the_same_order():
     together, apart = request(BEAM, planned, at_once=True), request(BEAM, planned)
     (whole,) = together["batches"]
     assert whole == [index for batch in apart["batches"] for index in batch]
+
+
+class Probed:
+    """An engine that takes a second for each batch of 32 that it cannot translate beside others."""
+
+    def __init__(self, at_once):
+        self.at_once, self.asked = at_once, []
+
+    def ask(self, batches, batch_size, **options):
+        (together,) = batches
+        self.asked.append(together)
+        count = -(-len(together) // batch_size)
+        return {"sentences": len(together), "seconds": -(-count // self.at_once)}
+
+
+@pytest.mark.parametrize(("sentences", "probed"), [(120, 4), (143, 5), (32 * 7, 7), (1000, 4), (32 * 80, 10)])
+def test_threads_are_chosen_on_several_batches_where_there_are_several(monkeypatch, sentences, probed):
+    monkeypatch.setattr("benchmarks.workers.SETTLE", 0.0)
+    settings = {"1 x 2 threads": Probed(1), "2 x 1 threads": Probed(2)}
+    best, speeds = fastest(settings, BEAM, batches([5] * sentences, BEAM))
+    assert best == "2 x 1 threads" and speeds[best] > speeds["1 x 2 threads"]
+    assert -(-len(settings[best].asked[-1]) // BEAM.batch_size) == probed
 
 
 SPEEDS = {

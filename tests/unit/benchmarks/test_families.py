@@ -14,8 +14,9 @@ MODELS = [
 ]
 
 
-def run(minutes, **scores):
-    return {"wall_seconds": 60 * minutes, "training_seconds": 50 * minutes, "parameters": 1000, "scores": scores}
+def run(minutes, waited=0.01, **scores):
+    seconds = {"wall_seconds": 60 * minutes, "training_seconds": 50 * minutes, "waited_share": waited}
+    return {**seconds, "parameters": 1000, "scores": scores}
 
 
 def result(**means):
@@ -136,6 +137,17 @@ def test_seeds_baselines_and_attention_are_measured(monkeypatch, tmp_path):
     assert found["models"]["one"]["mean"] == {"accuracy": 1.5, "attention_on_digit": 0.5, "minutes": 1.0}
     assert found["models"]["one"]["deviation"]["accuracy"] == pytest.approx(0.7071)
     assert found["baselines"] == {"a coin": {"accuracy": 0.5}} and found["settings"] == "digest"
+    assert "disturbed" not in found
+
+
+def test_a_result_is_disturbed_if_one_training_waited_for_other_programs(monkeypatch, tmp_path):
+    monkeypatch.setattr(families, "RUNS", tmp_path)
+    monkeypatch.setattr(families, "settings_of", lambda name, family: "digest")
+    family = Family(scores=["accuracy"], test="", models={"one": {}}, bars=[], seeds=2)
+    for shares, disturbed in (((0.29, 0.0), None), ((0.0, 0.3), True)):
+        runs = iter([run(1, waited=share, accuracy=0.5) for share in shares])
+        monkeypatch.setattr(families, "trained", lambda command, folder, runs=runs: next(runs))
+        assert families.measure("this", family, "abc-dirty").get("disturbed") is disturbed
 
 
 def test_a_model_of_a_package_is_imported(tmp_path):

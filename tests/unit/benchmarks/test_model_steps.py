@@ -3,8 +3,10 @@
 import pytest
 import regardant_models
 import torch
+import torch.nn.functional as F
 import transformers_models
 from random_batches import PAD, batches
+from transformers import activations
 
 from benchmarks.model_steps import OURS, SHAPES, THEIRS, bars, table
 
@@ -27,6 +29,26 @@ def test_both_models_have_the_same_weights(name):
 
 
 @pytest.mark.parametrize("name", SHAPES)
+def test_both_models_have_the_same_activations(name):
+    shape, x = shape_of(name), torch.linspace(-4, 4, 99)
+    ours, theirs = regardant_models.build(shape), transformers_models.build(shape)
+    used = [one.activation for one in ours.modules() if hasattr(one, "activation")]
+    used_there = [one for one in theirs.modules() if type(one).__module__ == activations.__name__]
+    assert len(used) == len(used_there) == shape["num_layers"] + (shape["kind"] == "masked")
+    assert all(torch.equal(activation(x), F.gelu(x)) for activation in (*used, *used_there))
+
+
+def test_the_masked_loss_is_that_of_all_tokens_and_the_head_reads_masked_ones_alone():
+    shape = shape_of("BERT, 128 tokens")
+    ((tokens, targets, count), *_) = batches(shape)
+    model, read = transformers_models.build(shape).eval(), []
+    whole = F.cross_entropy(model(tokens).logits.flatten(0, 1), targets.flatten(), ignore_index=PAD)
+    model.cls.register_forward_pre_hook(lambda head, vectors: read.append(vectors[0].shape))
+    torch.testing.assert_close(transformers_models.masked_loss(model, tokens, targets), whole)
+    assert read == [(count, shape["d_model"])] and 0 < count < tokens.numel()
+
+
+@pytest.mark.parametrize("name", SHAPES)
 def test_a_batch_gives_both_a_loss_and_a_gradient_of_every_weight(name):
     shape = shape_of(name)
     ((block, targets, count), *_) = batches(shape)
@@ -36,7 +58,7 @@ def test_a_batch_gives_both_a_loss_and_a_gradient_of_every_weight(name):
     image = shape["kind"] == "image"
     assert int(found.count) == count == (len(targets) if image else int((targets != PAD).sum()))
     found.total.backward()
-    loss = transformers_models.class_loss if image else transformers_models.word_loss
+    loss = transformers_models.LOSSES[shape["kind"]]
     loss(theirs, block.permute(0, 3, 1, 2) if image else block, targets).backward()
     for model in (ours, theirs):
         assert all(one.grad is not None and one.grad.isfinite().all() for one in model.parameters())

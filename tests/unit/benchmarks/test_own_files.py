@@ -58,18 +58,22 @@ def test_images_are_those_of_the_recipe(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "score", "seconds", "verdicts"),
+    ("name", "score", "updates", "seconds", "verdicts"),
     [
-        ("classification", 0.7761, 129, ["pass", "pass"]),
-        ("classification", 0.7759, 131, ["MISSED", "MISSED"]),
-        ("forecasting", 0.4, 69, ["pass", "MISSED"]),
-        ("forecasting", 0.82474, 71, ["pass", "pass"]),
-        ("forecasting", 0.8248, 71, ["MISSED", "pass"]),
+        ("classification", 0.7761, 1290, 129, ["pass", "pass", "pass"]),
+        ("classification", 0.7759, 1000, 131, ["MISSED", "pass", "MISSED"]),
+        ("classification", 0.7761, 1310, 100, ["pass", "MISSED", "pass"]),
+        ("forecasting", 0.4, 690, 69, ["pass", "MISSED", "MISSED"]),
+        ("forecasting", 0.82474, 710, 71, ["pass", "pass", "pass"]),
+        ("forecasting", 0.8248, 710, 71, ["MISSED", "pass", "pass"]),
     ],
 )
-def test_scores_are_held_to_the_recipe_s_and_time_to_the_announced_one(name, score, seconds, verdicts):
+def test_scores_are_held_to_the_recipe_s_and_updates_and_time_to_those_announced(
+    name, score, updates, seconds, verdicts
+):
     task = own_files.TASKS[name]
-    found = {"scores": {task.score: score}, "training_seconds": seconds, "announced_seconds": 100}
+    found = {"scores": {task.score: score}, "updates": updates, "announced_updates": 1000}
+    found |= {"wall_seconds": seconds, "announced_seconds": 100, "training_seconds": 100}
     assert [verdict(one) for one in own_files.bars_of(task, 0.8, found)] == verdicts
 
 
@@ -83,11 +87,12 @@ def test_the_first_model_of_the_recipe_s_family_is_what_a_task_is_held_to(data, 
 
     def trained(command, run, options):
         commands.append((command, options))
-        return {"scores": {"accuracy": 0.8}, "training_seconds": 1, "announced_seconds": 1}
+        time = {"wall_seconds": 1, "announced_seconds": 1}
+        return {"scores": {"accuracy": 0.8}, "updates": 9, "announced_updates": 9, **time}
 
     monkeypatch.setattr(own_files, "trained", trained)
     found = own_files.measure("classification", data)
-    assert found["tuned"] == 0.8 and [verdict(one) for one in found["bars"]] == ["pass", "pass"]
+    assert found["tuned"] == 0.8 and [verdict(one) for one in found["bars"]] == ["pass"] * 3
     folder = tmp_path / "files" / "classification"
     source = f"data.source={folder / 'train.csv'}"
     assert commands == [(["classification", "--set", source], ["--data", str(folder / "dev.csv")])]

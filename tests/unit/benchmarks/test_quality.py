@@ -8,15 +8,16 @@ from benchmarks import quality
 from benchmarks.records import Measurement
 
 
-def points(*scores):
-    return [{"minutes": minutes, "bleu": score} for minutes, score in zip(quality.MINUTES, scores, strict=True)]
+def system(*scores):
+    points = [{"minutes": minutes, "bleu": score} for minutes, score in zip(quality.MINUTES, scores, strict=True)]
+    return {"points": points, "machine": {"cpu": "X"}, "commit": "abc"}
 
 
 def test_each_time_is_held_to_the_best_of_the_others():
     systems = {
-        quality.REGARDANT: points(20.0, 33.0, 38.0, 41.0),
-        quality.JOEYNMT: points(5.0, 20.0, 33.0, 38.0),
-        quality.TRAINER: points(21.0, 30.0, 34.0, 36.0),
+        quality.REGARDANT: system(20.0, 33.0, 38.0, 41.0),
+        quality.JOEYNMT: system(5.0, 20.0, 33.0, 38.0),
+        quality.TRAINER: system(21.0, 30.0, 34.0, 36.0),
     }
     values = [one["value"] for one in quality.bars(systems)]
     assert values == pytest.approx([-1.0, 3.0, 4.0, 3.0])
@@ -25,7 +26,50 @@ def test_each_time_is_held_to_the_best_of_the_others():
 
 def test_a_system_alone_is_kept_without_a_verdict(tmp_path, monkeypatch):
     monkeypatch.setattr("benchmarks.records.SCRATCH", tmp_path)
-    quality.keep({quality.JOEYNMT: points(1.0, 2.0, 3.0, 4.0)}, Measurement(scratch=True))
+    quality.keep({quality.JOEYNMT: system(1.0, 2.0, 3.0, 4.0)}, Measurement(scratch=True))
     kept = json.loads((tmp_path / "quality.json").read_text())
-    assert kept["systems"][quality.JOEYNMT][3]["bleu"] == 4.0
+    assert kept["systems"][quality.JOEYNMT]["points"][3]["bleu"] == 4.0
     assert "bars" not in kept and "pass" not in kept
+
+
+@pytest.fixture
+def measured(tmp_path, monkeypatch):
+    """The systems that are measured, each with a BLEU of 9 or, of ours, 10; results are written to a folder."""
+    found = []
+
+    def measuring(name):
+        return lambda minutes: found.append(name) or system(*[10.0 if name == quality.REGARDANT else 9.0] * 4)["points"]
+
+    monkeypatch.setattr("benchmarks.records.SCRATCH", tmp_path)
+    monkeypatch.setattr(quality, "FOLDER", tmp_path / "runs")
+    monkeypatch.setattr(quality, "SYSTEMS", {name: measuring(name) for name in quality.SYSTEMS})
+    return found
+
+
+def test_all_systems_are_measured_though_all_are_kept(measured):
+    for _ in range(2):
+        quality.main(["--scratch"])
+    assert measured == [*quality.SYSTEMS] * 2
+
+
+def test_a_system_that_is_not_measured_again_keeps_its_machine_and_its_commit(measured, tmp_path):
+    quality.main(["--scratch"])
+    path = tmp_path / "quality.json"
+    result = json.loads(path.read_text())
+    for one in result["systems"].values():
+        one |= {"machine": {"cpu": "old"}, "commit": "old"}
+    path.write_text(json.dumps(result))
+    quality.main(["--scratch", quality.JOEYNMT])
+    kept = json.loads(path.read_text())
+    commits = {name: one["commit"] for name, one in kept["systems"].items()}
+    assert commits == {name: kept["commit"] if name == quality.JOEYNMT else "old" for name in quality.SYSTEMS}
+    assert kept["systems"][quality.TRAINER]["machine"] == {"cpu": "old"} != kept["systems"][quality.JOEYNMT]["machine"]
+
+
+def test_a_missed_bar_ends_with_an_error_after_all_are_measured(measured, monkeypatch):
+    quality.main(["--scratch"])
+    measured.clear()
+    monkeypatch.setitem(quality.SYSTEMS, quality.REGARDANT, lambda minutes: system(*[8.0] * 4)["points"])
+    with pytest.raises(SystemExit, match="MISSED: 4 of 4 bars"):
+        quality.main(["--scratch"])
+    assert measured == [quality.JOEYNMT, quality.TRAINER]

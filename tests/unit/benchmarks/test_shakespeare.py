@@ -1,3 +1,4 @@
+import contextlib
 import pickle
 from types import SimpleNamespace
 
@@ -7,7 +8,18 @@ import torch
 from nanogpt_initial_weights import initialise
 from torch import nn
 
-from benchmarks.shakespeare import ALIKE, compare, main, products_alone, write_for_nanogpt
+from benchmarks import shakespeare
+from benchmarks.shakespeare import (
+    ALIKE,
+    RECIPE,
+    SEEDS,
+    WITH_ITS_SETTINGS,
+    compare,
+    in_turn,
+    main,
+    products_alone,
+    write_for_nanogpt,
+)
 from regardant.models import next_token, tokens
 from regardant.models.decoder_only import DecoderOnlyConfig
 
@@ -46,6 +58,41 @@ def test_bars_are_of_means_over_the_runs_and_of_speeds_in_float32():
     alike[f"{ALIKE}, float32"][0]["tokens_per_second"] = 22_000.0
     compared = compare({"nanoGPT": theirs, "regardant": mine, **alike})
     assert [one["pass"] for one in compared["bars"]] == [False, False, False]
+
+
+def test_all_trainings_are_taken_in_turn(tmp_path, monkeypatch):
+    taken = []
+
+    class Peak(contextlib.nullcontext):
+        def __init__(self, program, folder):
+            super().__init__(self)
+
+        def ask(self):
+            taken.append("products")
+            return {"float32": 100.0 + len(taken)}
+
+    def ours(recipe, name, fields):
+        taken.append((recipe, *fields))
+        return {"loss": float(len(taken))}
+
+    monkeypatch.setattr(shakespeare, "Peer", Peak)
+    monkeypatch.setattr(shakespeare, "ours", ours)
+    monkeypatch.setattr(shakespeare, "nanogpt", lambda checkout: taken.append("nanoGPT") or {"loss": 0.0})
+    runs_of, peak = in_turn(tmp_path, ["bfloat16", "float32"])
+    assert taken == [
+        one
+        for seed in (f"seed={seed}" for seed in SEEDS)
+        for one in (
+            "nanoGPT",
+            (RECIPE, seed),
+            (WITH_ITS_SETTINGS, seed, "training.precision=bfloat16"),
+            (WITH_ITS_SETTINGS, seed, "training.precision=float32"),
+            "products",
+        )
+    ]
+    assert peak == 100 + len(taken)
+    assert [run["loss"] for run in runs_of[f"{ALIKE}, float32"]] == [4.0, 9.0, 14.0]
+    assert {len(runs) for runs in runs_of.values()} == {len(SEEDS)}
 
 
 def test_nanogpt_can_begin_from_our_initial_weights():

@@ -81,6 +81,45 @@ def test_starting_takes_what_was_measured():
     assert f"`--help` takes {seconds['--help']:.2f} s" in TEXT
 
 
+@pytest.mark.parametrize(
+    ("section", "names"),
+    [
+        ("Training", ["training_speed", "training_profile"]),
+        ("Tiny Shakespeare", ["nanogpt"]),
+        ("Translating", ["decoding_speed"]),
+        ("Translating as installed", ["engines_speed"]),
+        ("Models of one stack", ["models_speed", "models_speed-slower-processor", "sampling_speed"]),
+        ("Long sequences", ["attention"]),
+        ("Recurrent models", ["recurrent_speed"]),
+        ("Sentences of a hundred tokens", ["long_speed"]),
+        ("Memory", ["memory"]),
+        ("On an accelerator", ["accelerator-translation_speed"]),
+        ("Starting", ["startup"]),
+        ("Pages", ["pages"]),
+    ],
+)
+def test_a_section_names_its_processor_unless_it_is_the_page_s(section, names):
+    text = " ".join(PAGE.partition(f"\n## {section}\n")[2].partition("\n## ")[0].split())
+    for machine in (kept(name)["machine"] for name in names):
+        is_usual = machine["cpu"].startswith("AMD EPYC") and machine["cores"] == 2
+        cores = {2: "two", 16: "16"}[machine["cores"]]
+        assert (f"{cores} cores of an Intel Xeon" in text) is not is_usual
+        assert is_usual or machine["cpu"].startswith("Intel(R) Xeon(R)")
+
+
+def test_ratios_of_long_sentences_are_those_measured():
+    ratios = {}
+    for case in kept("long_speed")["translation"]["cases"]:
+        speeds = {(row["engine"], row["precision"]): row["tokens_per_second"] for row in case["rows"]}
+        for engine in ("CTranslate2", "regardant exported"):
+            own = speeds["regardant", "float32"] / speeds[engine, "float32"]
+            ratios.setdefault(engine, []).append(f"{own:.2f}")
+    first, second, third = ratios["CTranslate2"]
+    assert f"{first}, {second} and {third} times the speed of CTranslate2 in float32. In batches of 32" in TEXT
+    first, second, third = ratios["regardant exported"]
+    assert f"beside them the three ratios are {first}, {second} and {third}" in TEXT
+
+
 def test_translating_speeds_are_those_measured():
     number = r" ([\d.,]+) \|"
     section = PAGE.partition("## Translating\n")[2].partition("\n## ")[0]

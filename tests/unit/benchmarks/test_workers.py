@@ -3,7 +3,8 @@
 import pytest
 
 from benchmarks import workers
-from benchmarks.workers import Peer, Row, interleave, one_torch
+from benchmarks.workers import KEEP_FREED_MEMORY, PROGRAMS, Peer, Row, interleave, one_torch
+from regardant.training import devices
 
 PROGRAM = """
 import sys
@@ -46,6 +47,28 @@ def test_passes_take_the_batches_in_turn_and_count_their_real_targets(programs):
         one_torch([peer, peer])
     assert peer.process.returncode == 0
     assert "anything on stdout" in (programs / "tiny.log").read_text()
+
+
+ASK = """
+import os, sys
+sys.path.insert(0, {peers!r})
+from serve import Driver
+Driver().answer(tunables=os.environ.get("GLIBC_TUNABLES"))
+"""
+
+
+def test_peers_keep_freed_memory_as_regardant_does_unless_they_run_as_they_come(programs, monkeypatch):
+    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
+    (programs / "asked.py").write_text(ASK.format(peers=str(PROGRAMS)))
+    with Peer("asked", folder=programs) as kept, Peer("asked", folder=programs, variables={}) as as_it_comes:
+        assert kept.about == {"tunables": KEEP_FREED_MEMORY["GLIBC_TUNABLES"]}
+        assert as_it_comes.about == {"tunables": None}
+    given = dict(one.split("=") for one in KEEP_FREED_MEMORY["GLIBC_TUNABLES"].split(":"))
+    asked = []
+    monkeypatch.setattr(devices, "_set_allocator", lambda *thresholds: asked.extend(thresholds))
+    devices.keep_freed_memory()
+    thresholds = [int(given[f"glibc.malloc.{name}_threshold"]) for name in ("mmap", "trim")]
+    assert all(theirs >= ours for theirs, ours in zip(thresholds, asked, strict=True))
 
 
 def test_passes_have_all_rows_and_not_always_in_one_order():

@@ -30,7 +30,7 @@ def import_model(source: Path, folder: Path, log: Log = print) -> None:
     require_empty(folder)
     try:
         found = read(source)
-    except (AttributeError, LookupError, TypeError, ValueError) as error:  # of values of other types
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:  # of other types, of zeros
         raise DataError(f"{source}: its .json files hold what cannot be understood ({error}): restore them") from error
     config = load_recipe(found.recipe, origin=str(source))
     task = task_named(config.task)

@@ -40,6 +40,7 @@ EXPRESSIBLE: dict[str, tuple[str | bool, ...]] = {
     "feed_forward.activation": ("relu", "gelu", "gelu_tanh", "silu", "sigmoid"),
     "feed_forward.bias": (True,),
     "attention_bias": (True,),
+    "attention_output": (True,),
     "embedding_norm": (False,),
     "normalisation.kind": ("layer_norm", "rms_norm"),
     "residual": ("add",),

@@ -35,15 +35,27 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 def read_json(path: Path) -> dict[str, Any]:
     """Return the object in a file; an empty one for a file that is not there. Raises DataError."""
-    if not path.is_file():
-        return {}
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"{path} cannot be read ({error}): restore it") from error
+    content = _content(path, {})
     if not isinstance(content, dict):
         raise DataError(f"{path} holds no JSON object: restore it")
     return content
+
+
+def read_json_list(path: Path) -> list[Any]:
+    """Return the list in a file; an empty one for a file that is not there. Raises DataError."""
+    content = _content(path, [])
+    if not isinstance(content, list):
+        raise DataError(f"{path} holds no JSON list: restore it")
+    return content
+
+
+def _content(path: Path, otherwise: Any) -> Any:
+    if not path.is_file():
+        return otherwise
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"{path} cannot be read ({error}): restore it") from error
 
 
 def read_tensors(folder: Path) -> dict[str, Tensor]:

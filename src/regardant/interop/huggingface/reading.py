@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from math import isclose
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,26 @@ from regardant.interop.huggingface.families import LAYOUTS
 from regardant.interop.huggingface.folder import GENERATION, PREPROCESSOR, read_config, read_json, read_tensors
 from regardant.interop.huggingface.forms import Sizes
 from regardant.interop.huggingface.layouts import Layout, put_at, recipe_of, value_at
+from regardant.interop.huggingface.pooling import require_mean_pooling
 from regardant.interop.huggingface.sentencepiece import has_sentence_pieces, read_backends
 from regardant.interop.huggingface.tokenizer import read_backend, tokenizer_of
 
 LEGACY = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
 """Ends of names that early checkpoints write otherwise."""
+
+BILINEAR = 2
+"""Pillow's number of the way in which runs resize images, by weighted means of all pixels under a new one."""
+
+PIXELS: Mapping[str, Any] = {
+    "resample": BILINEAR,
+    "do_center_crop": False,
+    "do_rescale": True,
+    "rescale_factor": 1 / 255,
+}
+"""Fields of preprocessor_config.json by which pixels are made as in a run, and the only values that can be imported."""
+
+ROUNDING = 1e-6
+"""Relative difference of a factor that was written as a narrower number."""
 
 SEARCH = {"num_beams": "generation.beam_size", "length_penalty": "generation.length_penalty"}
 """Fields of generation_config.json, or of config.json in earlier versions, and ours."""
@@ -45,6 +61,8 @@ def read(folder: Path) -> Imported:
     config = read_config(folder)
     layout = layout_of(config)
     recipe = recipe_of(layout, config)
+    if layout.task == "sentence_embedding":
+        require_mean_pooling(folder)
     files: dict[str, Any] = {}
     tokenizers = None
     if layout.tokenizer is not None:
@@ -181,15 +199,30 @@ def sizes_of(model: Any, tokenizers: Tokenizers | None, image: Mapping[str, Any]
 
 
 def _statistics(folder: Path, image: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the content of image.json."""
+    """Return the content of image.json. Raises DataError for pixels that a run does not make."""
     given = read_json(folder / PREPROCESSOR)
+    for name, allowed in PIXELS.items():
+        value = given.get(name)
+        if value is not None and not isclose(value, allowed, rel_tol=ROUNDING):
+            raise DataError(
+                f"{PREPROCESSOR}: {name} is {value!r}, and images with {name} {allowed!r} can be imported alone"
+            )
     standard = [0.5] * image["channels"]
     moments = {"mean": given.get("image_mean") or standard, "deviation": given.get("image_std") or standard}
+    if given.get("do_normalize") is False:
+        moments = {"mean": [0.0] * image["channels"], "deviation": [1.0] * image["channels"]}
     if any(len(numbers) != image["channels"] for numbers in moments.values()):
         raise DataError(f"{PREPROCESSOR}: image_mean and image_std need {image['channels']} numbers: restore them")
     return {"height": image["height"], "width": image["width"], "channels": image["channels"], **moments}
 
 
 def _labels(config: Mapping[str, Any]) -> list[str]:
+    """Return the labels in their order. Raises DataError for one alone, whose score is a number and no probability."""
     named = config.get("id2label") or {str(number): f"LABEL_{number}" for number in range(config.get("num_labels", 2))}
-    return [str(named[number]) for number in sorted(named, key=int)]
+    labels = [str(named[number]) for number in sorted(named, key=int)]
+    if len(labels) == 1:
+        raise DataError(
+            f"config.json: id2label is {named!r}, of a model that writes one number (a regression or a cross-encoder), "
+            "and classifiers of two labels or more can be imported alone"
+        )
+    return labels

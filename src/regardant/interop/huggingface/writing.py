@@ -24,7 +24,7 @@ from regardant.interop.given import Given
 from regardant.interop.huggingface.families import LAYOUTS
 from regardant.interop.huggingface.folder import CONFIG, GENERATION, PREPROCESSOR, WEIGHTS
 from regardant.interop.huggingface.layouts import Layout, config_of, put_at, recipe_of, value_at
-from regardant.interop.huggingface.reading import sizes_of, with_image
+from regardant.interop.huggingface.reading import BILINEAR, sizes_of, with_image
 from regardant.interop.huggingface.tokenizer import files_of
 
 FREE = frozenset(
@@ -44,9 +44,6 @@ FREE = frozenset(
 
 TEXTS = ("language_modelling", "translation")
 """Tasks whose models write texts."""
-
-BILINEAR = 2
-"""Pillow's number of the way in which images are resized."""
 
 
 def export(given: Given, folder: Path) -> None:
@@ -107,6 +104,10 @@ def _expressed(layout: Layout, given: Given) -> tuple[dict[str, Any], list[str]]
         again = with_image(again, again.pop("image"))
     _keep_equal_widths(layout, document, again)
     reasons = []
+    if given.tokenizers is not None:
+        ids = _ids(layout, given.tokenizers)
+        other = [name for name, allowed in layout.required.items() if name in ids and ids[name] not in allowed]
+        reasons += [f"{name} was {layout.required[name][0]!r}, is {ids[name]!r}" for name in other]
     for name in ("model", "head"):
         own = getattr(given.config, name, None)
         if own is None:

@@ -35,12 +35,14 @@ class Model:
 
     @torch.inference_mode()
     def answers(self, texts: Sequence[str]) -> list[str]:
-        """Return the answer to each text: a label, words for blanks, a continuation, a translation, or a vector."""
-        if self.task == "translation":
-            return [self.translation(text) for text in texts]
+        """Return the answer to each text: a label, words for blanks, a continuation, a translation, or a vector.
+
+        A blank text has an empty answer.
+        """
         if self.task == "language_modelling":
             return [self.continuation(text) for text in texts]
-        return [self.answer(text, scores) for text, scores in zip(texts, self.scores(texts), strict=True)]
+        own = self.translation if self.task == "translation" else self.answer
+        return [own(text) if text.strip() else "" for text in texts]
 
     @torch.inference_mode()
     def scores(self, texts: Sequence[str], references: Sequence[str] = ()) -> list[Any]:
@@ -87,17 +89,18 @@ class Model:
         return str(self.tokenizer.decode(written[0], skip_special_tokens=True))
 
     def continuation(self, text: str) -> str:
-        """Return what follows a text, by the likeliest token at every step."""
+        """Return what follows a text, by the likeliest token at every step. Nothing follows a text without tokens."""
         read = self.read(text)
         length = read["input_ids"].shape[1]
         count = min(self.settings["max_tokens"], self.settings["max_length"] - length)
-        if count < 1:
+        if not length or count < 1:
             return ""
         written = self.model.generate(**read, do_sample=False, max_new_tokens=count)
         return str(self.tokenizer.decode(written[0, length:], skip_special_tokens=True))
 
-    def answer(self, text: str, scores: Any) -> str:
-        """Return the answer that scores stand for."""
+    def answer(self, text: str) -> str:
+        """Return the answer that the scores of a text stand for."""
+        scores = self.of_text(text)
         if self.task == "classification":
             return str(self.model.config.id2label[int(scores.argmax())])
         if self.task == "sentence_embedding":

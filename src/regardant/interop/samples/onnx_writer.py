@@ -42,6 +42,8 @@ class Model:
 
     def continuation(self, ids: list[int]) -> list[int]:
         """Return the tokens after `ids`. A context that is full continues with the newer half of it."""
+        if not ids:  # of a blank line, which nothing follows
+            return []
         longest = self.settings["max_length"]
         written: list[int] = []
         seen = newest = ids[-longest:]

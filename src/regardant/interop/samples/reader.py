@@ -25,8 +25,11 @@ class Model:
         self.graph = open_onnx(folder, threads) if (folder / "model.onnx").is_file() else open_program(folder)
 
     def answers(self, texts: Sequence[str]) -> list[str]:
-        """Return the answer to each text: a label, a label for each word, words for blanks, or a vector."""
-        return [self.answer(text, scores) for text, scores in zip(texts, self.scores(texts), strict=True)]
+        """Return the answer to each text: a label, a label for each word, words for blanks, or a vector.
+
+        A blank text has an empty answer, and so has a text without tokens.
+        """
+        return [self.answer(text, *self.scores([text])) if text.strip() and self.ids(text) else "" for text in texts]
 
     def scores(self, texts: Sequence[str], references: Sequence[str] = ()) -> list[Any]:
         """Return the scores of each text: [C], or [T, C] for each token."""

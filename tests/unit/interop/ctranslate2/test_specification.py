@@ -133,6 +133,7 @@ def test_narrower_weights_write_nearly_as_probable_texts(build, searcher, quanti
         (["value_size=5"], "model.value_size 5 (it can: that of keys, 4)"),
         (["feed_forward.kind=convolution"], "model.feed_forward.kind convolution (it can: linear, gated)"),
         (["normalisation=layer_norm_sigma"], "model.normalisation.kind layer_norm_sigma"),
+        (["attention_output=false"], "model.attention_output False (it can: True)"),
         (["residual=reversible"], "model.residual reversible (it can: add)"),
         (["memory=per_layer"], "model.memory per_layer (it can: final)"),
     ],

@@ -42,6 +42,14 @@ REFUSED = {
     "other decoders": ("marian", {"decoder_ffn_dim": 32}, ["decoder_ffn_dim is 32", "encoder_ffn_dim differs"]),
     "norms elsewhere": ("marian", {"normalize_before": True}, ["normalize_before is True"]),
     "a gated network": ("t5", {"feed_forward_proj": "gated-gelu"}, ["feed_forward_proj is 'gated-gelu'"]),
+    "no patches": ("vit", {"patch_size": 0}, ["hold what cannot be understood"]),
+    "no width": ("t5", {"d_model": 0}, ["hold what cannot be understood"]),
+    "one label": (
+        "bert_classes",
+        {"id2label": {"0": "LABEL_0"}},
+        ["id2label is {'0': 'LABEL_0'}", "writes one number", "two labels or more"],
+    ),
+    "one label by its number": ("vit", {"id2label": None, "num_labels": 1}, ["id2label is {'0': 'LABEL_0'}"]),
     "patches that do not fill an image": ("vit", {"patch_size": 5}, ["image_size is 12", "patch_size 5"]),
     "heads that do not divide": ("gpt2", {"n_head": 3}, ["d_model (16)", "num_heads (3)"]),
     "fewer words than the tokenizer has": ("bert", {"vocab_size": 9}, ["vocab_size is 9", "tokenizer.json has the id"]),
@@ -67,11 +75,15 @@ def copied(pair, tmp_path):
     def copy(name, **changed):
         folder = tmp_path / "there"
         shutil.copytree(pair(name).folder, folder)
-        config = json.loads((folder / "config.json").read_text("utf-8")) | changed
-        (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+        edit(folder / "config.json", **changed)
         return folder
 
     return copy
+
+
+def edit(path, **changed):
+    """Change fields of a JSON file."""
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | changed), encoding="utf-8")
 
 
 def refusal(folder):
@@ -88,6 +100,81 @@ def test_a_setting_that_cannot_be_expressed_is_named_with_its_value(copied, case
     name, changed, phrases = REFUSED[case]
     line = refusal(copied(name, **changed))
     assert all(phrase in line for phrase in phrases), line
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"resample": 3}, "resample is 3, and images with resample 2"),
+        ({"do_center_crop": True}, "do_center_crop is True, and images with do_center_crop False"),
+        ({"do_rescale": False}, "do_rescale is False, and images with do_rescale True"),
+        ({"rescale_factor": 1 / 127.5}, "rescale_factor is 0.00784313725490196, and images with rescale_factor 0.0039"),
+    ],
+)
+def test_pixels_that_a_run_does_not_make_are_refused(copied, changed, said):
+    folder = copied("vit")
+    edit(folder / "preprocessor_config.json", **changed)
+    assert f"preprocessor_config.json: {said}" in refusal(folder)
+
+
+def test_pixels_as_transformers_makes_them_by_default_are_imported(copied, tmp_path):
+    folder = copied("vit")
+    edit(folder / "preprocessor_config.json", rescale_factor=0.003921569, do_center_crop=None)
+    import_model(folder, tmp_path / "run", log=lambda line: None)
+    assert json.loads((tmp_path / "run" / "image.json").read_text("utf-8"))["mean"] == [0.1, 0.2, 0.3]
+    (folder / "preprocessor_config.json").unlink()
+    import_model(folder, tmp_path / "bare", log=lambda line: None)
+    assert json.loads((tmp_path / "bare" / "image.json").read_text("utf-8"))["mean"] == [0.5] * 3
+
+
+def test_pixels_that_are_not_normalised_are_imported_as_they_are(copied, tmp_path):
+    folder = copied("vit")
+    edit(folder / "preprocessor_config.json", do_normalize=False)
+    import_model(folder, tmp_path / "run", log=lambda line: None)
+    statistics = json.loads((tmp_path / "run" / "image.json").read_text("utf-8"))
+    assert (statistics["mean"], statistics["deviation"]) == ([0.0] * 3, [1.0] * 3)
+
+
+BEFORE_5_4 = {"word_embedding_dimension": 16, "pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}
+DENSE = {"type": "sentence_transformers.models.Dense", "path": "2_Dense"}
+
+
+def with_modules(folder, pooling, *more):
+    """Make the folder of an encoder one of sentence-transformers."""
+    modules = [
+        {"type": "sentence_transformers.models.Transformer", "path": ""},
+        {"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"},
+        *more,
+    ]
+    (folder / "modules.json").write_text(json.dumps(modules), encoding="utf-8")
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("pooling", "more", "said"),
+    [
+        (
+            {**BEFORE_5_4, "pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False},
+            [],
+            "1_Pooling/config.json: pooling_mode_cls_token is True, and sentence encoders that take the mean",
+        ),
+        ({**BEFORE_5_4, "pooling_mode_max_tokens": True}, [], "pooling_mode_max_tokens is True"),
+        ({"embedding_dimension": 16, "pooling_mode": "lasttoken"}, [], "pooling_mode is 'lasttoken'"),
+        ({"embedding_dimension": 16, "pooling_mode": ["cls", "mean"]}, [], "pooling_mode is ['cls', 'mean']"),
+        (BEFORE_5_4, [DENSE], "modules.json: 2_Dense is a module Dense, and sentence encoders that end in Pooling and"),
+    ],
+)
+def test_a_sentence_encoder_that_takes_no_mean_is_refused(copied, pooling, more, said):
+    assert said in refusal(with_modules(copied("bert_vectors"), pooling, *more))
+
+
+@pytest.mark.parametrize("pooling", [BEFORE_5_4, {"embedding_dimension": 16, "pooling_mode": "mean"}])
+def test_a_sentence_encoder_that_takes_the_mean_is_imported(copied, tmp_path, pooling):
+    normalise = {"type": "sentence_transformers.models.Normalize", "path": "2_Normalize"}
+    import_model(with_modules(copied("bert_vectors"), pooling, normalise), tmp_path / "run", log=lambda line: None)
+    assert run.load(tmp_path / "run").config.task == "sentence_embedding"
 
 
 def test_weights_that_are_pickled_alone_are_not_read(copied):

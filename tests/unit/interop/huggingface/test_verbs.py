@@ -62,6 +62,11 @@ def test_lines_become_vectors(pair, regardant, tmp_path):
     assert json.loads(said.out)["vectors"][0]["vector"] == pytest.approx(expected[0], abs=1e-6)
 
 
+def test_a_notebook_names_no_call_that_vectors_lack(pair):
+    html = pair("bert_vectors").run._repr_html_()
+    assert "run.inspect(item)" in html and "run.evaluate()" not in html and "run.measure()" not in html
+
+
 def test_lines_are_searched(pair, regardant, tmp_path):
     own = pair("bert_vectors").run.folder
     (tmp_path / "lines.txt").write_text("\n".join(LINES) + "\n", encoding="utf-8")
@@ -71,6 +76,8 @@ def test_lines_are_searched(pair, regardant, tmp_path):
     said = regardant("encode", own, "--input", tmp_path / "lines.txt", "--search", LINES[2], "--count", 1, "--json")
     (found,) = json.loads(said.out)["found"]
     assert (found["number"], found["text"]) == (1, LINES[2])
+    said = regardant("encode", own, "--input", tmp_path / "lines.txt", "--search", "a caf\udce9")
+    assert (said.code, len(said.lines)) == (0, 2) and said.err.startswith("'a caf\ufffd': not valid UTF-8, read with")
 
 
 def test_an_imported_run_is_not_resumed(pair, regardant):

@@ -1,0 +1,58 @@
+"""Modules of sentence-transformers that follow the encoder in a folder.
+
+modules.json           the modules in their order, the encoder first, each with its type and its folder
+1_Pooling/config.json  how the vectors of tokens become one
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from regardant.errors import DataError
+from regardant.interop.huggingface.folder import CONFIG, read_json, read_json_list
+
+MODULES = "modules.json"
+
+POOLING = "Pooling"
+
+IMPORTED = (POOLING, "Normalize")
+"""Types of modules after the encoder that a run has as well."""
+
+MODE, MODE_BEFORE = "pooling_mode", "pooling_mode_"
+"""The field of a pooling since version 5.4, and the beginning of the names of its switches before."""
+
+MEANS = ("mean", ["mean"])
+"""Values of the field that are the mean of all tokens."""
+
+SWITCH_OF_MEAN = "pooling_mode_mean_tokens"
+
+
+def require_mean_pooling(folder: Path) -> None:
+    """Raise DataError unless the vector of a text is the mean of its tokens' vectors, as it is in a run.
+
+    A folder without modules.json is of a bare encoder, of which sentence-transformers takes the mean too.
+    """
+    for module in read_json_list(folder / MODULES)[1:]:
+        kind, own = module["type"].rpartition(".")[2], Path(module["path"]).name
+        if kind not in IMPORTED:
+            raise DataError(
+                f"{MODULES}: {own} is a module {kind}, and sentence encoders that end in {' and '.join(IMPORTED)} can "
+                "be imported alone"
+            )
+        if kind == POOLING:
+            for name, value in _other_modes(read_json(folder / own / CONFIG)).items():
+                raise DataError(
+                    f"{own}/{CONFIG}: {name} is {value!r}, and sentence encoders that take the mean of all tokens can "
+                    "be imported alone"
+                )
+
+
+def _other_modes(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a pooling that ask for anything but the mean of all tokens."""
+    if (mode := config.get(MODE)) is not None:
+        return {} if mode in MEANS else {MODE: mode}
+    return {
+        name: value
+        for name, value in config.items()
+        if name.startswith(MODE_BEFORE) and value and name != SWITCH_OF_MEAN
+    }

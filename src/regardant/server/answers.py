@@ -22,6 +22,9 @@ NO_JSON = "the body is no JSON object: send one, as /openapi.json shows, with th
 LONGEST_SHOWN = 50
 """Characters of what was given in a message."""
 
+MOST_MISTAKES = 5
+"""Mistakes in a body that a message lists."""
+
 STATUSES = {
     401: "API key missing or wrong",
     413: "body too large",
@@ -47,7 +50,7 @@ def add_problems(app: FastAPI) -> None:
 
     def misunderstood(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)
-        return problem("; ".join(map(_described, error.errors())), 422)
+        return problem("; ".join(map(_described, error.errors()[:MOST_MISTAKES])), 422)
 
     def mistake(request: Request, error: Exception) -> JSONResponse:
         return refused(as_refusal(error))
@@ -73,11 +76,14 @@ def as_refusal(error: Exception) -> Refusal:
 
 def _described(error: Mapping[str, Any]) -> str:
     """Return a mistake in a body in one line."""
+    if error["type"] == "value_error":  # of `Body`, which says it all
+        return str(error["ctx"]["error"])
     place = ".".join(map(str, error["loc"][1:]))
     if error["type"] == "json_invalid" or not place:
         return NO_JSON
-    shown = repr(error["input"])
-    given = f"given {shown}, " if isinstance(error["input"], str | int | float) and len(shown) <= LONGEST_SHOWN else ""
+    # A large list is not written out: that alone would take the event loop for a while.
+    shown = repr(error["input"]) if isinstance(error["input"], str | int | float) else ""
+    given = f"given {shown}, " if 0 < len(shown) <= LONGEST_SHOWN else ""
     return f"{place}: {given}{error['msg'][:1].lower()}{error['msg'][1:]}"
 
 

@@ -2,7 +2,10 @@
 
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+LONGEST_FIELD = 50
+"""Characters of an unknown field's name in a message."""
 
 SENTENCE = "The old judge sees the small cat."
 
@@ -20,17 +23,34 @@ BeamSize = Annotated[int | None, Field(ge=1, description="Hypotheses followed at
 
 
 class Body(BaseModel):
-    """Base of bodies of requests, which refuse unknown fields."""
+    """Base of bodies of requests, which refuse unknown fields.
+
+    Lists are checked up to their first mistake (`fail_fast`): a body of the allowed size may hold millions, and each
+    would become an error.
+    """
 
     model_config: ClassVar[ConfigDict] = {"extra": "forbid"}
 
     run: RunName = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def has_known_fields(cls, given: Any) -> Any:
+        """Raise ValueError for the first unknown field. Pydantic itself collects all of them."""
+        names = given if isinstance(given, dict) else ()
+        unknown = next((name for name in names if name not in cls.model_fields), None)
+        if unknown is not None:
+            known = ", ".join(cls.model_fields)
+            raise ValueError(
+                f"{unknown[:LONGEST_FIELD]!r} is no field of this request, allowed are {known}: leave it out"
+            )
+        return given
+
 
 class TranslateBody(Body):
     """Texts to translate."""
 
-    texts: list[str] = Field(min_length=1, examples=[[SENTENCE]])
+    texts: list[str] = Field(min_length=1, fail_fast=True, examples=[[SENTENCE]])
     beam_size: BeamSize = None
     nbest: int | None = Field(None, ge=1, description="Translations of each text, best first.")
     length_penalty: float | None = Field(
@@ -62,7 +82,7 @@ class Translations(BaseModel):
 class PredictBody(Body):
     """Items to answer."""
 
-    items: list[Item] = Field(min_length=1, examples=[["A moving film."]])
+    items: list[Item] = Field(min_length=1, fail_fast=True, examples=[["A moving film."]])
 
 
 class Predictions(BaseModel):
@@ -77,9 +97,14 @@ class Predictions(BaseModel):
 class ScoreBody(Body):
     """Texts whose probability is asked."""
 
-    items: list[Item] = Field(min_length=1, examples=[[SENTENCE]], description="Texts; of a translator, the sources.")
+    items: list[Item] = Field(
+        min_length=1, fail_fast=True, examples=[[SENTENCE]], description="Texts; of a translator, the sources."
+    )
     targets: list[str] | None = Field(
-        None, examples=[["Le vieux juge voit le petit chat ."]], description="Of a translator: the text for each item."
+        None,
+        fail_fast=True,
+        examples=[["Le vieux juge voit le petit chat ."]],
+        description="Of a translator: the text for each item.",
     )
 
 

@@ -13,6 +13,7 @@ from regardant.server.items import given
 from regardant.server.limits import Limits, Refusal
 from regardant.server.service import Asking, Service
 from regardant.server.worker import ModelCall, Worker
+from regardant.tasks.inspection import Inspection
 
 
 def routes(service: Service) -> APIRouter:
@@ -63,12 +64,22 @@ def _score_pairs(run: Run, rows: list[tuple[str, str]]) -> Sequence[Any]:
 
 def _inspection(run: Run, item: str, limits: Limits, options: dict[str, Any]) -> str:
     found = run.trained.inspect(item, **options)
-    numbers = sum(picture.weights.size for picture in found.pictures)
+    numbers = num_weights(found)
     if numbers > limits.inspected_numbers:
         raise Refusal(
             f"the item has {numbers:,} attention weights, allowed are {limits.inspected_numbers:,}: give a shorter one"
         )
     return json.dumps(found.as_dict(), ensure_ascii=False)
+
+
+def num_weights(found: Inspection) -> int:
+    """Return the number of weights in all pictures of an inspection, without computing a weight."""
+    heads = {
+        kind: sum(found.records[f"{place}.query"][0].shape[1] for place in places)
+        for kind, places in found.layers.items()
+    }
+    matrices = [*heads.items(), *((kind, len(places)) for kind, places in found.mixers.items())]
+    return sum(count * len(found.rows(kind).labels) * len(found.columns(kind).labels) for kind, count in matrices)
 
 
 def _require_scored(worker: Worker[Run], body: ScoreBody, limits: Limits) -> None:

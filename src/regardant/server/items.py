@@ -24,8 +24,8 @@ PICTURES = frozenset({".png", ".jpg", ".jpeg"})
 WAV, RIFF = ".wav", b"RIFF"
 """The suffix of uncompressed sound, and the bytes that it begins with: readers go by these, and take FLAC as well."""
 
-LONGEST_NAME = 100
-"""Characters of the name of a file."""
+LONGEST_NAME = 255
+"""Bytes of the name of a file, in UTF-8: file systems take no more."""
 
 
 def suffixes_of(suffixes: Sequence[str]) -> list[str]:
@@ -92,11 +92,22 @@ def _written(item: Any, suffixes: Sequence[str], folder: Path, place: str) -> Pa
         name, content = "", b""
     suffix = Path(name).suffix.lower()
     is_sound = suffix != WAV or content.startswith(RIFF)
-    if suffix not in suffixes or not is_sound or "\0" in name or len(name) > LONGEST_NAME:
+    if suffix not in suffixes or not is_sound or "\0" in name:
         raise Refusal(
             f"{place} is no file: give an object with a `name` that ends in {', '.join(suffixes)}, and as `content` "
             "the bytes of the file in base64"
         )
+    require_file_name(name, place)
     folder.mkdir(parents=True)
     (folder / name).write_bytes(content)
     return folder / name
+
+
+def require_file_name(name: str, place: str) -> None:
+    """Raise Refusal for a name that no file can have."""
+    try:
+        length = len(name.encode())
+    except UnicodeEncodeError as error:
+        raise Refusal(f"the name of {place} has half of a character (a lone surrogate): give another name") from error
+    if length > LONGEST_NAME:
+        raise Refusal(f"the name of {place} has {length:,} bytes, allowed are {LONGEST_NAME}: shorten it")

@@ -19,8 +19,9 @@ def bound(host: str, port: int) -> Iterator[socket.socket]:
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    except OSError as error:
-        raise RunError(f"the host {host!r} is no address of this machine ({error.strerror}): give another") from error
+    except (OSError, UnicodeError) as error:  # UnicodeError: of a name with an empty or a long part, as a..b
+        reason = error.strerror if isinstance(error, OSError) else "no name of a host"
+        raise RunError(f"the host {host!r} is no address of this machine ({reason}): give another") from error
     with socket.socket(family, kind, protocol) as opened:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -31,6 +31,26 @@ def test_a_file_keeps_to_its_folder(tmp_path):
     assert read_items(config, [item], tmp_path, Limits(), "items") == [str(tmp_path / "0" / "a.wav")]
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("\ud800.wav", r"the name of items\[0\] has half of a character \(a lone surrogate\): give another name"),
+        ("\udc80.wav", "half of a character"),
+        ("\u732b" * 86 + ".wav", r"the name of items\[0\] has 262 bytes, allowed are 255: shorten it"),
+    ],
+    ids=["half of a character", "a byte that is no text", "too long"],
+)
+def test_a_name_that_no_file_can_have_is_refused(tmp_path, name, said):
+    config = SimpleNamespace(modality=None, suffixes=(".wav",))
+    item = {"name": name, "content": base64.b64encode(b"RIFF").decode()}
+    with pytest.raises(Refusal, match=said) as refused:
+        read_items(config, [item], tmp_path, Limits(), "items")
+    assert refused.value.status == 422
+    item["name"] = "\u732b" * 83 + ".wav"
+    (path,) = read_items(config, [item], tmp_path, Limits(), "items")
+    assert path == str(tmp_path / "0" / item["name"])
+
+
 def test_items_of_several_parts_hold_their_files(tmp_path, png):
     parts = {"question": SimpleNamespace(suffixes=()), "image": SimpleNamespace(suffixes=(".png",))}
     config = SimpleNamespace(modality=SimpleNamespace(parts=parts), suffixes=())

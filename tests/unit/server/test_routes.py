@@ -10,6 +10,7 @@ from PIL import Image
 
 from regardant.errors import ConfigError
 from regardant.server.bodies import SENTENCE
+from regardant.server.inspecting import num_weights
 from regardant.server.limits import Limits
 from regardant.tasks.base import Prediction
 from regardant.tasks.translation.use.engines import Engines
@@ -141,7 +142,12 @@ MISTAKES = {
         422,
         "nbest (3) must be at most beam_size (2)",
     ),
-    "an unknown field": ("translate", {**TEXTS, "beams": 2}, 422, "beams: given 2, extra inputs are not permitted"),
+    "an unknown field": (
+        "translate",
+        {**TEXTS, "beams": 2},
+        422,
+        "'beams' is no field of this request, allowed are run, texts, beam_size, nbest, length_penalty: leave it out",
+    ),
     "a blank item": ("predict", {"run": "demo", "items": [" "]}, 422, "items[0] is blank: give a text"),
     "a long item": ("predict", {"run": "demo", "items": [LONG]}, 422, "items[0] has 81 characters"),
     "a path": (
@@ -167,7 +173,7 @@ MISTAKES = {
         "translate",
         {**TEXTS, "\ud800": 1},
         422,
-        "the body is no JSON object: send one",
+        "'\\ud800' is no field of this request, allowed are run, texts",
     ),
     "an unknown run that is no text": ("translate", {**TEXTS, "run": "\ud800"}, 404, "there is no run"),
     "a picture that fills the memory": (
@@ -261,6 +267,17 @@ def test_a_body_beyond_the_limit_is_refused(client):
 
     answer = client.post("/v1/translate", content=pieces(), headers={"content-type": "application/json"})
     assert answer.status_code == 413
+
+
+def test_weights_are_counted_before_they_are_computed(trained, trained_on_digits, digit):
+    convolution = trained("model.encoder.self_attention={kind: convolution, kernel: 3}", "training.max_updates=2")
+    recurrent = trained("model={kind: recurrent, embedding_size: 16, hidden_size: 16}", "training.max_updates=2")
+    for run, item in ((trained(), SENTENCE), (trained_on_digits(), str(digit)), (convolution, SENTENCE)):
+        found = run.trained.inspect(item)
+        counted = num_weights(found)
+        assert "pictures" not in vars(found) and counted == sum(one.weights.size for one in found.pictures) > 0
+    found = recurrent.trained.inspect(SENTENCE)
+    assert num_weights(found) == sum(one.weights.size for one in found.pictures)
 
 
 def test_an_inspection_with_too_many_weights_is_refused(serving, client_of):

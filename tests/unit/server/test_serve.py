@@ -292,6 +292,7 @@ def test_settings_that_cannot_be_used_are_one_line(named_runs, certificate, tmp_
     assert "both named demo: rename one" in told([*demo, tmp_path / "demo"])
     assert "an API key is needed" in told(demo, host="0.0.0.0")
     assert "is no address of this machine" in told(demo, RunError, host="no host")
+    assert "the host 'a..b' is no address of this machine (no name of a host)" in told(demo, RunError, host="a..b")
     assert "there is no run" in told([tmp_path / "nothing"], RunError)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

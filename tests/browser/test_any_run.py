@@ -32,6 +32,10 @@ def runs(tmp_path_factory, trained, trained_on_text, trained_on_digits) -> dict[
         "language model": trained_on_text(),
         "digits": trained_on_digits(),
         "recurrent": trained_on_text("model={kind: recurrent, embedding_size: 16, hidden_size: 16}"),
+        "convolution": trained(
+            *(f"model.{one}.self_attention={{kind: convolution, kernel: 3}}" for one in ("encoder", "decoder")),
+            "training.max_updates=20",
+        ),
     }
     if "REGARDANT_DATA" in os.environ:
         found["sentiment"] = trained_on_reviews(tmp_path_factory.mktemp("sst2"))
@@ -172,6 +176,19 @@ def test_a_model_without_attention_answers_and_its_attention_is_refused_by_name(
     expect(page.get_by_role("radio", name="forget gate")).to_be_visible()
     expect(page.get_by_role("alert")).to_be_hidden()
     opened.complaints[:] = [one for one in opened.complaints if "422" not in one]
+
+
+def test_convolutions_are_drawn_and_heads_alone_are_switched_off(visit, runs):
+    page = visit("/look", run=name_of(runs["convolution"]), text=TEXTS["pairs"], tab="All heads").page
+    for kind in ("Encoder self-attention by position", "Decoder self-attention by position", "Cross-attention"):
+        expect(page.get_by_role("heading", name=kind, exact=True)).to_be_visible()
+    page.get_by_text("Options", exact=True).click()
+    switches = page.get_by_role("group", name="Cross-attention", exact=True)
+    expect(switches.get_by_role("checkbox")).to_have_count(2)
+    expect(page.get_by_role("group", name=re.compile("by position"))).to_have_count(0)
+    switches.get_by_label("layer 1, head 2").check()
+    expect(page.get_by_text("Heads switched off: 1 of the heads")).to_be_visible()
+    expect(page.get_by_role("alert")).to_be_hidden()
 
 
 @pytest.mark.parametrize("kind", ["language model", "sentiment", "digits"])

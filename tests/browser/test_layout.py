@@ -126,7 +126,7 @@ def test_the_first_page_the_lab_and_a_comparison_are_sound(visit, runs, width):
     opened.page.get_by_role("button", name="Less than a quarter").click()
     expect(opened.page.get_by_text("Right.")).to_be_visible()
     assert_sound(opened.page)
-    opened = visit("/runs", options=at(width), runs=f"{runs['translator']},{runs['classifier']}")
+    opened = visit("/runs", options=at(width), runs=f"{runs['translator']}\n{runs['classifier']}")
     expect(opened.page.get_by_text("These runs solve different tasks")).to_be_visible()
     assert_sound(opened.page)
 

@@ -92,7 +92,7 @@ def test_curves_grow_while_another_process_writes(visit, tmp_path, trained):
     metrics.write_text("".join(lines[:5]))
     program, at = start_studio(tmp_path)
     try:
-        opened = visit("/runs", served=at, runs=f"{folder.as_posix()},{second.as_posix()}")
+        opened = visit("/runs", served=at, runs=f"{folder.as_posix()}\n{second.as_posix()}")
         page = opened.page
         row = page.locator("table.runs tbody tr").first
         before = json.loads(lines[4])["update"]
@@ -309,6 +309,27 @@ def test_writing_token_by_token(visit):
     expect(page.get_by_text("The translation goes on with “Le”")).to_be_visible()
     page.get_by_label("Token", exact=True).press("ArrowRight")
     expect(page.get_by_text("The translation goes on with “vieux”")).to_be_visible()
+
+
+@pytest.mark.parametrize("status", [200, 422])
+def test_an_answer_that_comes_late_leaves_the_tab_that_is_open_now(visit, status):
+    opened = visit("/steps", tab="Shapes", text=TEXT)
+    page, waiting = opened.page, []
+    expect(page.get_by_text("one item is a batch of 1")).to_be_visible()
+    page.route("**/api/view", lambda route: waiting.append(route))
+    page.get_by_role("tab", name="Token by token").click()
+    expect(page.get_by_role("status")).to_be_visible()
+    page.get_by_role("tab", name="Shapes").click()
+    expect(page.get_by_text("one item is a batch of 1")).to_be_visible()
+    (question,) = waiting
+    answer = question.fetch()
+    with page.expect_response("**/api/view"):
+        question.fulfill(response=answer) if status == 200 else question.fulfill(status=status, json={"detail": "late"})
+    page.wait_for_timeout(500)
+    expect(page.get_by_text("one item is a batch of 1")).to_be_visible()
+    expect(page.get_by_role("radio", name="By itself")).to_have_count(0)
+    expect(page.get_by_role("alert")).to_be_hidden()
+    opened.complaints[:] = [one for one in opened.complaints if "422" not in one]
 
 
 def test_what_passes_the_layers(visit):

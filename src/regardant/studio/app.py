@@ -59,7 +59,7 @@ def make_app(folders: Sequence[Path]) -> FastAPI:
     app.add_exception_handler(RegardantError, _problem)
     app.add_exception_handler(ClientLeft, lambda request, error: JSONResponse(None, CLIENT_LEFT))
     app.add_exception_handler(RequestValidationError, _misunderstood)
-    app.add_exception_handler(HTTPException, _nowhere)
+    app.add_exception_handler(HTTPException, _refused)
     catalogue = Catalogue(folders)
     runs = OpenRuns(catalogue)
     app.include_router(timeline.routes(catalogue))
@@ -119,9 +119,14 @@ def told(problem: Mapping[str, Any]) -> str:
     return f"{field}: this cannot be read"
 
 
-async def _nowhere(request: Request, error: Exception) -> Response:
-    """Return the page that says what there is, to a browser that asks for an address which is none."""
+async def _refused(request: Request, error: Exception) -> Response:
+    """Return a refusal as one line. A browser that asks for an unknown address gets the page that lists the others."""
     assert isinstance(error, HTTPException)
     if error.status_code == 404 and "text/html" in request.headers.get("accept", ""):
         return FileResponse(STATIC / "missing" / "index.html", status_code=404)
-    return JSONResponse({"detail": f"the studio has no {request.url.path}"}, status_code=error.status_code)
+    line = str(error.detail)
+    if error.status_code in (404, 405):
+        line = f"the studio has no {request.method} {request.url.path}"
+    elif error.status_code == 400:
+        line = "the body is no JSON object: send one"
+    return JSONResponse({"detail": line}, status_code=error.status_code)

@@ -70,7 +70,8 @@ def unseen_words(trained: Trained, text: str) -> list[str]:
 
 
 def _pictures(found: Inspection, title: str) -> dict[str, Any] | None:
-    """Return the record of `view.js` and the places of each kind's layers. None for a model without attention."""
+    """Return the record of `view.js` and the places of each picture's layers, whose heads can be switched off: none for
+    convolutions and dense layers. Return None for a model without attention."""
     if not found.pictures:
         return None
     drawn = record(found.pictures)
@@ -79,5 +80,5 @@ def _pictures(found: Inspection, title: str) -> dict[str, Any] | None:
         "title": title,
         "note": str(drawn["note"]).removeprefix(found.note).strip(),  # the page shows the answer above
         "weights": [[packed(layer) for layer in picture.weights] for picture in found.pictures],
-        "places": list(found.layers.values()),
+        "places": [*([] for _ in found.mixers), *found.layers.values()],  # in the order of `found.pictures`
     }

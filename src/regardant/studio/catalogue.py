@@ -64,9 +64,16 @@ def summary(name: str, folder: Path) -> dict[str, Any]:
 
 
 def _runs_in(folder: Path, depth: int) -> list[Path]:
-    if (folder / "run.yaml").is_file():
-        return [folder]
-    if not depth or not folder.is_dir():
+    """Return the runs in a folder. Empty for one that may not be read, as lost+found, or that is just being removed."""
+    try:
+        if (folder / "run.yaml").is_file():
+            return [folder]
+        below = sorted(path for path in folder.iterdir() if _may_hold_runs(path)) if depth and folder.is_dir() else []
+    except OSError:
         return []
-    below = sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink())
     return [run for path in below for run in _runs_in(path, depth - 1)]
+
+
+def _may_hold_runs(path: Path) -> bool:
+    """Return whether runs are looked for in a path. A hidden folder is of a run that is just being imported."""
+    return path.is_dir() and not path.is_symlink() and not path.name.startswith(".")

@@ -137,7 +137,7 @@ def _num_heads(records: Records, place: str) -> int:
 def _projection(trained: Trained, found: Inspection, place: str, asked: AskedQuery) -> dict[str, Any] | None:
     """Return x W + b of the query: its input vector, and all products of one component. None if it is not linear.
 
-    Rotary positions act afterwards.
+    Rotary positions act afterwards. A projection without biases adds zeros.
     """
     layer = trained.model.get_submodule(place)
     if isinstance(layer, CrossAttention):
@@ -150,7 +150,8 @@ def _projection(trained: Trained, found: Inspection, place: str, asked: AskedQue
     x = _input_of(linear, trained, found)[asked.query]
     size = layer.shape.key_size
     rows = slice(asked.head * size, (asked.head + 1) * size)  # queries come first in the joint matrix
-    weight, bias = (one.detach()[rows].float().cpu() for one in (linear.weight, linear.bias))
+    weight = linear.weight.detach()[rows].float().cpu()
+    bias = weight.new_zeros(size) if linear.bias is None else linear.bias.detach()[rows].float().cpu()
     component = min(asked.component, size - 1)
     turned = isinstance(layer, SelfAttention) and layer.positions.acts_on == "query_key"
     return {

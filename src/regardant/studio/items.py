@@ -13,6 +13,7 @@ from fastapi import APIRouter, Request
 
 from regardant.errors import DataError, RunError
 from regardant.run import Record
+from regardant.server.items import require_file_name
 from regardant.studio.open_runs import OpenRuns
 from regardant.tasks.base import Trained
 
@@ -78,6 +79,7 @@ def routes(runs: OpenRuns, files: ItemFiles) -> APIRouter:
             raise DataError(f"{run} reads texts, not files: type a text")
         if Path(name).suffix.lower() not in allowed or "\0" in name:
             raise DataError(f"{name!r} is no file of an item: choose one that ends in {', '.join(allowed)}")
+        require_file_name(name, "the file")
         content = bytearray()
         async for block in request.stream():
             content += block

@@ -1,8 +1,11 @@
 """Who is answered, what every answer says to the browser, and one line for every mistake."""
 
+import os
 import re
 import socket
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from fastapi.testclient import TestClient
@@ -10,7 +13,8 @@ from fastapi.testclient import TestClient
 from regardant import studio as package
 from regardant.errors import RunError
 from regardant.server.hosts import is_ours
-from regardant.studio.app import PAGES, make_app
+from regardant.studio.app import LARGEST_BODY, PAGES, make_app
+from regardant.studio.catalogue import Catalogue
 from regardant.studio.serve import serve
 
 STATIC = Path(package.__file__).parent / "static"
@@ -152,6 +156,44 @@ def test_runs_are_found_as_they_come(tmp_path, trained):
     folder.mkdir(parents=True)
     (folder / "run.yaml").write_bytes((trained().folder / "run.yaml").read_bytes())
     assert [run["run"] for run in client.get("/api/runs").json()] == [folder.as_posix()]
+
+
+@contextmanager
+def as_another_user():
+    """Run the block without the rights of root, where the tests have them."""
+    own = os.geteuid()
+    if own == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(own)
+
+
+def test_folders_that_may_not_be_read_and_hidden_ones_are_passed_over(trained):
+    with TemporaryDirectory() as given:  # pytest's own folders are closed to other users
+        folder = Path(given)
+        for name in ("mine", "lost+found", ".bert-of-an-import/run"):
+            (folder / name).mkdir(parents=True)
+            (folder / name / "run.yaml").write_bytes((trained().folder / "run.yaml").read_bytes())
+        folder.chmod(0o755)
+        (folder / "lost+found").chmod(0)
+        with as_another_user():
+            found = Catalogue([folder]).runs()
+        (folder / "lost+found").chmod(0o700)
+    assert list(found) == [(folder / "mine").as_posix()]
+
+
+def test_a_refused_body_is_named_as_such(studio):
+    client, _ = studio
+    json, large = {"content-type": "application/json"}, b'{"run": "' + b"a" * LARGEST_BODY
+    answer = client.post("/api/look", content=b"\xff", headers=json)
+    assert (answer.status_code, answer.json()["detail"]) == (400, "the body is no JSON object: send one")
+    answer = client.post("/api/look", content=iter([large]), headers=json)  # without a Content-Length
+    assert answer.status_code == 413 and "bytes: send less at once" in answer.json()["detail"]
+    answer = client.delete("/api/runs")
+    assert (answer.status_code, answer.json()["detail"]) == (405, "the studio has no DELETE /api/runs")
+    assert client.get("/api/nothing").json()["detail"] == "the studio has no GET /api/nothing"
 
 
 def test_a_port_in_use_is_one_line(tmp_path):

@@ -49,6 +49,19 @@ def test_a_given_translation_is_looked_at(ask):
     assert told["answer"] == "Le vieux juge voit le petit chat." and told["candidates"] == []
 
 
+def test_pictures_of_convolutions_have_no_heads_to_switch_off(trained):
+    both = [f"model.{stack}.self_attention={{kind: convolution, kernel: 3}}" for stack in ("encoder", "decoder")]
+    run = trained(*both, "training.max_updates=2")
+    client = TestClient(make_app([run.folder]), base_url="http://localhost")
+    pictures = client.post("/api/look", json={"run": run.folder.as_posix(), "text": TEXT}).json()["pictures"]
+    assert [kind["kind"] for kind in pictures["kinds"]] == [
+        "Encoder self-attention by position",
+        "Decoder self-attention by position",
+        "Cross-attention",
+    ]
+    assert pictures["places"] == [[], [], [CROSS]]
+
+
 def test_the_tree_s_best_path_is_the_translation(ask, trained):
     tree = ask("view", view="beam search", beam_size=4)
     (best,) = tree["best"]
@@ -86,6 +99,17 @@ def test_the_five_steps_follow_from_each_other(ask, place):
     np.testing.assert_allclose(by_angle, told["products"], atol=1e-4)
     assert (told["asymmetry"] is None) == ("cross" in place)
     assert told["asymmetry"] is None or 0.01 < told["asymmetry"] <= 1
+
+
+def test_a_projection_without_biases_adds_zeros(trained):
+    run = trained("model.attention_bias=false", "training.max_updates=2")
+    client = TestClient(make_app([run.folder]), base_url="http://localhost")
+    for place in ("encoder.layers.0.self_attention", CROSS):
+        body = {"run": run.folder.as_posix(), "text": TEXT, "attention": place, "head": 1, "component": 3}
+        told = client.post("/api/steps", json=body).json()
+        projected = told["projected"]
+        assert projected["bias"] == 0 and projected["q"] == pytest.approx(told["q"], abs=1e-5)
+        assert np.dot(projected["x"], projected["weight"]) == pytest.approx(told["q"][3], abs=1e-5)
 
 
 def test_the_probabilities_of_tokens_multiply_to_the_sentence_s(ask, trained):

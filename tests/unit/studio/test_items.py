@@ -105,6 +105,12 @@ def test_a_file_of_another_kind_is_refused_in_one_line(client, digits, name, mes
     assert (answer.status_code, answer.json()["detail"]) == (422, message)
 
 
+def test_a_file_with_a_name_that_is_too_long_is_refused(client, digits):
+    answer = client.post("/api/item", params={"run": digits, "name": "\u732b" * 86 + ".png"}, content=b"x")
+    assert answer.status_code == 422
+    assert answer.json()["detail"] == "the name of the file has 262 bytes, allowed are 255: shorten it"
+
+
 def test_a_file_for_a_run_of_texts_is_refused(client, trained_on_labels):
     run = trained_on_labels().folder.as_posix()
     answer = client.post("/api/item", params={"run": run, "name": "a.png"}, content=b"x")

@@ -5,6 +5,7 @@ import shutil
 import pytest
 from fastapi.testclient import TestClient
 
+from regardant import run
 from regardant.studio.app import make_app
 from regardant.studio.verdicts import sentence
 
@@ -49,13 +50,21 @@ def test_runs_that_were_not_evaluated_are_compared_by_validation_and_say_what_to
 
 
 def test_evaluated_runs_are_compared_by_a_paired_test(two):
-    from regardant import run
-
     client, names = two
     for name in names:
         run.load(name).evaluate()
     (told, *_) = client.get("/api/verdict", params={"runs": names}).json()["sentences"]
     assert told.startswith(f"{names[1]} is ") and "95% interval" in told and "bleu on " in told
+
+
+def test_evaluated_runs_without_a_paired_test_are_compared_by_validation(trained_on_text, tmp_path):
+    runs = [trained_on_text(), trained_on_text("model.d_ff=32")]
+    folders = [shutil.copytree(one.folder, tmp_path / name) for one, name in zip(runs, "ab", strict=True)]
+    for folder in folders:
+        run.load(folder).evaluate()
+    client = TestClient(make_app(folders), base_url="http://localhost")
+    (told,) = client.get("/api/verdict", params={"runs": [one.as_posix() for one in folders]}).json()["sentences"]
+    assert told.startswith("Best loss on validation data: ")
 
 
 def test_runs_of_different_tasks_have_no_score_in_common(trained, trained_on_text):

@@ -2,6 +2,8 @@
 
 import { ask, html } from "./shell.js";
 
+export const BETWEEN = "\n"; // between the names of runs in an address: a name may hold a comma
+
 export function field(label, input) {
   return html("label", { class: "field" }, html("span", {}, label), input);
 }
@@ -24,16 +26,6 @@ export function button(name, act, attributes = {}) {
 export async function trainedRuns() {
   const runs = (await ask("/api/runs")).filter((run) => run.trained);
   return Object.fromEntries(runs.map((run) => [run.run, run]));
-}
-
-// While something is waited for, its place says so.
-export async function busy(element, work) {
-  element.setAttribute("aria-busy", "true");
-  try {
-    return await work();
-  } finally {
-    element.removeAttribute("aria-busy");
-  }
 }
 
 let tabs = 0;

@@ -1,5 +1,6 @@
 // A picture that shows at once what a model looks at; where to begin; the reader's runs; the story of attention.
 
+import { BETWEEN } from "../choosing.js";
 import { crossing } from "../crossing.js";
 import { ask, command, complain, html, shell } from "../shell.js";
 import { LECTURE } from "./lecture.js";
@@ -108,7 +109,7 @@ function entry({ year, authors, link: paper, what, recipe, command: line, run })
 function showStory(papers) {
   const [own, others] = [papers.filter(({ recipe }) => recipe.startsWith(STORY)), papers.filter(({ recipe }) => !recipe.startsWith(STORY))];
   const runs = own.map(({ run }) => run).filter(Boolean);
-  const compare = runs.length > 1 ? [html("p", { class: "links" }, link(`/runs#${new URLSearchParams({ runs: runs.join(",") })}`, "Compare their curves"))] : [];
+  const compare = runs.length > 1 ? [html("p", { class: "links" }, link(`/runs#${new URLSearchParams({ runs: runs.join(BETWEEN) })}`, "Compare their curves"))] : [];
   story.replaceChildren(
     html("h2", {}, "The story of attention, in seven models"),
     html("p", { class: "lead" }, "Each one trains for two minutes on the same sentences, which a small grammar writes: nothing is downloaded. Train two, then compare."),

@@ -97,18 +97,18 @@ function bestHead() {
 function showSwitches() {
   const chosen = off();
   const kinds = found.pictures ? found.pictures.kinds : [];
-  const groups = kinds.map((kind, k) => {
+  const groups = kinds.flatMap((kind, k) => {
     const boxes = found.pictures.places[k].flatMap((name, layer) =>
       [...Array(kind.heads).keys()].map((head) => switchOf(`${name}:${head}`, layer, head, chosen)),
     );
-    return html("fieldset", {}, html("legend", {}, kind.kind), ...boxes);
+    return boxes.length ? [html("fieldset", {}, html("legend", {}, kind.kind), ...boxes)] : []; // convolutions have none
   });
   const on = button("Switch all on", () => {
     state.off = "";
     look();
   });
   const count = chosen.size ? `${chosen.size} of the heads` : "none";
-  switches.hidden = !kinds.length;
+  switches.hidden = !groups.length;
   switches.replaceChildren(html("p", { class: "quiet" }, `Heads switched off: ${count}`), ...groups, ...(chosen.size ? [on] : []));
 }
 

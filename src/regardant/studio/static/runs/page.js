@@ -1,7 +1,7 @@
 // Runs, and their curves while they train. What is chosen is in the address.
 
 import { choice } from "../pictures/view.js";
-import { button, field, select } from "../choosing.js";
+import { BETWEEN, button, field, select } from "../choosing.js";
 import { ask, command, complain, empty, html, shell } from "../shell.js";
 import { readState, writeState } from "../state.js";
 import { AXES, chartsOf, drawChart, drawEntropy, library, saveChart } from "./charts.js";
@@ -10,7 +10,6 @@ import { samplesView } from "./samples.js";
 
 const EVERY = 2000; // milliseconds between two questions
 const FEW = 8; // settings that are shown at once
-const BETWEEN = ","; // names in the address
 const state = readState({ runs: "", axis: "Updates", look: "", kind: "", sample: "0" });
 
 const asked = state.runs.split(BETWEEN).filter(Boolean);
@@ -117,12 +116,12 @@ function draw(shown) {
     drawChart(drawn.get(chart.title), chart, shown, state.axis);
   }
   drawLooks(shown);
-  judge(shown.map(({ run }) => run)).catch((error) => complain(error.message));
+  judge(shown.map(({ run }) => run));
 }
 
-let judged = ""; // the runs whose comparison is shown, and how far they were
+let judged = ""; // the runs whose comparison is shown or asked for, and how far they were
 
-// What differs between the runs, in scores and in settings.
+// What differs between the runs, in scores and in settings; a refusal stands in the same place.
 async function judge(names) {
   const far = names.map((name) => `${name} ${runs.find(({ run }) => run === name)?.best}`).join(",");
   if (far === judged) return;
@@ -131,7 +130,16 @@ async function judge(names) {
     verdict.replaceChildren(html("p", { class: "note" }, "Tick a second run to compare: which is better, how sure that is, and which settings differ."));
     return;
   }
-  const found = await ask(`/api/verdict?${new URLSearchParams(names.map((name) => ["runs", name]))}`);
+  let found;
+  try {
+    found = await ask(`/api/verdict?${new URLSearchParams(names.map((name) => ["runs", name]))}`);
+  } catch (error) {
+    if (far !== judged) return;
+    judged = ""; // asked again when the runs are drawn again
+    verdict.replaceChildren(html("h2", {}, "What differs"), html("p", { class: "note" }, `These runs were not compared: ${error.message}`));
+    return;
+  }
+  if (far !== judged) return; // other runs were chosen while the answer was waited for
   const settings = Object.entries(found.settings).map(([name, lines]) => settingsOf(name, names[0], lines));
   verdict.replaceChildren(html("h2", {}, "What differs"), ...found.sentences.map((line) => html("p", { class: "says" }, line)), ...settings);
 }

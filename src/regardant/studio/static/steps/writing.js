@@ -74,7 +74,7 @@ export function writing(page, panel) {
       if (way === WAYS[1] && !asked.target) throw new Error("Write a translation into the field above first: it is then read word by word.");
       const body = { ...asked, view: "token by token", target: way === WAYS[0] ? null : asked.target };
       const found = await working(stage, `${state.run} writes`, (signal) => ask("/api/view", { body, signal }));
-      if (found === null) return;
+      if (found === null || !panel.contains(stage)) return; // another tab is open now
       told = inWords(found);
       slider.max = told.steps.length - 1;
       slider.value = Math.min(Number(state.at) || 0, told.steps.length - 1);
@@ -82,6 +82,7 @@ export function writing(page, panel) {
       panel.replaceChildren(html("div", { class: "bar" }, ways, play, slider), stage);
       show();
     } catch (error) {
+      if (!panel.contains(stage)) return;
       complain(error.message);
       panel.replaceChildren(
         html(

@@ -1,0 +1,73 @@
+"""Several runs on the page Runs: which are shown, and the comparison that stands above their curves."""
+
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from benchmarks.pages import start_studio
+
+NAMES = ("first, the best", *"bcdefghi")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory, trained) -> list[str]:
+    """Names of nine runs, one of them with a comma."""
+    folder = tmp_path_factory.mktemp("several")
+    for name in NAMES:
+        (folder / name).mkdir()
+        for file in ("run.yaml", "metrics.jsonl"):
+            (folder / name / file).write_bytes((trained().folder / file).read_bytes())
+    return [(folder / name).as_posix() for name in NAMES]
+
+
+@pytest.fixture(scope="module")
+def address(runs) -> Iterator[str]:
+    program, at = start_studio(Path(runs[0]).parent)
+    yield at
+    program.send_signal(signal.SIGINT)
+    assert "Traceback" not in program.communicate(timeout=60)[1]
+
+
+def verdict_of(page):
+    return page.get_by_role("region", name="Comparison")
+
+
+def test_a_run_with_a_comma_in_its_name_is_shown(visit, runs):
+    page = visit("/runs", runs=runs[0]).page
+    expect(page.get_by_label(f"Show {runs[0]}")).to_be_checked()
+    page.get_by_label(f"Show {runs[1]}").check()
+    expect(verdict_of(page)).to_contain_text(f"0 settings differ between {runs[0]} and {runs[1]}")
+    again = visit("/runs", runs="\n".join(runs[:2])).page
+    for name, on in zip(runs[:3], (True, True, False), strict=True):
+        expect(again.get_by_label(f"Show {name}")).to_be_checked(checked=on)
+
+
+def test_too_many_runs_are_refused_until_one_is_taken_away(visit, runs):
+    opened = visit("/runs", runs="\n".join(runs))
+    page = opened.page
+    expect(verdict_of(page)).to_contain_text("These runs were not compared: runs: at most 8 of them")
+    page.get_by_label(f"Show {runs[-1]}").uncheck()
+    expect(verdict_of(page).get_by_text(re.compile("settings differ between"))).to_have_count(7)
+    expect(page.get_by_text("at most 8 of them")).to_have_count(0)
+    expect(page.get_by_role("alert")).to_be_hidden()
+    opened.complaints[:] = [one for one in opened.complaints if "422" not in one]
+
+
+def test_a_comparison_that_comes_late_is_not_shown(visit, runs):
+    page, waiting = visit("/runs", runs=runs[1]).page, []
+    expect(verdict_of(page)).to_contain_text("Tick a second run")
+    page.route("**/api/verdict*", lambda route: waiting.append(route) if not waiting else route.continue_())
+    with page.expect_request("**/api/verdict*"):
+        page.get_by_label(f"Show {runs[2]}").check()
+    page.get_by_label(f"Show {runs[3]}").check()
+    later = verdict_of(page).get_by_text(f"between {runs[1]} and {runs[3]}")
+    expect(later).to_be_visible()
+    (first,) = waiting
+    with page.expect_response("**/api/verdict*"):
+        first.fulfill(response=first.fetch())
+    page.wait_for_timeout(500)
+    expect(later).to_be_visible()

@@ -8,6 +8,7 @@ from regardant.data.vocabulary import EOS, MASK, NEVER_WRITTEN, PAD, SOS
 from regardant.errors import RunError
 from regardant.interop.given import Given
 from regardant.interop.portable_tokenizers import portable
+from regardant.modalities.words import WordsCodec
 
 SETTINGS = "settings.json"
 
@@ -41,9 +42,10 @@ def settings_of(given: Given) -> dict[str, Any]:
         return found | {"max_tokens": continued(found["max_length"])}
     _, after = own.frame
     found |= {"labels": given.labels, "after": [rows[token] for token in after], "mask": own.pieces[MASK]}
-    found |= {"mask_id": rows[MASK], "space": []}
-    if config.task == "tagging" and not own.config.splits_words:
-        found["space"] = [rows[token] for token in own.encode(" ")]
+    found["mask_id"] = rows[MASK]
+    if config.task == "tagging":
+        codec = WordsCodec(own)
+        found |= {"space": [rows[token] for token in codec.space], "before": codec.before, "after": []}
     return found
 
 

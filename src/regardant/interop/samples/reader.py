@@ -48,8 +48,9 @@ class Model:
         """Return the tokens of a text whose words are read one by one, and which of them begin a word."""
         found: list[tuple[int, bool]] = []
         for word in text.split():
-            ids = self.tokenizer.encode(word, add_special_tokens=False).ids
-            found += [(token, False) for token in (self.settings["space"] if found else [])]
+            before, space = (self.settings["before"], self.settings["space"]) if found else ("", [])
+            ids = self.tokenizer.encode(before + word, add_special_tokens=False).ids
+            found += [(token, False) for token in space]
             found += [(token, place == 0) for place, token in enumerate(ids)]
         return found
 

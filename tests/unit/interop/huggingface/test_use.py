@@ -10,6 +10,7 @@ from regardant.studio.catalogue import summary
 from regardant.tasks import load_recipe
 from regardant.tasks.measures import says_little
 from tests.unit.interop.huggingface.names import LETTERS, SENTENCES
+from tests.unit.interop.samples import sample
 
 pytestmark = pytest.mark.xdist_group("transformers")  # one process loads the library
 
@@ -133,3 +134,25 @@ def test_an_imported_translator_decodes_in_ctranslate2(pair, tmp_path):
     own = pair("marian").run
     found = own.translate(SENTENCES, beam_size=1, engine="ctranslate2-float32")
     assert [one.text for one in found] == [one.text for one in own.translate(SENTENCES, beam_size=1)]
+
+
+@pytest.mark.usefixtures("shapes_unchecked")  # sizes of a graph are symbols
+@pytest.mark.parametrize("name", ["bert", "roberta"])
+def test_a_tagger_from_an_imported_model_is_exported_with_its_words(pair, tmp_path, name):
+    (text, _), tags = LETTERS, "ABCDE"
+    sentence = "".join(f"{word}\t{tag}\n" for word, tag in zip(text.split(), tags, strict=True))
+    (tmp_path / "tags.tsv").write_text("\n".join([sentence] * 40), encoding="utf-8")
+    recipe = {
+        "task": "tagging",
+        "data": {"source": str(tmp_path / "tags.tsv")},
+        "training": {**UPDATES, "max_updates": 40, "from": str(pair(name).run.folder), "parts": ["input", "encoder"]},
+    }
+    assert run.train(load_recipe(recipe), tmp_path / "run", lambda line: None).finished
+    own = run.load(tmp_path / "run")
+    exported = own.export("torch", tmp_path / "there")
+    assert exported.failures == () and exported.parity.identical == 1
+    long = f"{text} {text} {text} {text}"  # longer than the model
+    labels = [[word["label"] for word in one.details["words"]] for one in own.predict([text, long])]
+    answers = [line.split() for line in sample(tmp_path / "there", [text, long])]
+    assert answers[0] == labels[0] and answers[1] == [one for one in labels[1] if one is not None][: len(answers[1])]
+    assert len(answers[1]) > len(text.split())

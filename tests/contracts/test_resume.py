@@ -35,7 +35,7 @@ OVERRIDES = (
 EVERY_UPDATE = "training.checkpoint_minutes=1e-9"
 """How often a checkpoint is written."""
 
-CLOCK = {"time", "took", "tokens_per_second", "memory_bytes"}
+CLOCK = {"time", "took", "tokens_per_second", "memory_bytes", "memory_peak_bytes"}
 
 
 TEXT_OVERRIDES = (
@@ -186,7 +186,7 @@ def test_another_seed_gives_other_weights_from_the_same_text(tmp_path, tiny_conf
     shutil.copytree(uninterrupted / "data", folder / "data")
     record = Record.read(folder)
     config = record.config.model_copy(update={"seed": 2})
-    replace(record, asked={**record.asked, "seed": 2}, config=config).write(folder)
+    replace(record, asked=record.asked.model_copy(update={"seed": 2}), config=config).write(folder)
     run.train(tiny_config(*OVERRIDES, "seed=2", "training.max_updates=3"), folder, quietly)
     weights, others = (load_weights(one / "model.safetensors") for one in (folder, uninterrupted))
     assert not any(torch.equal(weights[name], others[name]) for name in others)

@@ -4,6 +4,7 @@ RegardantError
 ├── ConfigError      a recipe or an override that cannot be right
 ├── DataError        files, tables and tokenizers
 ├── RunError         a run folder that is missing, half written or of another kind
+│   └── Diverged     a training whose gradients are no longer finite
 └── OutOfMemory      found by the dry run, with what to change
 
 Every message is one line: what was given, what is allowed, what to do. The command line prints it and
@@ -25,6 +26,10 @@ class DataError(RegardantError):
 
 class RunError(RegardantError):
     """A run folder that is missing, half written or made for something else."""
+
+
+class Diverged(RunError):
+    """A training whose gradients are no longer finite."""
 
 
 class OutOfMemory(RegardantError):

@@ -9,7 +9,7 @@ from regardant.evaluation.alignment import parse_links
 from regardant.run.fingerprints import write_sums
 from regardant.studies import lectures
 from regardant.studies.advice import QUESTIONS, Advice, advise
-from regardant.studies.evaluated import is_evaluated
+from regardant.studies.resumed import is_evaluated
 from regardant.tasks import load_recipe
 from regardant.training.metrics import Metric
 

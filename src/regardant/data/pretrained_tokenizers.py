@@ -96,6 +96,10 @@ class PretrainedTokenizer(Tokenizer, kind="pretrained"):
         spaces around it."""
         return self.encode(text.replace(blank, self.pieces[MASK]))
 
+    def between_words(self) -> tuple[list[int], str]:
+        """Return no tokens, and a space: the first piece of a word may have the space before the word in it."""
+        return [], " "
+
     def normalise(self, text: str) -> str:
         return self.decode(self.encode(text))
 

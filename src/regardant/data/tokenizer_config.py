@@ -63,5 +63,5 @@ class TokenizerConfig(Config):
 
     @property
     def splits_words(self) -> bool:
-        """Whether text is words between single spaces, and not just any characters."""
+        """True if text is words between single spaces, and not just any characters."""
         return self.kind in ("word", "whitespace", "bpe", "unigram")

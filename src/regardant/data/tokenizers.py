@@ -52,7 +52,7 @@ class Tokenizer:
     """Text to ids and back, for one language or several. Ids 0 to 4 are the special tokens of `vocabulary`."""
 
     has_words: ClassVar[bool] = True
-    """Whether tokens are parts of words."""
+    """True if tokens are parts of words."""
 
     frame: tuple[Sequence[int], Sequence[int]] = ((), ())
     """Ids that stand before and after those of a text that is read whole, as [CLS] and [SEP]."""
@@ -139,6 +139,11 @@ class Tokenizer:
     def tokens(self, ids: Iterable[int]) -> list[str]:
         """Return each token as pictures show it: spaces as ▁, bytes as their ASCII character or their number."""
         return [self._readable(token) for token in ids]
+
+    def between_words(self) -> tuple[list[int], str]:
+        """Return what joins words that are encoded one by one: tokens between two of them, and the text that is put in
+        front of each but the first."""
+        return [] if self.config.splits_words else self.encode(" "), ""
 
     def spellings(self) -> list[bytes]:
         """Return the bytes of text that each token of the vocabulary stands for."""

@@ -79,7 +79,7 @@ class Search:
         return self.constraints is None and isinstance(self.state, JoinableState) and self.state.joins
 
     def takes(self, other: Self) -> bool:
-        """Return whether `join` can take another search, where both `joins`."""
+        """Return whether `join` can take another search. Both must be able to join (`joins`)."""
         size = len(self.sentences) + len(other.sentences)
         return self.length == other.length and size <= min(self.size, other.size)
 

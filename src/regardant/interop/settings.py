@@ -8,7 +8,6 @@ from regardant.data.vocabulary import EOS, MASK, NEVER_WRITTEN, PAD, SOS
 from regardant.errors import RunError
 from regardant.interop.given import Given
 from regardant.interop.portable_tokenizers import portable
-from regardant.modalities.words import WordsCodec
 
 SETTINGS = "settings.json"
 
@@ -44,8 +43,8 @@ def settings_of(given: Given) -> dict[str, Any]:
     found |= {"labels": given.labels, "after": [rows[token] for token in after], "mask": own.pieces[MASK]}
     found["mask_id"] = rows[MASK]
     if config.task == "tagging":
-        codec = WordsCodec(own)
-        found |= {"space": [rows[token] for token in codec.space], "before": codec.before, "after": []}
+        space, before = own.between_words()
+        found |= {"space": [rows[token] for token in space], "before": before, "after": []}
     return found
 
 

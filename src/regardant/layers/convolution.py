@@ -29,7 +29,7 @@ class ConvolutionMixerConfig(TokenMixerConfig):
     """Tokens read together: around the token in an encoder, up to it in a decoder."""
 
     gated: bool = True
-    """Whether one half of the output gates the other. false: out_i = sum_k W_k x_(i+k) + b."""
+    """True lets one half of the output gate the other. false: out_i = sum_k W_k x_(i+k) + b."""
 
     dilation: int = Field(1, gt=0)
     """Distance between two tokens that the first layer reads together."""

@@ -51,11 +51,7 @@ class WordsCodec(TextCodec):
 
     def __init__(self, tokenizer: Tokenizer, bpe_dropout: float = 0.0) -> None:
         super().__init__(tokenizer, bpe_dropout)
-        is_pretrained = tokenizer.config.kind == "pretrained"
-        self.space = [] if tokenizer.config.splits_words or is_pretrained else tokenizer.encode(" ")
-        """The tokens between two words."""
-        self.before = " " if is_pretrained else ""
-        """The text that is encoded with each word but the first, in front of it."""
+        self.space, self.before = tokenizer.between_words()
 
     def encode(self, items: Sequence[Any]) -> list[NDArray[Any]]:
         """Return tokens and labels. Raises DataError for a text without words, or a word without letters and signs."""

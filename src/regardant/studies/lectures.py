@@ -11,7 +11,7 @@ from regardant.config import recipe as document_of
 from regardant.run.comparing import compare
 from regardant.run.opened import Run, load
 from regardant.run.training import train_in_turn
-from regardant.studies.evaluated import is_evaluated
+from regardant.studies.resumed import is_evaluated
 from regardant.tasks import load_recipe
 from regardant.tasks.base import Log
 

@@ -16,6 +16,7 @@ from regardant.evaluation.power_law import PowerLaw, fit_power_law
 from regardant.pictures import Chapter, Curve, Table, line_chart, report_page
 from regardant.run.folder import Record
 from regardant.run.training import plan, train_in_turn
+from regardant.studies.resumed import naming_damage, require_minutes
 from regardant.studies.tuning import OF_BUDGET, Load, value_at
 from regardant.tasks.base import Log, TaskConfig
 from regardant.tasks.training_history import read_history
@@ -143,13 +144,10 @@ def _kept_updates(file: Path, minutes: float) -> int | None:
     """Return the updates that an earlier call has kept. None: there was none. Raises ConfigError for other minutes."""
     if not file.is_file():
         return None
-    try:
+    with naming_damage(file):
         kept = json.loads(file.read_text(encoding="utf-8"))
         begun_with, updates = float(kept["minutes"]), int(kept["updates"])
-    except (ValueError, TypeError, KeyError) as error:
-        raise RunError(f"{file} is damaged ({error}): give another --out") from error
-    if begun_with != minutes:
-        raise ConfigError(f"{file.parent} was begun with --minutes {begun_with:g}: give the same, or another --out")
+    require_minutes(file.parent, begun_with, minutes)
     return updates
 
 

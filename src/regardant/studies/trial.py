@@ -18,11 +18,11 @@ from regardant import config as configuration
 from regardant.attention import AttentionConfig
 from regardant.checks.contracts import Contracts, check_contracts, maker
 from regardant.config.plugins import import_plugins, plugin_module
-from regardant.errors import ConfigError, RunError
+from regardant.errors import ConfigError
 from regardant.run.comparing import compare
 from regardant.run.opened import load
 from regardant.run.training import plan, train_in_turn
-from regardant.studies.evaluated import is_evaluated
+from regardant.studies.resumed import is_evaluated, naming_damage, require_minutes
 from regardant.studies.trial_report import Arm, TrialReport
 from regardant.tasks import load_recipe
 from regardant.tasks.base import Log, TaskConfig
@@ -57,10 +57,8 @@ class Settings:
     @classmethod
     def read(cls, file: Path) -> Self:
         """Return the settings in a trial.json. Raises RunError for a damaged one."""
-        try:
+        with naming_damage(file):
             return cls(**json.loads(file.read_text(encoding="utf-8")))
-        except (ValueError, TypeError) as error:
-            raise RunError(f"{file} is damaged ({error}): give another --out") from error
 
     def overrides(self) -> list[str]:
         """Return the settings as overrides of a recipe."""
@@ -143,10 +141,7 @@ class Trial:
         file, digest = self.folder / "trial.json", hashlib.sha256(self.file.read_bytes()).hexdigest()
         if file.is_file():
             settings = Settings.read(file)
-            if settings.minutes != minutes:
-                raise ConfigError(
-                    f"{self.folder} was begun with --minutes {settings.minutes:g}: give the same, or another --out"
-                )
+            require_minutes(self.folder, settings.minutes, minutes)
         else:
             log("measuring the baseline")
             settings = _measured(minutes)

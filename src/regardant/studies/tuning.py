@@ -25,9 +25,10 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 
 from regardant.config.differences import differences
-from regardant.errors import ConfigError, OutOfMemory, RunError
+from regardant.errors import ConfigError, Diverged, OutOfMemory, RunError
 from regardant.run.folder import Record
 from regardant.run.training import train_in_turn
+from regardant.studies.resumed import naming_damage
 from regardant.tasks.base import Log, TaskConfig
 from regardant.training.checkpoints import write_atomically
 from regardant.training.metrics import Metric, selecting_metric
@@ -203,8 +204,8 @@ class Sweep:
         try:
             metric, score = self._train(number, settings, minutes, seed)
             result = f"{metric.name} {score:.4g}"
-        except (OutOfMemory, RunError) as error:
-            if self.metric is None or not _is_of_settings(error):
+        except (OutOfMemory, Diverged) as error:
+            if self.metric is None:
                 raise
             metric, score = self.metric, -math.inf if self.metric.higher_is_better else math.inf
             result = f"failed: {error}"
@@ -334,20 +335,12 @@ def _require_same(folder: Path, settings: dict[str, Any]) -> None:
             raise RunError(f"{folder} was begun by an earlier version, which kept no {SETTINGS}: give another --out")
         write_atomically(file, json.dumps(settings, indent=1) + "\n")
         return
-    try:
+    with naming_damage(file):
         before = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise RunError(f"{file} is damaged ({error}): give another --out") from error
     if changed := differences(before, settings):
         raise ConfigError(
             f"{folder} was begun with other settings ({'; '.join(changed)}): give the same, or another --out"
         )
-
-
-def _is_of_settings(error: OutOfMemory | RunError) -> bool:
-    """Return whether an error of a training comes from its settings: it ran out of memory, or diverged. What fails on
-    the machine, such as a full disk, is raised from another error, and may succeed the next time."""
-    return isinstance(error, OutOfMemory) or error.__cause__ is None
 
 
 def _finite(score: float) -> float | None:

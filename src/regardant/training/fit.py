@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
-from regardant.errors import RunError
+from regardant.errors import Diverged
 from regardant.training.calm import act_after
 from regardant.training.checkpoints import save_weights
 from regardant.training.cursor import Outcome, Update
@@ -169,7 +169,7 @@ class Fit:
             trainer.decide(Act.GATHER)
         weights = trainer.whole_weights() if trainer.divided else trainer.job.model.state_dict()
         save_for_study(path, trainer.batches, weights, update=cursor.update, epoch=cursor.epoch)
-        raise RunError(
+        raise Diverged(
             f"the gradients of {cursor.skipped_in_a_row} updates in a row were not finite, the last at update "
             f"{cursor.update:,}, whose batches are kept with the weights in {path}: train anew with a lower "
             "training.schedule.learning_rate"

@@ -33,7 +33,7 @@ class Compared:
 
     @property
     def agrees(self) -> bool:
-        """Whether the difference is within the bound. NaN is not."""
+        """True if the difference is within the bound. NaN is not."""
         return self.difference <= self.bound
 
 

@@ -27,10 +27,10 @@ class InputShape:
     positions: Positions
     """Shared with the stack that reads the input."""
     scale: bool = False
-    """Whether elements are multiplied by sqrt(d_model) before positions are added."""
+    """True multiplies elements by sqrt(d_model) before positions are added."""
     dropout: float = 0.0
     class_token: bool = False
-    """Whether a learned vector stands before all elements, for the head to read."""
+    """True puts a learned vector before all elements, for the head to read."""
     num_heads: int | None = None
     """Heads of the attention that adds `Vectors.edges` to its scores. None: nothing reads them."""
     normalisation: NormConfig | None = None
@@ -52,14 +52,14 @@ class Representation(nn.Module):
     """Name of an element: token, patch, node, frame, step."""
 
     reads_order: ClassVar[bool] = True
-    """Whether the elements of an item have an order. Nodes of a graph have none."""
+    """True if the elements of an item have an order. Nodes of a graph have none."""
 
     grid: tuple[int, ...] | None = None
     """Sizes of the grid of training items, from which learned positions are interpolated to other sizes. None: items
     have no grid."""
 
     biases_scores: bool = False
-    """Whether `embed` sets `Vectors.edges`."""
+    """True if `embed` sets `Vectors.edges`."""
 
     def __init__(self, shape: InputShape) -> None:
         super().__init__()

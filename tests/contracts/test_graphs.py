@@ -164,6 +164,15 @@ def test_a_model_that_goes_by_the_order_is_refused_in_one_line(config, told):
     assert "\n" not in str(refusal.value)
 
 
+@pytest.mark.parametrize("pooling", ["first", "last"])
+def test_a_head_that_reads_a_node_for_its_place_is_refused(pooling):
+    codec = GraphModalityConfig().fit([few_edges()])
+    with pytest.raises(ValueError, match=f"^pooling {pooling} reads an element for its place, and a node has none: "):
+        transformer().build(
+            codec.representation(), lambda d_model: SequenceClassConfig(pooling=pooling).build(d_model, CLASSES)
+        )
+
+
 def test_every_parameter_learns():
     model = build(transformer(), few_edges(), STRUCTURES["all"]).train()
     targets = torch.arange(60)[None] % CLASSES

@@ -178,7 +178,7 @@ class GraphConfig(Config):
     def labels_of(self, table: Path, ids: Mapping[str, int]) -> dict[int, tuple[int, str]]:
         """Return (line, label) of the nodes in another table, by number. Raises DataError for an unknown node."""
         found = {}
-        for record in read_table(table, self.id, self.label):
+        for record in read_table(table, self.id, self.label, (self.id, self.label)):
             node, label = (_text(table, record.line, one) for one in (record.source, record.target))
             if node not in ids:
                 raise DataError(f"{table} line {record.line}: node {node!r} is not in the graph: remove the line")
@@ -186,8 +186,9 @@ class GraphConfig(Config):
         return found
 
     def _nodes(self, path: Path) -> Iterator[_Node]:
-        named = read_table(path, self.id, self.label)
-        described = read_table(path, self.split or self.label, self.features)
+        numbers = (self.id, self.label, self.features)
+        named = read_table(path, self.id, self.label, numbers)
+        described = read_table(path, self.split or self.label, self.features, numbers)
         for first, second in zip(named, described, strict=True):
             cells = (first.source, first.target, second.source, second.target)
             node = _Node(first.line, *(_text(path, first.line, cell) for cell in cells))
@@ -197,7 +198,7 @@ class GraphConfig(Config):
 
     def _edges(self, numbers: Mapping[str, int]) -> Iterator[tuple[int, int]]:
         path = place(self.root, self.edges)
-        for record in read_table(path, self.source, self.target):
+        for record in read_table(path, self.source, self.target, (self.source, self.target)):
             ends = []
             for cell in (record.source, record.target):
                 name = _text(path, record.line, cell)

@@ -13,6 +13,8 @@ from typing import Any
 import torch
 
 from regardant.data.text import Tokens
+from regardant.data.tokenizers import Tokenizer
+from regardant.data.vocabulary import UNK
 from regardant.data.windows import consecutive_windows, parallel_streams
 from regardant.errors import DataError
 from regardant.models.base import CausalModel
@@ -66,6 +68,17 @@ class TextScore:
             "tokens": self.tokens,
             "characters": self.characters,
         }
+
+
+def characters_of_first(tokens: Tokens, tokenizer: Tokenizer) -> int:
+    """Return the number of characters that the first token of a text stands for."""
+    ids = tokens[:1].tolist()
+    if ids == [UNK]:
+        return 1  # an unknown word has no length
+    text = tokenizer.decode(ids)
+    word = text.removeprefix(" ")
+    # The token has a space before its word, and the text need not have one.
+    return len(word if tokenizer.encode(word) == ids else text)
 
 
 def score_text(

@@ -16,7 +16,7 @@ from regardant.layers.dropout import share_key
 from regardant.layers.mixers import MixerConfig
 from regardant.models.base import AttentionKind, EncoderConfig, Model
 from regardant.models.heads import Head, HeadBuilder
-from regardant.models.order import require_mixing_by_pairs
+from regardant.models.order import require_mixing_by_pairs, require_pooling_in_any_order
 from regardant.models.representations import InputShape, Representation, RepresentationBuilder
 from regardant.models.sequence import SequenceEncoder
 from regardant.models.stacks import Encoder
@@ -105,6 +105,7 @@ class EncoderOnlyConfig(TransformerConfig, EncoderConfig):
     def require_any_order(self, model: EncoderOnly) -> None:
         """Raise ValueError if the model goes by an order of elements that they do not have."""
         require_mixing_by_pairs(model.encoder, model.input, self.self_attention, self.feed_forward)
+        require_pooling_in_any_order(model.head, model.input)
 
 
 class NoMixing(SequenceEncoder):

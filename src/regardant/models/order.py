@@ -8,6 +8,7 @@ from regardant.layers.feed_forward import FeedForward, FeedForwardConfig
 from regardant.layers.memory_attention import MemoryAttention
 from regardant.layers.mixers import MixerConfig, TokenMixerConfig
 from regardant.layers.multi_head import CrossAttention
+from regardant.models.heads import Head
 from regardant.models.representations import Representation
 
 
@@ -35,6 +36,15 @@ def require_mixing_by_pairs(
             f"{kinds[0]} mixes elements by their order, and a {input.unit} has none: choose attention that compares "
             "elements (such as scaled_dot_product) or graph_convolution, and a feed-forward network of each element by "
             "itself"
+        )
+
+
+def require_pooling_in_any_order(head: Head, input: Representation) -> None:
+    """Raise ValueError if a head reads an element for its place among others."""
+    if head.pooling in ("first", "last"):
+        raise ValueError(
+            f"pooling {head.pooling} reads an element for its place, and a {input.unit} has none: choose another pooling "
+            "(such as mean)"
         )
 
 

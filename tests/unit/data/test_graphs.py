@@ -1,6 +1,7 @@
 """Tables of nodes and edges: which graph they make, and one line for each thing that is wrong with them."""
 
 import gzip
+import json
 import re
 
 import numpy as np
@@ -80,6 +81,17 @@ def test_compressed_tables_are_read(write, tmp_path):
     (tmp_path / "nodes.tsv.gz").write_bytes(gzip.compress(NODES.encode()))
     graph, *_ = config.model_copy(update={"nodes": "nodes.tsv.gz"}).read(1)
     assert graph.ids == list("abcdef")
+
+
+def test_whole_numbers_in_tables_of_objects_are_names(tmp_path):
+    nodes = [{"node": 7, "label": 1, "split": "train", "words": 3}, {"node": 8, "label": 1, "split": "val", "words": 5}]
+    for name, rows in (("nodes", nodes), ("edges", [{"source": 8, "target": 7}])):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    config = GraphConfig(nodes="nodes.jsonl", edges="edges.jsonl", root=str(tmp_path))
+    graph, labels, _ = config.read(1)
+    assert (graph.ids, graph.edges.tolist()) == (["7", "8"], [[0, 1]])
+    assert labels == {"train": {0: "1"}, "validation": {1: "1"}}
+    assert config.labels_of(tmp_path / "nodes.jsonl", {"7": 0, "8": 1}) == {0: (1, "1"), 1: (2, "1")}
 
 
 def line(number, text, table="nodes"):

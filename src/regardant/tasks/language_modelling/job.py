@@ -7,8 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from regardant.data.text import EncodedText
+from regardant.data.tokenizers import Tokenizer
 from regardant.data.windows import StreamBatch, TrainingStreams, TrainingWindows, consecutive_windows
-from regardant.evaluation.language import BATCH_TOKENS, score_text
+from regardant.evaluation.language import BATCH_TOKENS, characters_of_first, score_text
 from regardant.models import CausalModel
 from regardant.models.heads import Loss
 from regardant.tasks.base import READING_COST, TaskJob
@@ -27,8 +28,12 @@ class LanguageModellingJob(TaskJob):
     windows: ClassVar[type[TrainingWindows | TrainingStreams]] = TrainingWindows
     """The batches of an epoch."""
 
-    def __init__(self, config: LanguageModellingConfig, text: EncodedText, model: CausalModel) -> None:
+    def __init__(
+        self, config: LanguageModellingConfig, text: EncodedText, model: CausalModel, tokenizer: Tokenizer
+    ) -> None:
         self.text = text
+        self.given = characters_of_first(text.tokens["validation"], tokenizer)
+        """Characters of the validation text that are not scored."""
         batch_tokens, context = config.training.batch_tokens, config.model.max_length
         batches = self.windows(text.tokens["train"], context=context, batch_tokens=batch_tokens, seed=config.seed)
         super().__init__(config, model, batches, validation_cost=READING_COST * len(text.tokens["validation"]))
@@ -40,7 +45,8 @@ class LanguageModellingJob(TaskJob):
     def validate(self, model: nn.Module, device: torch.device) -> dict[str, float]:
         """Return the loss in nats a token, the perplexity and bits a character of the whole validation text."""
         assert isinstance(model, CausalModel)
-        score = score_text(model, self.text.tokens["validation"], self.text.characters["validation"], device)
+        tokens, characters = self.text.tokens["validation"], self.text.characters["validation"]
+        score = score_text(model, tokens, characters, device, given=self.given)
         return {
             "loss": score.loss,
             "perplexity": score.perplexity,
@@ -66,8 +72,10 @@ class StreamJob(LanguageModellingJob):
     windows = TrainingStreams
     batches: TrainingStreams
 
-    def __init__(self, config: LanguageModellingConfig, text: EncodedText, model: CausalModel) -> None:
-        super().__init__(config, text, model)
+    def __init__(
+        self, config: LanguageModellingConfig, text: EncodedText, model: CausalModel, tokenizer: Tokenizer
+    ) -> None:
+        super().__init__(config, text, model, tokenizer)
         self.state = model.first_state(self.batches.num_streams)
         """The state of every stream after its last window, [layers, streams, size] each."""
 

@@ -15,7 +15,7 @@ from regardant.data.tokenizers import Tokenizers
 from regardant.data.vocabulary import UNK
 from regardant.data.windows import consecutive_windows
 from regardant.errors import DataError, RunError
-from regardant.evaluation.language import TextScore, score_text
+from regardant.evaluation.language import TextScore, characters_of_first, score_text
 from regardant.generation.sampling import sample
 from regardant.inspection import patch_positions
 from regardant.inspection.lens import residual_stack
@@ -243,12 +243,7 @@ class LanguageModel(Trained):
         return tokens, sum(map(len, pieces))
 
     def _score(self, tokens: Tokens, characters: int) -> TextScore:
-        ids = tokens[:1].tolist()
-        first = self.tokenizer.decode(ids)
-        word = first.removeprefix(" ")
-        if self.tokenizer.encode(word) == ids:  # the token has a space before its word, and the text need not have one
-            first = word
-        given = 1 if ids == [UNK] else len(first)  # an unknown word has no length
+        given = characters_of_first(tokens, self.tokenizer)
         return score_text(self.model, tokens, characters, self.device, given=given)
 
     def _scored(self, tokens: Any, characters: int) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def prepare_training(config: LanguageModellingConfig, run: Path, log: Log) -> Pr
     if isinstance(config.data, StreamedTextConfig):
         return PreparedText(config, StreamedTextJob(config, text, model, tokenizer))
     kind = StreamJob if training.carry_state else LanguageModellingJob
-    return PreparedText(config, kind(config, text, model))
+    return PreparedText(config, kind(config, text, model, tokenizer))
 
 
 def build_model(config: LanguageModellingConfig, tokenizer: Tokenizer) -> CausalModel:

@@ -55,7 +55,7 @@ class StreamedTextJob(StreamedJob, LanguageModellingJob):
     def __init__(
         self, config: LanguageModellingConfig, text: EncodedText, model: CausalModel, tokenizer: Tokenizer
     ) -> None:
-        super().__init__(config, text, model)
+        super().__init__(config, text, model, tokenizer)
         self.stream = StreamedBatches(stream_of(config, tokenizer), config.seed)
 
 

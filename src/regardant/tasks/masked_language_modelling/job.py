@@ -48,7 +48,8 @@ class MaskedBatches(ItemBatches):
 
     @property
     def targets_per_epoch(self) -> int:
-        return int(count_targets(self.lengths).sum())
+        before, after = self.codec.tokenizer.frame
+        return int(count_targets(self.lengths - len(before) - len(after)).sum())
 
     def load(self, planned: Planned) -> MaskedBatch:
         tokens = self.codec.collate(self.arrays(planned))

@@ -5,7 +5,9 @@ import shutil
 import pytest
 
 from regardant import run
+from regardant.data.text import EncodedText
 from regardant.errors import ConfigError, DataError, RunError
+from regardant.training.events import read_events
 
 
 @pytest.fixture
@@ -71,6 +73,16 @@ def test_bits_are_by_characters_after_the_first_token(trained_on_text, tokenizer
     scored = trained_on_text(f"tokenizer={{kind: {tokenizer}}}", "training.max_updates=2").score(text)
     assert scored.characters == characters
     assert scored.bits_per_character == pytest.approx(scored.nats / characters / math.log(2))
+
+
+def test_bits_in_training_are_by_the_same_characters_as_in_evaluation(trained_on_text):
+    loaded = trained_on_text("tokenizer={kind: code}", "training.max_updates=2")
+    validation = next(event for event in read_events(loaded.folder / "metrics.jsonl") if event["event"] == "validation")
+    text = EncodedText.load(loaded.folder / "data")
+    scored = loaded.trained._score(text.tokens["validation"], text.characters["validation"])
+    assert scored.characters < text.characters["validation"] - 1
+    in_training = validation["bits_per_character"] / validation["loss"]
+    assert in_training == pytest.approx(scored.bits_per_character / scored.loss, rel=1e-9)
 
 
 def test_a_text_without_a_character_after_its_first_token_is_one_line(trained_on_text):

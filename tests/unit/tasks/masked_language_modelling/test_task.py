@@ -10,11 +10,15 @@ from regardant.data.masking import count_targets
 from regardant.data.vocabulary import MASK, PAD, SPECIAL_TOKENS
 from regardant.errors import ConfigError, DataError
 from regardant.modalities import TextModalityConfig
+from regardant.modalities.text import TextCodec
 from regardant.tasks import load_recipe, task_named
+from regardant.tasks.items.data import EncodedItems
+from regardant.tasks.masked_language_modelling.job import MaskedBatches
 from regardant.tasks.masked_language_modelling.task import BLANK
 from regardant.training.checkpoints import latest_checkpoint, load_checkpoint
 from regardant.training.events import read_events
 from tests.runs import STEADY
+from tests.unit.data.pretrained import word_pieces
 
 pytestmark = pytest.mark.xdist_group("masked")  # one process makes what all tests share
 
@@ -121,6 +125,16 @@ def test_the_shares_of_processes_are_the_batch(job, processes):
         assert torch.equal(share.targets, batch.targets[number::processes])
         assert share.count == int((share.targets != PAD).sum())
     assert sum(share.count for share in shares) == batch.count
+
+
+def test_tokens_around_a_text_are_no_targets():
+    codec = TextCodec(word_pieces())
+    encoded = codec.encode(["the cat sat on a mat and the cats sat on a mat ."] * 4)
+    batches = MaskedBatches(
+        EncodedItems.of(encoded, [0] * 4), codec, masking="tokens", batch_tokens=64, max_length=30, seed=1
+    )
+    count = sum(batches.load(planned).count for planned in batches.plan(0))
+    assert count == batches.targets_per_epoch < count_targets(batches.lengths).sum()
 
 
 def test_targets_are_counted_before_any_batch_is_made(job):

@@ -18,7 +18,7 @@ __all__ = ["Run", "__version__", "load", "train"]
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("Run", "load", "train"):  # on first use: `import regardant` costs no torch
+    if name in ("Run", "load", "train"):  # on first use, so that `import regardant` does not import torch
         from regardant import run
 
         return getattr(run, name)

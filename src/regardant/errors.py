@@ -1,31 +1,31 @@
-"""Errors that a user can cause or meet, as a tree.
+"""Tree of the errors that a user can cause or meet.
 
 RegardantError
-├── ConfigError      a recipe or an override that cannot be right
+├── ConfigError      an invalid recipe, override or option
 ├── DataError        files, tables and tokenizers
-├── RunError         a run folder that is missing, half written or of another kind
+├── RunError         a run folder that is missing, incomplete or of another kind
 │   └── Diverged     a training whose gradients are no longer finite
-└── OutOfMemory      found by the dry run, with what to change
+└── OutOfMemory      a model or a batch that does not fit into memory, with advice
 
-Every message is one line: what was given, what is allowed, what to do. The command line prints it and
-exits with 2.
+A message says what was given, what is allowed and what to do. It has one line; a ConfigError with several problems
+has one line for each. The command line prints the message and exits with 2.
 """
 
 
 class RegardantError(Exception):
-    """Something the user can mend."""
+    """Base of all errors that the user can fix."""
 
 
 class ConfigError(RegardantError):
-    """A recipe or an override that cannot be right. May hold several problems, one a line."""
+    """An invalid recipe, override or option. The message may list several problems, one per line."""
 
 
 class DataError(RegardantError):
-    """A file, a table or a corpus that cannot be used."""
+    """An unusable file, table, corpus or tokenizer."""
 
 
 class RunError(RegardantError):
-    """A run folder that is missing, half written or made for something else."""
+    """A run folder that is missing, incomplete or of another kind."""
 
 
 class Diverged(RunError):
@@ -33,4 +33,4 @@ class Diverged(RunError):
 
 
 class OutOfMemory(RegardantError):
-    """The largest batch does not fit this machine."""
+    """A model or a batch that does not fit into memory."""

@@ -54,7 +54,7 @@ def test_a_table_is_advised_on_from_its_own_scores(tmp_path):
     found = advise(tmp_path / "a.csv", tmp_path / "out", 0.2, log=lambda line: None)
     assert found.metric.name == "accuracy" and set(map(len, found.scores.values())) == {2}
     assert not found.advised  # a word decides, so a bag does as well
-    assert 100 < found.examples <= 200
+    assert 100 < found.targets <= 200 and any("against a Transformer below 10,000" in line for line in found.lines())
 
 
 def test_the_grammar_is_read_in_the_other_direction_with_its_links(tmp_path):

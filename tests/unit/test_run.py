@@ -458,6 +458,16 @@ def test_the_lecture_s_sentences_are_drawn_from_a_run_that_was_not_evaluated_yet
     assert (folder / "evaluation" / "test.json").is_file()
 
 
+def test_a_run_without_alignments_has_none_to_draw(own_run, tmp_path):
+    (tmp_path / "x.tsv").write_text("the cat\tle chat\n", encoding="utf-8")
+    loaded = regardant.load(own_run)
+    scores = loaded.evaluate(data=[tmp_path / "x.tsv"])["x.tsv"]
+    assert "alignment" not in scores
+    (own_run / "evaluation" / "test.json").write_text(json.dumps(scores), encoding="utf-8")
+    with pytest.raises(RunError, match="has no alignment to draw: its model needs cross-attention"):
+        loaded.trained.show_lecture_sentences(silent)
+
+
 @pytest.mark.parametrize("kernel", ["matmul", "sdpa"])
 def test_what_is_planned_is_timed_with_the_kernel_that_will_run(configure, tmp_path, kernel):
     prepared, decided, _ = run.plan(configure(f"training.attention_kernel={kernel}"), tmp_path, silent)

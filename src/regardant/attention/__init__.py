@@ -1,6 +1,6 @@
 """Attention mechanisms, one file each, without projections.
 
-Importing a mechanism registers it: a new one takes a file and a line here, a user's own one a module named to
+Importing a mechanism registers it. To add one, add a file and a line here; a user's own mechanism is a module passed to
 `regardant.load(run, plugins=[...])` or `--plugin`.
 """
 

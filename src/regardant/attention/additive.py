@@ -1,8 +1,8 @@
-"""Additive attention: softmax(v . tanh(W q + U k)), a small network in place of a product.
+"""Additive attention: softmax(v . tanh(W q + U k)), a small network in place of a dot product.
 
 Bahdanau et al. 2015, "Neural machine translation by jointly learning to align and translate",
 https://arxiv.org/abs/1409.0473, appendix A.1.2. W and U are the projections of the layer that holds the mechanism, so
-queries and keys may be of unequal sizes before them. Luong's `concat` (2015, https://arxiv.org/abs/1508.04025,
+queries and keys may be of unequal sizes before projection. Luong's `concat` (2015, https://arxiv.org/abs/1508.04025,
 section 3.1) is the same function: W [q; k] is W_q q + W_k k. Along the edges of a graph it is the attention of GATv2
 (Brody et al. 2022, https://arxiv.org/abs/2105.14491, equation 7), with tanh in place of LeakyReLU.
 """
@@ -29,7 +29,7 @@ class AdditiveConfig(AttentionConfig):
 
 
 class Additive(ScoredAttention):
-    """One hidden layer of D units a head."""
+    """Additive attention with one hidden layer of D units per head."""
 
     needs_projection = True
 

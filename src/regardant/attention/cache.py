@@ -1,9 +1,9 @@
-"""Key-value caches that mechanisms decode with: one for each row, or one shared by all beams of a sentence.
+"""Key-value caches for decoding: one for each row, or one shared by all beams of a sentence.
 
-In the shared cache keys and values stay where they were written when beams change places. Each step writes one key a
-beam, side by side. Which beam originates from which is recorded once for all layers of a stack (`BeamOrigin`), and
-only that record moves. The beams are then queries of one sequence, in a product with all keys of the sentence: W times
-as many as each may attend to, which for texts costs less than moving keys and values at every step.
+In the shared cache keys and values stay where they were written when beams are reordered. Each step writes one key per
+beam, side by side. `BeamOrigin` records the parent of each beam once for all layers of a stack, and only this record is
+reordered. The beams are then queries of one sequence, in a product with all keys of the sentence: W times as many as
+each beam may attend to, which for texts costs less than moving keys and values at every step.
 
 Shape legend: N rows (sentences or beams), B sentences, W beams, A beams at the current step (1 at the first, then W),
 G key heads, C capacity in tokens, T new tokens, t tokens so far, D size of a key, E size of a value.
@@ -20,13 +20,13 @@ from torch import Tensor
 from regardant.attention.masks import View
 
 FIRST_ROOM = 16
-"""Keys that a new buffer has room for."""
+"""Smallest capacity of a new buffer, in keys."""
 
 
 def with_room(
     buffer: Float[Tensor, "N G R E"] | None, new: Float[Tensor, "N G T E"], filled: int, needed: int, capacity: int
 ) -> Float[Tensor, "N G R2 E"]:
-    """Return the buffer if `needed` entries fit, or one of twice its size, at most `capacity`, with the filled part.
+    """Return the buffer if `needed` entries fit, else a copy with room for twice the filled part, at most `capacity`.
 
     Most texts end long before their limit, and memory costs time when it is first touched.
     """
@@ -52,7 +52,7 @@ def move_rows(rows: Int[Tensor, " N2"], *tensors: Float[Tensor, "N *S"]) -> None
 
 
 def stacked(parts: Sequence[Float[Tensor, "N *S"]], dim: int) -> Float[Tensor, "N2 *S"]:
-    """Return the rows of all parts, with zeros at the end of a dimension where one is shorter."""
+    """Return the rows of all parts as one tensor; zeros pad shorter parts at the end of dimension `dim`."""
     first, sizes = parts[0], [part.shape[dim] for part in parts]
     rows = first.new_zeros(sum(map(len, parts)), *first.shape[1:dim], max(sizes), *first.shape[dim + 1 :])
     for own, part, size in zip(rows.split([len(part) for part in parts]), parts, sizes, strict=True):
@@ -62,7 +62,7 @@ def stacked(parts: Sequence[Float[Tensor, "N *S"]], dim: int) -> Float[Tensor, "
 
 @dataclass(frozen=True)
 class AppendedKeys:
-    """Record of all keys and values so far, a row each, in buffers with room for more."""
+    """Decoding state of all keys and values so far, a row per beam, in buffers with room for more."""
 
     capacity: int
     length: int = 0
@@ -70,7 +70,7 @@ class AppendedKeys:
     values: Float[Tensor, "N G C E"] | None = None
 
     def append(self, k: Tensor, v: Tensor) -> "AppendedKeys":
-        """Return the state with [N, G, T, .] more keys and values."""
+        """Return the state with keys and values [N, G, T, .] appended."""
         end = self.length + k.shape[2]
         keys = with_room(self.keys, k, self.length, end, self.capacity)
         values = with_room(self.values, v, self.length, end, self.capacity)
@@ -90,7 +90,7 @@ class AppendedKeys:
         return AppendedKeys(self.capacity, self.length, keys[: len(rows)], values[: len(rows)])
 
     def join(self, *others: "AppendedKeys") -> "AppendedKeys":
-        """Return the state of these rows and of others with as many keys, in memory of its own."""
+        """Return the state of these rows followed by those of other states with as many keys, copied."""
         states = [self, *others]
         keys, values = (torch.cat(parts) for parts in zip(*(state.filled() for state in states), strict=True))
         return AppendedKeys(max(state.capacity for state in states), self.length, keys, values)
@@ -103,25 +103,25 @@ class AppendedKeys:
 
 @dataclass
 class BeamOrigin:
-    """Record of which beam originates from which: a beam attends to its ancestors' keys and to its own newest."""
+    """Record of the ancestors of each beam: a beam attends to the keys of its ancestors and to its own newest key."""
 
     beam_size: int
     capacity: int
     num_beams: int = 1
-    """Beams of a sentence at the current step: before the first token one stands for all."""
+    """Number of beams of a sentence at the current step: 1 at the first step, then `beam_size`."""
     length: int = 0
-    """Tokens so far."""
+    """Number of tokens so far."""
     _beam_mask: Float[Tensor, "B W C W"] | None = None
     """Minus infinity at keys of other beams, else 0."""
     _at: Int[Tensor, " CW"] | None = None
     """Positions of the keys of all beams."""
     _step: tuple[View, View] | None = None
-    """The view of the current step as the stack gives it, and as beams need it."""
+    """Views of the current step: the one that the stack passes, and the one for the keys of all beams."""
 
     def view(self, view: View, length: int, num_sentences: int, device: torch.device) -> View:
-        """Return the view of a step that appends token number `length`, for beams on the keys of all beams.
+        """Return the view for queries of beams on the keys of all beams, at the step that appends token `length`.
 
-        All layers of a stack that pass the same view get the same one.
+        All layers of a stack that pass the same view get the same result.
         """
         if self._step is None or self._step[0] is not view or self.length != length:
             if self._beam_mask is None:
@@ -137,7 +137,7 @@ class BeamOrigin:
         return self._step[1]
 
     def _unrelated(self, num_sentences: int, device: torch.device) -> Float[Tensor, "B W C W"]:
-        """Return a mask of every key for all beams but its own."""
+        """Return a beam mask under which each beam attends only to its own keys."""
         others = torch.full((self.beam_size, self.beam_size), -torch.inf, device=device).fill_diagonal_(0)
         return others[:, None].expand(num_sentences, -1, self.capacity, -1).clone()
 
@@ -154,7 +154,7 @@ class BeamOrigin:
             self._beam_mask = self._beam_mask.index_select(0, sentences)
 
     def join(self, *others: "BeamOrigin") -> None:
-        """Take the beams of other sentences, as many of each and after as many tokens, behind these."""
+        """Append the beams of other sentences, with as many beams per sentence and as many tokens so far."""
         records = [self, *others]
         self.capacity = max(record.capacity for record in records)
         written = [record._beam_mask[:, :, : self.length] for record in records if record._beam_mask is not None]
@@ -170,16 +170,16 @@ def _with_beam_mask(mask: Tensor, view: View, queries: Tensor, keys: Tensor) -> 
 
 @dataclass(frozen=True)
 class SharedBeamCache:
-    """Record of all keys and values of all beams of a sentence, step after step, in buffers with room for more."""
+    """Decoding state of the keys and values of all beams of a sentence, step by step, in buffers with room for more."""
 
     origin: BeamOrigin
     length: int = 0
-    """Tokens so far."""
+    """Number of tokens so far."""
     keys: Float[Tensor, "B G CW D"] | None = None
     values: Float[Tensor, "B G CW E"] | None = None
 
     def append(self, k: Float[Tensor, "B G A D"], v: Float[Tensor, "B G A E"]) -> "SharedBeamCache":
-        """Return the cache with the newest token of every beam, or of the one that all of them will continue."""
+        """Return the cache with the newest token of every beam appended; the one of the first step stands for all."""
         beam_size = self.origin.beam_size
         newest = slice(self.length * beam_size, (self.length + 1) * beam_size)
         capacity = self.origin.capacity * beam_size
@@ -203,9 +203,9 @@ class SharedBeamCache:
         return replace(self, keys=self.keys[: len(sentences)], values=self.values[: len(sentences)])
 
     def join(self, *others: "SharedBeamCache") -> "SharedBeamCache":
-        """Return the cache of these sentences and of others with as many keys, in memory of its own.
+        """Return the cache of these sentences followed by those of other caches with as many keys, copied.
 
-        `origin` must have joined theirs.
+        `origin` must have joined their origins before.
         """
         keys, values = (torch.cat(parts) for parts in zip(*(one.filled() for one in [self, *others]), strict=True))
         return replace(self, keys=keys, values=values)

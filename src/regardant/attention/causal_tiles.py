@@ -1,7 +1,7 @@
-"""Causal attention in bfloat16 by products of whole tiles: some queries, and all keys up to the last of them.
+"""Causal attention in bfloat16 by products of whole tiles: a block of queries, and all keys up to its last query.
 
 Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, eq. 1. On a CPU it trains faster than PyTorch's flash kernel; see
-docs/decisions/0004. Weights are computed again in the backward pass: nothing of the size of all pairs is kept.
+docs/decisions/0004. The backward pass recomputes the weights: no n x n tensor is kept.
 
 Shape legend: as in `attention.interface`, with as many queries as keys; T queries of a tile, U keys up to its end.
 """
@@ -18,11 +18,11 @@ from regardant.attention.softmax import exact
 from regardant.attention.tiles import blocks
 
 TILE = 256
-"""Queries of a tile: with fewer, products are small; with more, half of a larger square is masked."""
+"""Number of queries of a tile: with fewer, products are small; with more, half of a larger square is masked."""
 
 
 def attend_in_causal_tiles(q: Queries, k: Keys, v: Values, scale: float) -> Mixed:
-    """Return softmax(scale Q K^T) V over earlier keys and a query's own. Scores are rounded to bfloat16."""
+    """Return softmax(scale Q K^T) V under a causal mask. Scores are rounded to bfloat16."""
     q, k, v = (x.bfloat16().contiguous() for x in (q * scale, k, v))
     with exact(q):
         mixed: Tensor = _CausalTiles.apply(q, k, v)  # type: ignore[no-untyped-call]
@@ -30,7 +30,7 @@ def attend_in_causal_tiles(q: Queries, k: Keys, v: Values, scale: float) -> Mixe
 
 
 def _weights(q: Float[Tensor, "H T D"], k: Float[Tensor, "H U D"]) -> Float[Tensor, "H T U"]:
-    """Return the weights of the last T of U keys' queries."""
+    """Return the causal weights of the queries at the last T of U positions."""
     size = q.shape[1]
     scores = q @ k.mT
     scores[..., -size:] += scores.new_full((size, size), -torch.inf).triu(1)

@@ -1,8 +1,8 @@
-"""A sequence in chunks, with a state carried from chunk to chunk. The backward pass computes each chunk again.
+"""Chunked processing of a sequence, with a state carried from chunk to chunk. The backward pass recomputes each chunk.
 
-Between the two passes only the sequence and the carried states are in memory, not what a chunk needs inside. The
+Between the two passes only the sequence and the carried states are in memory, not the activations inside a chunk. The
 gradient of each chunk is written to its place in the gradient of the sequence: `torch.utils.checkpoint` would collect
-the gradients and then concatenate them, at twice the memory, and import a compiler that takes more.
+the gradients and then concatenate them, at twice the memory, and import a compiler that takes even more.
 
 Shape legend: B batch, H heads, N tokens, L tokens of a chunk.
 """
@@ -21,7 +21,7 @@ Carried = tuple[Tensor, ...]
 """State that is carried from chunk to chunk."""
 
 Run = Callable[[Sequence[Tensor], Carried], tuple[Tensor, Carried]]
-"""(a chunk [B, H, L, .] of each sequence, the state before it) to the outputs [B, H, L, .] and the state after it."""
+"""Function of a chunk [B, H, L, .] of each sequence and the state before it. Returns outputs [B, H, L, .] and state."""
 
 
 def in_chunks(
@@ -29,7 +29,7 @@ def in_chunks(
 ) -> tuple[Tensor, Carried]:
     """Return the outputs of chunks of `size` tokens, concatenated, and the state after the last one.
 
-    `parameters` are all tensors that `run` reads beside its inputs and that need a gradient.
+    `parameters` are all tensors that need a gradient and that `run` reads in addition to its inputs.
     """
     if sequences[0].shape[2] <= size:
         return run(sequences, carried)

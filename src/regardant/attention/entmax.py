@@ -23,12 +23,12 @@ class EntmaxConfig(AttentionConfig):
     kind: Literal["entmax"] = "entmax"
 
     alpha: float = 1.5
-    """2: sparsemax. 1.5: between it and the softmax."""
+    """Exponent of entmax: 2 is sparsemax, 1.5 is between sparsemax and the softmax."""
 
     @field_validator("alpha")
     @classmethod
     def has_an_exact_threshold(cls, alpha: float) -> float:
-        """Refuse other values, whose threshold has no closed form."""
+        """Refuse values other than 1.5 and 2, whose threshold has no closed form."""
         if alpha not in (1.5, 2):
             raise ValueError(f"given {alpha}; allowed: 1.5, 2")
         return alpha
@@ -38,7 +38,7 @@ class EntmaxConfig(AttentionConfig):
 
 
 class Entmax(DotProductAttention):
-    """Attention to as many keys as the scores give weight to: a differentiable form of top-k."""
+    """Attention to a number of keys that depends on the scores: a differentiable form of top-k."""
 
     def __init__(self, alpha: float, head_size: int) -> None:
         super().__init__(head_size)
@@ -70,7 +70,7 @@ class _Entmax(torch.autograd.Function):
 
 
 def _threshold(scores: Tensor, alpha: float) -> Tensor:
-    """Return the number to subtract so that weights sum to one. It is that of the k largest scores, which exceed it."""
+    """Return the threshold with which weights sum to one: that of the k largest scores, which alone reach it."""
     ordered = scores.sort(-1, descending=True).values
     counts = torch.arange(1, scores.shape[-1] + 1, device=scores.device, dtype=scores.dtype)
     means = ordered.cumsum(-1) / counts

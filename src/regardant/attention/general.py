@@ -25,12 +25,12 @@ class GeneralConfig(AttentionConfig):
         return General(num_heads, head_size)
 
     def of_projected_keys(self) -> AttentionConfig:
-        """Return dot products: q W k of unequal sizes is q . (W k)."""
+        """Return the configuration of dot products: with unequal sizes, q W k is q . (W k)."""
         return ScaledDotProductConfig(scaled=False)
 
 
 class General(ScoredAttention):
-    """A bilinear score, unscaled as in the paper."""
+    """Attention with a bilinear score, unscaled as in the paper."""
 
     def __init__(self, num_heads: int, head_size: int) -> None:
         super().__init__()

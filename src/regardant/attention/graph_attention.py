@@ -1,8 +1,8 @@
-"""Graph attention: softmax(LeakyReLU(a . q + b . k)), a number of the query and one of the key.
+"""Graph attention: softmax(LeakyReLU(a . q + b . k)), the sum of a scalar of the query and a scalar of the key.
 
 Veličković et al. 2018, "Graph attention networks" (GAT), https://arxiv.org/abs/1710.10903, equation 3: queries, keys
 and values are the same projected nodes, and a node attends to its neighbours and itself. All queries rank the keys
-alike: their own number only moves the place where LeakyReLU bends (Brody et al. 2022,
+alike: the scalar of a query only shifts the point where LeakyReLU bends (Brody et al. 2022,
 https://arxiv.org/abs/2105.14491, theorem 1). `additive` has no such limit.
 
 Shape legend: as in `attention.interface`; P pairs.
@@ -34,7 +34,7 @@ class GraphAttentionConfig(AttentionConfig):
 
 
 class GraphAttention(ScoredAttention):
-    """Two vectors a head, for queries and for keys."""
+    """Graph attention with two vectors per head, one for queries and one for keys."""
 
     def __init__(self, num_heads: int, head_size: int) -> None:
         super().__init__()
@@ -57,5 +57,5 @@ class GraphAttention(ScoredAttention):
 
 
 def _along(x: Float[Tensor, "B H T D"], weight: Float[Tensor, "H D"]) -> Float[Tensor, "B H T"]:
-    """Return the product of each vector of a head with the head's own."""
+    """Return the dot product of each vector with the weight of its head."""
     return (x @ weight.to(x.dtype)[:, :, None]).squeeze(-1)

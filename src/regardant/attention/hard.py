@@ -1,7 +1,7 @@
 """Hard attention: all weight on the best key.
 
-The limit of a softmax whose temperature goes to zero. Keys that tie share the weight, as in that limit. The choice
-has no gradient: queries and keys learn nothing from it.
+Hard attention is the limit of a softmax as its temperature goes to zero. Keys that tie share the weight, as in the
+limit. The choice has no gradient: queries and keys learn nothing from it.
 """
 
 from typing import Literal
@@ -23,7 +23,7 @@ class HardConfig(AttentionConfig):
 
 
 class Hard(DotProductAttention):
-    """values[argmax(similarity(query, keys))]."""
+    """Attention to the best key alone: values[argmax(similarity(query, keys))]."""
 
     discontinuous = True
 

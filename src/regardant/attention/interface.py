@@ -25,7 +25,7 @@ Mixed = Float[Tensor, "B H Q E"]
 Weights = Float[Tensor, "B H Q K"]
 
 STEP_HONOURS = frozenset({"causal", "bias"})
-"""Fields of a View that a decoding step may use. The others would have another meaning for each kind of state."""
+"""Fields of a View that a decoding step may use. The others would mean different things for each kind of state."""
 
 
 def expand_heads(k: Float[Tensor, "B G K D"], num_heads: int) -> Float[Tensor, "B H K D"]:
@@ -34,22 +34,22 @@ def expand_heads(k: Float[Tensor, "B G K D"], num_heads: int) -> Float[Tensor, "
 
 
 class Attention(nn.Module):
-    """Base of all mechanisms. Write `compute_weights`; override `mix` if the weights need not be built to use them."""
+    """Base of all mechanisms. Write `compute_weights`; override `mix` to compute the output without the weights."""
 
     honours: ClassVar[frozenset[str]] = frozenset(FIELDS)
-    """Fields of a View that this mechanism obeys. Any other is refused, never ignored."""
+    """Fields of a View that this mechanism honours. Any other is refused, never ignored."""
 
     why_not: ClassVar[dict[str, str]] = {}
-    """Reason why a field cannot be obeyed, by field, where there is one beyond "not implemented"."""
+    """Reasons why fields are not honoured, by field; only those beyond "not implemented"."""
 
     reads_positions: ClassVar[bool] = False
-    """True if weights depend on positions, so that queries of another sequence must come with theirs."""
+    """True if weights depend on positions, so that queries of another sequence need `query_positions` in the view."""
 
     reads_order: ClassVar[bool] = False
-    """True if the order of keys changes what a query takes of each: refused where elements have none (graphs)."""
+    """True if weights depend on the order of keys. Refused for elements without an order (graphs)."""
 
     shares_query_and_key: ClassVar[bool] = False
-    """True if the layer makes queries and keys by one projection."""
+    """True if queries and keys share one projection in the layer."""
 
     shared_beam_cache: ClassVar[bool] = False
     """True if all beams of a sentence may use one `SharedBeamCache`, where a bias of minus infinity masks the keys of
@@ -59,7 +59,7 @@ class Attention(nn.Module):
     """True if the projections of queries and keys are part of the formula and cannot be left out."""
 
     discontinuous: ClassVar[bool] = False
-    """True if keys are chosen by comparing scores or hashes, so that an error of rounding may choose other keys."""
+    """True if keys are chosen by comparing scores or hashes, so that a rounding error may choose other keys."""
 
     longest: int | None = None
     """Maximum number of keys. None: any number."""
@@ -68,8 +68,8 @@ class Attention(nn.Module):
     """Factor on products of queries and keys, for mechanisms whose scores are such products."""
 
     decodes_with_all_keys: bool = False
-    """True if a layer decodes with appended keys of its own rows, whatever state this mechanism would use. Inspection
-    sets it, so that `forward` sees every decoding step as it sees a whole pass."""
+    """True if decoding uses `AppendedKeys`, a row per beam, in place of the mechanism's own state. Inspection sets this
+    flag, so that every decoding step calls `forward`, as a whole pass does."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -83,12 +83,12 @@ class Attention(nn.Module):
     def compute_scores(self, q: Queries, k: Keys, view: View) -> Weights:
         """Compute the scores of all pairs in `softmax_dtype`, before bias and mask; k has as many heads as q.
 
-        Write it if weights are normalised scores of pairs: `scores` is available then.
+        Write this method if weights are normalised scores of pairs: it makes `scores` available.
         """
         raise NotImplementedError
 
     def mask(self, q: Queries, k: Keys, view: View) -> Bool[Tensor, "#B #H Q K"]:
-        """Return the pairs that the mechanism itself lets attend; the view may mask more."""
+        """Return the mask of the mechanism itself, True = may attend. The view may mask more pairs."""
         return torch.ones(1, 1, q.shape[2], k.shape[2], dtype=torch.bool, device=k.device)
 
     def mix(self, q: Queries, k: Keys, v: Values, view: View) -> Mixed:
@@ -97,9 +97,9 @@ class Attention(nn.Module):
         return weights.to(v.dtype) @ v
 
     def weights(self, q: Queries, k: Keys, view: View = EVERYTHING) -> Weights:
-        """Return how much each query takes from each key.
+        """Return the attention weights [B, H, Q, K].
 
-        Rows sum to one, or to zero if fully masked. Those of Linformer need not: its mixtures are unconstrained.
+        Rows sum to one, or to zero if fully masked. Rows of Linformer need not: its mixtures are unconstrained.
 
         Raises:
             ValueError: this mechanism cannot honour the view.
@@ -113,7 +113,7 @@ class Attention(nn.Module):
         return type(self).compute_scores is not Attention.compute_scores
 
     def scores(self, q: Queries, k: Keys, view: View = EVERYTHING) -> Weights:
-        """Return what is normalised into `weights`: scores with bias, minus infinity at masked pairs.
+        """Return the scores that are normalised into `weights`: with bias, and minus infinity at masked pairs.
 
         Raises:
             ValueError: this mechanism cannot honour the view, or does not score pairs.
@@ -163,11 +163,11 @@ class Attention(nn.Module):
         """Draw random parts of the mechanism (features, hashes) again. Does nothing by default."""
 
     def start(self, capacity: int) -> Any:
-        """Return the state before the first of at most `capacity` keys."""
+        """Return an empty decoding state for at most `capacity` keys."""
         return AppendedKeys(capacity)
 
     def step(self, q: Queries, k: Keys, v: Values, state: Any, view: View) -> tuple[Mixed, Any]:
-        """Append the newest keys and values [N, G, T, .] to the state and answer their queries [N, H, T, D].
+        """Append the newest keys and values [N, G, T, .] to the state; return the output of their queries [N, H, T, D].
 
         Raises:
             ValueError: this mechanism, or any decoding step, cannot honour the view.
@@ -186,7 +186,7 @@ class MixerConfig(Variants):
     """Configuration of a layer that moves information between tokens of a sequence: an attention, or an alternative."""
 
     def at_layer(self, number: int) -> "MixerConfig":
-        """Return the configuration of a layer, counted from 0: by default the same for all."""
+        """Return the configuration of layer `number`, counted from 0. By default all layers have the same."""
         return self
 
 
@@ -198,8 +198,8 @@ class AttentionConfig(MixerConfig):
         raise NotImplementedError
 
     def of_projected_keys(self) -> "AttentionConfig | None":
-        """Return what compares queries with keys of another size, once a matrix gives these the size of queries.
+        """Return the configuration for keys of another size, after a matrix has projected them to the size of queries.
 
-        None: the mechanism compares vectors of one size.
+        None: the mechanism compares only vectors of one size.
         """
         return None

@@ -1,7 +1,7 @@
 """Attention whose weights are products of features, phi(q) . phi(k), normalised. The cost is linear in the length.
 
-Without a causal mask the sums over keys are computed once for all queries. With one they are running sums: over chunks
-in training, and a recurrence of constant size in decoding.
+Without a causal mask the sums over keys are computed once for all queries. With a causal mask they are running sums:
+over chunks in training, and a recurrence of constant size in decoding.
 Katharopoulos et al. 2020, "Transformers are RNNs", https://arxiv.org/abs/2006.16236, eq. 4 to 12.
 
 Shape legend: as in `attention.interface`; F features, L tokens of a chunk.
@@ -21,10 +21,10 @@ from regardant.attention.masks import View
 from regardant.attention.softmax import exact, nonzero
 
 CHUNK = 128
-"""Tokens of a chunk under a causal mask: all pairs inside a chunk are computed; earlier keys enter by their sums."""
+"""Tokens of a chunk under a causal mask: all pairs inside a chunk are computed; earlier keys enter as sums."""
 
 PORTION = 1024
-"""Tokens of a chunk without a causal mask: no pair is computed, so that only memory limits it."""
+"""Tokens of a chunk without a causal mask: no pair is computed, so that only memory limits the size."""
 
 
 class Sums(NamedTuple):
@@ -37,7 +37,7 @@ class Sums(NamedTuple):
 
 
 class KernelisedAttention(Attention):
-    """Base of kernelised attention. Write the features.
+    """Base of kernelised attention. Write `query_features` and `key_features`.
 
     All queries share the sums over keys, so that a mask can depend on padding and order alone, not on the pair.
     """
@@ -80,7 +80,7 @@ class KernelisedAttention(Attention):
             return mixed[:, :, -num_queries:].to(v.dtype)
 
     def start(self, capacity: int) -> None:
-        """Return None: batch size and device are known with the first keys."""
+        """Return None: the batch size and device are only known with the first keys."""
 
     def step(self, q: Queries, k: Keys, v: Values, state: Sums | None, view: View) -> tuple[Mixed, Sums]:
         self.check_step(view)
@@ -107,18 +107,18 @@ class KernelisedAttention(Attention):
         return Sums(features.mT @ v[:, :, :0].to(features.dtype), features.sum(2))
 
     def _sum_keys(self, chunk: Sequence[Tensor], before: tuple[Tensor, ...]) -> tuple[Tensor, Sums]:
-        """Add the keys of a chunk to the sums. The output has no numbers."""
+        """Add the keys of a chunk to the sums. The output is empty."""
         keys, values = self._features_and_values(*chunk)
         return values[..., :0], _add_keys(keys, values, Sums(*before))
 
     def _attend_to_sums(self, chunk: Sequence[Tensor], before: tuple[Tensor, ...]) -> tuple[Tensor, Sums]:
-        """Return what the queries of a chunk mix from the sums."""
+        """Return the weighted values of the queries of a chunk, from the sums."""
         (q,), sums = chunk, Sums(*before)
         queries = self.query_features(q)
         return queries @ sums.values / nonzero(queries @ sums.features[..., None]), sums
 
     def _attend_causally(self, chunk: Sequence[Tensor], before: tuple[Tensor, ...]) -> tuple[Tensor, Sums]:
-        """Attend to the keys of the chunk under a causal mask and to the sums before it; then add the keys to them."""
+        """Attend to the keys of the chunk under a causal mask and to the sums before it; add the keys to the sums."""
         (q, *key_parts), sums = chunk, Sums(*before)
         queries, (keys, values) = self.query_features(q), self._features_and_values(*key_parts)
         similarities = (queries @ keys.mT).tril()

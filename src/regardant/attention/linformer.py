@@ -1,6 +1,6 @@
 """Linformer: keys and values are projected along the length to a fixed number of rows.
 
-softmax(q (E K)^T / sqrt(d)) F V, with learned E and F of `rank` rows. Costs n x rank.
+softmax(q (E K)^T / sqrt(d)) F V, with learned E and F of `rank` rows. The cost is n x rank.
 Wang et al. 2020, https://arxiv.org/abs/2006.04768, eq. 7.
 """
 

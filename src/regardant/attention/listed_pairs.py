@@ -1,6 +1,6 @@
-"""Attention along listed pairs: of a sparse mask, such as the edges of a graph, only the pairs that may attend.
+"""Attention along listed pairs: only pairs that a sparse mask allows are computed, such as the edges of a graph.
 
-The cost is that of the pairs: 13,264 of 7.3 million for the 2,708 nodes of Cora. `View.listed_pairs` lists them.
+The cost is linear in these pairs: 13,264 of 7.3 million for the 2,708 nodes of Cora. `View.listed_pairs` lists them.
 
 Shape legend: as in `attention.interface`; P pairs.
 """
@@ -15,11 +15,11 @@ from regardant.attention.masks import softmax_dtype
 from regardant.attention.softmax import exact, nonzero
 
 Score = Callable[[Float[Tensor, "B H P D"], Float[Tensor, "B H P D"]], Float[Tensor, "B H P"]]
-"""Scores of pairs from the query and the key of each."""
+"""Function from the query and the key of each pair to its score."""
 
 
 def attend_along(pairs: Int[Tensor, "2 P"], score: Score, drop: nn.Module, q: Queries, k: Keys, v: Values) -> Mixed:
-    """Return the values mixed by the softmax of the scores over the pairs of each query; zeros for one without any.
+    """Return the values mixed by the softmax of the scores over the pairs of each query; zeros if there are none.
 
     drop: dropout of the weights, or the identity.
     """
@@ -37,6 +37,6 @@ def attend_along(pairs: Int[Tensor, "2 P"], score: Score, drop: nn.Module, q: Qu
 def sum_along(pairs: Int[Tensor, "2 P"], weights: Float[Tensor, "*B P"], v: Values, num_queries: int) -> Mixed:
     """Return the sum of values over the pairs of each query, each multiplied by the weight of its pair."""
     queries, keys = pairs
-    weighted = weights[..., None] * v.index_select(2, keys)  # of the wider type, in which the sum is made
+    weighted = weights[..., None] * v.index_select(2, keys)  # in the wider type, so that the sum is too
     total = weighted.new_zeros(*v.shape[:2], num_queries, v.shape[3])
     return total.index_add(2, queries, weighted).to(v.dtype)

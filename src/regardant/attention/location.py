@@ -1,6 +1,6 @@
 """Luong's location score: the weights depend on the state of the decoder alone, not on the source.
 
-Luong et al. 2015, https://arxiv.org/abs/1508.04025, section 3.1: softmax(W q), a number for every source position.
+Luong et al. 2015, https://arxiv.org/abs/1508.04025, section 3.1: softmax(W q), a score for every source position.
 """
 
 from typing import Literal
@@ -15,7 +15,7 @@ from regardant.attention.scored import ScoredAttention
 
 
 class LocationConfig(AttentionConfig):
-    """softmax(W q): independent of the keys' content. Positions past max_length are refused."""
+    """softmax(W q): independent of the content of keys. More than max_length keys are refused."""
 
     kind: Literal["location"] = "location"
 
@@ -27,7 +27,7 @@ class LocationConfig(AttentionConfig):
 
 
 class Location(ScoredAttention):
-    """Attention with a row of W for each source position. Positions are the order of keys: a view cannot set others."""
+    """Attention with a row of W for each source position, counted in the order of keys: a view cannot set others."""
 
     honours = frozenset({"causal", "keys", "pairs", "bias"})
     reads_order = True

@@ -7,8 +7,8 @@ buckets, in which each pair counts once. Kitaev et al. 2020, "Reformer", https:/
 Three choices differ from the paper or extend it. The paper cuts the sorted sequence into chunks, whose edges move with
 every later token; here a query attends to the `reach` nearest keys of its bucket, by position, so that later tokens
 change no earlier output. Padding has a bucket of its own. The paper normalises keys (k = q / |q|); here keys keep their
-lengths, so that within a bucket this is scaled dot-product attention. As in the paper, the score of a token with itself
-is lowered so far that it has weight only if there is no other key.
+lengths, so that attention within a bucket is scaled dot-product attention. As in the paper, the score of a token with
+itself is lowered so far that the token attends to itself only if there is no other key.
 
 Shape legend: as in `attention.interface`; R rounds, N tokens.
 """
@@ -31,7 +31,7 @@ from regardant.attention.softmax import exact, masked_softmax
 from regardant.attention.tiles import AdditiveMask, PartialSoftmax, attend_tiles, near_tiles
 
 SELF_SCORE = -1e5
-"""Added to the score of a token with itself (section 2, "causal masking")."""
+"""Number added to the score of a token with itself (section 2, "causal masking")."""
 
 
 class LSHConfig(AttentionConfig):
@@ -43,10 +43,10 @@ class LSHConfig(AttentionConfig):
     """Number of buckets in each round of hashing."""
 
     num_rounds: int = Field(2, gt=0)
-    """Rounds of hashing. A query attends to the union of its buckets."""
+    """Number of hashing rounds. A query attends to the union of its buckets."""
 
     reach: int = Field(64, gt=0)
-    """Keys of its bucket that a query attends to, at most, to each side and in each round."""
+    """Maximum number of keys of its bucket that a query attends to, on each side and in each round."""
 
     def build(self, *, num_heads: int, head_size: int) -> "LSH":
         return LSH(self, num_heads, head_size)
@@ -55,7 +55,7 @@ class LSHConfig(AttentionConfig):
 class LSH(Attention):
     """Attention within hash buckets. Rotations are drawn once and stored; `redraw` draws them again.
 
-    The bucket of a query is that of the key of the same token: the layer projects both by one matrix.
+    A query and the key of the same token have the same bucket: the layer projects both by one matrix.
     """
 
     honours = frozenset({"causal", "keys"})
@@ -103,7 +103,7 @@ class LSH(Attention):
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, view: View, addresses: Int[Tensor, "R B H N"]) -> PartialSoftmax:
         """Attend in the last of these rounds, without the pairs of the earlier rounds.
 
-        Sorted by address, a token attends to its neighbours.
+        When tokens are sorted by address, each attends to its neighbours.
         """
         order = addresses[-1].argsort(-1)  # the token at each place
         places = order.argsort(-1)
@@ -119,7 +119,7 @@ class LSH(Attention):
         return PartialSoftmax(*(_Permute.apply(piece, places, order) for piece in part))  # type: ignore[no-untyped-call]
 
     def _additive_mask(self, queries: Tensor, keys: Tensor, causal: bool, dtype: torch.dtype) -> AdditiveMask:
-        """Return the mask of tokens that are sorted by the last of their addresses [R, B, H, N]."""
+        """Return the additive mask of tokens that are sorted by the last of their addresses [R, B, H, N]."""
 
         def added(rows: slice, columns: slice) -> Tensor:
             away = queries[..., rows, None] - keys[..., None, columns]
@@ -136,7 +136,7 @@ class LSH(Attention):
     def _addresses(self, k: Keys, view: View) -> Int[Tensor, "R B H K"]:
         """Return an address for each token and round: two tokens attend if theirs differ by at most `reach`.
 
-        Addresses are places in a list of all buckets, each in order of position, with `reach` empty places in between.
+        Addresses are indices into a list of all buckets, each in order of position, with `reach` gaps in between.
         """
         with exact(k):
             numbers = k.to(softmax_dtype(k))
@@ -149,7 +149,7 @@ class LSH(Attention):
 
 
 class _Permute(torch.autograd.Function):
-    """Reorder rows. The gradient is reordered back: autograd would add rows up, since an index may repeat."""
+    """Permutation of rows. Its gradient is permuted back: autograd would add rows, since an index may repeat."""
 
     @staticmethod
     def forward(ctx: Any, x: Float[Tensor, "B H N E"], order: Tensor, back: Tensor) -> Tensor:

@@ -1,9 +1,9 @@
 """Masks: which keys each query may attend to. True = may attend.
 
-`View` describes it, and makes masks on demand: padding, causal, any pairs, and a bias added to the scores. `PassView`
+`View` describes masks and makes them on demand: padding, causal, any pairs, and a bias added to the scores. `PassView`
 is the view that the layers of a stack share during one forward pass: it makes each mask once. The functions at the
-end name common views. They are masks on any mechanism: exact attention under `window` still computes every pair, the
-mechanism `window` computes only those inside.
+end return common views. They mask any mechanism: exact attention under the view `window` still computes every pair, the
+mechanism `window` computes only pairs inside the window.
 
 Shape legend: B batch, H query heads, Q queries, K keys, N tokens, D size of a query or key.
 """
@@ -17,14 +17,14 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 BlockBias = Callable[[Int[Tensor, " Q"], Int[Tensor, " K"]], Float[Tensor, "#B H Q K"] | Float[Tensor, "H Q K"]]
-"""Bias on the scores of a block, from the positions of its queries and keys. Nothing of n x n is built for it."""
+"""Bias on the scores of a block, from the positions of its queries and keys. No n x n tensor is built."""
 
 FIELDS = ("causal", "keys", "pairs", "bias", "query_positions", "key_positions")
 """Fields of a View that restrict or place queries and keys."""
 
 
 SPARSE = 16
-"""A mask is sparse if it has at most one of so many pairs."""
+"""Inverse of the largest density of a sparse mask: at most 1 in `SPARSE` pairs may attend."""
 
 
 def softmax_dtype(x: Tensor) -> torch.dtype:
@@ -37,13 +37,13 @@ class View:
     """Description of which keys each query may attend to, and of the positions of both. Holds no masks."""
 
     causal: bool = False
-    """Mask every key at a later position than the query."""
+    """True if keys at later positions than the query are masked."""
 
     keys: Bool[Tensor, "B K"] | None = None
-    """Real keys; the others are padding."""
+    """Mask of real keys; the others are padding."""
 
     pairs: Bool[Tensor, "#B #H Q K"] | None = None
-    """Any pattern, pair by pair."""
+    """Mask of any pattern, pair by pair."""
 
     bias: BlockBias | None = None
     """Bias added to the scores: relative positions, T5 buckets, ALiBi."""
@@ -113,9 +113,9 @@ class View:
         return added if bias is None else added + bias
 
     def fully_masked(self, q: Tensor, k: Tensor) -> Bool[Tensor, "#B #H #Q 1"] | None:
-        """Return the queries that may attend to no key at all, and so mix to zeros. None: there are none.
+        """Return a mask of the queries that may attend to no key, whose output is zero. None: there are none.
 
-        Only a CPU is asked whether there are any: any other device would have to be waited for.
+        On devices other than a CPU the mask is returned even if it is empty: checking would wait for the device.
         """
         mask = self.mask(q, k)
         if mask is None:
@@ -126,8 +126,8 @@ class View:
     def listed_pairs(self, q: Tensor, k: Tensor) -> Int[Tensor, "2 P"] | None:
         """Return the queries and keys of all pairs that may attend, if `pairs` are one sparse mask for all heads.
 
-        None: there are many pairs, or a bias. Only a CPU is asked: any other device would have to be waited for, and
-        computes all pairs in less time.
+        None: the mask is not sparse, there is a bias, or the device is no CPU: counting pairs would wait for another
+        device, which computes all pairs in less time.
         """
         if self.pairs is None or self.bias is not None or q.device.type != "cpu":
             return None
@@ -145,15 +145,15 @@ EVERYTHING = View()
 class PassView(View):
     """View that all layers of a stack share during one forward pass, or one decoding: makes each mask once.
 
-    A stack creates one at the beginning of a pass and drops it at the end, and its masks with it. A mask is made when a
-    mechanism first asks for it, so mechanisms that need none never build n x n. Masks are kept apart by device and by
-    what autograd records: a mask made under `inference_mode` cannot be saved for a backward pass.
-    `dataclasses.replace` gives a new one without masks.
+    A stack creates a view at the beginning of a pass and drops it with its masks at the end. A mask is made when a
+    mechanism first asks for it, so mechanisms that need none never build n x n. Masks are cached by length, dtype,
+    device and autograd mode: a mask made under `inference_mode` cannot be saved for a backward pass.
+    `dataclasses.replace` returns a new view without masks.
     """
 
     recomputed: bool = False
-    """True if the backward pass computes layers again. A bias that learns is then made anew for each layer: one layer's
-    backward pass frees the graph that the next layer's would need."""
+    """True if the backward pass recomputes layers. A learned bias is then made anew for each layer: the backward pass
+    of one layer frees the autograd graph that the next layer's would need."""
 
     _made: dict[tuple[object, ...], Tensor | None] = field(default_factory=dict, init=False, repr=False)
 
@@ -224,7 +224,7 @@ def pairs(mask: Bool[Tensor, "#B #H Q K"]) -> View:
 
 
 def together(*views: View) -> View:
-    """Return a view that masks whatever any of the views masks.
+    """Return a view that masks every pair that any of the views masks.
 
     Raises:
         ValueError: a view holds a bias or positions, which cannot be joined.

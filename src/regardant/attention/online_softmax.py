@@ -1,4 +1,4 @@
-"""Flash attention in readable form: exact attention a tile at a time, without ever holding a whole row of scores.
+"""Flash attention in readable form: exact attention a tile at a time, without holding a whole row of scores.
 
 For each block of queries the blocks of keys are attended to one after the other. The result so far and the result of
 the next block are averaged by the sums of their exponentials, so that the final result is that of one softmax. `sdpa`
@@ -18,7 +18,7 @@ from regardant.attention.tiles import PartialSoftmax, additive_mask_of, attend, 
 
 
 def online_softmax(q: Queries, k: Keys, v: Values, view: View, scale: float) -> Mixed:
-    """Compute the same as `sdpa`."""
+    """Return the same result as `sdpa`."""
     added = additive_mask_of(view, *view.positions(q, k), softmax_dtype(q))
     mixed = []
     for rows in blocks(0, q.shape[2]):

@@ -20,9 +20,10 @@ from regardant.attention.tiles import PartialSoftmax
 
 
 class PatternAttention(Attention):
-    """Softmax over the keys of a pattern. Write `pattern` and `attend`, and pass how far back a query attends.
+    """Softmax over the keys of a pattern. Write `pattern` and `attend`.
 
-    If queries and keys are not the same tokens in the same order, all their pairs are computed.
+    Every query attends at most `reach` tokens back, and possibly to the `first` keys of the sequence. If queries and
+    keys are not the same tokens in the same order, all their pairs are computed.
     """
 
     honours = frozenset({"causal", "keys", "bias", "query_positions", "key_positions"})
@@ -36,7 +37,7 @@ class PatternAttention(Attention):
         self.first = first
 
     def pattern(self, queries: Int[Tensor, " Q"], keys: Int[Tensor, " K"]) -> Bool[Tensor, "Q K"]:
-        """Return which queries may attend to which keys, from the positions of both."""
+        """Return the mask of pairs that may attend, from the positions of queries and keys."""
         raise NotImplementedError
 
     def attend(self, q: Queries, k: Keys, v: Values, view: View) -> PartialSoftmax:

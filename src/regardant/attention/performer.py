@@ -21,7 +21,7 @@ class PerformerConfig(AttentionConfig):
     kind: Literal["performer"] = "performer"
 
     num_features: int = Field(128, gt=0)
-    """Number of random features. The error of the weights falls with its square root."""
+    """Number of random features. The error of the weights falls with the square root of this number."""
 
     def build(self, *, num_heads: int, head_size: int) -> "Performer":
         return Performer(self.num_features, num_heads, head_size)

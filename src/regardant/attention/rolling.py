@@ -17,17 +17,17 @@ class RollingKeys:
     """Keys and values of a rolling window, of constant size where the reach is finite."""
 
     reach: int
-    """Newest keys that are kept."""
+    """Number of newest keys that are kept."""
     first: int = 0
-    """First keys of the sequence that are kept for good."""
+    """Number of first keys of the sequence that are always kept."""
     length: int = 0
-    """Keys appended so far."""
+    """Number of keys appended so far."""
     keys: Float[Tensor, "N G R D"] | None = None
     values: Float[Tensor, "N G R E"] | None = None
     positions: Int[Tensor, " R"] | None = None
 
     def append(self, k: Tensor, v: Tensor) -> "RollingKeys":
-        """Return the state with [N, G, T, .] more keys and values. Call `forget` after their queries have attended."""
+        """Return the state with keys and values [N, G, T, .] appended. Call `forget` after their queries attended."""
         length = self.length + k.shape[2]
         at = torch.arange(self.length, length, device=k.device)
         if self.keys is None or self.values is None or self.positions is None:

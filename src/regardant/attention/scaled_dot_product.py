@@ -4,10 +4,10 @@ Vaswani et al. 2017, "Attention is all you need", https://arxiv.org/abs/1706.037
 
 Kernels differ in speed alone. `sdpa` is PyTorch's own (flash attention where it has it). `matmul` multiplies batched
 matrices and keeps the weights for the backward pass: on sentences of some twenty tokens it trains faster on a CPU,
-where the flash kernel's bfloat16 backward is slow. For longer texts in bfloat16 it multiplies tiles (`causal_tiles`);
-for other long sequences `sdpa` takes its place. `triton` reads all keys of such sentences at once on an accelerator.
-`online_softmax` is flash attention in readable form and is never chosen. `planning.probes` chooses the kernel that
-trains: on a CPU it measures.
+where the flash kernel's bfloat16 backward is slow. For longer causal texts in bfloat16 `causal_tiles` takes its place,
+for other long sequences `sdpa`. `triton` reads all keys of a short sequence at once on an accelerator.
+`online_softmax` is flash attention in readable form and is never chosen. `planning.probes` chooses the kernel for
+training, on a CPU by measuring.
 
 Shape legend: as in `attention.interface`; P pairs.
 """
@@ -35,11 +35,11 @@ Kernel = Callable[[Tensor, Tensor, Tensor, View, float], Tensor]
 """(q, k, v, view, scale) to mixed values."""
 
 SHORTEST_NARROW = 64
-"""Below as many keys `matmul` computes in float32 on a CPU: narrower numbers save less time there than compiling
-a product for every shape of a batch takes; see docs/decisions/0014."""
+"""Number of keys below which `matmul` computes in float32 on a CPU: a narrower type saves less time there than it
+takes to compile a product for every shape of a batch; see docs/decisions/0014."""
 
 LONGEST_MATMUL = 512
-"""Beyond as many keys `matmul` is replaced: its weights would cost more memory than they save time."""
+"""Number of keys above which `matmul` is replaced: storing its weights would cost more than it saves."""
 
 
 class ScaledDotProductConfig(AttentionConfig):
@@ -48,10 +48,10 @@ class ScaledDotProductConfig(AttentionConfig):
     kind: Literal["scaled_dot_product"] = "scaled_dot_product"
 
     scaled: bool = True
-    """Divide scores by sqrt(d_k). Without it this is Luong's dot score."""
+    """True divides scores by sqrt(d_k). False gives Luong's dot score."""
 
     temperature: float = Field(1.0, gt=0)
-    """Divide scores by it: near 0 the best key gets everything, far above 1 all keys get the same."""
+    """Divisor of the scores: near 0 the best key gets all the weight, far above 1 all keys get the same."""
 
     def build(self, *, num_heads: int, head_size: int) -> "ScaledDotProduct":
         return ScaledDotProduct(head_size, scaled=self.scaled, temperature=self.temperature)
@@ -77,7 +77,7 @@ class ScaledDotProduct(Attention):
         if (pairs := view.listed_pairs(q, k)) is not None:
             return attend_along(pairs, self._score, self.drop, q, k, v)
         kernel = self.kernel
-        # The one place where a kernel is replaced: `matmul` gains only where a backward pass uses the weights it keeps.
+        # `matmul` gains only where a backward pass uses the weights that it keeps.
         if kernel is matmul and not torch.is_grad_enabled():
             kernel = sdpa
         elif kernel is matmul and k.shape[2] > TILE and _suits_tiles(q, k, v, view):
@@ -103,7 +103,7 @@ def sdpa(q: Queries, k: Keys, v: Values, view: View, scale: float) -> Mixed:
 
 
 def triton(q: Queries, k: Keys, v: Values, view: View, scale: float) -> Mixed:
-    """Run the kernel for few keys of `regardant.kernels.attention`, or `sdpa` where it does not apply."""
+    """Run the kernel of `regardant.kernels.attention`, or `sdpa` where its limits are exceeded."""
     if not available(q.device) or not view.asked <= {"causal", "keys"}:
         return sdpa(q, k, v, view, scale)
     from regardant.kernels.attention import LARGEST_HEAD, MOST_KEYS, attend
@@ -190,8 +190,8 @@ class _MatmulAttention(torch.autograd.Function):
 
 
 class _NarrowAttention(torch.autograd.Function):
-    """The same in a narrow type, without a bias. Scores and weights are narrow too, as products read them anyway: half
-    of the memory to pass over."""
+    """Form of `_MatmulAttention` in a narrow type, without a bias. Scores and weights are narrow too, as products read
+    them so anyway: half of the memory traffic."""
 
     @staticmethod
     def forward(

@@ -1,4 +1,4 @@
-"""Mechanisms that score each pair and normalise over keys, with the whole matrix built."""
+"""Mechanisms that score each pair and normalise over keys, and build the whole matrix of scores."""
 
 import math
 
@@ -18,7 +18,7 @@ class ScoredAttention(Attention):
 
 
 class DotProductAttention(Attention):
-    """Scaled dot products under another normaliser than the softmax. Write `normalise`."""
+    """Scaled dot products with a normaliser other than the softmax. Write `normalise`."""
 
     shared_beam_cache = True
 
@@ -27,7 +27,7 @@ class DotProductAttention(Attention):
         self.scale = 1 / math.sqrt(head_size)
 
     def normalise(self, scores: Float[Tensor, "B H Q K"]) -> Weights:
-        """Return weights whose rows sum to one. Masked pairs score -inf, and no row is masked throughout."""
+        """Return weights whose rows sum to one. Masked pairs score -inf, and no row is fully masked."""
         raise NotImplementedError
 
     def compute_scores(self, q: Queries, k: Keys, view: View) -> Weights:

@@ -1,7 +1,7 @@
-"""Segments with memory: a query attends to its own segment and a few earlier ones.
+"""Segments with memory: a query attends to its own segment and to `memory` earlier ones.
 
-Dai et al. 2019, "Transformer-XL", https://arxiv.org/abs/1901.02860, section 3.2, where the memory has no gradient;
-here it has one, since all segments are in memory. Costs n x segment x (1 + memory).
+Dai et al. 2019, "Transformer-XL", https://arxiv.org/abs/1901.02860, section 3.2, where the memory has no gradient; here
+it has one, since the whole sequence is processed at once. The cost is n x segment x (1 + memory).
 """
 
 from typing import Literal
@@ -17,15 +17,15 @@ from regardant.attention.tiles import LARGEST_BLOCK, PartialSoftmax, additive_ma
 
 
 class SegmentConfig(AttentionConfig):
-    """Softmax inside segments of the sequence, with memory of earlier ones."""
+    """Softmax within segments of the sequence, with memory of earlier segments."""
 
     kind: Literal["segment"] = "segment"
 
     segment: int = Field(128, gt=0)
-    """Tokens of a segment."""
+    """Length of a segment, in tokens."""
 
     memory: int = Field(1, ge=0)
-    """Earlier segments that a query attends to."""
+    """Number of earlier segments that a query attends to."""
 
     def build(self, *, num_heads: int, head_size: int) -> "Segment":
         return Segment(self.segment, self.memory, head_size)

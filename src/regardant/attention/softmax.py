@@ -1,4 +1,4 @@
-"""Softmax under a mask, in a precision that sums of exponentials need.
+"""Softmax under a mask, in the precision that sums of exponentials need.
 
 Shape legend: as in `attention.interface`.
 """
@@ -11,7 +11,7 @@ from regardant.attention.masks import View
 
 
 def exact(x: Tensor) -> torch.autocast:
-    """Return a context without mixed precision on the device of x: exponentials and running sums do not survive it."""
+    """Return a context without autocast on the device of x: exponentials and running sums need full precision."""
     return torch.autocast(x.device.type, enabled=False)
 
 
@@ -22,7 +22,7 @@ def masked_softmax(scores: Weights, q: Queries, k: Keys, view: View) -> Weights:
         scores = scores + added
     if fully_masked is None:
         return torch.softmax(scores, -1)
-    # Filled before as well: the gradient of a softmax over nothing is NaN and would spread.
+    # Filled before the softmax as well: its gradient over a fully masked row is NaN and would spread.
     return torch.softmax(scores.masked_fill(fully_masked, 0), -1).masked_fill(fully_masked, 0)
 
 

@@ -25,13 +25,13 @@ class SparseConfig(AttentionConfig):
     kind: Literal["sparse"] = "sparse"
 
     window: int = Field(128, ge=0)
-    """Distance that a query attends to each side, in tokens."""
+    """Largest distance of near keys from the query, on each side, in tokens."""
 
     stride: int = Field(64, gt=0)
-    """Tokens from one strided key to the next."""
+    """Distance from one strided key to the next, in tokens."""
 
     num_strides: int = Field(8, ge=0)
-    """Strided keys that a query attends to on each side. 0: none."""
+    """Number of strided keys that a query attends to on each side. 0: none."""
 
     num_global: int = Field(1, ge=0)
     """Number of first tokens that are global. 0: none."""

@@ -1,8 +1,8 @@
-"""Strided attention: a query attends to every `stride`-th key, a fixed number of them.
+"""Strided attention: a query attends to every `stride`-th key, up to a fixed number of them.
 
-The keys at i, i - s, i - 2s, ..., i - k s, and as many later ones without a causal mask. The number is fixed,
-so that the cost is n x k. Child et al. 2019, https://arxiv.org/abs/1904.10509, section 4.2, attend to all of them back
-to the start, with a stride near sqrt(n): `num_strides: all` does so, at n x n / s.
+Query i attends to the keys at i, i - s, i - 2s, ..., i - k s, and to as many later ones without a causal mask. The
+number is fixed, so that the cost is n x k. Child et al. 2019, https://arxiv.org/abs/1904.10509, section 4.2, attend to
+all strided keys back to the start, with a stride near sqrt(n): `num_strides: all` does so, at a cost of n x n / s.
 """
 
 from typing import Annotated, Literal
@@ -17,7 +17,7 @@ from regardant.attention.patterns import PatternAttention
 from regardant.attention.tiles import PartialSoftmax, Tile, additive_mask_of, attend_tiles, near_tiles
 
 EVERYWHERE = 1 << 30
-"""Distance that no sequence reaches."""
+"""Distance beyond the length of any sequence."""
 
 
 class StridedConfig(AttentionConfig):
@@ -26,10 +26,10 @@ class StridedConfig(AttentionConfig):
     kind: Literal["strided"] = "strided"
 
     stride: int = Field(16, gt=0)
-    """Tokens from one key to the next."""
+    """Distance from one key to the next, in tokens."""
 
     num_strides: Annotated[int, Field(ge=0)] | Literal["all"] = 16
-    """Strided keys that a query attends to on each side. all: every one, at a cost of n x n / stride."""
+    """Number of strided keys that a query attends to on each side. all: every one, at a cost of n x n / stride."""
 
     def build(self, *, num_heads: int, head_size: int) -> "Strided":
         return Strided(self.stride, self.num_strides, head_size)
@@ -53,7 +53,7 @@ class Strided(PatternAttention):
 
 
 def strided_tiles(length: int, stride: int, reach: int, *, causal: bool) -> list[Tile]:
-    """Return tiles of every query with the keys whole strides away, up to `reach`.
+    """Return tiles of every query with the keys at multiples of the stride, up to `reach` tokens away.
 
     Tokens of one remainder modulo the stride attend only to each other, so that each remainder is a window by itself.
     """

@@ -3,7 +3,7 @@
 A tile returns the weighted values of its keys and the sum of their exponentials. Two such partial softmaxes, over
 different keys of the same queries, merge into the softmax over all their keys. This is the online softmax (Milakov and
 Gimelshein 2018, https://arxiv.org/abs/1805.02867) of flash attention (Dao et al. 2022,
-https://arxiv.org/abs/2205.14135). As there, the backward pass computes the weights of a tile again, from the result.
+https://arxiv.org/abs/2205.14135). As there, the backward pass recomputes the weights of a tile from the saved result.
 
 Shape legend: as in `attention.interface`; T queries of a tile, U keys of a tile.
 """
@@ -24,10 +24,10 @@ Tile = tuple[slice, slice]
 """Rows (queries) and columns (keys) of a tile in the matrix of all pairs. Slices may have steps."""
 
 AdditiveMask = Callable[[slice, slice], Tensor]
-"""(rows, columns) of a tile to the tensor that is added to its scores [#B, #H, T, U]: -inf at masked pairs."""
+"""Function of the rows and columns of a tile. Returns the tensor added to its scores [#B, #H, T, U], -inf if masked."""
 
 Pattern = Callable[[Int[Tensor, " Q"], Int[Tensor, " K"]], Bool[Tensor, "Q K"]]
-"""Positions of queries and keys to the pairs that may attend."""
+"""Function of the positions of queries and keys. Returns the mask of pairs that may attend."""
 
 SMALLEST_BLOCK, LARGEST_BLOCK = 64, 128
 """Limits of the queries of a tile: with fewer, calls cost more; with more, masked pairs cost more."""
@@ -41,7 +41,7 @@ class PartialSoftmax(NamedTuple):
     total: Float[Tensor, "*B T 1"]
     """sum_j exp(score_j - top); 0 for a fully masked query."""
     top: Float[Tensor, "*B T 1"]
-    """Largest score, or the least number of the type for a fully masked query. It has no gradient: it cancels."""
+    """Largest score, or the lowest finite number of the dtype for a fully masked query. No gradient: it cancels."""
 
     def merge(self, other: "PartialSoftmax") -> "PartialSoftmax":
         """Return the softmax over the keys of both."""
@@ -118,7 +118,7 @@ def blocks(start: int, end: int, size: int = LARGEST_BLOCK) -> Iterator[slice]:
 
 
 def near_tiles(length: int, *, before: int, after: int, start: int = 0) -> list[Tile]:
-    """Return tiles of the queries from `start` on, with the keys up to `before` places earlier and `after` later."""
+    """Return tiles of the queries from `start` on, with the keys up to `before` tokens earlier and `after` later."""
     size = min(max(before, after, SMALLEST_BLOCK), LARGEST_BLOCK)
     return [
         (rows, slice(max(0, rows.start - before), min(length, rows.stop + after)))

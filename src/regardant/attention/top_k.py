@@ -22,14 +22,14 @@ class TopKConfig(AttentionConfig):
     kind: Literal["top_k"] = "top_k"
 
     k: int = Field(8, gt=0)
-    """Keys that each query keeps."""
+    """Number of keys that each query keeps."""
 
     def build(self, *, num_heads: int, head_size: int) -> "TopK":
         return TopK(self.k, head_size)
 
 
 class TopK(DotProductAttention):
-    """Softmax over the best keys. The weights have a gradient, the choice of keys has none; both have in `entmax`."""
+    """Softmax over the best keys. The weights have a gradient, the choice of keys has none; in `entmax` both have."""
 
     discontinuous = True
 

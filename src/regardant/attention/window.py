@@ -1,7 +1,7 @@
 """Local attention: a query attends to the keys at most `window` tokens away.
 
-Luong et al. 2015 and Child et al. 2019 have local attention; Beltagy et al. 2020, "Longformer",
-https://arxiv.org/abs/2004.05150, section 3.1, is this form. Costs n x window.
+Luong et al. 2015 and Child et al. 2019 have local attention; this form is that of Beltagy et al. 2020, "Longformer",
+https://arxiv.org/abs/2004.05150, section 3.1. The cost is n x window.
 """
 
 from typing import Literal
@@ -17,12 +17,12 @@ from regardant.attention.tiles import PartialSoftmax, additive_mask_of, attend_t
 
 
 class WindowConfig(AttentionConfig):
-    """Softmax over the keys near the query. It decodes with a rolling cache."""
+    """Softmax over the keys near the query. Decoding uses a rolling cache."""
 
     kind: Literal["window"] = "window"
 
     window: int = Field(256, ge=0)
-    """Distance that a query attends to each side, in tokens."""
+    """Largest distance of keys from the query, on each side, in tokens."""
 
     def build(self, *, num_heads: int, head_size: int) -> "Window":
         return Window(self.window, head_size)

@@ -1,11 +1,11 @@
-"""Bulk work: one verb of a run over all rows of a corpus in shards.
+"""Bulk work: one verb of a run applied to all rows of a sharded corpus.
 
-The answers are sharded Parquet in the order of the rows. A file is there whole or not at all, so that work that was
-interrupted is resumed by the same command.
+The answers are sharded Parquet in the order of the rows. Files are written atomically, so that the same command resumes
+interrupted work.
 
-OUT/part-SHARD-FILE.parquet    answers to the rows of an input shard, ROWS_A_FILE a file, both counted from 0
-OUT/_work.json                 what is done to which shards, by which weights
-OUT/_done/SHARD                its number of rows, once a shard is answered
+OUT/part-SHARD-FILE.parquet    answers to an input shard, ROWS_A_FILE rows a file; shards and files count from 0
+OUT/_work.json                 verb, options, columns, and fingerprints of the weights and the shards
+OUT/_done/SHARD                number of rows of a shard, once it is answered
 """
 
 from regardant.bulk.folder import begin

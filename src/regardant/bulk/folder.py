@@ -1,4 +1,4 @@
-"""The output folder of bulk work: what it holds, and which shards are left."""
+"""The output folder of bulk work: its manifest, and the shards that are left."""
 
 import json
 from collections.abc import Sequence
@@ -12,9 +12,10 @@ from regardant.errors import ConfigError, DataError
 
 
 def begin(work: Work, shards: Sequence[Shard], weights: str) -> list[Numbered]:
-    """Return the shards that are not answered yet, and note the work in a new folder.
+    """Return the shards that are not answered yet; write the manifest of the work into a new folder.
 
-    `weights` is the fingerprint of the model. Raises ConfigError for a folder that holds something else.
+    `weights` is the fingerprint of the model's weights. Raises ConfigError for a folder with other content or other
+    work, DataError for one that cannot be read.
     """
     asked = {
         **{name: value for name, value in asdict(work).items() if name not in ("run", "out")},
@@ -38,5 +39,5 @@ def begin(work: Work, shards: Sequence[Shard], weights: str) -> list[Numbered]:
 
 
 def _holds_files(names: Sequence[str]) -> bool:
-    """Return whether a folder has any file but hidden ones, such as the part of a manifest that was interrupted."""
+    """Return whether a folder has any file but hidden ones, such as a partly written manifest."""
     return any(not name.rstrip("/").rpartition("/")[2].startswith(".") for name in names)

@@ -1,6 +1,6 @@
-"""Bulk work on Ray Data: actors that hold the model answer the shards. The door of Ray.
+"""Bulk work on Ray Data: actors that hold the model answer the shards. The only module that imports Ray.
 
-An actor that is killed is started again, and so is the shard that it had.
+Ray restarts an actor that was killed, and its shard.
 """
 
 import logging
@@ -16,11 +16,11 @@ from regardant.data.addresses import Shard
 from regardant.errors import ConfigError
 
 CONNECTING = 10
-"""Seconds in which a cluster has to accept a connection."""
+"""Timeout in seconds for connecting to a cluster."""
 
 
 class Answering:
-    """An actor with the model of a run."""
+    """Ray actor that holds the model of a run."""
 
     def __init__(self, work: Work) -> None:
         import torch
@@ -31,7 +31,7 @@ class Answering:
         self.work, self.run = work, load(work.run)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """Answer the shards of a batch."""
+        """Answer the shards of a batch; return the number of rows of each."""
         shards = [
             Numbered(int(number), Shard(str(address), int(size)))
             for number, address, size in zip(batch["number"], batch["address"], batch["size"], strict=True)
@@ -41,10 +41,11 @@ class Answering:
 
 @contextmanager
 def cluster(address: str | None) -> Iterator[Callable[[Work, Sequence[Numbered]], Iterator[int]]]:
-    """Yield what answers shards on a cluster, or on this machine, an actor a processor or accelerator.
+    """Yield a function that answers shards on a cluster, or on this machine, with one actor per accelerator, or per
+    processor if there is no accelerator.
 
-    It connects in the background: that takes seconds, in which the caller reads the run. Raises ConfigError without Ray
-    or the cluster, at the latest when shards are answered.
+    The connection is made in the background: it takes seconds, in which the caller reads the run. Raises ConfigError if
+    Ray or the cluster is missing, at the latest when shards are answered.
     """
     if find_spec("ray") is None:
         raise ConfigError("--on ray needs Ray: pip install 'regardant[ray]', or leave out --on ray")
@@ -69,7 +70,7 @@ def _connect(address: str | None) -> None:
     import ray.data
 
     try:
-        if address and address != "auto" and "://" not in address:  # Ray waits for a cluster without end
+        if address and address != "auto" and "://" not in address:  # Ray itself waits for a cluster forever
             _require_listening(address)
         ray.init(address, log_to_driver=False, logging_level="ERROR", include_dashboard=False if not address else None)
     except OSError as error:
@@ -86,7 +87,7 @@ def _require_listening(address: str) -> None:
 
 
 def _answer(work: Work, shards: Sequence[Numbered]) -> Iterator[int]:
-    """Answer shards on the cluster of this process. Yields the rows of each as it is done."""
+    """Answer shards on the connected cluster. Yields the number of rows of each shard when it is answered."""
     import ray
     import ray.data
 

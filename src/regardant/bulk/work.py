@@ -1,4 +1,4 @@
-"""Work on a corpus: what is asked of a run, and the answers to the rows of one shard."""
+"""Description of bulk work, and the answering of one shard."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from regardant.run import Run
 
 ROWS_A_FILE = 5000
-"""Rows of an output file: what a worker that is killed answers again, at most."""
+"""Number of rows of an output file, and the most rows that are computed again after a worker is killed."""
 
 Cells = list[str | None]
-"""A column of the input. None: the row has no text in it."""
+"""Column of the input. None: the row has no text in this column."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Numbered(NamedTuple):
 
 
 def answer_shard(work: Work, run: "Run", numbered: Numbered) -> int:
-    """Write the answers to the rows of a shard that are not there yet. Returns the number of rows."""
+    """Write the answers to a shard, except files that exist already. Returns the number of rows of the shard."""
     import pyarrow.parquet as pq
 
     total = 0
@@ -65,7 +65,7 @@ def answer_shard(work: Work, run: "Run", numbered: Numbered) -> int:
 
 @contextmanager
 def _placed(rows: str) -> Iterator[None]:
-    """Begin the message of an error with the rows that were asked about."""
+    """Prefix the message of a RegardantError with the rows that were being answered."""
     try:
         yield
     except RegardantError as error:
@@ -73,7 +73,7 @@ def _placed(rows: str) -> Iterator[None]:
 
 
 def _read(shard: Shard, columns: Sequence[str]) -> Iterator[list[Cells]]:
-    """Yield the columns of each output file."""
+    """Yield the columns of the input, ROWS_A_FILE rows at a time."""
     waiting: list[tuple[Any, ...]] = []
     for rows, _ in read_rows([shard], columns):
         waiting += [row.cells for row in rows]
@@ -123,7 +123,7 @@ def _encode(run: "Run", texts: Cells) -> "pa.Table":
 
 
 def _score(run: "Run", sources: Cells, targets: Cells) -> "pa.Table":
-    """Return the score of each pair, null for one that lacks a side or is longer than the model."""
+    """Return the score of each pair, null for one that lacks a side or is longer than the model's maximum length."""
     import pyarrow as pa
 
     translator = run.translator

@@ -1,7 +1,7 @@
 """The command line: parses, calls `regardant.run`, prints. Torch is imported only when a verb needs it.
 
-Results go to stdout, all else to stderr. Text is UTF-8 whatever the locale, and a line ends at a line feed and nowhere
-else. Exit codes: 0 done, 1 a check failed or stdout was closed, 2 something the user can mend, 130 interrupted.
+Results go to stdout, all else to stderr. Text is UTF-8 in any locale, and only a line feed ends a line. Exit codes:
+0 done, 1 a check failed or stdout was closed, 2 an error that the user can fix, 130 interrupted.
 """
 
 import io
@@ -53,7 +53,7 @@ def program(
 
 
 def main() -> None:
-    """Run the program. What the user or the machine can mend is one line on stderr and exit code 2."""
+    """Run the program. Errors that the user can fix are printed to stderr, with exit code 2."""
     open_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.writable():
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")

@@ -247,7 +247,7 @@ def generate(
 
 
 def _predictions(run: "Run", lines: Iterator[str], at_once: int) -> "Iterator[Prediction]":
-    """Return the answer to each line, and write its notes to stderr. A blank line has an empty answer."""
+    """Yield the answer to each line, and write its notes to stderr. A blank line has an empty answer."""
     from regardant.tasks.base import Prediction
 
     done = 0
@@ -269,7 +269,7 @@ def _as_line(found: "Prediction", by_path: bool) -> str:
 def _translations(
     run: "Run", lines: Iterator[str], at_once: int, prefix: str | None, **options: Any
 ) -> "Iterator[GeneratedText]":
-    """Return the translation of each line, and write its notes to stderr."""
+    """Yield the translation of each line, and write its notes to stderr."""
     done = 0
     while batch := _cut(islice(lines, at_once), done):
         prefixes = None if prefix is None else [prefix] * len(batch)
@@ -282,7 +282,7 @@ def _translations(
 
 
 def _cut(lines: Iterator[str], done: int) -> list[str]:
-    """Return lines as far as they are translated. What is left out is said before the work begins."""
+    """Return the part of each line that is translated, and write to stderr that the rest is left out."""
     from regardant.modalities.text import first_of_line
 
     cut = []
@@ -300,13 +300,13 @@ def _require_one_source(items: Sequence[str], source: Path | None) -> None:
 
 
 def _on_terminal(items: Sequence[str], source: Path | None) -> bool:
-    """Return whether items are typed, so that each is answered at once."""
+    """Return whether items are typed on a terminal, so that each is answered at once."""
     return not items and source is None and stdin().isatty()
 
 
 @contextmanager
 def _lines(items: Sequence[str], source: Path | None) -> Iterator[Iterator[str]]:
-    """Open the items of a command line, of a file or of stdin, as lines."""
+    """Yield the items of a command line, of a file or of stdin, as lines."""
     if items:
         yield read_arguments(items)
     elif source is None:
@@ -317,7 +317,7 @@ def _lines(items: Sequence[str], source: Path | None) -> Iterator[Iterator[str]]
 
 
 def _note_files(texts: Sequence[str]) -> None:
-    """Tell that the name of a file is translated like any other text."""
+    """Warn about texts that are names of files: the name is translated, not the file."""
     for text in texts:
         if len(text) < 256 and "\0" not in text and Path(text).is_file():
             say(f"{text!r} is translated as a text; to translate the lines of the file, give --input {text}")

@@ -1,4 +1,4 @@
-"""The options of bulk work, which several verbs have, and the verb that has nothing else."""
+"""Options of bulk work, which several verbs share, and `score`, the verb for bulk work alone."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -72,7 +72,7 @@ def answer_corpus(
     address: str | None,
     **options: Any,
 ) -> None:
-    """Answer all rows of the shards at `data`, and write the answers to `out`. Raises ConfigError and others."""
+    """Answer all rows of the shards at `data`, and write the answers to `out`. Raises RegardantError."""
     if data is None or out is None:
         raise ConfigError("--data and --out belong together: give both, or none of them")
     if on not in ("local", "ray"):
@@ -107,7 +107,7 @@ def require_items_or_corpus(**others: object) -> None:
 
 @contextmanager
 def _engine(on: str, address: str | None) -> Iterator[Callable[["Work", "Run", "Sequence[Numbered]"], Iterator[int]]]:
-    """Yield what answers the shards that are left, and yields the rows of each when it is answered."""
+    """Yield a function that answers the shards that are left, and yields the number of rows of each."""
     if on == "ray":
         from regardant.bulk.ray_data import cluster
 

@@ -1,4 +1,4 @@
-"""Verbs that check."""
+"""Verbs that check claims, models and runs."""
 
 from pathlib import Path
 from typing import Annotated

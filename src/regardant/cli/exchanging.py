@@ -1,4 +1,4 @@
-"""Verbs between this program and others."""
+"""Verbs that import and export models."""
 
 from pathlib import Path
 from typing import Annotated

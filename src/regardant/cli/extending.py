@@ -1,4 +1,4 @@
-"""Verbs for parts of one's own."""
+"""Verbs that write and try a plugin."""
 
 from pathlib import Path
 from typing import Annotated

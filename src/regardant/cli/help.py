@@ -6,7 +6,7 @@ from typing import Any
 from typer.core import TyperCommand, TyperGroup
 
 EXAMPLES = "Examples:"
-"""Line of a docstring below which each line is a command."""
+"""Line of a verb's docstring, above its commands, one a line."""
 
 GROUPS = {
     "Start": ("demo", "recipes"),

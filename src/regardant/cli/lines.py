@@ -1,4 +1,4 @@
-"""Lines in and out: results to stdout, all else to stderr. A line ends at a line feed and nowhere else."""
+"""Input and output of lines: results to stdout, all else to stderr. Only a line feed ends a line."""
 
 import io
 import json
@@ -15,11 +15,11 @@ from regardant.errors import DataError
 Item = TypeVar("Item")
 
 MOST_BYTES = 1 << 22
-"""Size of the longest line that is read. /dev/zero is one without an end."""
+"""Maximum size of a line [bytes]. /dev/zero is a line without an end."""
 
 
 class Progress:
-    """Counts items on a line of stderr that is rewritten once a second, if stderr is a terminal and not `hidden`."""
+    """Counter of items on a line of stderr, rewritten once a second, if stderr is a terminal and not `hidden`."""
 
     def __init__(self, *, hidden: bool) -> None:
         self.hidden = hidden or not sys.stderr.isatty()
@@ -33,7 +33,7 @@ class Progress:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
     def counted(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Return the items as they come."""
+        """Yield the items unchanged, and count them."""
         for number, item in enumerate(items, 1):
             yield item
             now = time.monotonic()
@@ -44,7 +44,7 @@ class Progress:
 
 
 def read_lines(raw: Iterable[bytes], place: str = "") -> Iterator[str]:
-    """Return the lines of a stream, or texts that are a line each. Raises DataError for what is no text."""
+    """Yield the lines of a stream, or of byte strings of one line each. Raises DataError for input that is no text."""
     lines = _lines_of(raw, place.strip() or "stdin") if isinstance(raw, io.IOBase) else raw
     for number, line in enumerate(lines, 1):
         if number == 1:
@@ -59,8 +59,8 @@ def read_lines(raw: Iterable[bytes], place: str = "") -> Iterator[str]:
 
 
 def as_text(argument: str) -> str:
-    """Return an argument of the command line as text. Bytes that are not valid UTF-8, which Python gives as halves of
-    surrogate pairs, become replacement characters."""
+    """Return an argument of the command line as text. Bytes that are not valid UTF-8, which Python decodes as lone
+    surrogates, become replacement characters."""
     text = argument.encode(errors="surrogateescape").decode(errors="replace")
     if text != argument:
         say(f"{reprlib.repr(text)}: not valid UTF-8, read with replacement characters")
@@ -104,14 +104,14 @@ def say(text: str) -> None:
 
 
 def say_on_terminal(text: str) -> None:
-    """Print what takes a while to stderr, if a person is there to wait for it."""
+    """Print a message of progress to stderr if it is a terminal."""
     if sys.stderr.isatty():
         say(text)
 
 
 def open_closed_streams() -> None:
-    """Open /dev/null in place of standard streams that are closed: the next file would get their numbers, and be
-    written into by mistake. What is printed to a closed stdout is refused as by a full disk."""
+    """Open /dev/null in place of standard streams that are closed: the next file would get their descriptors, and be
+    written into by mistake. Printing to a closed stdout raises OSError, as on a full disk."""
     for number in range(3):
         try:
             os.fstat(number)
@@ -124,5 +124,5 @@ def open_closed_streams() -> None:
 
 
 def give_up_stdout() -> None:
-    """Redirect stdout to nowhere: Python flushes it at exit, and would report the error once more."""
+    """Redirect stdout to /dev/null: Python flushes stdout at exit, and would report the error once more."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

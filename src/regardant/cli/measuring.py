@@ -1,4 +1,4 @@
-"""Verbs that look inside of a run by numbers."""
+"""Verbs that measure attention and gradients, trace activations and list tokens."""
 
 from pathlib import Path
 from typing import Annotated

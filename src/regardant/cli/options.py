@@ -1,4 +1,4 @@
-"""The program, and the options that several verbs have."""
+"""The Typer application, and the options that several verbs share."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -25,7 +25,7 @@ def _existing_run(run: Path) -> Path:
 
 
 def engine_of(run: "Run", engine: str) -> str | None:
-    """Return the engine to ask of a run, None if it does not translate. Print which one `auto` means."""
+    """Return the engine, None for `auto` on a run that does not translate. Prints the engine that `auto` chooses."""
     if "translate" not in run.config.verbs:
         return None if engine == "auto" else engine
     if engine == "auto":
@@ -43,7 +43,7 @@ app = typer.Typer(
 
 
 def recipe_names(begun: str) -> list[str]:
-    """Return the names of recipes that begin so, for a shell's completion."""
+    """Return the names of recipes that begin with a prefix, for completion in a shell."""
     from regardant import config
 
     return [name for name in config.recipes() if name.startswith(begun)]

@@ -87,7 +87,7 @@ def scale(
 
 
 class _Loader:
-    """The recipe with the overrides of the command line, and others after them."""
+    """Loader of a recipe with the overrides of the command line, followed by further ones."""
 
     def __init__(self, recipe: str, overrides: list[str] | None) -> None:
         self.recipe, self.overrides = recipe, overrides or []

@@ -1,4 +1,4 @@
-"""Verbs that make runs."""
+"""Verbs that train runs, estimate their cost and list recipes."""
 
 import time
 from pathlib import Path
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from regardant.tasks.base import TaskConfig
 
 PUBLISHED_NAMES = ("base", "big", "bert", "gpt3")
-"""Models that `plan` counts without a recipe."""
+"""Published models that `plan` counts without a recipe."""
 
 LINE = 120
-"""Characters of a line of the list of recipes."""
+"""Maximum length of a line of the list of recipes [characters]."""
 
 
 @app.command()

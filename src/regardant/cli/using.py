@@ -1,4 +1,4 @@
-"""Verbs that use runs."""
+"""Verbs that evaluate, compare, inspect and show runs."""
 
 from pathlib import Path
 from typing import Annotated

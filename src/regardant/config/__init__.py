@@ -1,6 +1,6 @@
-"""YAML to checked frozen objects, with dotted overrides and all problems in one report. Knows no component.
+"""Loading of YAML into validated, frozen objects, with dotted overrides and one report of all problems.
 
-A node that names its variant does so by the key `kind`.
+This room knows no component of a model. A section selects its variant by the key `kind`.
 """
 
 from regardant.config.base import Config, Variants

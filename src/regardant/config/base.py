@@ -40,7 +40,7 @@ def _literals(cls: type[Config]) -> tuple[str, ...]:
 
 
 def _section(given: Any) -> Any:
-    """Return the section of a kind that is given as a plain string; anything else as it is."""
+    """Return a section for a kind that is given as a plain string; any other value unchanged."""
     return {KIND: given} if isinstance(given, str) else given
 
 
@@ -57,7 +57,7 @@ class Variants(Config):
     """Kind of a section that names none. None: a section must name its kind."""
 
     kind_alone: ClassVar[bool] = False
-    """Whether a section may be given as a plain string, its kind."""
+    """True if a section may be given as a plain string, its kind."""
 
     @classmethod
     def kinds(cls) -> dict[str, type[Self]]:

@@ -18,7 +18,7 @@ def differences(before: Any, now: Any, *, but: Set[str] = frozenset(), path: str
 
 
 def restricted(whole: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of a configuration at the keys of a part, nested likewise; None for a key it lacks."""
+    """Return the values of a configuration at the keys of a part, nested likewise; None for a missing key."""
     return {
         name: restricted(whole[name], below)
         if isinstance(below, dict) and isinstance(whole.get(name), dict)

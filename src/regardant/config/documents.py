@@ -1,4 +1,4 @@
-"""YAML text to plain values and back, by the YAML 1.2 core schema.
+"""Conversion of YAML text to plain values and back, by the YAML 1.2 core schema.
 
 PyYAML follows YAML 1.1, where `no` is false, `1e-4` a string, `010` eight and `12:30` 750. In the core schema `no` and
 `12:30` are strings, `1e-4` is a number and `010` is ten.
@@ -27,14 +27,14 @@ float."""
 
 
 MOST_BYTES = 1 << 20
-"""Size of the largest YAML text that is read. PyYAML takes ten seconds for it."""
+"""Maximum size of a YAML text [bytes of a file, characters of a string]. PyYAML parses that much in ten seconds."""
 
 DEEPEST = 50
-"""Lists and mappings within one another, at most. Deeper ones would end in a RecursionError."""
+"""Maximum depth of nested lists and mappings. Deeper ones would raise RecursionError."""
 
 
 class Loader(yaml.SafeLoader):
-    """Loader of the core schema. It refuses a key given twice, of which PyYAML silently takes the last."""
+    """Loader of the core schema. Duplicate keys are refused; PyYAML silently keeps the last."""
 
     depth = 0
 
@@ -89,7 +89,7 @@ def parse(text: str) -> Any:
         raise yaml.YAMLError(f"more than {MOST_BYTES:,} characters, which no recipe has")
     try:
         return yaml.load(text, Loader)
-    except (ValueError, KeyError, AttributeError) as error:  # of a tag that does not fit: `!!int x`, `!!bool x`
+    except (ValueError, KeyError, AttributeError) as error:  # from a tag that does not fit: `!!int x`, `!!bool x`
         raise yaml.YAMLError(f"a tag (!!) does not fit its value ({error})") from error
 
 

@@ -30,15 +30,15 @@ def header(name: str) -> str:
 
 
 def purpose(name: str) -> str:
-    """Return what a recipe is for: its header up to the line of its command or its paper."""
+    """Return the purpose of a recipe: its header up to the line of its command or its paper."""
     said = takewhile(lambda line: not line.startswith(("command ", "paper ")), header(name).splitlines())
     return " ".join(said)
 
 
 def groups() -> dict[str, list[str]]:
-    """Return the names of all recipes by task, first the one of the task's name, which is for data of your own.
+    """Return the names of all recipes by task. The recipe named after the task comes first; it is for the user's data.
 
-    Those of a folder are a group by the folder's name, after the tasks.
+    Recipes of a folder form a group with the folder's name, after the tasks.
     """
     found: dict[tuple[bool, str], list[str]] = {}
     for name in recipes():

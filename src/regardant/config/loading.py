@@ -68,7 +68,7 @@ def _override(document: dict[str, Any], schema: type[Config], overrides: Sequenc
 
 
 def _assign(node: Any, holder: Any, keys: Sequence[str], value: Any) -> None:
-    """Set a key below a node of the document, from which a `holder`, a type of the schema, will be made."""
+    """Set a key below a node of the document. `holder` is the type of the schema that describes the node."""
     slot, rest = _slot(node, keys[0]), keys[1:]
     if rest:
         if isinstance(node, dict) and node.get(slot) is None:
@@ -99,8 +99,8 @@ def _drop(node: dict[str, Any], keys: Mapping[str, Any]) -> None:
 
 
 def _variant(section: Any, choices: list[Any], default: str | None) -> Any:
-    """Return the type of a section that may be of several kinds. The default kind is written into a section without
-    one."""
+    """Return the type of a section that may be of several kinds. Writes the default kind into a section that names
+    none."""
     if not isinstance(section, dict):
         return None
     if default is not None:

@@ -1,6 +1,7 @@
 """Plugins: modules of a user, whose import adds mechanisms, positions, models or tasks.
 
-The user names them on the command line or in Python. A run folder never does, so that loading one cannot run code.
+The user names them on the command line or in Python. A run folder names none, so that loading a run cannot execute
+code.
 """
 
 import importlib
@@ -17,10 +18,10 @@ from regardant.errors import ConfigError
 PARTS: Mapping[str, Mapping[str, str]] = {
     "attention": {"{name}.py": "attention.py.txt", "test_{name}.py": "test_attention.py.txt"},
 }
-"""Names of files and of their templates, by the part that they add."""
+"""File names and their templates, by the part that a plugin adds."""
 
 BASES = frozenset({"Attention", "ScoredAttention"})
-"""Names of classes in templates."""
+"""Names of classes that templates import, which the class of a plugin must not shadow."""
 
 
 def import_plugins(names: Sequence[str]) -> None:
@@ -38,9 +39,9 @@ def import_plugins(names: Sequence[str]) -> None:
 
 
 def plugin_module(file: Path) -> str:
-    """Return the name of the module in a file, which `import_plugins` can import from now on.
+    """Return the name of the module in a file, and make it importable by `import_plugins`.
 
-    Raises ConfigError for a file that is missing or has no name of a module.
+    Raises ConfigError for a file that is missing or whose name is not that of a module.
     """
     if file.suffix != ".py" or not file.stem.isidentifier():
         raise ConfigError(f"{file} is no Python module: give a file such as my_attention.py")
@@ -54,7 +55,7 @@ def plugin_module(file: Path) -> str:
 def write_plugin(part: str, name: str, folder: Path) -> list[Path]:
     """Write a plugin that adds a part, and its test, from templates. Returns the files.
 
-    Raises ConfigError for an unknown part, a name that no module or class can have, and a file that exists.
+    Raises ConfigError for an unknown part, an invalid name or one that is taken, and a file that exists.
     """
     if part not in PARTS:
         raise ConfigError(f"no template adds {part!r}: give one of {', '.join(PARTS)}")

@@ -1,4 +1,4 @@
-"""Whether a folder is a run: told without importing what runs need."""
+"""Recognition of run folders without importing torch."""
 
 from pathlib import Path
 

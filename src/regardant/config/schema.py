@@ -62,7 +62,7 @@ def variants(choices: list[Any]) -> dict[str, type[Config]]:
 def default_of(holder: Any, key: str) -> Any:
     """Return the default of a key as a document would give it; an empty mapping if it has none.
 
-    A section has the fields that its default sets, so that the others stay unset, and its kind.
+    A default section has its kind and the fields that are set explicitly; the others stay unset.
     """
     known = is_config(holder) and key in holder.model_fields
     default = _default(holder.model_fields[key]) if known else None
@@ -78,7 +78,7 @@ def _as_set(value: Any) -> Any:
 
 
 def default_kind(holder: Any, key: Any) -> str | None:
-    """Return the kind of a section under a key if it names none. None: it must name one."""
+    """Return the default kind of the section under a key. None: the section must name its kind."""
     known = is_config(holder) and key in holder.model_fields
     annotation = holder.model_fields[key].annotation if known else None
     return annotation.default_kind if isinstance(annotation, type) and issubclass(annotation, Variants) else None
@@ -99,7 +99,7 @@ def _rows(schema: type[Config], prefix: str, section: Any) -> Iterator[FieldHelp
     # The default section at the prefix may have other values than the defaults of its class.
     for name, field in schema.model_fields.items():
         if name == KIND:
-            continue  # it is in the type of the union
+            continue  # part of the type of the union
         default = getattr(section, name) if isinstance(section, schema) else _default(field)
         yield FieldHelp(prefix + name, _type_name(field.annotation), _shown(default), field.description or "")
         path, choices = prefix + name, alternatives(field.annotation)

@@ -1,4 +1,4 @@
-"""Addresses of shards: local files, folders and globs, and those of a storage, as s3://bucket/folder.
+"""Addresses of shards: local files, folders and globs, or remote storage such as s3://bucket/folder.
 
 fsspec opens them. S3 is read through pyarrow unless s3fs is installed; keys, region and AWS_ENDPOINT_URL are taken from
 the environment.
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
 KINDS = {".parquet": "parquet", ".jsonl": "json", ".json": "json", ".txt": "text", ".tsv": "text"}
-"""Builders of `datasets` by the suffix of a shard. The text ones also end in .gz or .zst."""
+"""Builders of the `datasets` library by shard suffix. Text shards may also end in .gz or .zst."""
 
 COMPRESSED = (".gz", ".zst")
 
 HIDDEN = ("_", ".")
-"""Beginnings of the names of files and folders that hold no rows."""
+"""Name prefixes of files and folders that hold no rows."""
 
 MANIFEST = "_work.json"
-"""File that bulk work writes first into the folder of its answers."""
+"""File that bulk work writes first into its output folder."""
 
 
 class Shard(NamedTuple):
@@ -35,20 +35,20 @@ class Shard(NamedTuple):
 
     address: str
     size: int
-    """Bytes."""
+    """Size in bytes."""
 
     @property
     def kind(self) -> str | None:
-        """The builder that reads the file. None: no builder reads files of this name."""
+        """Builder that reads the file. None if no builder reads files with its suffix."""
         return KINDS.get(_suffix(self.address))
 
 
 def find_shards(addresses: str | Sequence[str], root: str = "") -> list[Shard]:
     """Return the shards of files, globs and folders, sorted by address within each.
 
-    Files whose names begin with _ or . are left out, and in a folder all below such a name. Answers of bulk work below
-    a folder are left out if the folder has other shards. Relative paths are under `root`. Raises DataError if there is
-    none, or if they are of different kinds.
+    Files whose names begin with _ or . are left out, and so is the content of subfolders with such names. Output of
+    bulk work below a folder is left out if the folder has other shards. Relative paths start from `root`. Raises
+    DataError if an address has no shards, or if the shards are of different kinds.
     """
     given = [addresses] if isinstance(addresses, str) else addresses
     shards = [
@@ -80,7 +80,7 @@ def storage(address: str) -> tuple["AbstractFileSystem", str]:
 
 
 def write_whole(address: str, write: Any) -> None:
-    """Let `write` fill a binary file beside an address, which then takes its place. Raises DataError."""
+    """Write a binary file through `write` under a temporary name, then move it to its address. Raises DataError."""
     files, path = storage(address)
     folder, _, name = path.rpartition("/")
     try:
@@ -88,7 +88,7 @@ def write_whole(address: str, write: Any) -> None:
         with _removed_on_error(files, f"{folder}/.{name}.{uuid4().hex}.part") as beside:
             with files.open(beside, "wb") as file:
                 write(file)
-            if files.exists(path):  # of an earlier worker, whose answers are the same
+            if files.exists(path):  # from an earlier worker, with the same content
                 files.rm(path)
             files.mv(beside, path)
     except OSError as error:
@@ -103,7 +103,7 @@ def _removed_on_error(files: "AbstractFileSystem", path: str) -> Iterator[str]:
     try:
         yield path
     except BaseException:
-        with suppress(OSError):  # it may not have been made
+        with suppress(OSError):  # the file may not exist yet
             files.rm(path)
         raise
 
@@ -134,10 +134,10 @@ def _under(address: str) -> list[Shard]:
 
 
 def _rows_below(folder: str, found: dict[str, Any]) -> dict[str, Any]:
-    """Return the files below a folder that are not hidden, without answers of bulk work if there are other files."""
+    """Return the files below a folder that are not hidden, without output of bulk work if there are other files."""
     below = {name: name.strip("/").removeprefix(folder.strip("/")).strip("/") for name in found}
     shown = [name for name in found if not any(part.startswith(HIDDEN) for part in below[name].split("/"))]
-    # A corpus may hold the --out of its own work, which the same command meets when it resumes.
+    # The --out folder of bulk work may be inside its corpus. A resumed command must not read its own output.
     answers = tuple(one.removesuffix(MANIFEST) for one in below.values() if one.endswith(f"/{MANIFEST}"))
     others = [name for name in shown if not below[name].startswith(answers)]
     return {name: found[name] for name in others or shown}

@@ -1,14 +1,14 @@
 """Pairs of a source and the tokens of a target as arrays, and the batches of an epoch.
 
-Pairs of like length share a batch, so that little of it is padding, and a batch holds as many as fit a budget of
-elements. The plan of an epoch is a pure function of the lengths, the budget, the seed and the epoch: every process of a
-training works it out alone, and one that goes on after a stop finds its batch again.
+Pairs of like length share a batch, so that little of it is padding, and a batch holds as many pairs as fit a budget of
+elements. The plan of an epoch is a pure function of the lengths, the budget, the seed and the epoch: every rank
+computes it alone, and a resumed run finds its batch again.
 
-Lengths count the elements of one side of a pair: those that the model reads of a source, and the tokens of a target
-with EOS. SOS is not counted, since the decoder reads `target[:, :-1]` and answers `target[:, 1:]`.
+Lengths count the elements of one side of a pair: those of a source that the model reads, and the tokens of a target
+with EOS. SOS is not counted, since the decoder reads `target[:, :-1]` and predicts `target[:, 1:]`.
 
-PATH.ids.npy       arrays of unequal length end to end (tokens of a text, rows of an image), memory-mapped
-PATH.starts.npy    where each begins
+PATH.ids.npy       concatenated arrays of unequal length (tokens of a text, rows of an image), memory-mapped
+PATH.starts.npy    offset of each array, then the total length
 
 Shape legend: B pairs, S longest source, T longest target with EOS.
 """
@@ -33,10 +33,11 @@ Lengths = NDArray[np.integer]
 Batches = list[NDArray[np.int64]]
 
 LENGTH_JITTER = 0.05
-"""Share by which a length is stretched at random before sorting, so that batches are mixed anew in every epoch. In
-batches of 4096 tokens of Multi30k the two jitters renew 63 % of a sentence's company; padding is 5 % and 3 %."""
+"""Largest share by which a length is randomly stretched before sorting, so that each epoch has other batches. In
+batches of 4096 tokens of Multi30k the two jitters replace 63 % of the pairs that share a batch with a given pair;
+padding is 5 % and 3 %."""
 DIFFERENCE_JITTER = 2.0
-"""Tokens by which the difference between source and target is stretched at random before sorting."""
+"""Largest random number of tokens added to the length difference of source and target before sorting."""
 
 
 def plan_batches(
@@ -47,10 +48,10 @@ def plan_batches(
     seed: int,
     epoch: int,
 ) -> Batches:
-    """Return the indices of the sentences in each batch, in training order. Every sentence is in exactly one.
+    """Return the indices of the sentences in each batch, in training order. Every sentence is in exactly one batch.
 
     A batch of n sentences, padded to its longest source or target, has at most `batch_tokens` tokens on each side.
-    Raises DataError for a sentence longer than that.
+    Raises DataError for a longer sentence.
     """
     widths = np.maximum(source_lengths, target_lengths)
     if widths.size and widths.max() > batch_tokens:
@@ -65,7 +66,7 @@ def plan_batches(
 
 
 def padding_share(batches: Batches, source_lengths: Lengths, target_lengths: Lengths) -> tuple[float, float]:
-    """Return the share of all places in the batches that hold padding: (source, target), each from 0 to 1."""
+    """Return the share of padding among all positions of the batches: (source, target), each from 0 to 1."""
     sizes = np.array([len(batch) for batch in batches], dtype=np.int64)
     starts = np.cumsum(sizes) - sizes
     order = np.concatenate(batches)
@@ -78,13 +79,13 @@ def padding_share(batches: Batches, source_lengths: Lengths, target_lengths: Len
 
 
 class Source(Protocol):
-    """The promise that a source is read by: the codec of a kind of item."""
+    """Interface of a codec that batches the encoded sources of one kind of item."""
 
     def lengths(self, rows: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Return the elements of sources whose arrays have so many rows."""
+        """Return the number of elements of each source, given the number of rows of its array."""
 
     def collate(self, encoded: Sequence[NDArray[Any]]) -> Any:
-        """Return the block of a batch: a tensor [B, ...], or what is moved and divided as one."""
+        """Return the sources of a batch: a tensor [B, ...], or an object pinned, moved and sliced like one."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class PairBatch:
     """A padded batch of pairs."""
 
     source: Any
-    """[B, ...] as the codec of the source collates it: [B, S] tokens, then PAD."""
+    """[B, ...] sources as collated by their codec. Of texts, [B, S] tokens, then PAD."""
     target: Int[Tensor, "B T+1"]
     """SOS, tokens, EOS, then PAD."""
 
@@ -110,7 +111,7 @@ class PairBatch:
 
     @property
     def read(self) -> dict[str, Any]:
-        """The same with the target up to the token before EOS: every token that is read has a target."""
+        """Inputs with EOS replaced by PAD, so that every token that the decoder reads has a target token to predict."""
         return {"source": self.source, "target": self.target[:, :-1].masked_fill(self.targets == PAD, PAD)}
 
     @property
@@ -120,12 +121,12 @@ class PairBatch:
 
     @property
     def count(self) -> int:
-        """Number of target tokens with EOS, without SOS and PAD. On an accelerator it waits for the device."""
+        """Number of target tokens with EOS, without SOS and PAD. Synchronises with the accelerator."""
         return int((self.target[:, 1:] != PAD).sum())
 
 
 def sent(block: Any, device: torch.device) -> Any:
-    """Return a block on a device. An accelerator fetches it from pinned memory, while the CPU goes on."""
+    """Return a block on a device. The copy to a GPU is asynchronous, from pinned memory."""
     return block.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else block.to(device)
 
 
@@ -143,12 +144,12 @@ def pad(sequences: Sequence[ArrayLike], *, sos: bool = False) -> Int[Tensor, "B 
 
 
 def id_dtype(vocab_size: int) -> np.dtype[Any]:
-    """Return the narrowest type that holds the ids of a vocabulary."""
+    """Return uint16 if it holds all ids of a vocabulary, else int32."""
     return np.dtype(np.uint16 if vocab_size <= 2**16 else np.int32)
 
 
 class Arrays(Sequence[NDArray[Any]]):
-    """A column of arrays of unequal length, end to end: in memory, or read from disk as needed."""
+    """Arrays of unequal length, concatenated: in memory, or memory-mapped from disk."""
 
     def __init__(self, values: NDArray[Any], starts: NDArray[np.int64]) -> None:
         self._values, self._starts = values, starts
@@ -157,13 +158,13 @@ class Arrays(Sequence[NDArray[Any]]):
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Open what `ArraysWriter` wrote."""
+        """Open the files that `ArraysWriter` wrote."""
         values, starts = (np.load(path.with_suffix(f".{part}.npy"), mmap_mode="r") for part in ("ids", "starts"))
         return cls(values, starts)
 
     @classmethod
     def join(cls, chunks: Iterable[Sequence[NDArray[Any]]]) -> Self:
-        """Copy arrays into one, chunk by chunk. Many small ones would leave gaps in the memory they are freed from."""
+        """Concatenate arrays in memory, chunk by chunk. Many small arrays would fragment the memory when freed."""
         lengths, values = [np.zeros(1, np.int64)], []
         for arrays in chunks:
             lengths.append(np.array([len(one) for one in arrays], np.int64))
@@ -178,8 +179,8 @@ class Arrays(Sequence[NDArray[Any]]):
 
 
 class ArraysWriter:
-    """Writes what `Arrays` reads, a chunk at a time. All arrays have the dtype of the first one, and its shape but for
-    the length."""
+    """Writer of the files that `Arrays` reads, a chunk at a time. All arrays have the dtype of the first, and its shape
+    except for the length."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -221,17 +222,17 @@ class EncodedPairs:
     def __init__(self, codec: Source, source: Arrays, target: Arrays) -> None:
         self._codec, self._source, self._target = codec, source, target
         self.source_lengths = codec.lengths(source.lengths)
-        """Elements of each source."""
+        """Number of elements of each source."""
         self.target_lengths = target.lengths + 1
-        """Tokens of each target, with EOS."""
+        """Number of tokens of each target, with EOS."""
 
     @classmethod
     def build(
         cls, codec: Source, chunks: Iterable[tuple[Sequence[NDArray[Any]], Sequence[NDArray[Any]]]], folder: Path
     ) -> Self:
-        """Write chunks of encoded sources and targets into `folder`, which appears once it is whole.
+        """Write chunks of encoded sources and targets into `folder`, which appears once it is complete.
 
-        For one process: others wait and `load`.
+        Call in one process only; the others wait and `load`.
         """
         partial = folder.with_name(f"{folder.name}.{uuid.uuid4().hex}.partial")
         partial.mkdir(parents=True)
@@ -277,13 +278,13 @@ class EncodedPairs:
 
 def _by_length(widths: Lengths, differences: Lengths, generator: np.random.Generator) -> NDArray[np.int64]:
     stretched = np.floor(widths * (1 + LENGTH_JITTER * generator.random(len(widths))))
-    # Every other width runs backwards, so that differences do not jump from the end of one to the start of the next.
+    # Every other width is sorted in reverse, so that differences do not jump between neighbouring widths.
     differences = np.where(stretched % 2 == 1, -differences, differences)
     return np.lexsort((differences + DIFFERENCE_JITTER * generator.random(len(widths)), stretched))
 
 
 def _cut(widths: Lengths, batch_tokens: int) -> Iterator[tuple[int, int]]:
-    """Yield where each batch starts and ends: as many sentences as fit, one batch after the other."""
+    """Yield the (start, end) of each batch in turn, with as many sentences as fit."""
     start = 0
     while start < len(widths):
         window = widths[start : start + batch_tokens // int(widths[start])]

@@ -1,8 +1,8 @@
-"""BPE-dropout: in training a text is spelled in other pieces each time.
+"""BPE-dropout: random splits of a text into smaller pieces, drawn anew for each epoch.
 
-Provilkov et al. 2020, https://arxiv.org/abs/1910.13267, leave out merges at random while a word is put together. Here a
-finished piece is taken apart again, into the two that it was merged of, and so are these: what follows from a seed, and
-costs little. Words that training never met are spelled in pieces that it did meet.
+Provilkov et al. 2020, https://arxiv.org/abs/1910.13267, skip merges at random while a word is merged. Here a finished
+piece is split again into the two pieces that it was merged from, and so are these. The result is a function of the
+seed, and costs little. Words unseen in training then consist of pieces seen in training.
 
 Shape legend: T tokens of a text, T2 of the same text in smaller pieces, V size of the vocabulary.
 """
@@ -20,17 +20,17 @@ NOT_MERGED = -1
 
 
 class BpeDropout:
-    """Takes each piece apart with a chance."""
+    """Random split of pieces, each with probability `chance`."""
 
     def __init__(self, tokenizer: Tokenizer, chance: float) -> None:
         self.chance = chance
         self.merged_of = _merged_of(tokenizer)
-        """[V, 2] ids of the two pieces that each piece was merged of; NOT_MERGED for the others."""
+        """[V, 2] ids of the two pieces that each piece was merged from; NOT_MERGED for the others."""
 
     def __call__(
         self, ids: Int[np.ndarray, " T"], seed: Sequence[int]
     ) -> tuple[Int[np.ndarray, " T2"], Int[np.ndarray, " T2"]]:
-        """Return the smaller pieces of a text, and the number of the token that each one is a part of."""
+        """Return the smaller pieces of a text, and for each the index of the token that it is a part of."""
         chance = np.random.default_rng(seed).random
         tokens, fresh = np.arange(len(ids)), np.ones(len(ids), dtype=bool)
         while True:
@@ -45,7 +45,7 @@ class BpeDropout:
 
 
 def _merged_of(tokenizer: Tokenizer) -> Int[np.ndarray, "V 2"]:
-    """Return the ids of the two pieces that each piece was merged of. Raises ConfigError for a kind without merges."""
+    """Return the ids of the two pieces each piece was merged from. Raises ConfigError for a kind without merges."""
     if tokenizer.config.kind not in ("bpe", "code"):
         raise ConfigError(
             f"bpe_dropout takes merged pieces apart, and a vocabulary of kind {tokenizer.config.kind} has none: set "

@@ -17,10 +17,10 @@ TEMPLATES = (
     "someone wrote {article} {word}",
     "a small grey {digit}",
 )
-"""Captions of an image."""
+"""Templates of captions."""
 
 PROMPT = "the digit {word}"
-"""The text by which an image is classified. No caption has these words alone."""
+"""Template of the prompt for a digit, by which images are classified. No caption equals a prompt."""
 
 
 class CaptionedDigitsConfig(ItemPairsConfig):

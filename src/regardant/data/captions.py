@@ -19,7 +19,7 @@ SIDE = 8
 """Pixels of a digit on each side, and the height of a canvas."""
 
 FEWEST, MOST = 2, 4
-"""Digits on a canvas."""
+"""Smallest and largest number of digits on a canvas."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class DigitsCaptionsConfig(LabelledConfig):
         return {name: [(caption.image, caption.text) for caption in captions] for name, captions in drawn.items()}
 
     def draw(self, seed: int) -> dict[str, list[Caption]]:
-        """Return the same with the place of each digit."""
+        """Return the images and texts of `read` with the place of each digit."""
         digits = DigitsConfig(kind="digits", validation_share=self.validation_share).read(seed)
         sizes = {"train": self.train_size, "validation": self.validation_size, "test": self.test_size}
         random = Random(seed)

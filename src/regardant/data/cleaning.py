@@ -21,7 +21,7 @@ Pair = tuple[str, str]
 
 
 class Reason(StrEnum):
-    """Why a pair is not trained on, in the order it is asked."""
+    """Reason for leaving a pair out of training, in the order of the checks."""
 
     BAD_ENCODING = Fault.BAD_ENCODING.value
     NUL = Fault.NUL.value
@@ -32,27 +32,27 @@ class Reason(StrEnum):
     IDENTICAL = "identical"
     DUPLICATE = "duplicate"
     SOURCE_HELD_OUT = "source_held_out"
-    """Its source sentence was split off for validation or test with another target."""
+    """The source sentence was split off for validation or test with another target."""
 
 
 class CleaningConfig(Config):
     """Rules by which training pairs are left out. Empty and unreadable ones always are."""
 
     max_chars: int = Field(2000, gt=0)
-    """Most characters a sentence may have; longer ones are seldom one sentence, and one sets a batch's memory."""
+    """Maximum characters of a sentence. Longer ones are seldom one sentence, and one sets a batch's memory."""
 
     max_length_ratio: float = Field(9.0, ge=1)
-    """How many times as many characters one side may have as the other."""
+    """Maximum ratio of the lengths of the two sides, in characters."""
 
     drop_identical: bool = True
-    """Leave out pairs whose target repeats the source. Set to false where copying is the task."""
+    """True if pairs whose target repeats the source are left out. Set to false where copying is the task."""
 
     short_chars: int = Field(50, ge=0)
-    """A pair of which both sides are shorter than this is not judged by ratio or for being identical: names,
-    numbers and single symbols are often alike or lopsided with reason."""
+    """Length in characters below which the checks of ratio and identity are skipped, if both sides are shorter: names,
+    numbers and single symbols are often rightly equal, or of very unequal length."""
 
     drop_duplicates: bool = True
-    """Keep only the first of equal pairs. Costs about 100 bytes of memory for each pair kept."""
+    """True if only the first of equal pairs is kept. Costs about 100 bytes of memory for each pair kept."""
 
 
 @dataclass
@@ -103,7 +103,7 @@ class CleaningReport:
 
 
 def clean(records: Iterable[Record], config: CleaningConfig, report: CleaningReport) -> Iterator[Pair]:
-    """Yield the pairs worth training on, unchanged and in order. `report` is brought up to date on the way."""
+    """Yield the pairs to train on, unchanged and in order, and count all pairs in `report`."""
     seen: set[bytes] = set()
     for line, source, target in records:
         report.read += 1

@@ -9,7 +9,7 @@ from regardant.data.tables import is_text_table, read_rows
 from regardant.errors import DataError
 
 FIRST_ROWS = 1000
-"""Rows that are looked at."""
+"""Number of rows that are inspected."""
 
 TEXTS = frozenset({"text", "sentence", "review", "content", "comment", "message", "tweet"})
 """Names of a column of texts, in lower case."""
@@ -29,10 +29,10 @@ def find_columns(path: Path, text: str | None, label: str | None) -> Columns:
     """Return the columns of texts and of labels; those that are given are kept.
 
     A column is found by its name, or else by its cells: texts have spaces, and labels repeat. Only
-    .tsv and .csv files are looked into; in any other file the columns are `text` and `label`.
+    .tsv and .csv files are inspected; in any other file the columns are `text` and `label`.
 
     Raises:
-        DataError: the columns cannot be told. The message names all.
+        DataError: the columns are ambiguous. The message lists all of them.
     """
     if (text and label) or not is_text_table(path):
         return Columns(text or "text", label or "label")
@@ -53,7 +53,7 @@ def find_columns(path: Path, text: str | None, label: str | None) -> Columns:
         )
     at_text, at_label = found
     if text is None and label is None and names[at_label].strip() in columns[at_label]:
-        return Columns(str(at_text + 1), str(at_label + 1))  # the first row is like the others: no names
+        return Columns(str(at_text + 1), str(at_label + 1))  # the first row is data, so the table has no names
     return Columns(names[at_text], names[at_label])
 
 
@@ -65,7 +65,7 @@ def _named(names: Sequence[str], known: frozenset[str]) -> str | None:
 def _by_cells(
     names: Sequence[str], columns: Sequence[Sequence[str]], text: str | None, label: str | None
 ) -> tuple[int, int] | None:
-    """Return the number of the column of texts and of that of labels, from 0. None: they cannot be told."""
+    """Return the number of the column of texts and of that of labels, from 0. None if they are ambiguous."""
     if not {text, label} - {None} <= set(names):
         return None
     others = [at for at, name in enumerate(names) if name not in (text, label)]

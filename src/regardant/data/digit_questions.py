@@ -21,7 +21,7 @@ QUESTIONS: tuple[tuple[str, frozenset[int]], ...] = (
     ("is it at most one or at least seven", frozenset({0, 1, 7, 8, 9})),
     ("is it between two and six", frozenset({2, 3, 4, 5, 6})),
 )
-"""Questions with the digits of which the answer is yes. Each is followed by its opposite."""
+"""Questions with the digits for which the answer is yes. Each is followed by its opposite."""
 
 
 class DigitQuestionsConfig(LabelledConfig):

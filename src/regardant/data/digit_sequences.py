@@ -1,6 +1,6 @@
 """Spoken digits one after the other: recordings of single digits by one speaker, joined with short silences.
 
-Where each digit begins and ends is known, so that attention can be held to it.
+The start and end of each digit are known, so that attention can be compared with them.
 """
 
 import re
@@ -20,17 +20,17 @@ from regardant.data.recordings import Recording, read_recording
 from regardant.errors import DataError
 
 DIGITS = {str(digit): word for digit, word in enumerate(WORDS)}
-"""The words of the digits."""
+"""Words of the digits, by label."""
 
 
 class DigitSequence(NamedTuple):
-    """Digits that one speaker says."""
+    """Sequence of digits spoken by one speaker."""
 
     recording: Recording
     text: str
-    """Their words with spaces between them."""
+    """Words of the digits, separated by spaces."""
     spans: Sequence[tuple[int, int]]
-    """The first sample of each digit, and the one after its last."""
+    """(start, end) of each digit in samples; the end is exclusive."""
 
 
 class DigitSequencesConfig(FilesConfig):
@@ -61,15 +61,15 @@ class DigitSequencesConfig(FilesConfig):
     """Most digits of a sequence."""
 
     least_silence_ms: float = Field(50.0, ge=0, allow_inf_nan=False)
-    """Milliseconds of the shortest silence between two digits."""
+    """Shortest silence between two digits, in milliseconds."""
 
     most_silence_ms: float = Field(200.0, ge=0, allow_inf_nan=False)
-    """Milliseconds of the longest silence between two digits."""
+    """Longest silence between two digits, in milliseconds."""
 
     @field_validator("speaker")
     @classmethod
     def marks_the_speaker(cls, pattern: str) -> str:
-        """Refuse a pattern that is none, or one without parentheses."""
+        """Refuse an invalid pattern, or one without exactly one pair of parentheses."""
         if compiled(pattern).groups != 1:
             raise ValueError(r"needs one pair of parentheses, around the speaker, as in \d_(.*)_\d+\.wav")
         return pattern
@@ -96,7 +96,7 @@ class DigitSequencesConfig(FilesConfig):
         return {split: self._joined(items, sizes[split], seed) for split, items in super().read(seed).items()}
 
     def _joined(self, items: Sequence[Labelled], count: int, seed: int) -> list[DigitSequence]:
-        """Return so many sequences of recordings, drawn by the seed."""
+        """Return `count` sequences of recordings, drawn with the seed."""
         of_speaker: defaultdict[str, list[tuple[Recording, str]]] = defaultdict(list)
         for file, digit in items:
             if digit not in DIGITS:
@@ -124,7 +124,7 @@ class DigitSequencesConfig(FilesConfig):
 
 
 def _join(digits: Sequence[tuple[Recording, str]], silences: Sequence[int]) -> DigitSequence:
-    """Join recordings with so many samples of silence between each two."""
+    """Join recordings, with `silences` samples of silence between neighbours."""
     parts, spans, at = [], [], 0
     for (recording, _), silence in zip(digits, [*silences, 0], strict=True):
         parts += [recording.samples, np.zeros(silence, np.int16)]

@@ -32,7 +32,7 @@ PATCH = 2
 CODES_OF_AN_IMAGE = (SIDE // PATCH) ** 2
 
 FIRST_CODE = 0x2800
-"""Character of code 0. Characters of Braille, 256 of them, are in no caption."""
+"""Code point of code 0. The 256 Braille characters are in no caption."""
 
 SEPARATOR = ": "
 """Characters between a caption and the codes of its image, or the codes and the caption."""
@@ -40,7 +40,7 @@ SEPARATOR = ": "
 
 @dataclass(frozen=True, eq=False)
 class Codebook:
-    """Patches by which images are written."""
+    """Codebook of patches, for the vector quantisation of images."""
 
     centroids: NDArray[np.float32]
     """[C, P] pixels of each code."""
@@ -48,7 +48,7 @@ class Codebook:
     @classmethod
     def fit(cls, images: Sequence[NDArray[np.float32]], codes: int, seed: int) -> Self:
         """Return the centroids of the patches of images [8, 8]. Raises ConfigError without scikit-learn."""
-        from sklearn.cluster import MiniBatchKMeans  # DigitsConfig has said if it is not installed
+        from sklearn.cluster import MiniBatchKMeans  # DigitsConfig raises before if it is not installed
 
         patches = np.concatenate([_patches(image) for image in images])
         found = MiniBatchKMeans(codes, random_state=seed % 2**32, n_init=3).fit(patches)
@@ -107,7 +107,7 @@ class DigitStreamsConfig(TextConfig):
         }
 
     def codebook(self) -> Codebook:
-        """Return the codes, fitted to training images."""
+        """Return the codebook, fitted to training images."""
         return _codebook(self.codes, self.seed)
 
 

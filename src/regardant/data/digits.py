@@ -15,7 +15,7 @@ TEST_SHARE = 0.2
 """Share of all digits to test on."""
 
 BRIGHTEST = 16
-"""The largest number of a pixel."""
+"""Largest value of a pixel."""
 
 
 class DigitsConfig(LabelledConfig):

@@ -39,14 +39,14 @@ class FileTableConfig(LabelledConfig):
     """The column of files: bytes, or structs with `bytes` and `path`, as Hugging Face datasets have them."""
 
     label: str = "label"
-    """The column of labels: texts or numbers. Numbers that the file has names for become these."""
+    """The column of labels: texts or numbers. Numbers with names in the file are replaced by the names."""
 
     validation: str | None = None
-    """The .parquet file or dataset to validate on. Empty: that split of the dataset, or a share of the training
-    items."""
+    """The .parquet file or dataset to validate on. Empty: the validation split of the dataset, or a share of the
+    training items."""
 
     test: str | None = None
-    """The .parquet file or dataset to test on. Empty: that split of the dataset, or the validation items."""
+    """The .parquet file or dataset to test on. Empty: the test split of the dataset, or the validation items."""
 
     def read(self, seed: int) -> Sets:
         source = place(self.root, self.source)
@@ -63,7 +63,7 @@ class FileTableConfig(LabelledConfig):
         return sets
 
     def given(self, data: Path) -> list[Labelled]:
-        """Return the items of a file; of a dataset with several splits those to test on."""
+        """Return the items of a file or a dataset; only the test split of a dataset with several splits."""
         splits = self._splits(data)
         if len(splits) > 1 and "test" not in splits:
             raise DataError(f"{data} has the splits {', '.join(splits)} and no test: give a dataset of one split")
@@ -134,7 +134,7 @@ def _label(place: str, column: str, target: Any, names: list[str] | None) -> str
 
 
 def _names_of(table: "pa.Table", column: str) -> list[str] | None:
-    """Return the names that a dataset gives the numbers of a column. None: it gives none."""
+    """Return the names of the numbers in a column of labels, from the schema. None if it has none."""
     try:
         features = json.loads((table.schema.metadata or {})[FEATURES])["info"]["features"]
         names: list[str] = features[column]["names"]

@@ -19,7 +19,7 @@ SPLITS = {"train": "train", "test": "test", "validation": "validation", "valid":
 class FilesConfig(LabelledConfig):
     """Base of sources that read files with an item each: a folder for each label, or labels in the names.
 
-    Regular expressions match the path of a file from any folder of the source on to its end.
+    Regular expressions must match the whole path of a file in the source, or its end from any folder on.
     """
 
     source: str
@@ -29,8 +29,8 @@ class FilesConfig(LabelledConfig):
     """The folder that relative paths start from; the current one if empty."""
 
     label: str | None = None
-    r"""Regular expression for the names of files, the label in parentheses: `(\d)_.*`. Files that it does not match are
-    left out. Empty: the label is the name of the folder that holds the file."""
+    r"""Regular expression for the names of files, the label in parentheses: `(\d)_.*`. Files without a match are left
+    out. Empty: the label is the name of the folder that holds the file."""
 
     validation: str | None = None
     """Regular expression for the files to validate on. Empty: a share of the training items."""
@@ -42,7 +42,7 @@ class FilesConfig(LabelledConfig):
     @field_validator("label", "validation", "test")
     @classmethod
     def is_regular_expression(cls, pattern: str | None) -> str | None:
-        """Refuse a pattern that is none."""
+        """Refuse an invalid regular expression."""
         if pattern is not None:
             compiled(pattern)
         return pattern
@@ -50,14 +50,14 @@ class FilesConfig(LabelledConfig):
     @field_validator("label")
     @classmethod
     def marks_the_label(cls, pattern: str | None) -> str | None:
-        """Refuse a pattern of labels without parentheses."""
+        """Refuse a pattern of labels without exactly one pair of parentheses."""
         if pattern is not None and compiled(pattern).groups != 1:
             raise ValueError(r"needs one pair of parentheses, around the label, as in (\d)_.*")
         return pattern
 
     def chosen(self, log: Callable[[str], None]) -> Self:
-        """Return the configuration with the splits of folders named train, test, validation or val, where the labels
-        are folders in them and no pattern is given."""
+        """Return the configuration with patterns for folders named test, validation, valid or val beside train, if the
+        labels are folders in them and no pattern is given."""
         if self.label or self.test or self.validation:
             return self
         splits = {_split_folder(name) for name in self.items(place(self.root, self.source))}
@@ -119,15 +119,15 @@ class FoldersConfig(FilesConfig):
 
 
 def compiled(pattern: str) -> re.Pattern[str]:
-    """Return a regular expression of a recipe. Raises ValueError for a text that is none."""
+    """Return a compiled regular expression. Raises ValueError for an invalid one."""
     try:
         return re.compile(pattern)
-    except (re.error, OverflowError, RecursionError) as error:  # the last two of repetitions and of nested groups
+    except (re.error, OverflowError, RecursionError) as error:  # the last two: huge repetitions, deeply nested groups
         raise ValueError(f"is no regular expression: {error}") from error
 
 
 def _split_folder(name: str) -> str:
-    """Return the name of the folder around that of the label. Empty: there is none."""
+    """Return the name of the folder that holds the folder of the label. Empty if there is none."""
     return Path(name).parent.parent.name
 
 

@@ -1,7 +1,7 @@
-"""Random graphs of four families with equally many edges: only the way in which nodes are joined tells them apart.
+"""Random graphs of four families with equal numbers of edges, which differ only in the way nodes are joined.
 
 random          edges between any nodes (Erdős and Rényi 1959)
-preferential    each new node joins two nodes, those of many edges rather (Barabási and Albert 1999)
+preferential    each new node joins two nodes, preferably those with many edges (Barabási and Albert 1999)
 small_world     a ring, each node joined to the two next on both sides, one edge in ten to another node (Watts and
                 Strogatz 1998)
 communities     two halves with nine edges in ten inside of them
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from networkx import Graph as Drawn
 
 FEWEST, MOST = 16, 32
-"""Nodes of a graph."""
+"""Smallest and largest number of nodes of a graph."""
 
 REWIRED = 0.1
 """Share of the edges of a small world that leave the ring."""
@@ -91,4 +91,4 @@ FAMILIES: dict[str, Callable[[int, Random], "Drawn"]] = {
     "small_world": _small_world,
     "communities": _communities,
 }
-"""Families by name: from a number of nodes to a graph of twice as many edges."""
+"""Generators by name of the family: each makes a graph of a number of nodes, with twice as many edges."""

@@ -1,6 +1,6 @@
-"""Numbers that tell the place of a node in a graph, and the distance of two, from the edges alone.
+"""Positional features of the nodes of a graph, and distances between nodes, from the edges alone.
 
-Attention along edges knows which neighbours a node has, and not where in the graph it is. Dwivedi et al. 2022, "Graph
+Attention along edges sees the neighbours of a node, but not its position in the graph. Dwivedi et al. 2022, "Graph
 neural networks with learnable structural and positional representations", https://arxiv.org/abs/2110.07875, section
 3.2; Dwivedi et al. 2023, "Benchmarking graph neural networks", https://arxiv.org/abs/2003.00982 (eigenvectors).
 
@@ -26,9 +26,9 @@ def log_degrees(graph: Graph) -> NDArray[np.float32]:
 
 
 def return_probabilities(graph: Graph, steps: int) -> NDArray[np.float32]:
-    """Return the chances that a random walk is back at its first node after 1, 2, ... steps [V, K].
+    """Return the probabilities that a random walk is back at its first node after 1, 2, ... steps [V, K].
 
-    A walk from a node without an edge goes nowhere: its chances are 0.
+    Those of a node without an edge are 0.
     """
     walk = graph.adjacency / np.maximum(graph.degrees, 1)[:, None]
     at, found = walk, []
@@ -65,7 +65,7 @@ def smoothed(features: NDArray[np.float32], graph: Graph, steps: int) -> NDArray
 
 
 def drawing_places(nodes: int, edges: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
-    """Return places (x, y) from 0 to 1 at which joined nodes are near each other (Fruchterman and Reingold 1991)."""
+    """Return a layout, (x, y) from 0 to 1, with joined nodes near each other (Fruchterman and Reingold 1991)."""
     import networkx
 
     drawn = networkx.Graph()
@@ -77,12 +77,12 @@ def drawing_places(nodes: int, edges: Sequence[tuple[int, int]]) -> list[tuple[f
 
 
 def laplacian_eigenvectors(graph: Graph, count: int) -> NDArray[np.float32]:
-    """Return eigenvectors of the normalised Laplacian, those of the lowest eigenvalues but the first [V, K].
+    """Return the eigenvectors [V, K] of the lowest eigenvalues of the normalised Laplacian, without the first.
 
-    A graph of V nodes has at most V - 1.
+    K is `count`, at most V - 1.
 
     A vector has length sqrt(V), and the sign that makes the sum of its cubes positive. Vectors of equal eigenvalues, as
-    in a graph of several parts, have no order of their own.
+    in a graph of several components, have no defined order.
     """
     nodes = len(graph.ids)
     scale = 1 / np.sqrt(np.maximum(graph.degrees, 1))

@@ -22,11 +22,11 @@ from regardant.data.text_files import Fault, place, unreadable
 from regardant.errors import DataError
 
 MOST_NODES = 8192
-"""Most nodes of a graph. Its mask has a byte for each pair of nodes, 64 MiB for so many, and on an accelerator every
-head of every layer has a score for each pair."""
+"""Maximum number of nodes of a graph. Its mask has a byte for each pair of nodes, 64 MiB at this size, and on an
+accelerator every head of every layer has a score for each pair."""
 
 MOST_FEATURES = 1 << 27
-"""Most features of all nodes together: 512 MiB."""
+"""Maximum number of features of all nodes together (512 MiB)."""
 
 SPLITS = {
     "train": "train",
@@ -36,7 +36,7 @@ SPLITS = {
     "none": None,
     "": None,
 }
-"""Names of splits in a table, and what they are called here."""
+"""Splits by their names in a table. None: the node is in no split."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,9 +48,9 @@ class Graph:
     features: NDArray[np.float32]
     """[V, F]"""
     edges: NDArray[np.int64]
-    """[E, 2] numbers of nodes, the smaller first; each edge once, without loops."""
+    """[E, 2] indices of nodes, the smaller first; each edge once, without loops."""
     edge_features: NDArray[np.float32] | None = None
-    """[E, D]. None: edges have none."""
+    """[E, D]. None: edges have no features."""
 
     @property
     def adjacency(self) -> NDArray[np.bool_]:
@@ -65,13 +65,13 @@ class Graph:
         return np.bincount(self.edges.flatten(), minlength=len(self.ids))
 
     def equals(self, other: "Graph") -> bool:
-        """Return whether nodes, features and edges are the same."""
+        """Return whether nodes, their features and edges are equal. Edge features are not compared."""
         arrays = ((self.features, other.features), (self.edges, other.edges))
         return self.ids == other.ids and all(np.array_equal(one, two) for one, two in arrays)
 
 
 class LeftOut(NamedTuple):
-    """Numbers of the edges that were given and are not those of a graph."""
+    """Counts of the given edges that a graph leaves out."""
 
     loops: int = 0
     """Edges from a node to itself."""
@@ -79,13 +79,13 @@ class LeftOut(NamedTuple):
     """Edges given before, in the same or in the other direction."""
 
     def tell(self, log: Callable[[str], None]) -> None:
-        """Log the numbers, if any edge was left out."""
+        """Log the counts, if any edge was left out."""
         if any(self):
             log(f"edges that are left out: {self.loops:,} from a node to itself, {self.repeated:,} given before")
 
 
 def merge_edges(ends: Iterable[tuple[int, int]]) -> tuple[dict[tuple[int, int], int], LeftOut]:
-    """Return the edges, the smaller node first, each with the number of the pair that gave it first."""
+    """Return each edge, the smaller node first, with the index of its first pair, and the counts of pairs left out."""
     found: dict[tuple[int, int], int] = {}
     loops = repeated = 0
     for number, (one, other) in enumerate(ends):
@@ -101,7 +101,7 @@ class LabelledGraph(NamedTuple):
 
     graph: Graph
     labels: Mapping[str, Mapping[int, str]]
-    """The labels by split (train, validation, test), then by the number of a node."""
+    """Labels by split (train, validation, test), then by the index of a node."""
     left_out: LeftOut = LeftOut()
 
 
@@ -155,7 +155,7 @@ class GraphConfig(Config):
     def read(self, seed: int) -> LabelledGraph:
         """Return the graph with the labels of all splits; the seed decides a random split.
 
-        Raises DataError for a table that is wrong, with the file and the line.
+        Raises DataError for an invalid table, with the file and the line.
         """
         path = place(self.root, self.nodes)
         nodes = list(self._nodes(path))
@@ -176,7 +176,7 @@ class GraphConfig(Config):
         return LabelledGraph(graph, self._split(path, nodes, seed), left_out)
 
     def labels_of(self, table: Path, ids: Mapping[str, int]) -> dict[int, tuple[int, str]]:
-        """Return (line, label) of the nodes in another table, by number. Raises DataError for an unknown node."""
+        """Return (line, label) of the nodes in another table, by index. Raises DataError for an unknown node."""
         found = {}
         for record in read_table(table, self.id, self.label, (self.id, self.label)):
             node, label = (_text(table, record.line, one) for one in (record.source, record.target))

@@ -14,9 +14,9 @@ class StoredFile:
     """A file whose content is a cell of a table."""
 
     name: str
-    """The place of the cell, for messages."""
+    """Place of the cell, for messages."""
     suffix: str
-    """Suffix of the path that stands beside the content. Empty: there is no path."""
+    """Suffix of the path stored with the content. Empty if there is none."""
     content: bytes
 
     def __str__(self) -> str:
@@ -31,7 +31,7 @@ ItemFile = Path | zipfile.Path | StoredFile
 """A file of a folder, of an archive or of a table. All have `name`, `suffix` and `read_bytes`."""
 
 OF_SYSTEMS = "__MACOSX"
-"""Folder of an archive that holds no items: macOS writes it."""
+"""Folder that macOS adds to archives. It holds no items."""
 
 
 def list_item_files(source: Path) -> dict[str, ItemFile]:
@@ -55,7 +55,7 @@ def list_item_files(source: Path) -> dict[str, ItemFile]:
 
 
 def read_item_file(file: ItemFile, allowed: str) -> bytes:
-    """Return the content of a file. Raises UnreadableFileError, which says what is allowed."""
+    """Return the content of a file. Raises UnreadableFileError, whose message gives the `allowed` files."""
     try:
         return file.read_bytes()
     except (OSError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:  # RuntimeError: an archive is encrypted
@@ -67,7 +67,7 @@ class UnreadableFileError(DataError):
 
 
 def unreadable(file: ItemFile, error: Exception, allowed: str) -> UnreadableFileError:
-    """Return the refusal of a file: the reason, and what is allowed."""
+    """Return the error for a file that cannot be read, with the reason and the `allowed` files."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else first_line(error)
     return UnreadableFileError(f"{file} cannot be read ({reason.partition(' <')[0]}): give {allowed}, or leave it out")
 

@@ -17,7 +17,7 @@ class ItemPair(NamedTuple):
     first: Any
     """A text, the path of a file, or the content of one."""
     second: Any
-    """Likewise."""
+    """Second item, in one of the same forms."""
     label: str | None = None
     """Class of both. None: the pairs have no classes."""
 
@@ -58,7 +58,7 @@ class PairTableConfig(FilesConfig, ItemPairsConfig):
         return {name: [pair for group in groups for pair in group] for name, groups in sets.items()}
 
     def items(self, table: str, files: tuple[bool, bool]) -> Iterator[ItemPair]:
-        """Return the pairs of a table; those with a blank cell are left out. Raises DataError."""
+        """Yield the pairs of a table; those with a blank cell are left out. Raises DataError."""
         path = place(self.root, table)
         labels = read_table(path, self.first, self.label, numbers=[self.label]) if self.label else None
         for record in read_table(path, self.first, self.second):
@@ -76,7 +76,7 @@ class PairTableConfig(FilesConfig, ItemPairsConfig):
 
 
 def _by_first(pairs: Iterable[ItemPair]) -> Iterable[Sequence[ItemPair]]:
-    """Return the pairs in groups that have one first item."""
+    """Return the pairs grouped by their first item."""
     groups: dict[str, list[ItemPair]] = {}
     for pair in pairs:
         groups.setdefault(pair.first, []).append(pair)

@@ -1,8 +1,8 @@
 """DNA as k-mers: words of k letters that overlap, or do not.
 
 Ji et al. 2021, "DNABERT", https://doi.org/10.1093/bioinformatics/btab083 (stride 1, k from 3 to 6); without overlap:
-Dalla-Torre et al. 2023, "The Nucleotide Transformer" (k = stride = 6). The vocabulary is all k-mers, so nothing is
-learned from a corpus and none is unknown.
+Dalla-Torre et al. 2023, "The Nucleotide Transformer" (k = stride = 6). The vocabulary has all k-mers, so that
+nothing is learned from a corpus and no k-mer is unknown.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,14 +21,14 @@ LETTERS = "ACGTN"
 """The four bases, and N for any of them."""
 
 SHOWN = 30
-"""Letters of a sequence that a message shows."""
+"""Number of letters of a sequence shown in a message."""
 
 
 class KmerTokenizer(Tokenizer, kind="kmer"):
     """Sequences of DNA to ids of k-mers and back.
 
-    A k-mer begins at each `stride` letters while there are letters that none before it holds. So the last one may be
-    shorter than k, and all letters come back.
+    A k-mer begins every `stride` letters until all letters are covered, so that the last one may be shorter than k and
+    decoding restores all letters.
     """
 
     has_words: ClassVar[bool] = False
@@ -40,14 +40,14 @@ class KmerTokenizer(Tokenizer, kind="kmer"):
 
     @classmethod
     def train(cls, config: TokenizerConfig, texts: Iterable[str], vocab_size: int) -> Self:
-        """Return the tokenizer of all k-mers, whatever the texts are."""
+        """Return the tokenizer of all k-mers; `texts` are not read."""
         k, _ = config.kmer
         kmers = ("".join(letters) for length in range(1, k + 1) for letters in product(LETTERS, repeat=length))
         vocabulary = {piece: token for token, piece in enumerate([*SPECIAL_TOKENS, *kmers])}
         return cls(config, hf.Tokenizer(models.WordLevel(vocabulary, unk_token=SPECIAL_TOKENS[UNK])))
 
     def encode(self, text: str) -> list[int]:
-        """Return the ids of a sequence. Raises DataError for other letters than those of DNA."""
+        """Return the ids of a sequence. Raises DataError for letters that are not in LETTERS."""
         return self.locate(text)[0]
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
@@ -68,7 +68,7 @@ class KmerTokenizer(Tokenizer, kind="kmer"):
         return ids, [(before + start, before + end) for start, end in places]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Return the letters of any ids: all of the first k-mer, and of each other those after its overlap."""
+        """Return the letters of any ids: all of the first k-mer, then of each k-mer those after the overlap."""
         return "".join(self._new_letters(ids))
 
     def decode_as_it_comes(self, ids: Iterable[int]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Items with a label each; and the source of such items that reads tables of texts."""
+"""Labelled items, and their source from tables of texts."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -30,7 +30,7 @@ class LabelledConfig(Variants):
     """Share of the training items to validate on, where no validation set is given."""
 
     def chosen(self, log: Callable[[str], None]) -> Self:
-        """Return the configuration with what it leaves open chosen from the data. Raises DataError."""
+        """Return the configuration with its unset fields chosen from the data. Raises DataError."""
         return self
 
     def read(self, seed: int) -> Sets:
@@ -38,9 +38,9 @@ class LabelledConfig(Variants):
         raise NotImplementedError
 
     def given(self, data: Path) -> list[Labelled]:
-        """Return the labelled items of a file or folder that a command line names, read as those of the recipe.
+        """Return the labelled items of a file or folder given as --data, read with the settings of the recipe.
 
-        Raises DataError, also where items come from no files.
+        Raises DataError, also for a kind that reads no files.
         """
         raise DataError(f"--data {data}: this run's items come from {self.kind}: leave --data out")
 
@@ -81,7 +81,7 @@ class TableConfig(FilesConfig, LabelledConfig):
         return list(self.items(str(data.resolve())))
 
     def items(self, table: str) -> Iterator[Labelled]:
-        """Return the labelled texts of a table; blank ones are left out. Raises DataError."""
+        """Yield the labelled texts of a table; blank ones are left out. Raises DataError."""
         path = place(self.root, table)
         columns = find_columns(path, self.text, self.label)
         for record in read_table(path, *columns, numbers=[columns.label]):

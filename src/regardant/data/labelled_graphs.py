@@ -1,8 +1,8 @@
-"""Graphs with a label each, from files with a graph a line, as JSON objects.
+"""Labelled graphs from files with one graph per line, as JSON objects.
 
     {"nodes": [[6, 0], [8, 1], [6, 0]], "edges": [[0, 1], [1, 2]], "edge_features": [[1], [2]], "label": "ether"}
 
-`nodes` has the features of each node, equally many numbers. `edges` are pairs of nodes by their number, from 0, without
+`nodes` has the features of each node, equally many numbers. `edges` are pairs of node indices, from 0, without
 direction. `edge_features`, numbers for each edge, may be left out.
 
 Shape legend: V nodes, E edges, F features of a node, D features of an edge.
@@ -25,7 +25,7 @@ from regardant.errors import DataError
 EXAMPLE = '{"nodes": [[1, 0], [0, 1], [0, 1]], "edges": [[0, 1], [1, 2]]}'
 
 SHOWN = 40
-"""Characters of a line in a message."""
+"""Number of characters of a line shown in a message."""
 
 
 class GraphLinesConfig(FilesConfig, LabelledConfig):
@@ -51,7 +51,7 @@ class GraphLinesConfig(FilesConfig, LabelledConfig):
 
 
 def read_graphs(path: Path) -> Iterator[tuple[Graph, str, LeftOut]]:
-    """Yield the graphs of a file with their labels and the numbers of edges left out; blank lines are none.
+    """Yield the graphs of a file with their labels and the counts of edges left out; blank lines are skipped.
 
     Raises DataError, with the line.
     """
@@ -75,7 +75,7 @@ def parse_graph(text: str) -> Graph:
 
 
 def graph_of(given: Mapping[str, Any], where: str) -> tuple[Graph, LeftOut]:
-    """Return the graph of a JSON object, and the numbers of edges left out. Raises DataError, which names `where`."""
+    """Return the graph of a JSON object, and the counts of edges left out. Raises DataError, which names `where`."""
     features = _numbers(given["nodes"], f"{where}: nodes", "[[1, 0], [0, 1]]")
     if not features.size:
         raise DataError(f"{where} has no nodes with features: give each node a list of numbers, [1] if it has none")
@@ -110,7 +110,7 @@ def _object(line: str, where: str) -> dict[str, Any]:
 
 def _numbers(given: Any, where: str, example: str) -> NDArray[np.float32]:
     try:
-        with np.errstate(over="ignore"):  # what is beyond float32 is refused below
+        with np.errstate(over="ignore"):  # numbers beyond float32 become infinite, and are refused below
             rows = np.array(given, dtype=np.float32)
     except (ValueError, TypeError, OverflowError):
         rows = np.zeros(0, dtype=np.float32)

@@ -1,4 +1,4 @@
-"""The sources of labelled items that every task over items offers: a kind is known by being imported."""
+"""Sources of labelled items for every task over items. Importing this module registers their kinds."""
 
 from regardant.data import (  # noqa: F401  # importing a module registers its kind
     digit_questions,

@@ -1,4 +1,4 @@
-"""Texts without labels, one an item: lines of text files, columns of tables, sentences of treebanks."""
+"""Texts without labels, one per item: lines of text files, rows of tables, sentences of treebanks."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,8 +13,8 @@ from regardant.data.treebank import read_treebank
 
 
 class LinesConfig(Config):
-    """Texts from files: a line an item, or a row of a table (.tsv, .csv, .jsonl, .parquet), or a sentence of a
-    treebank (.conllu) with spaces between its words. Files may end in .gz or .zst."""
+    """Texts from files: one item per line, per row of a table (.tsv, .csv, .jsonl, .parquet), or per sentence of a
+    treebank (.conllu), with spaces between its words. Files may end in .gz or .zst."""
 
     source: str | tuple[str, ...]
     """The file to train on, or several: source=[a.txt, b.tsv]."""

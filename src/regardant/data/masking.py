@@ -1,4 +1,4 @@
-"""Masked tokens: those that a model has to name, and what it reads in their place.
+"""Masked language modelling: the tokens to predict, and the tokens that the model reads in their place.
 
 Devlin et al. 2019, "BERT", https://arxiv.org/abs/1810.04805, section 3.1 and appendix A.1; drawn anew in every epoch
 as in Liu et al. 2019, "RoBERTa", https://arxiv.org/abs/1907.11692, section 4.1. Spans of words: Joshi et al. 2020,
@@ -25,18 +25,18 @@ MASKED_SHARE = 0.15
 """Share of an item's tokens that are targets."""
 
 HIDDEN, REPLACED = 0.8, 0.1
-"""Shares of the targets in whose place the model reads MASK, and a random token. The others stay as they are."""
+"""Shares of the targets that are replaced by MASK, and by a random token. The others are kept."""
 
 SPAN_LENGTHS = np.arange(1, 11)
-"""Words of a span."""
+"""Possible lengths of a span in words."""
 
 SPAN_CHANCES = 0.2 * 0.8 ** (SPAN_LENGTHS - 1)
 SPAN_CHANCES /= SPAN_CHANCES.sum()
-"""Chance of each length: geometric, without longer ones. The mean is 3.8."""
+"""Probability of each length: geometric, truncated. The mean is 3.8."""
 
 
 def count_targets(lengths: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return how many tokens are targets in items of these lengths: one at least."""
+    """Return the number of target tokens in items of these lengths, at least one each."""
     return np.maximum(1, np.rint(MASKED_SHARE * lengths)).astype(np.int64)
 
 
@@ -47,10 +47,10 @@ def mask_tokens(
     masking: Masking = "tokens",
     starts: Bool[np.ndarray, "B T"] | None = None,
 ) -> tuple[Int[Tensor, "B T"], Int[Tensor, "B T"]]:
-    """Return the tokens that a model reads, and the targets: the tokens it has to name, PAD elsewhere.
+    """Return the tokens that the model reads, and the targets: the tokens to predict, PAD elsewhere.
 
-    masking: the unit in which targets are drawn. The tokens of a span are all hidden, all replaced or all kept.
-    starts: where words start. Targets that are drawn one by one do not need it.
+    masking: the unit in which targets are drawn. The tokens of a span are all masked, all replaced or all kept.
+    starts: True where a word starts. None for `masking="tokens"`.
     """
     given = tokens.numpy()
     if starts is None:
@@ -65,23 +65,23 @@ def mask_tokens(
 
 
 class WordStarts:
-    """The places among tokens where words start.
+    """Callable that marks the tokens where words start.
 
-    A word is what the tokenizers find before they learn pieces: letters and digits, with the space before them, or one
-    other character. A k-mer is one, too.
+    A word is a unit of pre-tokenisation: letters and digits, with the space before them, or one other character. A
+    k-mer is a word, too.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        # Not the names of tokens: WordPiece writes `##s` for the s of cats, and `sat` for a word with its space.
+        # Spellings, not names of tokens: WordPiece writes `##s` for the s of cats, and `sat` for a word with its space.
         spelled = tokenizer.spellings()
         spelled[: len(SPECIAL_TOKENS)] = [b""] * len(SPECIAL_TOKENS)
         self.inner = np.array([tokenizer.has_words and _is_letter(one, 0) for one in spelled])
-        """[V] whether a token can continue a word."""
+        """[V] True if a token can continue a word."""
         self.open = np.array([_is_letter(one, -1) or one.endswith(b" ") for one in spelled])
-        """[V] whether a word can go on after a token."""
+        """[V] True if a word can continue after a token."""
 
     def __call__(self, tokens: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Return for tokens [B, T] whether a word starts at each."""
+        """Return a mask of tokens [B, T], True where a word starts."""
         starts = ~self.inner[tokens]
         starts[:, 1:] |= ~self.open[tokens[:, :-1]]
         starts[:, 0] = True
@@ -91,10 +91,10 @@ class WordStarts:
 def draw_words(
     tokens: NDArray[np.integer], starts: NDArray[np.bool_], generator: np.random.Generator
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Return [B, T] which tokens are targets, in whole words, and the place of each token.
+    """Return a mask [B, T] of the targets, drawn as whole words, and the position of each token.
 
-    A word with more tokens than are still to be drawn is left out. So an item can have fewer targets than
-    `count_targets` says. An item of such words alone has a part of one.
+    A word with more tokens than are still to be drawn is left out, so that an item can have fewer targets than
+    `count_targets` returns. If no word fits, the targets are a part of one word.
     """
     chosen, real = np.zeros(tokens.shape, dtype=bool), _of_text(tokens)
     for row, missing in enumerate(count_targets(real.sum(1))):
@@ -116,9 +116,9 @@ def draw_words(
 def draw_spans(
     tokens: NDArray[np.integer], starts: NDArray[np.bool_], generator: np.random.Generator
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Return [B, T] which tokens are targets, and for each of them the place where its span starts.
+    """Return a mask [B, T] of the targets, drawn as spans, and for each target the position where its span starts.
 
-    Spans start at words that are no targets yet. The last one is cut where the targets are as many as they have to be.
+    Spans start at words that are not targets yet. The last one is truncated to the number of targets.
     """
     chosen, span = np.zeros(tokens.shape, dtype=bool), np.zeros(tokens.shape, dtype=np.int64)
     real = _of_text(tokens)
@@ -140,18 +140,18 @@ def draw_spans(
 def _draw_tokens(
     real: NDArray[np.bool_], generator: np.random.Generator
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Return [B, T] which tokens are targets, and the place of each token."""
+    """Return a mask [B, T] of the targets, drawn one by one, and the position of each token."""
     ranks = np.where(real, generator.random(real.shape), 2.0).argsort(1).argsort(1)
     places = np.broadcast_to(np.arange(real.shape[1]), real.shape)
     return ranks < count_targets(real.sum(1))[:, None], places
 
 
 def _of_text(tokens: NDArray[np.integer]) -> NDArray[np.bool_]:
-    """Return which tokens [B, T] can be targets: neither padding nor the tokens around a text."""
+    """Return a mask [B, T] of the tokens that can be targets: all but PAD, SOS and EOS."""
     return ~np.isin(tokens, (PAD, SOS, EOS))
 
 
 def _is_letter(spelled: bytes, at: int) -> bool:
-    """Return whether the first or last character of a token is one of a word. Bytes of a longer character are."""
-    text = spelled.decode(errors="surrogateescape")  # such a byte becomes one of U+DC80 to U+DCFF
+    """Return whether the first (0) or last (-1) character of a token is of a word. Bytes of a split character are."""
+    text = spelled.decode(errors="surrogateescape")  # a byte of a split character becomes U+DC80 to U+DCFF
     return bool(text) and (text[at].isalnum() or text[at] == "_" or "\udc80" <= text[at] <= "\udcff")

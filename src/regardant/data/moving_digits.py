@@ -1,8 +1,8 @@
 """Videos of a handwritten digit that moves, with the direction as label.
 
 After Srivastava et al. 2015, "Unsupervised Learning of Video Representations using LSTMs" (Moving MNIST),
-https://arxiv.org/abs/1502.04681. What leaves a frame on one side comes in on the other, so that no single frame tells
-the direction; and a video that runs backwards shows the same frames.
+https://arxiv.org/abs/1502.04681. The digit wraps around the borders of the frame, so that no single frame tells the
+direction; a video played backwards shows the same frames.
 
 Shape legend: F frames, S side of a frame in pixels.
 """

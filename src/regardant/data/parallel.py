@@ -1,7 +1,7 @@
-"""Sentence pairs for translation: where they are read from, how they are split, and where they are kept.
+"""Sentence pairs for translation: reading, splitting and storage.
 
 Text is read once and written to Arrow files, which are mapped into memory, so that a corpus may be larger
-than the machine's memory. `Splits` is those files; every corpus of pairs ends as one.
+than the machine's memory. `Splits` stands for these files; every corpus of pairs is stored as one.
 """
 
 import json
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 MARKER = "splits.json"
-"""Written last: a folder that has it is whole."""
+"""File that is written last: a folder that contains the file is complete."""
 
 ROWS_AT_ONCE = 1000
 LEFT_OUT = -1
@@ -56,8 +56,8 @@ class Splits:
     def write(cls, folder: Path, sets: Mapping[str, Iterable[Pair]], report: CleaningReport) -> Self:
         """Write `train`, `validation` and the test sets, in the order given, and open them.
 
-        `folder` appears at the end and whole, in place of splits that were there before. `report` is stored
-        as it stands when all pairs have been taken. One process at a time.
+        `folder` appears once it is complete, and replaces earlier splits. `report` is stored after all pairs have
+        been consumed. Call in one process at a time. Raises DataError for a folder with other files.
         """
         if folder.exists() and not (folder / MARKER).is_file() and any(folder.iterdir()):
             raise DataError(f"{folder} holds something else than pairs, and is not replaced; name another folder")
@@ -74,7 +74,7 @@ class Splits:
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """Open what `write` wrote. Needs none of the files the text came from. Raises DataError."""
+        """Open the splits that `write` stored. Does not need the files of the corpus. Raises DataError."""
         from datasets import Dataset
 
         marker = folder / MARKER
@@ -102,7 +102,7 @@ class Pairs(Config):
     """A file with one sentence a line (plain, .gz or .zst); if `table` is set, the name of its column."""
 
     target: str
-    """The same for the translations. A column may be nested (translation.fr); columns of a .tsv or .csv file
+    """File or column of the translations. A column may be nested (translation.fr); columns of a .tsv or .csv file
     without a line of names are numbers from 1."""
 
     table: str | None = None
@@ -122,7 +122,8 @@ class Pairs(Config):
         return self
 
     def records(self, root: Path) -> Iterator[Record]:
-        """Yield the pairs as they are found. Relative paths are under `root`. A missing file is noticed at once."""
+        """Return the pairs in the order of the file. Relative paths start from `root`. Raises DataError, at once for a
+        missing file."""
         if self.table is None:
             return read_text_files(root / self.source, root / self.target)
         path = root / self.table
@@ -138,10 +139,10 @@ class Pairs(Config):
 class PairsConfig(Pairs):
     """A corpus of sentence pairs of your own.
 
-    Training text is cleaned. Validation and test text that is given is taken line for line as it is. What is
-    not given is split off from the cleaned training text: lines are ranked by a hash of their source and the
-    seed, and the first ones are taken, so that the choice depends on no order of lines and no source sentence
-    is in two of the sets.
+    Training text is cleaned. Validation and test text, if given, is used unchanged, line by line. A set that is
+    not given is split off from the cleaned training text: pairs are ranked by a hash of their source and the
+    seed, and the first ones are taken, so that the choice does not depend on the order of lines and no source
+    sentence is in two of these sets.
     """
 
     kind: Literal["pairs"] = "pairs"
@@ -156,10 +157,10 @@ class PairsConfig(Pairs):
     """Pairs to test on; split off from the training text if not given."""
 
     validation_size: int | None = Field(None, gt=0)
-    """How many pairs to split off to validate on; if not set a twentieth, and at most 1,000."""
+    """Number of pairs to split off to validate on; if not set a twentieth, and at most 1,000."""
 
     test_size: int | None = Field(None, gt=0)
-    """How many pairs to split off to test on; if not set a twentieth, and at most 1,000."""
+    """Number of pairs to split off to test on; if not set a twentieth, and at most 1,000."""
 
     cleaning: CleaningConfig = CleaningConfig()
     """Rules by which training pairs are left out."""
@@ -181,7 +182,7 @@ class PairsConfig(Pairs):
     def read(self, folder: Path, seed: int) -> Splits:
         """Read, clean and split the corpus into `folder`. Raises DataError for text that cannot be used."""
         root = place(self.root, "")
-        # Found before the long pass over the training text, so that a missing file is told at once.
+        # Opened before the long pass over the training text, so that a missing file is reported at once.
         sets: dict[str, Iterable[Pair]] = {
             name: evaluation_pairs(given, given.records(root))
             for name, given in (("validation", self.validation), ("test", self.test))
@@ -198,9 +199,9 @@ class PairsConfig(Pairs):
             return Splits.write(folder, {**sets, **self._split_off(cleaned, ranks, report)}, report)
 
     def training_links(self, pairs: Iterable[Pair]) -> Iterator[str]:
-        """Yield the line of `links` for each of these pairs, which are some of the training text's in its order.
+        """Yield the line of `links` for each of these pairs, a part of the training text in its order.
 
-        Raises DataError where the file has not a line a pair.
+        Raises DataError if the file does not have one line per pair, or if the training text lacks one of the pairs.
         """
         linked = self._linked()
         for wanted in pairs:
@@ -249,7 +250,7 @@ class PairsConfig(Pairs):
 
 
 def evaluation_pairs(pairs: Pairs, records: Iterator[Record]) -> Iterator[Pair]:
-    """Yield pairs to evaluate on, line for line. Raises DataError for an unreadable line, and if there is none."""
+    """Yield evaluation pairs, line by line. Raises DataError for an unreadable or too long line, and for no pairs."""
     is_empty = True
     for line, source, target in records:
         if isinstance(source, Fault):
@@ -280,8 +281,8 @@ def _unreadable(pairs: Pairs, side: str, line: int, fault: Fault) -> DataError:
 def _assign(ranks: npt.NDArray[np.uint64], sizes: Sequence[int]) -> npt.NDArray[np.int8]:
     """Return the part that each pair goes to: TRAIN, 1 for the first of `sizes`, 2 for the second, ... or LEFT_OUT.
 
-    Equal ranks are equal sources. Pairs that share the last source taken into a part, but find it full, are
-    left out: the sizes are exact, and a source is in one part only.
+    Equal ranks are equal sources. Pairs with the last source of a full part are left out, so that sizes are exact
+    and a source is in one part only. All pairs are left out if there are fewer than the sizes ask for.
     """
     order = np.argsort(ranks, kind="stable")
     ranked = ranks[order]
@@ -307,7 +308,7 @@ def _ranked(pairs: Iterable[Pair], seed: int, ranks: "array[int]") -> Iterator[P
 
 @contextmanager
 def _folder_beside(folder: Path) -> Iterator[Path]:
-    # On the same disk, so that what is written in it can be moved to its place in one step.
+    # On the same file system, so that its content can be moved into place in one step.
     folder.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as name:
         yield Path(name)

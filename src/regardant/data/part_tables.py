@@ -29,7 +29,7 @@ class PartTableConfig(FilesConfig, LabelledConfig):
 
     @model_validator(mode="after")
     def columns_differ(self) -> Self:
-        """Refuse a table without parts, and a column that is asked for twice."""
+        """Refuse a table without parts, and a column that is named twice."""
         columns = [*self.files, *self.texts]
         if not columns:
             raise ValueError("a table without parts: name their columns in texts and files, as files=[image]")
@@ -45,7 +45,7 @@ class PartTableConfig(FilesConfig, LabelledConfig):
         return list(self.items(str(data.resolve())))
 
     def items(self, table: str) -> Iterator[tuple[Mapping[str, Any], str]]:
-        """Return the labelled items of a table. Raises DataError for a blank cell."""
+        """Yield the labelled items of a table. Raises DataError for a blank cell."""
         path = place(self.root, table)
         columns = [*self.files, *self.texts, self.label]
         for row in read_columns(path, columns, [self.label]):
@@ -60,7 +60,7 @@ class PartTableConfig(FilesConfig, LabelledConfig):
 
 
 def _by_first_part(items: Iterable[Labelled]) -> Iterable[Sequence[Labelled]]:
-    """Return the items in groups that have one first part."""
+    """Return the items grouped by their first part."""
     groups: dict[Any, list[Labelled]] = {}
     for item, label in items:
         groups.setdefault(next(iter(item.values())), []).append((item, label))

@@ -1,9 +1,9 @@
-"""The tokenizer of an imported model: its tokenizer.json as it is, and a table between its ids and ours.
+"""The tokenizer of an imported model: its unchanged tokenizer.json, and a mapping between its ids and ours.
 
 Ids 0 to 4 are the special tokens of `vocabulary` in every run. An imported model has other ids for them, and may lack
-some. `rows_of` says which of its ids each of ours stands for: first the special ones, then all others in their order.
+some. `rows_of` maps each of our ids to one of the model: first the special ones, then all others in their order.
 
-Text can name special tokens of such a tokenizer, as it can in the program that the model comes from.
+Special tokens of an imported tokenizer are recognised in text, as in the library that the model comes from.
 """
 
 import json
@@ -20,13 +20,13 @@ from regardant.data.vocabulary import MASK, SPECIAL_TOKENS
 from regardant.errors import ConfigError, DataError
 
 PROBE = "a"
-"""A text, to see what the tokenizer puts around it."""
+"""Sample text, to find the tokens that the tokenizer puts around a text."""
 
 BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 
 
 def rows_of(special: Sequence[int | None], vocab_size: int) -> list[int | None]:
-    """Return for each of our ids the imported model's, of which there are `vocab_size`. None: it has none."""
+    """Return for each of our ids that of the imported model with `vocab_size` ids. None: the model has none."""
     taken = {theirs for theirs in special if theirs is not None}
     return [*special, *(theirs for theirs in range(vocab_size) if theirs not in taken)]
 
@@ -40,7 +40,7 @@ class PretrainedTokenizer(Tokenizer, kind="pretrained"):
     """A tokenizer of the `tokenizers` library that was trained elsewhere.
 
     Raises:
-        DataError: its decoder is of a kind that is not known.
+        DataError: the decoder is of an unknown type.
     """
 
     def __init__(self, config: TokenizerConfig, backend: hf.Tokenizer) -> None:
@@ -74,7 +74,7 @@ class PretrainedTokenizer(Tokenizer, kind="pretrained"):
 
     @classmethod
     def train(cls, config: TokenizerConfig, texts: Iterable[str], vocab_size: int) -> Self:
-        """Raise ConfigError: such a tokenizer is imported."""
+        """Raise ConfigError: a pretrained tokenizer is only imported."""
         raise ConfigError("tokenizer.kind pretrained comes with an imported model: set training.from to its run")
 
     def encode(self, text: str) -> list[int]:
@@ -92,12 +92,12 @@ class PretrainedTokenizer(Tokenizer, kind="pretrained"):
         ]
 
     def encode_with_blanks(self, text: str, blank: str) -> list[int]:
-        """Return the ids of a text, MASK in the place of each `blank`. The tokenizer says what a mask does to the
-        spaces around it."""
+        """Return the ids of a text, with MASK in place of each `blank`. The tokenizer decides about the spaces around
+        a mask."""
         return self.encode(text.replace(blank, self.pieces[MASK]))
 
     def between_words(self) -> tuple[list[int], str]:
-        """Return no tokens, and a space: the first piece of a word may have the space before the word in it."""
+        """Return no tokens, and a space: the first piece of a word may include the space before the word."""
         return [], " "
 
     def normalise(self, text: str) -> str:
@@ -108,7 +108,7 @@ class PretrainedTokenizer(Tokenizer, kind="pretrained"):
         return "as in the imported tokenizer"
 
     def _readable(self, token: int) -> str:
-        """Return a piece as it is, but one of a byte-level vocabulary as text with spaces as ▁."""
+        """Return a piece for display: with spaces as ▁, and decoded if the vocabulary is byte-level."""
         raw = self._bytes[token]
         if not self.is_byte_level or not raw:
             return self.pieces[token].replace(" ", "▁")
@@ -130,8 +130,8 @@ def byte_level(piece: str) -> bytes:
 
 
 def _spelling(decoder: Mapping[str, Any] | None) -> tuple[Callable[[str], bytes], bool]:
-    """Return what spells a piece in bytes, by the parts of the tokenizer's decoder, and whether the space before the
-    first word is hidden."""
+    """Return the function from a piece to its bytes, by the type of the tokenizer's decoder, and whether the space
+    before the first word is hidden."""
     parts = [] if decoder is None else decoder.get("decoders", [decoder])
     types = {part["type"]: part for part in parts}
     if "ByteLevel" in types:
@@ -157,7 +157,7 @@ def _metaspace(piece: str) -> bytes:
 
 
 def _byte_characters() -> dict[str, int]:
-    """Return the bytes by the characters that stand for them: a printable one for itself, others from 256 on."""
+    """Return the byte that each character stands for: a printable one for itself, those from 256 on for the others."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in printable]
     return {chr(byte): byte for byte in printable} | {chr(256 + number): byte for number, byte in enumerate(others)}

@@ -1,6 +1,6 @@
-"""Graphs of PyTorch Geometric as text that this package reads: JSON lines of small graphs, tables of one large graph.
+"""Graphs of PyTorch Geometric in formats that this package reads: JSON lines of small graphs, tables of a large graph.
 
-Objects are taken from Python alone. Their files are pickles, which can run code when they are loaded, and are not read.
+Only objects in memory are converted. Their files are pickles, which can run code when loaded, and are not read.
 Fey and Lenssen 2019, "Fast graph representation learning with PyTorch Geometric", https://arxiv.org/abs/1903.02428.
 
 Shape legend: V nodes, E edges in both directions, F features of a node, D features of an edge.
@@ -19,11 +19,11 @@ from regardant.data.labelled_graphs import graph_of
 from regardant.errors import DataError
 
 MASKS = {"train_mask": "train", "val_mask": "val", "test_mask": "test"}
-"""Masks of nodes, and what a table calls their splits."""
+"""Names of splits in a table, by the masks of their nodes."""
 
 
 class Data(Protocol):
-    """Fields that are read of a `torch_geometric.data.Data`: tensors, or None."""
+    """Fields that are read from a `torch_geometric.data.Data`: tensors, or None."""
 
     x: Any
     """[V, F]"""
@@ -32,7 +32,7 @@ class Data(Protocol):
     edge_attr: Any
     """[E] or [E, D]"""
     y: Any
-    """The number of a label: one of the graph, or one of each node."""
+    """Label as a number: one of the graph, or one of each node."""
 
 
 def graph_of_data(data: Data) -> Graph:
@@ -41,7 +41,7 @@ def graph_of_data(data: Data) -> Graph:
 
 
 def graph_line(data: Data) -> str:
-    """Return a graph as one line of JSON, with its label if it has one: what `data.kind=graphs` and `predict` read.
+    """Return a graph as one line of JSON, with its label if it has one, for `data.kind=graphs` and `predict`.
 
     Raises DataError as `graph_of_data` does.
     """
@@ -57,7 +57,7 @@ def graph_line(data: Data) -> str:
 
 def write_tables(data: Data, folder: Path) -> None:
     """Write one graph with labels of nodes as nodes.csv and edges.csv, which `node_classification` reads with
-    data.numbers=true. A node that no mask names has the split none.
+    data.numbers=true. A node in no mask has the split none.
 
     Raises DataError as `graph_of_data` does, and for a graph without a label for each node.
     """

@@ -19,7 +19,7 @@ from regardant.data.text_files import Fault, place, require_file, require_whole_
 from regardant.errors import DataError
 
 SHOWN = 40
-"""Characters of a text in a message."""
+"""Number of characters of a text shown in a message."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class ContextQuestion:
     answers: tuple[str, ...] = ()
     """The right answers. The first one is trained on. Empty: the context has no answer."""
     start: int = 0
-    """Character of the context, from 0, at which the first answer begins."""
+    """Offset of the first answer in the context, in characters."""
 
     def to_json(self) -> str:
         """Return one line of JSON."""
@@ -39,7 +39,7 @@ class ContextQuestion:
 
     @classmethod
     def from_json(cls, line: str) -> "ContextQuestion":
-        """Return what `to_json` wrote."""
+        """Return the question that `to_json` wrote."""
         fields = json.loads(line)
         return cls(**{**fields, "answers": tuple(fields["answers"])})
 
@@ -70,8 +70,8 @@ class QuestionFilesConfig(FilesConfig, QuestionsConfig):
     """The column of answers, which are copied from the context letter by letter."""
 
     start: str | None = None
-    """The column of the characters, from 0, at which answers begin. Empty: an answer is the first place of the context
-    that has its text."""
+    """The column of offsets of the answers in their contexts, in characters from 0. Empty: an answer is the first
+    occurrence of its text in the context."""
 
     validation_share: float = Field(0.1, gt=0, lt=1)
     """Share of the training contexts whose questions are validated on, where no validation file is given."""
@@ -99,10 +99,10 @@ class QuestionFilesConfig(FilesConfig, QuestionsConfig):
 def located(
     where: str, question: str, context: str, answers: Iterable[str], start: str | int | None
 ) -> ContextQuestion:
-    """Return a question whose first answer is found in its context: at character `start`, or at its first place.
+    """Return a question with the offset of its first answer: `start`, or the first occurrence in the context.
 
-    Raises DataError, with the place in a file, for a text that is blank or has half a character, and for an answer that
-    the context does not have there.
+    Raises DataError, which names `where`, for a question or context that is blank, for a text with half of a surrogate
+    pair, and for an answer that the context does not have there.
     """
     for name, text in (("question", question), ("context", context)):
         if not text.strip():
@@ -131,7 +131,7 @@ def _by_context(questions: Iterable[ContextQuestion]) -> list[list[ContextQuesti
 
 
 def _squad_document(path: Path) -> list[Any] | None:
-    """Return the articles of a file in SQuAD's format. None for a file with a JSON object a line."""
+    """Return the articles of a file in SQuAD's format. None for a file with one JSON object per line."""
     require_file(path)
     try:
         document = json.loads(b"\n".join(text_lines(path)))

@@ -14,11 +14,11 @@ from regardant.data.item_files import ItemFile, read_item_file, unreadable
 from regardant.errors import ConfigError, DataError
 
 LARGEST = 32768
-"""Sample of 16 bits that stands for an amplitude of 1."""
+"""16-bit sample value of amplitude 1."""
 
 
 FILES = "the path of a .wav or .flac file"
-"""Files that are read, in messages."""
+"""Description of the files that can be read, for messages."""
 
 
 class Recording(NamedTuple):
@@ -27,7 +27,7 @@ class Recording(NamedTuple):
     samples: NDArray[np.int16]
     """[N]"""
     rate: int
-    """Samples a second."""
+    """Samples per second."""
 
 
 def read_recording(file: ItemFile) -> Recording:

@@ -1,7 +1,7 @@
 """Series of numbers over time, from a table: a column of times in equal steps, and columns of numbers.
 
-The first rows are for training, those after them for validation, then for the test. Validation and test have the rows
-before their first one in front, which a forecast reads as history.
+The first rows are for training, the next ones for validation, then for the test. Validation and test are preceded by
+the rows before them, which a forecast reads as history.
 
 Shape legend: N rows, C columns.
 """
@@ -28,13 +28,13 @@ TIME_NAMES = frozenset({"date", "time", "timestamp", "datetime"})
 """Names of a column of times, in lower case."""
 
 SHOWN_NAMES = 8
-"""Names of columns in a message."""
+"""Number of column names shown in a message."""
 
 PERIODS = (np.timedelta64(1, "D"), np.timedelta64(7, "D"))
-"""Times after which values may repeat, the shortest first."""
+"""Candidates for the seasonal period, the shortest first."""
 
 MONTHS = 12
-"""Months after which values may repeat."""
+"""Seasonal period in months."""
 
 Times = NDArray[Any]
 """[N] datetime64 in microseconds, or float64 where times are plain numbers."""
@@ -57,8 +57,8 @@ class Series:
 
     @property
     def season(self) -> int | None:
-        """Number of rows after which values may repeat: those of a day, of a week of whole days, or of a year of whole
-        months. None: one row or less, or times that are plain numbers."""
+        """Seasonal period in rows: a day, a week for steps of a day or more, a year for steps of whole months. None for
+        less than two rows, for times that are plain numbers, and if the period is no whole number of rows above 1."""
         if self.times.dtype.kind != "M" or len(self) < 2:
             return None
         months, step = _months(self.times), self.times[1] - self.times[0]
@@ -69,7 +69,7 @@ class Series:
         return int(steps) if steps > 1 and steps == int(steps) else None
 
     def rows(self, start: int, end: int) -> "Series":
-        """Return a part of the rows."""
+        """Return rows `start` to `end`, exclusive."""
         return Series(self.time, self.times[start:end], self.names, self.values[start:end])
 
     def next_times(self, count: int) -> list[str]:
@@ -94,13 +94,13 @@ class SeriesConfig(Config):
     """The columns to forecast. Empty: all but the times."""
 
     train: float = Field(0.7, gt=0, allow_inf_nan=False)
-    """Share of the rows to train on; from 1 on, their number."""
+    """Share of the rows to train on, or their number if it is 1 or more."""
 
     validation: float = Field(0.1, gt=0, allow_inf_nan=False)
-    """Share of the rows to validate on, those after the training rows; from 1 on, their number."""
+    """Share of the rows to validate on, those after the training rows, or their number if it is 1 or more."""
 
     test: float = Field(0.2, gt=0, allow_inf_nan=False)
-    """Share of the rows to test on, those after the validation rows; from 1 on, their number."""
+    """Share of the rows to test on, those after the validation rows, or their number if it is 1 or more."""
 
     @field_validator("train", "validation", "test")
     @classmethod
@@ -125,9 +125,9 @@ class SeriesConfig(Config):
 
 
 def split_rows(series: Series, sizes: Mapping[str, int], history: int, horizon: int) -> dict[str, Series]:
-    """Return the rows of all splits; validation and test begin `history` rows before their first one.
+    """Return the rows of all splits; validation and test are preceded by up to `history` rows before them.
 
-    Raises DataError for too few rows for one forecast in each split.
+    Raises DataError if a split has too few rows for one forecast.
     """
     sets, start = {}, 0
     for name, size in sizes.items():
@@ -239,8 +239,8 @@ def _require_equal_steps(path: Path, lines: Sequence[int], times: Times) -> None
 
 
 def _months(times: Times) -> tuple[int, Any] | None:
-    """Return the number of months between rows, if all are equally many months apart on one day of the month, or on the
-    last one; and the time to add to each so that the day is the same."""
+    """Return the number of months between rows, and the time to add to each for the same day of the month. None if rows
+    are not equally many months apart, on the same day or on the last day of the month."""
     if times.dtype.kind != "M":
         return None
     for shift in (np.timedelta64(0, "D"), np.timedelta64(1, "D")):
@@ -275,7 +275,7 @@ def _number(cell: str) -> float | None:
 
 
 def _moment(cell: str) -> datetime | None:
-    """Return an ISO time, in UTC and without a zone if it has one."""
+    """Return an ISO time, converted to UTC if it has a time zone. None if the cell is no ISO time."""
     if _number(cell) is not None:  # 20160701 is a number here
         return None
     try:

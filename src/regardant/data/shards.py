@@ -1,8 +1,8 @@
 """Rows of sharded Parquet, JSON lines or text, read by `datasets` from any position, and the buffers they fill.
 
-A stream reads its shards in an order drawn for each pass. It fills a buffer with rows, which are encoded together while
-the buffer before is trained on. A position is that of the first row of a buffer: a resumed run reads that buffer again,
-and nothing before it.
+A stream reads its shards in a random order, drawn for each pass. It fills a buffer with rows, which are encoded while
+the previous buffer is trained on. A position is that of the first row of a buffer: a resumed run reads this buffer
+again, and no rows before it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -27,9 +27,9 @@ class Position(NamedTuple):
     """The place of a row in a stream."""
 
     passes: int = 0
-    """Passes over the shards before this one."""
+    """Number of completed passes over the shards."""
     state: dict[str, Any] | None = None
-    """State of `datasets` in this pass. None: the first row."""
+    """State of the dataset (`datasets` library) in this pass. None: the first row."""
 
 
 def read_rows(
@@ -41,11 +41,11 @@ def read_rows(
     state: dict[str, Any] | None = None,
     at_once: int = ROWS_AT_ONCE,
 ) -> Iterator[tuple[list[Row], dict[str, Any]]]:
-    """Yield `at_once` rows at a time, and the state behind them, from a state on.
+    """Yield chunks of `at_once` rows, each with the state after the chunk, starting at `state`.
 
-    Columns of text are numbers, between tabs; `text` is the whole line.
+    Columns of text are numbers, from 1, separated by tabs; `text` is the whole line.
 
-    A rank of several reads the shards `rank::size` if the shards can be dealt out evenly, and the rows `rank::size`
+    One of several ranks reads the shards `rank::size` if `size` divides their number, and the rows `rank::size`
     otherwise. Raises DataError.
     """
     import datasets
@@ -54,7 +54,7 @@ def read_rows(
     place = shards[0].address if len(shards) == 1 else f"{shards[0].address} and {len(shards) - 1:,} more"
     kind = shards[0].kind
     options = {"encoding_errors": "replace"} if kind in ("text", "json") else {}
-    storage(shards[0].address)  # which makes its protocol known
+    storage(shards[0].address)  # registers the protocol of the address
     rows_before = 0
     with TemporaryDirectory() as cache:
         try:
@@ -75,7 +75,7 @@ def read_rows(
                 rows_before += table.num_rows
         except DataError:
             raise
-        except Exception as error:  # each builder has its own for a damaged file
+        except Exception as error:  # each builder raises another class for a damaged file
             raise DataError(f"{place} cannot be read after row {rows_before:,}: {first_line(error)}") from error
 
 
@@ -98,9 +98,9 @@ def _place(column: str) -> int:
 
 
 class Stream(Generic[Buffer]):
-    """Buffers of rows that follow one another through all shards, pass after pass. One is read ahead.
+    """Consecutive buffers of rows from all shards, pass after pass. One buffer is read ahead.
 
-    `encode` makes a buffer of rows. A buffer ends with its pass.
+    `encode` turns rows into a buffer. No buffer spans two passes.
     """
 
     def __init__(
@@ -117,16 +117,16 @@ class Stream(Generic[Buffer]):
         self.seek(Position())
 
     def seek(self, position: Position, *, rank: int = 0, size: int = 1) -> None:
-        """Go on at a position, as one of several ranks."""
+        """Continue at a position, as rank `rank` of `size`."""
         if self._ahead is not None:
-            wait([self._ahead])  # it moves the position
+            wait([self._ahead])  # the read changes self._begin
         self.rank, self.size = rank, size
         self._begin = position
         self._reading: Iterator[tuple[list[Row], dict[str, Any]]] | None = None
         self._ahead = None
 
     def next(self) -> tuple[Position, Buffer]:
-        """Return the next buffer and where it begins, and read the one behind it meanwhile."""
+        """Return the position and the content of the next buffer, and start to read the one after it."""
         found = (self._ahead or self._pool.submit(self._read)).result()
         self._ahead = self._pool.submit(self._read)
         return found
@@ -151,6 +151,6 @@ class Stream(Generic[Buffer]):
                 break
         else:
             self._begin, self._reading = Position(begin.passes + 1), None
-            if not rows and begin.state is not None:  # the buffer before ended with the last row
+            if not rows and begin.state is not None:  # the previous buffer ended with the last row
                 return self._read()
         return begin, self.encode(rows)

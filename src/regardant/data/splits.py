@@ -29,7 +29,7 @@ class FilesConfig(Config):
     """The folder that relative paths start from; the current one if empty."""
 
     def sets(self, items: Callable[[str], Iterable[Item]], share: float, seed: int) -> dict[str, list[Item]]:
-        """Return the items of all splits, given those of a file.
+        """Return the items of all splits; `items` reads those of a file.
 
         Without a validation file, a random share of the training items is validated on. Raises DataError if a split is
         empty.

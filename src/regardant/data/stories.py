@@ -2,8 +2,9 @@
 
 The sentences of a story have the same few people, verbs and things, so that one word does not tell them apart: who sees
 the white cat is not who sees the grey cat. A question asks for the subject (who), the object (what), the place (where)
-or the time (when) of one sentence, by the words of the others of its parts. A question without an answer asks for the
-subject or the object of something that nobody did in the story, or for a place or a time that it does not tell.
+or the time (when) of one sentence, and names its verb, subject and object, without the one asked for. An unanswerable
+question asks for the subject or the object of an action that is not in the story, or for a place or a time that the
+story does not tell.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -51,10 +52,10 @@ PEOPLE, VERBS, THINGS = 3, 2, 2
 """Size of the cast of a story: people, verbs, and nouns for the objects of each verb."""
 
 CAST, ABOUT = frozenset({"kin"}), frozenset({"clothes", "animal"})
-"""Classes of the nouns of people and of things. Few words are learned soon."""
+"""Classes of the nouns of people and of things. A small vocabulary is learned quickly."""
 
 DEEDS = ("buy", "draw", "find", "follow", "lose", "see", "steal", "want")
-"""Verbs. A model of words has to learn that "see" and "sees" are one."""
+"""Verbs. A word-level model has to learn that "see" and "sees" are forms of one verb."""
 
 TENSES = (Tense.PRESENT, Tense.FUTURE)
 
@@ -65,7 +66,7 @@ SENTENCES = (2, 5)
 """Fewest and most sentences of a story."""
 
 TOLD = 0.4
-"""Chance that a sentence tells its place, and that it tells its time."""
+"""Probability that a sentence states its place, and that it states its time."""
 
 Item = TypeVar("Item")
 
@@ -102,10 +103,10 @@ class StoriesConfig(QuestionsConfig):
 
 @dataclass(frozen=True)
 class Story:
-    """The sentences of a story, and all that its cast might have done."""
+    """Clauses of a story, and the other possible clauses of its cast."""
 
     told: Sequence[Clause]
-    """One clause a sentence. No two have the same verb with the same subject, nor with the same object."""
+    """Clauses of the sentences, one each. No two have the same verb with the same subject, nor with the same object."""
     untold: Sequence[Clause]
     """The other clauses of the same people, verbs and things."""
 
@@ -159,7 +160,7 @@ def asked(story: Story, random: Random, *, answered: bool) -> ContextQuestion | 
 
 
 def question(part: Part, clause: Clause) -> str:
-    """Return the question for a part of a clause. It tells verb, subject and object, and neither place nor time."""
+    """Return the question for a part of a clause. It names verb, subject and object, but no place or time."""
     bare = replace(clause, place=None, time=None)
     if part == "subject":
         return realise(Question(replace(bare, subject=WHO))).source
@@ -168,7 +169,7 @@ def question(part: Part, clause: Clause) -> str:
 
 
 def part_of(sentence: str, clause: Clause, part: Part) -> tuple[int, str]:
-    """Return the first character of a part of a written sentence, and its text there."""
+    """Return the offset and the text of a part of a written sentence."""
     start = 0
     for name in ASKED:  # in the order of a sentence
         value = getattr(clause, name)
@@ -191,7 +192,7 @@ def in_english(part: NounPhrase | PrepositionalPhrase | Phrase) -> str:
 
 
 def described(noun: Noun, random: Random) -> list[NounPhrase]:
-    """Return a noun in two colours, the white cat and the grey cat; alone, if it has too few."""
+    """Return a noun in two colours (the white cat, the grey cat), or without a colour if fewer than two fit."""
     colours = [one for one in adjectives().values() if one.rank == COLOUR and noun.fits(one.nouns)]
     return [definite(noun, one) for one in sample(colours, 2, random)] if len(colours) > 1 else [definite(noun)]
 
@@ -214,23 +215,23 @@ def can_ask(verb: Verb) -> set[Part]:
 
 
 def overlaps(clause: Clause, other: Clause) -> bool:
-    """Return whether two clauses have one verb, and one subject or one object."""
+    """Return whether two clauses share their verb, and their subject or object."""
     return clause.verb is other.verb and (clause.subject == other.subject or clause.object == other.object)
 
 
 def repeats(clause: Clause, other: Clause) -> bool:
-    """Return whether two clauses have one verb, one subject and one object."""
+    """Return whether two clauses share their verb, subject and object."""
     return clause.verb is other.verb and clause.subject == other.subject and clause.object == other.object
 
 
 def asks_in_vain(part: Part, clause: Clause, told: Iterable[Clause]) -> bool:
-    """Return whether no clause answers the question for the subject or the object of another one."""
+    """Return whether no told clause answers the question for the subject or the object of `clause`."""
     other = "object" if part == "subject" else "subject"
     return not any(one.verb is clause.verb and getattr(one, other) == getattr(clause, other) for one in told)
 
 
 def sample(items: Sequence[Item], count: int, random: Random) -> list[Item]:
-    """Draw some of the items without repeats, in random order. The same on every version of Python."""
+    """Draw up to `count` items without replacement, in random order. Reproducible on every version of Python."""
     left, drawn = list(items), list[Item]()
     while left and len(drawn) < count:
         drawn.append(left.pop(int(random.random() * len(left))))

@@ -1,4 +1,4 @@
-"""Corpora that are streamed from shards: what is held out of them, and the sample of their beginning."""
+"""Corpora that are streamed from shards: their held-out sets, and the sample of their first rows."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,31 +16,31 @@ from regardant.errors import DataError
 
 
 class StreamedConfig(Config):
-    """Base of corpora in shards that are read in training, pass after pass, and never kept as a whole.
+    """Base of corpora in shards that are streamed in training, pass after pass, and never stored as a whole.
 
-    What a run needs before is learned from the first rows: the vocabulary, the size of the model, the plan. A part is
-    held out by a hash of its text, wherever in the stream it stands.
+    The vocabulary, the size of the model and the plan are chosen from the first rows. Rows are held out by a hash of
+    their text, wherever they are in the stream.
     """
 
     shards: str | list[str]
-    """Files, globs or folders of .parquet, .jsonl, .txt or .tsv shards (the text ones also .gz or .zst), here or in a
-    storage: data/*.parquet, s3://bucket/folder."""
+    """Files, globs or folders of .parquet, .jsonl, .txt or .tsv shards (the text ones also .gz or .zst), local or
+    in remote storage: data/*.parquet, s3://bucket/folder."""
 
     root: str = ""
     """The folder that relative paths start from; the current one if empty."""
 
     validation_share: float = Field(0.01, gt=0, lt=1)
-    """Share that is held out to validate on, if no validation data is named; those among the first `sample_rows` are
-    used."""
+    """Share of the rows held out to validate on, if no validation data is named; those among the first `sample_rows`
+    are used."""
 
     test_share: float = Field(0.01, gt=0, lt=1)
-    """The same to test on."""
+    """The same for the test set."""
 
     sample_rows: int = Field(100_000, gt=0)
-    """Rows at the beginning from which vocabulary, model and plan are chosen."""
+    """Number of first rows from which vocabulary, model and plan are chosen."""
 
     buffer_rows: int = Field(50_000, gt=0)
-    """Rows that are shuffled, and sorted into batches of like length, at a time. Two buffers are in memory."""
+    """Number of rows shuffled and sorted into batches of like length together. Two buffers are in memory."""
 
     @model_validator(mode="after")
     def _leaves_some_to_train_on(self) -> "StreamedConfig":
@@ -65,7 +65,7 @@ class StreamedConfig(Config):
         return islice((row for chunk, _ in chunks for row in chunk), self.sample_rows)
 
     def held_out(self, seed: int, named: Mapping[str, Iterable[str]]) -> "HeldOut":
-        """Return what is held out, beside the texts of validation and test data that is named."""
+        """Return the rule for held-out texts: by share, and the `named` texts of validation and test data."""
         shares = {
             name: share
             for name, share in (("validation", self.validation_share), ("test", self.test_share))
@@ -76,7 +76,7 @@ class StreamedConfig(Config):
         return held
 
     def too_few(self, name: str) -> DataError:
-        """Return the refusal of a sample that has nothing to validate or to test on."""
+        """Return the error for a sample without rows for the validation or test set `name`."""
         return DataError(
             f"{self.shards}: none of the first {self.sample_rows:,} rows is held out to be the {name} set: raise "
             f"{name}_share or sample_rows, or name {name} data"
@@ -85,11 +85,11 @@ class StreamedConfig(Config):
 
 @dataclass
 class HeldOut:
-    """The texts of a stream that are not trained on, told by a hash of each."""
+    """Texts of a stream that are not trained on, identified by their hashes."""
 
     key: bytes
     shares: dict[str, float]
-    """Share of each set that is held out."""
+    """Share of the stream that is held out for each set."""
     named: frozenset[int] = field(default_factory=frozenset)
     """Hashes of the texts of named sets."""
 
@@ -98,7 +98,7 @@ class HeldOut:
         return int.from_bytes(blake2b(text.encode(), digest_size=8, key=self.key).digest(), "little")
 
     def split_of(self, text: str) -> str | None:
-        """Return the split a text is in, as "train". None: it is in a set that is named, so it is in no other."""
+        """Return the split of a text: train, validation or test. None for a text of a named set."""
         hashed = self.hash(text)
         if hashed in self.named:
             return None
@@ -111,12 +111,12 @@ class HeldOut:
 
 
 def texts_of(rows: Iterable[Row]) -> Iterator[Any]:
-    """Yield the only cell of each row that has a text."""
+    """Yield the text of each row of one cell; rows without a text are skipped."""
     return (row.cells[0] for row in rows if isinstance(row.cells[0], str))
 
 
 def require_other_end(max_epochs: int | None) -> None:
-    """Raise ValueError for a budget in passes over a stream, whose length is not known."""
+    """Raise ValueError if `max_epochs` is set: the length of a stream is not known."""
     if max_epochs is not None:
         raise ValueError(
             f"training.max_epochs: given {max_epochs}, but the length of a stream is not known: set "

@@ -12,7 +12,7 @@ from regardant.data.text_files import Record, place
 
 
 class StreamedPairsConfig(StreamedConfig):
-    """Sentence pairs in shards: as many as there are, since they are read in training and never kept as a whole."""
+    """Sentence pairs in shards, of any number: they are streamed in training and never stored as a whole."""
 
     kind: Literal["stream"] = "stream"
 
@@ -20,7 +20,7 @@ class StreamedPairsConfig(StreamedConfig):
     """Name of the column of sources. In text shards a number from 1: columns stand between tabs."""
 
     target: str = "target"
-    """The same for translations."""
+    """Name or number of the column of translations, like `source`."""
 
     validation: Pairs | None = None
     """Pairs to validate on; held out of the stream if not given."""
@@ -45,7 +45,7 @@ class StreamedPairsConfig(StreamedConfig):
         return Splits.write(folder, sets, report)
 
     def leave_out(self, seed: int, named: dict[str, list[Pair]] | None = None) -> HeldOut:
-        """Return what is held out of the stream. Pairs are told by their sources."""
+        """Return the rule for held-out pairs, which are identified by their sources."""
         given = self._named() if named is None else named
         return self.held_out(seed, {name: (source for source, _ in pairs) for name, pairs in given.items()})
 

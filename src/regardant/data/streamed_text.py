@@ -10,9 +10,9 @@ from regardant.data.text import TextConfig
 
 
 class StreamedTextConfig(TextConfig, StreamedConfig):
-    """Text in shards, of any length: training reads it as a stream, and never keeps it as a whole.
+    """Text in shards, of any length: it is streamed in training and never stored as a whole.
 
-    A row is a document, and ends with a line end. A row of text shards is a line.
+    A row is a document, to which a line end is added. A row of text shards is a line.
     """
 
     kind: Literal["stream"] = "stream"
@@ -43,7 +43,7 @@ class StreamedTextConfig(TextConfig, StreamedConfig):
         return {name: sum(map(len, documents)) + len(documents) for name, documents in sets.items()}
 
     def leave_out(self) -> HeldOut:
-        """Return what is held out of the stream. The choice depends on no seed, as the cut of other texts."""
+        """Return the rule for held-out documents. Like the split of other texts, it depends on no seed."""
         return self.held_out(0, self._named())
 
     def _named(self) -> dict[str, list[str]]:

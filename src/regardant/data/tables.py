@@ -20,7 +20,7 @@ ROWS_AT_ONCE = 1000
 
 
 class Row(NamedTuple):
-    """The cells of some columns, as they were read."""
+    """Cells of the requested columns in one row."""
 
     line: int
     """Number, from 1, of the line where the row starts, or of the row in a parquet file."""
@@ -31,10 +31,10 @@ class Row(NamedTuple):
 def read_columns(path: Path, columns: Sequence[str], numbers: Collection[str] = ()) -> Iterator[Row]:
     """Yield the cells of columns of a .tsv, .csv, .jsonl, .json or .parquet file; the text ones also .gz or .zst.
 
-    .tsv, .csv    The columns are names in the first line. If all are numbers ("1" and "2", from 1), there is
-                  no such line and every line is a row. In .tsv a quote is text; in .csv it quotes. Cells of .csv
+    .tsv, .csv    The first line has the names of the columns. If all `columns` are numbers ("1" and "2", from 1),
+                  there are no names, and every line is a row. In .tsv a quote is text; in .csv it quotes. Cells of .csv
                   are separated by semicolons if the first line has some and no comma.
-    .jsonl, .json One object a line. Dots reach into objects: translation.en
+    .jsonl, .json One object per line. Dots reach into objects: translation.en
     .parquet      Dots reach into structs.
 
     The columns in `numbers` may hold whole numbers, which become text. Raises DataError for a missing or damaged file,
@@ -47,7 +47,7 @@ def read_columns(path: Path, columns: Sequence[str], numbers: Collection[str] = 
 
 
 def read_table(path: Path, source: str, target: str, numbers: Collection[str] = ()) -> Iterator[Record]:
-    """Yield the pairs of two columns of a file, read as by `read_columns`. Raises DataError as it does."""
+    """Yield the pairs of two columns of a file, read like `read_columns`, with the same errors."""
     return _pairs(read_columns(path, (source, target), numbers))
 
 
@@ -174,7 +174,7 @@ def _json_row(path: Path, number: int, text: str) -> dict[str, object]:
         row = json.loads(text)
         if isinstance(row, dict):
             return dict(_flatten(row))
-    except (ValueError, RecursionError):  # a thousand lists within one another
+    except (ValueError, RecursionError):  # RecursionError: deeply nested lists
         pass
     raise DataError(f"{path} line {number} is not a JSON object; each line must be one")
 
@@ -218,7 +218,7 @@ def parquet_tables(path: Path) -> Iterator["pa.Table"]:
         with pq.ParquetFile(path) as file:
             for batch in file.iter_batches(ROWS_AT_ONCE):
                 yield pa.table(batch).replace_schema_metadata(file.schema_arrow.metadata)
-    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:  # the last of a column's name
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:  # UnicodeDecodeError: in a column's name
         raise DataError(f"{path} cannot be read as parquet: {first_line(error)}") from error
 
 
@@ -240,7 +240,7 @@ def arrow_rows(
             raise DataError(
                 f"{place}: column {name} holds {kind}, not text: save it as a column of strings, or name another column"
             )
-    # As bytes: Arrow does not check what it reads, and would raise for the whole batch.
+    # As bytes: Arrow does not validate UTF-8 when reading, and decoding would raise for the whole batch.
     cells = [table[name].cast(pa.large_binary()).to_pylist() for name in columns]
     for number, row in enumerate(zip(*cells, strict=True), rows_before + 1):
         yield Row(number, tuple(Fault.MISSING if raw is None else decode(raw) for raw in row))

@@ -1,6 +1,6 @@
-"""Texts with a label for each word: treebanks in CoNLL-U, and files with a word a line.
+"""Texts with a label for each word: treebanks in CoNLL-U, and files with one word per line.
 
-The second kind is that of the shared tasks of CoNLL, https://www.clips.uantwerpen.be/conll2003/ner/: columns, the word
+The second format is that of the CoNLL shared tasks, https://www.clips.uantwerpen.be/conll2003/ner/: columns, the word
 in the first and its label in the last, and a blank line after each sentence.
 """
 
@@ -19,10 +19,10 @@ TREEBANK_COLUMNS = {"upos": UPOS, "xpos": XPOS, "deprel": RELATION}
 """Columns of a treebank that label words."""
 
 UNSPECIFIED = "_"
-"""The cell of a treebank that says nothing."""
+"""Treebank cell without a value."""
 
 DOCUMENT = "-DOCSTART-"
-"""Start of a line that begins a document."""
+"""Prefix of a line that begins a document."""
 
 
 @dataclass
@@ -34,7 +34,7 @@ class TaggedText:
     lines: list[int] = field(default_factory=list)
     """Number of each word's line in its file, from 1."""
     path: Path = Path()
-    """The file."""
+    """File of the text."""
 
     def append(self, word: str, label: str, line: int) -> None:
         """Add a word."""
@@ -44,8 +44,8 @@ class TaggedText:
 
 
 class TaggedConfig(FilesConfig):
-    """Texts with a label for each word, from a treebank (.conllu) or a file with a word a line and a blank line after
-    each text. In the latter, lines with # before a text are comments. Files may end in .gz or .zst."""
+    """Texts with a label for each word, from a treebank (.conllu) or a file with one word per line and a blank line
+    after each text. In the latter, lines with # before a text are comments. Files may end in .gz or .zst."""
 
     label: str | None = None
     """The column of labels: upos, xpos or deprel of a treebank (upos if empty), or the number of the column, from 1, in
@@ -60,7 +60,7 @@ class TaggedConfig(FilesConfig):
     @field_validator("label")
     @classmethod
     def label_is_a_column(cls, label: str | None) -> str | None:
-        """Refuse a column that no file has."""
+        """Refuse a value that is neither a treebank column nor a number from 1."""
         if label is not None and label not in TREEBANK_COLUMNS and not (label.isdecimal() and int(label)):
             raise ValueError(f"given {label!r}; allowed: {', '.join(TREEBANK_COLUMNS)}, or a number from 1")
         return label
@@ -125,5 +125,5 @@ class TaggedConfig(FilesConfig):
 
 
 def _is_comment(line: str) -> bool:
-    """Return whether a line before the first word of a text is a comment, and not the word # between tabs."""
+    """Return whether a line before the first word of a text is a comment, and not the word # followed by a tab."""
     return line.startswith("#") and "\t" not in line

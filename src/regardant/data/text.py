@@ -1,6 +1,6 @@
-"""A text as one stream of tokens: where it is read from, how it is split, where it is kept.
+"""A text as one stream of tokens: reading, splitting and storage.
 
-It is tokenised once, into files that are mapped into memory, so that a text may be larger than the machine's memory.
+A text is tokenised once, into memory-mapped files, so that it may be larger than the machine's memory.
 """
 
 import json
@@ -22,7 +22,7 @@ from regardant.data.tokenizers import Tokenizer
 from regardant.errors import DataError
 
 MARKER = "text.json"
-"""Written last: a folder that has it is whole."""
+"""File that is written last: a folder that contains the file is complete."""
 
 Tokens = NDArray[np.integer]
 
@@ -38,11 +38,11 @@ class TextConfig(Variants):
         return self.kind
 
     def pieces(self) -> Iterator[str]:
-        """Return the whole text, piece by piece, its splits one after the other. Raises DataError."""
+        """Yield the whole text, piece by piece, its splits one after the other. Raises DataError."""
         raise NotImplementedError
 
     def sizes(self) -> dict[str, int]:
-        """Return the characters of each split, in their order. Raises DataError where one would be empty."""
+        """Return the number of characters of each split, in text order. Raises DataError if a split would be empty."""
         raise NotImplementedError
 
 
@@ -50,10 +50,10 @@ class CutTextConfig(TextConfig):
     """Base of texts whose beginning is trained on and whose end is kept to validate and to test on."""
 
     validation_share: float = Field(0.1, gt=0, lt=1)
-    """The share of the characters to validate on: the last, or those before the test's."""
+    """Share of the characters to validate on: the last ones, or those before the test set."""
 
     test_share: float = Field(0.0, ge=0, lt=1)
-    """The share of the characters to test on: the last. 0: tests are on the validation text."""
+    """Share of the characters to test on: the last ones. 0: tests are on the validation text."""
 
     @model_validator(mode="after")
     def _leave_some_to_train_on(self) -> Self:
@@ -92,7 +92,7 @@ class TextFilesConfig(CutTextConfig):
 
     def pieces(self) -> Iterator[str]:
         sources = [self.source] if isinstance(self.source, str) else self.source
-        # All are found before the first is read, so that a missing one is told at once.
+        # All files are checked before the first is read, so that a missing one is reported at once.
         yield from (piece for text in [read_text(self._path(source)) for source in sources] for piece in text)
 
     def _path(self, source: str) -> Path:
@@ -101,12 +101,12 @@ class TextFilesConfig(CutTextConfig):
 
 @dataclass(frozen=True)
 class EncodedText:
-    """The splits of a text as tokens, and what they were made of."""
+    """Tokenised splits of a text, with the size and the fingerprint of each."""
 
     tokens: dict[str, Tokens]
     """Tokens of each split (train, validation and, if there is one, test), memory-mapped."""
     characters: dict[str, int]
-    """How many each split has."""
+    """Number of characters of each split."""
     fingerprints: dict[str, str]
     """SHA-256 of each split's text, as UTF-8."""
 
@@ -135,7 +135,7 @@ class EncodedText:
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """Open what `build` wrote. Raises DataError."""
+        """Open the folder that `build` wrote. Raises DataError."""
         try:
             written = json.loads((folder / MARKER).read_text(encoding="utf-8"))
             tokens = {
@@ -148,7 +148,7 @@ class EncodedText:
 
 
 def cut(pieces: Iterable[str], sizes: Mapping[str, int]) -> Iterator[tuple[str, str]]:
-    """Yield pieces of a text, each with its split: the first `sizes` characters, the next, ..."""
+    """Yield (split, piece) of a text that is cut into splits of `sizes` characters."""
     splits = iter(sizes.items())
     name, room = next(splits)
     for piece in pieces:

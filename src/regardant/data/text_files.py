@@ -18,7 +18,7 @@ from typing import IO, NamedTuple
 from regardant.errors import DataError
 
 BYTES_AT_ONCE = 1 << 20
-"""Bytes of a text that are read at a time."""
+"""Number of bytes of a text that are read at a time."""
 
 UTF8_BOM = b"\xef\xbb\xbf"
 
@@ -26,30 +26,30 @@ BYTE_ORDER_MARKS = {b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32", b"\xff
 """Encodings by their byte order mark. The longer marks come first, since they begin like the shorter ones."""
 
 LONGEST_LINE = 100_000
-"""Characters of a line that is translated: thousands of sentences. Of a longer one, the first ones are."""
+"""Maximum characters of a line to translate: thousands of sentences. Longer input is truncated, or refused."""
 
 HALF_PAIR = re.compile("[\ud800-\udfff]")
 """Half of a surrogate pair, which JSON can spell and UTF-8 cannot."""
 
 START = 4096
-"""Bytes in which UTF-16 without a byte order mark is looked for."""
+"""Number of first bytes that are checked for UTF-16 without a byte order mark."""
 
 
 class Fault(Enum):
     """Reason why one side of a pair has no text."""
 
     BAD_ENCODING = "bad_encoding"
-    """Its bytes are not valid UTF-8."""
+    """Bytes that are not valid UTF-8."""
 
     NUL = "nul_character"
-    """The line contains NUL characters, as UTF-16 read as UTF-8 does."""
+    """NUL characters in the line, as in UTF-16 that is read as UTF-8."""
 
     MISSING = "missing"
-    """Its row is too short, lacks the key or holds a null."""
+    """Row that is too short, lacks the key or holds a null."""
 
 
 class Record(NamedTuple):
-    """One pair as it was read."""
+    """Pair of texts as read from files, a table or a dataset."""
 
     line: int
     """Number, from 1, of the line where the pair starts, or of its row in a dataset or parquet file."""
@@ -61,7 +61,7 @@ class Record(NamedTuple):
 def place(root: str, name: str) -> Path:
     """Return the path of a file that a recipe names, relative to `root`, where ~ and ${VARIABLE} are expanded.
 
-    A whole path needs no root. Raises DataError for a variable that is not set.
+    An absolute path is returned unchanged. Raises DataError for a variable that is not set.
     """
     if Path(name).is_absolute():
         return Path(name)
@@ -119,7 +119,7 @@ def require_utf8(place: Path | str, start: bytes) -> None:
 
 
 def require_no_nul(place: Path | str, line: int, raw: bytes) -> None:
-    """Raise DataError if some lines of a file, the first of them number `line`, contain a NUL byte."""
+    """Raise DataError if `raw`, the bytes of a file from line `line` on, contains a NUL byte."""
     at = raw.find(b"\0")
     if at >= 0:
         line += raw.count(b"\n", 0, at)
@@ -130,7 +130,7 @@ def require_no_nul(place: Path | str, line: int, raw: bytes) -> None:
 
 
 def carriage_returns_alone(place: Path | str) -> DataError:
-    """Return the refusal of a file without a line feed whose lines end in carriage returns."""
+    """Return the error for a file without a line feed whose lines end in carriage returns."""
     return DataError(
         f"{place} has carriage returns and no line feed, so all of it is one line: convert it with "
         f"tr '\\r' '\\n' < {place} > NEW"
@@ -142,7 +142,7 @@ def _conversion(place: Path | str, encoding: str) -> str:
 
 
 def require_file(path: Path) -> None:
-    """Raise DataError, with a file of a similar name, unless the path is a file."""
+    """Raise DataError unless the path is a file; the message suggests a file of a similar name."""
     if path.is_dir():
         raise DataError(f"{path} is a folder, where a file of sentences is needed; name a file in it")
     if "\0" in str(path):
@@ -157,7 +157,7 @@ def near_names(path: Path) -> str:
     """Return the end of a message about a missing file: a file of a similar name, or that there is none."""
     if not path.parent.is_dir():
         return f"there is no folder {path.parent} either; paths start at the current folder or at `root`"
-    from regardant.config.did_you_mean import did_you_mean  # imports pydantic, which `--help` does not wait for
+    from regardant.config.did_you_mean import did_you_mean  # deferred: imports pydantic, which would slow `--help`
 
     near = did_you_mean(path.name, [entry.name for entry in path.parent.iterdir()]).removeprefix("; ")
     return near or f"nothing in {path.parent} has a name like it"

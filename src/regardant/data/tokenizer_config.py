@@ -7,32 +7,32 @@ from pydantic import Field, model_validator
 from regardant.config import Config
 from regardant.data.vocabulary import SPECIAL_TOKENS
 
-BYTES = [f"<0x{byte:02X}>" for byte in range(256)]  # the names by which the library falls back to bytes
-PIECES = ("bpe", "unigram", "code")  # kinds that learn pieces, and spell in bytes what has none
+BYTES = [f"<0x{byte:02X}>" for byte in range(256)]  # names of the bytes in the library's byte fallback
+PIECES = ("bpe", "unigram", "code")  # kinds that learn pieces, with byte fallback
 
 
 class TokenizerConfig(Config):
-    """How text becomes tokens."""
+    """Configuration of tokenizers."""
 
     kind: Literal["character", "word", "whitespace", "byte", "bpe", "unigram", "code", "kmer", "pretrained"] = "bpe"
-    """Kind of tokens. bpe and unigram find pieces between a character and a word; code does, and keeps white space;
-    kmer reads DNA; pretrained is that of an imported model."""
+    """Kind of tokens. bpe and unigram learn pieces between a character and a word; code learns pieces too, and keeps
+    white space; kmer reads DNA; pretrained is the tokenizer of an imported model."""
 
     vocab_size: int | None = Field(None, gt=len(SPECIAL_TOKENS))
-    """Tokens in a vocabulary, special ones included; chosen from the corpus when left out. bpe, unigram and code have
-    exactly this many, character, word and whitespace at most this many; byte and kmer ignore it."""
+    """Number of tokens in a vocabulary, with special ones; chosen from the corpus if empty. Exact for bpe, unigram and
+    code, an upper limit for character, word and whitespace; byte and kmer ignore it."""
 
     lowercase: bool = False
-    """Make all text lower case. The case of the output is then lost too."""
+    """True if all text is lower-cased. The output is then lower case, too."""
 
     joint: bool = True
-    """One vocabulary for source and target; else one each."""
+    """True if source and target share one vocabulary."""
 
     k: int | None = Field(None, gt=0, le=6)
-    """Letters of a kmer (6)."""
+    """Number of letters of a k-mer (6)."""
 
     stride: int | None = Field(None, gt=0)
-    """Letters from the start of a kmer to that of the next, at most k (1). k: they do not overlap."""
+    """Number of letters from the start of a k-mer to the start of the next, at most k (1). Equal to k: no overlap."""
 
     special: tuple[int | None, ...] = ()
     """Ids of the imported model for padding, start, end, unknown and mask (kind pretrained); null for one it lacks."""
@@ -63,5 +63,5 @@ class TokenizerConfig(Config):
 
     @property
     def splits_words(self) -> bool:
-        """True if text is words between single spaces, and not just any characters."""
+        """True if text is read as words between single spaces."""
         return self.kind in ("word", "whitespace", "bpe", "unigram")

@@ -1,4 +1,4 @@
-"""Tokenizers of the Hugging Face library from their JSON, held to what training writes."""
+"""Tokenizers of the Hugging Face library from their JSON, restricted to the settings that training writes."""
 
 import json
 from collections.abc import Mapping
@@ -15,11 +15,11 @@ LEARNED = ("vocab", "merges")
 def restored(content: Mapping[str, Any], usual: Mapping[str, Any] | None, *, is_own: bool = True) -> hf.Tokenizer:
     """Return a tokenizer from its JSON.
 
-    `usual` is the JSON of an untrained tokenizer of its kind; None: the kind has no usual one. `is_own`: whether the
-    first ids are those of the special tokens, as in no imported tokenizer.
+    `usual` is the JSON of an untrained tokenizer of the same kind, or None for a kind with any settings. `is_own` is
+    True if the first ids must be those of the special tokens, False for an imported tokenizer.
 
-    Raises ValueError for a part that is not the usual one, as a normaliser that is gone, padding to a million tokens
-    or BPE dropout, and for a vocabulary without the special tokens or with a hole; another Exception for other damage.
+    Raises ValueError for settings other than the usual ones (no normaliser, padding to a million tokens, BPE dropout),
+    and for a vocabulary without the special tokens or with a gap in its ids; another Exception for other damage.
     """
     expected = content if usual is None else usual
     for part in sorted(content.keys() | expected.keys()):
@@ -37,5 +37,5 @@ def restored(content: Mapping[str, Any], usual: Mapping[str, Any] | None, *, is_
 
 
 def _settings(part: Any) -> Any:
-    """Return a part without what is learned."""
+    """Return a part without its learned entries."""
     return {name: value for name, value in part.items() if name not in LEARNED} if isinstance(part, dict) else part

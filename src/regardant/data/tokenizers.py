@@ -2,19 +2,19 @@
 
     character   every character is a token
     word        every word and every mark of punctuation
-    whitespace  what stands between white space: in a tree, a bracket with its label
+    whitespace  every run of characters between white space: in a tree, a bracket with its label
     byte        the 256 bytes of UTF-8; nothing to train
     bpe         the most frequent pairs merged again and again: Sennrich et al. 2016, https://arxiv.org/abs/1508.07909
     unigram     the likeliest pieces under a unigram model: Kudo 2018, https://arxiv.org/abs/1804.10959
-    code        pieces as of bpe, of a text whose white space has a meaning: every space, tab and line end comes back
+    code        pieces as in bpe, for text whose white space has a meaning: every space, tab and line end is kept
     kmer        k letters of DNA: `kmers`
-    pretrained  the tokenizer of an imported model, as it is: `pretrained_tokenizers`
+    pretrained  the tokenizer of an imported model, unchanged: `pretrained_tokenizers`
 
 A piece carries the space before it (" sat"), so joining pieces gives the text back. `bpe`, `unigram` and `code` never
-cross from a word into punctuation, and spell what they have not seen in bytes.
+cross from a word into punctuation, and fall back to bytes for unseen characters.
 
-Text cannot name a special token. Nothing is registered with the library as an added token, which it would look for
-in the text, and no piece of text can be spelt like one: "<" and "eos" are never in one piece.
+Text cannot name a special token. Nothing is registered with the library as an added token, which the library would
+look for in the text, and no piece can be spelt like a special token: "<" and "eos" are never in one piece.
 """
 
 import codecs
@@ -55,10 +55,10 @@ class Tokenizer:
     """True if tokens are parts of words."""
 
     frame: tuple[Sequence[int], Sequence[int]] = ((), ())
-    """Ids that stand before and after those of a text that is read whole, as [CLS] and [SEP]."""
+    """Ids before and after those of a text that is read whole, such as [CLS] and [SEP]."""
 
     own: ClassVar[dict[str, type["Tokenizer"]]] = {}
-    """Classes of kinds that have one of their own. A kind is known by being imported."""
+    """Classes by kind, for kinds with a class of their own. Importing a module registers its kind."""
 
     def __init_subclass__(cls, *, kind: str) -> None:
         Tokenizer.own[kind] = cls
@@ -82,8 +82,8 @@ class Tokenizer:
     def train(cls, config: TokenizerConfig, texts: Iterable[str], vocab_size: int) -> "Tokenizer":
         """Learn the vocabulary of `texts`; the same texts give the same vocabulary.
 
-        `config.vocab_size` is exact, see there; without it `vocab_size` is aimed at and what the texts
-        support is taken. Raises ConfigError if they do not support `config.vocab_size`.
+        `config.vocab_size` is binding, see there. If it is not set, `vocab_size` is the target, and the vocabulary
+        is smaller if the texts support no more. Raises ConfigError if they do not support `config.vocab_size`.
         """
         if kind := cls.own.get(config.kind):
             return kind.train(config, texts, vocab_size)
@@ -99,7 +99,7 @@ class Tokenizer:
         return self.backend.encode(text).ids
 
     def locate(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """Return the ids of a text, and where each stands in the text as it is given: (first, after the last)."""
+        """Return the ids of a text, and the (start, end) of each in the given text, in characters."""
         encoding = self.backend.encode(text)
         return encoding.ids, encoding.offsets
 
@@ -108,7 +108,7 @@ class Tokenizer:
         return [encoding.ids for encoding in self.backend.encode_batch_fast(texts)]
 
     def encode_long(self, text: str) -> NDArray[np.integer]:
-        """Return the ids of a text of any length, of characters or bytes a hundred times as fast as `encode`."""
+        """Return the ids of a text of any length: of kinds character and byte, a hundred times as fast as `encode`."""
         if self.config.kind not in ("character", "byte"):
             return np.array(self.encode(text), np.int64)
         text = _normalised(text, self.config, self.backend)
@@ -120,13 +120,13 @@ class Tokenizer:
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of any ids. Special tokens are skipped, bytes that are no UTF-8 become �.
 
-        `decode(encode(text)) == normalise(text)`, for every text.
+        UNK of the kinds in UNKNOWN is not skipped. `decode(encode(text)) == normalise(text)`, for every text.
         """
         text = b"".join(self._bytes[token] for token in ids).decode(errors="replace")
         return text.removeprefix(" ") if self.hides_space else text
 
     def decode_as_it_comes(self, ids: Iterable[int]) -> Iterator[str]:
-        """Yield the text of ids, a piece as soon as its ids are there. Joined, the pieces are what `decode` gives."""
+        """Yield the text of ids in pieces, each as soon as its ids arrive. The joined pieces equal `decode(ids)`."""
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         hides_space = self.hides_space
         for raw in chain((self._bytes[token] for token in ids), [None]):
@@ -137,12 +137,12 @@ class Tokenizer:
                     yield shown
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
-        """Return each token as pictures show it: spaces as ▁, bytes as their ASCII character or their number."""
+        """Return each token as shown in figures: spaces as ▁, bytes as their ASCII character or their number."""
         return [self._readable(token) for token in ids]
 
     def between_words(self) -> tuple[list[int], str]:
-        """Return what joins words that are encoded one by one: tokens between two of them, and the text that is put in
-        front of each but the first."""
+        """Return the separators of words that are encoded one by one: tokens between two words, and the text to
+        prepend to each word but the first."""
         return [] if self.config.splits_words else self.encode(" "), ""
 
     def spellings(self) -> list[bytes]:
@@ -152,8 +152,8 @@ class Tokenizer:
     def spans(self, ids: Iterable[int]) -> list[tuple[int, int]]:
         """Return the span of each token in `decode(ids)`. The spans join without gaps and cover the text.
 
-        The space before a word belongs to the word's first token. Special tokens have an empty span, and so
-        have the bytes of a character before its last.
+        The space before a word belongs to the word's first token. Special tokens that `decode` skips have an empty
+        span, and so have the bytes of a character before its last.
         """
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         parts = [decoder.decode(self._bytes[token]) for token in ids]
@@ -165,7 +165,7 @@ class Tokenizer:
         return list(pairwise(max(end - hidden, 0) for end in ends))
 
     def normalise(self, text: str) -> str:
-        """Return the text as it comes back from its ids; `normalisation` says in words what that changes."""
+        """Return the text as restored from its ids; `normalisation` describes the changes in words."""
         text = self.backend.normalizer.normalize_str(text)
         if self.config.kind in UNKNOWN:
             pieces = [piece for piece, _ in self.backend.pre_tokenizer.pre_tokenize_str(text)]
@@ -175,7 +175,7 @@ class Tokenizer:
 
     @property
     def normalisation(self) -> str:
-        """Description of `normalise` for people."""
+        """Human-readable description of `normalise`."""
         steps = ["lower-cased"] if self.config.lowercase else []
         if self.config.kind not in EXACT:
             steps += ["NFC"]
@@ -230,7 +230,7 @@ class Tokenizers:
         return cls(*(Tokenizer.train(config, texts, vocab_size) for texts in (sources, targets)))
 
     def save(self, path: Path) -> None:
-        """Write both, with their configuration, to one JSON file."""
+        """Write both tokenizers, with their configuration, to one JSON file."""
         content: dict[str, Any] = {"config": self.source.config.model_dump()}
         content["source"] = json.loads(self.source.backend.to_str())
         if self.target is not self.source:
@@ -241,7 +241,7 @@ class Tokenizers:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read what `save` wrote; nothing in the file is executed. Raises DataError."""
+        """Read tokenizers that `save` wrote; nothing in the file is executed. Raises DataError."""
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             config = TokenizerConfig(**content["config"])
@@ -292,7 +292,7 @@ def _learn(backend: hf.Tokenizer, config: TokenizerConfig, texts: Iterable[str],
     trainer: trainers.Trainer
     match config.kind:
         case "bpe" | "code":
-            # A piece seen once cannot be learnt from, so such pairs are left apart.
+            # A piece seen once cannot be learnt from, so such pairs are not merged.
             trainer = trainers.BpeTrainer(
                 vocab_size=vocab_size, min_frequency=2, special_tokens=special + BYTES, show_progress=False
             )
@@ -310,7 +310,7 @@ def _learn(backend: hf.Tokenizer, config: TokenizerConfig, texts: Iterable[str],
             trainer = trainers.WordLevelTrainer(vocab_size=vocab_size, special_tokens=special, show_progress=False)
     try:
         backend.train_from_iterator(texts, trainer)
-    except Exception as error:  # the class the library raises; an error in `texts` goes through
+    except Exception as error:  # the library raises no narrower class; an error in `texts` is raised again
         if "not large enough to contain all chars" not in str(error):
             raise
         raise ConfigError(
@@ -320,7 +320,7 @@ def _learn(backend: hf.Tokenizer, config: TokenizerConfig, texts: Iterable[str],
 
 
 def _frequent_characters(texts: Iterable[str], vocab_size: int) -> models.WordLevel:
-    """Return what the library's own trainer learns, which takes texts apart by a regular expression, and its time."""
+    """Return the model that the library's trainer learns, which is slow: it splits texts by a regular expression."""
     counts: Counter[str] = Counter()
     for text in texts:
         counts.update(text)
@@ -337,7 +337,7 @@ def _normalised(text: str, config: TokenizerConfig, backend: hf.Tokenizer) -> st
 
 
 def _canonical(backend: hf.Tokenizer) -> dict[str, Any]:
-    """Return the library's JSON without added tokens, and the same for the same texts."""
+    """Return the library's JSON without added tokens, made deterministic: equal texts give equal JSON."""
     content: dict[str, Any] = json.loads(backend.to_str())
     content["added_tokens"] = []
     model = content["model"]

@@ -1,7 +1,7 @@
-"""Made-up corpora whose answer is known: copy, reverse or sort symbols, recall a value, add numbers, count a distance.
+"""Synthetic corpora with known answers: copy, reverse or sort symbols, recall a value, add numbers, count a distance.
 
-A model that cannot learn them has a fault, or lacks a part that the task needs. Lengths are uniform, and so are the
-symbols.
+A model that cannot learn them has a fault, or lacks a part that the task needs. Lengths and symbols are
+distributed uniformly.
 """
 
 import math
@@ -25,14 +25,14 @@ class ToyConfig(Config):
     """A corpus of symbol sequences. A subclass adds a kind: an answer, and sequences of its own if it needs them.
 
     Validation and test sequences all differ, and none is trained on. Of the sequences of one length at most
-    half are held out, so that training sees short ones too; training may repeat itself.
+    half are held out, so that training sees short ones too; training sequences may repeat.
     """
 
     remedy: ClassVar[str] = "lower max_length"
-    """The cure where there is no sequence of a length."""
+    """Remedy in the error message if no sequence of a length exists."""
 
     symbols: int = Field(10, ge=2, le=len(SYMBOLS))
-    """How many symbols there are: the digits, then the letters."""
+    """Number of different symbols: the digits, then the letters."""
 
     min_length: int = Field(1, gt=0)
     """Smallest length of a sequence: its symbols, unless the kind counts otherwise."""
@@ -83,7 +83,7 @@ class ToyConfig(Config):
         return Splits.write(folder, sets, CleaningReport(read=self.train_size, kept=self.train_size))
 
     def answer(self, sequence: str) -> str:
-        """Return the answer to a sequence, both one character a symbol."""
+        """Return the answer to a sequence, both with one character per symbol."""
         raise NotImplementedError
 
     def _pair(self, sequence: str) -> Pair:
@@ -107,7 +107,7 @@ class ToyConfig(Config):
         return "".join(rng.choices(SYMBOLS[: self.symbols], k=length))
 
     def _draw_held_out(self, rng: Random) -> list[str]:
-        drawn: dict[str, None] = {}  # a set in order
+        drawn: dict[str, None] = {}  # an ordered set
         room = {length: self._most_held_out(length) for length in self._lengths()}
         while len(drawn) < self.validation_size + self.test_size:
             length = rng.choice(list(room))
@@ -118,7 +118,7 @@ class ToyConfig(Config):
                 if not room[length]:
                     del room[length]
         sequences = list(drawn)
-        rng.shuffle(sequences)  # the few short ones came first
+        rng.shuffle(sequences)  # short sequences are used up early
         return sequences
 
     def _draw_longer(self, rng: Random) -> Iterator[str]:
@@ -152,7 +152,7 @@ class CopyConfig(ToyConfig):
 
 
 class SortConfig(ToyConfig):
-    """Sort a sequence: 3 1 4 1 becomes 1 1 3 4. Needs no order of the source, but how often each symbol occurs."""
+    """Sort a sequence: 3 1 4 1 becomes 1 1 3 4. Needs the count of each symbol, but not their order."""
 
     kind: Literal["sort"] = "sort"
 
@@ -165,7 +165,7 @@ class SortConfig(ToyConfig):
 
 class RecallConfig(ToyConfig):
     """Associative recall, pairs of a key and a value and then a key: a 3 b 7 c 1 b becomes 7. Needs two hops of
-    attention, from a value to its key and from the last key to its like.
+    attention, from a value to its key and from the last key to its first occurrence.
 
     Graves et al. 2014, "Neural Turing machines", https://arxiv.org/abs/1410.5401, section 4.3; with single symbols as
     in Ba et al. 2016, https://arxiv.org/abs/1610.06258, section 5.1.
@@ -195,14 +195,14 @@ class RecallConfig(ToyConfig):
 class AdditionConfig(ToyConfig):
     """Add two numbers, the lowest digit first: 3 1 + 9 4 becomes 2 6 0, which is 13 + 49 = 062.
 
-    Both numbers have as many digits, with zeros where one is smaller, and the sum has one more. With the lowest digit
+    Both numbers have the same number of digits, padded with zeros, and the sum has one more. With the lowest digit
     first a carry is known when the next digit is written (Lee et al. 2023, https://arxiv.org/abs/2307.03381).
     """
 
     kind: Literal["addition"] = "addition"
 
     symbols: int = Field(10, ge=2, le=len(DIGITS))
-    """The base: digits are smaller."""
+    """Base of the numbers."""
 
     max_length: int = Field(6, gt=0, le=500)
     """Most digits of each of the two numbers."""
@@ -225,7 +225,7 @@ class AdditionConfig(ToyConfig):
 
 class VariableDistanceConfig(ToyConfig):
     """Find the symbol as far behind a number as the number says: a b 3 c d e f becomes e. Needs offsets that depend on
-    what is read, which a convolution lacks."""
+    content, which a convolution lacks."""
 
     kind: Literal["variable_distance"] = "variable_distance"
 

@@ -1,8 +1,8 @@
 """Sentences with their dependency trees, read from a treebank in CoNLL-U.
 
-The format is of Universal Dependencies, https://universaldependencies.org/format.html. The text is put together of the
-forms, so that every word has its place in it; the words of a contraction that does not split at its letters (French
-`du`, of `de` and `le`) all have the contraction's place.
+The format is that of Universal Dependencies, https://universaldependencies.org/format.html. The text is joined from the
+forms, so that every word has a span in it; the words of a contraction that is not their concatenation (French `du`, of
+`de` and `le`) all have the contraction's span.
 """
 
 import re
@@ -15,10 +15,10 @@ from regardant.data.text_files import read_lines
 from regardant.errors import DataError
 
 ROOT = -1
-"""The governor of the word that has none."""
+"""Governor of a word that has none."""
 
 CONTRACTION_OR_EMPTY = re.compile(r"(\d+)-(\d+)|\d+\.\d+", re.ASCII)
-"""The id of a row that is no word."""
+"""Pattern of the id of a contraction or an empty node."""
 
 COLUMNS = 10
 FORM, UPOS, XPOS, GOVERNOR, RELATION, MISC = 1, 3, 4, 6, 7, 9
@@ -40,14 +40,14 @@ class Row:
 
 @dataclass
 class ParsedSentence:
-    """Words, and for each the word that governs it."""
+    """Words of a sentence, with the governor of each."""
 
     text: str = ""
     words: list[str] = field(default_factory=list)
     spans: list[tuple[int, int]] = field(default_factory=list)
-    """Place of each word in the text: (start, end) in characters."""
+    """Span of each word in the text: (start, end) in characters."""
     governors: list[int] = field(default_factory=list)
-    """Counted from 0; ROOT for a word that has none."""
+    """Index of the governor of each word, from 0; ROOT for a word without one."""
     relations: list[str] = field(default_factory=list)
     """Relation of each word to its governor: nsubj, obj, ..."""
 
@@ -83,7 +83,7 @@ def _sentence(rows: list[Row], path: Path) -> ParsedSentence:
             parts = [word.cells[FORM] for word in words[int(first) - 1 : int(last)]]
         elif first.isdigit() and int(first) > len(sentence.spans):
             parts = [form]
-        else:  # a word of a contraction, which has its place; or an empty node (8.1), which nobody wrote
+        else:  # a word of a contraction, already added; or an empty node (8.1), which is not in the text
             continue
         sentence.spans += _places(form, parts, len(sentence.text))
         sentence.words += parts
@@ -144,7 +144,7 @@ def _governor(row: Row, places: Mapping[str, int], path: Path) -> int:
 
 
 def _places(form: str, parts: list[str], start: int) -> list[tuple[int, int]]:
-    """Return the place of each word of a form: one after the other if together they are the form."""
+    """Return the span of each word of a form: consecutive if their concatenation is the form, else that of the form."""
     if "".join(parts) != form:
         return [(start, start + len(form))] * len(parts)
     ends = list(accumulate(map(len, parts), initial=start))

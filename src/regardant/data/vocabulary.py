@@ -1,18 +1,18 @@
-"""The ids every vocabulary of the project starts with."""
+"""The special tokens, whose ids every vocabulary of the project starts with."""
 
 PAD = 0
-"""Fills a batch; never attended to, never counted in a loss."""
+"""Padding of a batch; never attended to, never counted in a loss."""
 SOS = 1
-"""Starts every target."""
+"""Start of every target."""
 EOS = 2
-"""Ends every source and every target."""
+"""End of every source and every target."""
 UNK = 3
-"""Stands for what the tokenizer cannot spell."""
+"""Unknown token, for text that the tokenizer cannot encode."""
 MASK = 4
-"""Hides a token that is to be guessed."""
+"""Mask in place of a token to predict."""
 
 NEVER_WRITTEN = (PAD, SOS, UNK, MASK)
-"""Tokens that no text has: a search passes over them."""
+"""Tokens that a search never generates."""
 
 SPECIAL_TOKENS = ("<pad>", "<sos>", "<eos>", "<unk>", "<mask>")
-"""Their names, in the order of their ids."""
+"""Names of the special tokens, in the order of their ids."""

@@ -1,4 +1,4 @@
-"""Windows of a text, on which a model that continues it is trained and measured.
+"""Windows of a text, on which a language model is trained and evaluated.
 
 A window of T targets is T + 1 tokens, of which each but the first is predicted from those before it in the window.
 Windows are independent of each other, or follow each other in parallel streams of the text, so that a state can be
@@ -43,7 +43,7 @@ class WindowBatch:
 
     @property
     def targets(self) -> Tensor:
-        """The tokens to be predicted [N, T]: each window without its first."""
+        """The tokens to be predicted [N, T]: each window without its first token."""
         return self.tokens[:, 1:]
 
     @property
@@ -57,9 +57,9 @@ class StreamBatch(WindowBatch):
     """The next window of every stream."""
 
     begins: bool
-    """Whether the streams begin with these windows."""
+    """True if the streams begin with these windows."""
     streams: slice
-    """The streams among all of them."""
+    """Streams of these windows, among all streams."""
 
     def part(self, number: int, parts: int) -> Self:
         """Return the windows of the streams `number::parts`, the shard of one rank in every batch."""
@@ -70,9 +70,8 @@ class StreamBatch(WindowBatch):
 class TrainingWindows:
     """The training batches of every epoch.
 
-    An epoch cuts the text at a random place and from there on into windows, which it takes in random order: every
-    token is predicted about once, and from another context in the next epoch. The plan is a pure function of seed
-    and epoch.
+    An epoch cuts the text into windows from a random start on, and takes them in random order: every token is
+    predicted about once, and with another context in the next epoch. The plan is a pure function of seed and epoch.
     """
 
     def __init__(self, tokens: Tokens, *, context: int, batch_tokens: int, seed: int) -> None:
@@ -113,7 +112,7 @@ class TrainingWindows:
         return [self.median_batch()]
 
     def padding(self) -> dict[str, float]:
-        """Return nothing: windows have no padding."""
+        """Return an empty mapping: windows have no padding."""
         return {}
 
 
@@ -123,7 +122,7 @@ class PlannedStreams(NamedTuple):
     starts: NDArray[np.int64]
     """Starts of the windows in the text."""
     begins: bool
-    """Whether the streams begin with these windows."""
+    """True if the streams begin with these windows."""
 
 
 class TrainingStreams:
@@ -170,7 +169,7 @@ class TrainingStreams:
         return [self.median_batch()]
 
     def padding(self) -> dict[str, float]:
-        """Return nothing: no window is padded."""
+        """Return an empty mapping: no window is padded."""
         return {}
 
 
@@ -191,7 +190,7 @@ def parallel_streams(tokens: Tokens, num_streams: int, context: int) -> Iterator
 def consecutive_windows(tokens: Tokens, context: int, batch_tokens: int) -> Iterator[WindowBatch]:
     """Yield the whole text in windows without overlap, so that every token but the first is predicted once.
 
-    The last window may be shorter, and comes alone.
+    The last window may be shorter, and is then a batch of its own.
     """
     targets = len(tokens) - 1
     starts = np.arange(0, targets - context + 1, context)

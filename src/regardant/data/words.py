@@ -1,4 +1,4 @@
-"""Text to words: the one splitter that word alignments count by, for English and French alike.
+"""Text to words: the splitter that defines word indices in alignments, for English and French alike.
 
 White space separates. An elided French form keeps its apostrophe and ends there (s'est: s', est; l'homme: l', homme;
 qu'il: qu', il); every other apostrophe stays inside its word (aujourd'hui, don't, O'Brien), typewritten or typographic.
@@ -9,7 +9,7 @@ two digits belongs to its number (3.5). Any other sign stands alone.
 import re
 from dataclasses import dataclass
 
-LETTER = r"[\w\u0300-\u036f]"  # with the accents that decomposed text writes apart
+LETTER = r"[\w\u0300-\u036f]"  # with the combining accents of decomposed text
 ELIDED = rf"\b(?:[cdjlmnst]|{LETTER}*qu)['’](?={LETTER})"
 WORD = rf"{LETTER}+(?:[-'’]{LETTER}+|(?<=\d)[.,](?=\d){LETTER}+)*"
 TOKEN = re.compile(rf"{ELIDED}|{WORD}|\S", re.IGNORECASE)
@@ -17,7 +17,7 @@ TOKEN = re.compile(rf"{ELIDED}|{WORD}|\S", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One word and its place: `text == whole[start:end]`."""
+    """One word and its span: `text == whole[start:end]`."""
 
     text: str
     start: int
@@ -25,10 +25,10 @@ class Word:
 
 
 def words(text: str) -> list[Word]:
-    """Return the words of a text, in order; joined by what lies between them they are the text again."""
+    """Return the words of a text, in order. Only white space lies between them."""
     return [Word(match.group(), *match.span()) for match in TOKEN.finditer(text)]
 
 
 def word_texts(text: str) -> list[str]:
-    """Return the words of a text without their places, for texts that are long."""
+    """Return the words of a text without their spans, for long texts."""
     return TOKEN.findall(text)

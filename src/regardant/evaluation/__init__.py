@@ -1,1 +1,1 @@
-"""How good the answers are, by well-kept libraries: translation scores and word alignment."""
+"""Evaluation: scores of each task, significance tests and power laws, by established libraries where there are any."""

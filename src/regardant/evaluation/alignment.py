@@ -25,10 +25,10 @@ Span = tuple[int, int]
 """(start, end) in characters, end excluded."""
 
 Weights = NDArray[np.floating]
-"""How much each row, a target item, takes from each column, a source item."""
+"""Attention weights. Rows are target items, columns source items."""
 
 NO_WORD = -1
-"""The word of a token that belongs to none, such as the end of the sentence."""
+"""Word index of a token that belongs to no word, such as the end of the sentence."""
 
 THRESHOLDS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0)
 """Thresholds that `choose_threshold` tries."""
@@ -58,9 +58,9 @@ def alignment_error_rate(
 def extract_links(weights: Weights, threshold: float = 1.0) -> set[Link]:
     """Return the links of a [V, W] matrix: each target word's heaviest source word, the first of equals.
 
-    A threshold below 1 also looks the other way, for gold links that give a target word several source words (`du` to
-    `of the`): each source word's heaviest target word, where that takes more than `threshold` of its weight from it.
-    The union of both ways, Och and Ney 2003, section 5.4. A row of zeros has no link.
+    A threshold below 1 adds the reverse direction, for gold links that give a target word several source words (`du` to
+    `of the`): each source word's heaviest target word, if that weight exceeds `threshold`. The result is the union of
+    both directions, Och and Ney 2003, section 5.4. A row of zeros has no link.
     """
     if not weights.size:
         return set()
@@ -73,9 +73,9 @@ def extract_links(weights: Weights, threshold: float = 1.0) -> set[Link]:
 
 
 def choose_threshold(weights: Sequence[Weights], sure: Sequence[Set[Link]]) -> float:
-    """Return the threshold for `extract_links` with the lowest AER, of equals the highest.
+    """Return the threshold for `extract_links` with the lowest AER, the highest of equals.
 
-    `weights` holds a [V, W] matrix a sentence. Choose on validation data, then score other data.
+    `weights` holds a [V, W] matrix for each sentence. Choose on validation data, then score other data.
     """
 
     def error_rate(threshold: float) -> float:
@@ -85,11 +85,11 @@ def choose_threshold(weights: Sequence[Weights], sure: Sequence[Set[Link]]) -> f
 
 
 def shifted(weights: Weights) -> Weights:
-    """Return attention [T, S] shifted by a row: a target token has the row of the step that read it.
+    """Return attention [T, S] shifted by one row, so that a target token has the row of the step that reads it.
 
-    Row t of the decoder is the one that writes token t; one step later the token is read, and attention
-    then often says better where it came from (Chen et al. 2020, https://arxiv.org/abs/2004.14837). So row t
-    becomes row t + 1; the last token, the end of the sentence, is never read, and its row is zeros.
+    Row t is that of the step that predicts token t. The next step reads the token, and its attention often aligns
+    the token better (Chen et al. 2020, https://arxiv.org/abs/2004.14837), so it becomes row t. The last token, the
+    end of the sentence, is never read: its row is zeros.
     """
     return np.concatenate([weights[1:], np.zeros_like(weights[:1])])
 
@@ -98,8 +98,8 @@ def merge_to_words(weights: Weights, source_words: Sequence[int], target_words: 
     """Return attention between words [V, W] from attention between tokens [T, S].
 
     `source_words` and `target_words` give each token's word, as `word_of_token` does; tokens of NO_WORD are
-    left out. What goes to a source word is the sum over its tokens; what comes from a target word is the
-    mean over its tokens. A word without tokens has zeros, and there is no word after the last one named.
+    left out. Weights are summed over the tokens of a source word and averaged over those of a target word. A
+    word without tokens has zeros. V and W end with the highest word of any token.
     """
     source, target = _membership(source_words), _membership(target_words)
     tokens_of_word = np.maximum(target.sum(0), 1)
@@ -107,10 +107,10 @@ def merge_to_words(weights: Weights, source_words: Sequence[int], target_words: 
 
 
 def word_of_token(token_spans: Sequence[Span], word_spans: Sequence[Span]) -> list[int]:
-    """Return each token's word, by the characters that they share; NO_WORD if they share none.
+    """Return the word that each token shares characters with, NO_WORD if there is none.
 
-    Both count characters of the same text. A token over several words belongs to the one it shares most
-    with, of equals the first.
+    Spans of tokens and words count characters of the same text. A token over several words belongs to the word
+    that it shares most characters with, the first of equals.
     """
     if not token_spans or not word_spans:
         return [NO_WORD] * len(token_spans)
@@ -137,5 +137,5 @@ def parse_links(text: str) -> set[Link]:
 
 
 def _membership(words: Sequence[int]) -> NDArray[np.float64]:
-    """[tokens, words]: 1 where the token belongs to the word."""
+    """Return a matrix [tokens, words] with 1 where the token belongs to the word."""
     return np.equal.outer(np.asarray(words), np.arange(max(words, default=NO_WORD) + 1)).astype(np.float64)

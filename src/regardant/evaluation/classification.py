@@ -15,13 +15,13 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class ClassificationScores:
-    """How often the likeliest class is right, and what its probabilities are worth."""
+    """Accuracy and F1 of the likeliest class, and the loss of its probabilities."""
 
     accuracy: float
     macro_f1: float
     """Mean over classes of F1; a class that neither occurs nor is predicted is left out."""
     loss: float
-    """Nats a label."""
+    """Mean cross-entropy, in nats per label."""
     interval: tuple[float, float]
     """95 % interval of the accuracy (Wilson's score interval)."""
     items: int
@@ -54,7 +54,7 @@ def _macro_f1(predicted: Tensor, targets: Tensor, num_classes: int) -> float:
 
 
 def _wilson(right: int, count: int, z: float = 1.96) -> tuple[float, float]:
-    """Return the interval of a share.
+    """Return Wilson's score interval of a share.
 
     Wilson 1927, "Probable inference, the law of succession, and statistical inference".
     """

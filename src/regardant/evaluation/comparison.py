@@ -1,4 +1,4 @@
-"""Several translations of one test set side by side: how long sources fare, and what is chance.
+"""Comparison of several translations of one test set: scores by source length, and significance of differences.
 
 Differences are tested by sacreBLEU's own paired bootstrap resampling: Koehn 2004, "Statistical significance tests for
 machine translation evaluation", https://aclanthology.org/W04-3250, in the two-sided form of Moses.
@@ -25,28 +25,28 @@ from regardant.evaluation.translation import (
 
 @dataclass(frozen=True)
 class LengthScore:
-    """BLEU of the sources of some length."""
+    """BLEU of the sentences in a range of source lengths."""
 
     words: tuple[int, int]
-    """The fewest and the most words of a source among them, as spaces part them."""
+    """(fewest, most) words of a source, as separated by spaces."""
     sentences: int
     bleu: float
     interval: tuple[float, float]
-    """Holds 95 % of the BLEU of resampled sentences."""
+    """95 % interval of BLEU, by bootstrap over sentences."""
 
 
 @dataclass(frozen=True)
 class Compared:
-    """The scores of one translation."""
+    """Scores of one translation."""
 
     bleu: float
     interval: tuple[float, float]
-    """Holds 95 % of the BLEU of resampled sentences."""
+    """95 % interval of BLEU, by bootstrap over sentences."""
     chrf: float
     by_length: list[LengthScore]
-    """A quarter of the sentences each, as far as equal lengths allow; the shortest first."""
+    """BLEU by source length, shortest first: a quarter of the sentences each, as far as equal lengths allow."""
     against_first: Difference | None
-    """None for the first itself."""
+    """Difference from the first translation. None for the first itself."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def compare_translations(
     translations: Sequence[Sequence[str]],
     config: TranslationMetrics,
 ) -> tuple[list[Compared], Signatures]:
-    """Score every translation, and test each after the first against it. About a second for 1,000 sentences of each.
+    """Score every translation, and test each later one against the first. About a second per 1,000 sentences of each.
 
     Raises DataError for unequal counts of lines, or none at all.
     """
@@ -117,12 +117,12 @@ def _words(source: str) -> int:
 
 def _difference(first: Result, other: Result, first_matches: Any, other_matches: Any, samples: int) -> Difference:
     difference = other.score - first.score
-    # The paired test has no interval of the difference: both translations' counts, side by side, are resampled as one.
+    # The paired test gives no interval of the difference, so the counts of both translations are resampled jointly.
     paired = [[*one, *another] for one, another in zip(first_matches, other_matches, strict=True)]
     _, resampled = _bootstrap_resample(paired, _BleuDifference(), samples)
     differences = np.array([score.score for score in resampled])
     low, high = np.quantile(differences, [0.025, 0.975])
-    # Where all resamples tie, sacreBLEU's p is the least there is, as if equal scores could not be chance.
+    # If all resamples tie, sacreBLEU returns the smallest possible p, as if equal scores were significant.
     assert other.p_value is not None
     return Difference(difference, (float(low), float(high)), other.p_value if differences.any() else 1.0)
 

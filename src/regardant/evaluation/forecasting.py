@@ -1,6 +1,6 @@
-"""Scores of forecasts, in deviations of the training rows: mean squared error, mean absolute error, loss.
+"""Scores of forecasts, in standard deviations of the training rows: mean squared error, mean absolute error, loss.
 
-Shape legend: B forecasts, H steps, C channels, Q quantiles.
+Shape legend: B forecasts, L steps of history, H steps, C channels, Q quantiles.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ MEDIAN = 0.5
 
 @dataclass(frozen=True)
 class ForecastScores:
-    """Errors of forecasts. With quantiles, those of the quantile that is nearest to the median."""
+    """Errors of point forecasts, which with quantiles are those of the quantile nearest to the median."""
 
     mse: float
     """Mean squared error."""
@@ -45,14 +45,16 @@ def score_forecasts(answers: Sequence[tuple[Tensor, Tensor]], quantiles: Sequenc
 
 
 def point(forecast: Tensor, quantiles: Sequence[float]) -> Tensor:
-    """Return the one value that is forecast: the mean, or the quantile nearest to the median."""
+    """Return the point forecast: the mean, or the quantile nearest to the median."""
     if not quantiles:
         return forecast
     return forecast[..., min(range(len(quantiles)), key=lambda number: abs(quantiles[number] - MEDIAN))]
 
 
 def repeat_last(history: Tensor, count: int, horizon: int) -> Tensor:
-    """Return the last `count` values of histories [B, L], repeated over the horizon [B, H, 1]: with one value the naive
-    forecast, with those of a season the seasonal naive one (Hyndman and Athanasopoulos 2021, "Forecasting: Principles
-    and Practice", section 5.2)."""
+    """Return the last `count` values of histories [B, L], repeated over the horizon as [B, H, 1].
+
+    One value makes the naive forecast, the values of a season the seasonal naive forecast (Hyndman and Athanasopoulos
+    2021, "Forecasting: Principles and Practice", section 5.2).
+    """
     return history[:, -count:].repeat(1, -(-horizon // count))[:, :horizon, None]

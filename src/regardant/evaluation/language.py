@@ -1,7 +1,7 @@
-"""The loss of a language model on a text: the mean surprise of its tokens, each after those before it.
+"""The loss of a language model on a text: the mean negative log-likelihood of its tokens, each given those before it.
 
-A text longer than the model's context is read in windows without overlap, so that the first tokens of a window are
-predicted from few tokens. A model that carries a state carries it through the whole text instead. A long text is read
+A text longer than the context length is read in windows without overlap, so that the first tokens of a window are
+predicted from few tokens. A model that carries a state carries it through the whole text instead, and reads a long text
 as parallel streams, each of which begins without a state: one stream would take as many steps as there are tokens.
 """
 
@@ -21,13 +21,13 @@ from regardant.models.base import CausalModel
 from regardant.models.heads import Loss
 
 BATCH_TOKENS = 8192
-"""Tokens of the windows that are read at once."""
+"""Number of tokens in a batch."""
 
 STREAM_TOKENS = 8192
-"""Tokens of a stream at least. A shorter text is one stream."""
+"""Minimum number of tokens in a stream. A shorter text is one stream."""
 
 MOST_STREAMS = 128
-"""Streams of a text at most."""
+"""Maximum number of streams of a text."""
 
 
 @dataclass(frozen=True)
@@ -35,20 +35,20 @@ class TextScore:
     """Score of a text under a language model. The first token is given and not scored."""
 
     nats: float
-    """Minus the log-probability of the text."""
+    """Negative log-probability of the text, in nats."""
     tokens: int
-    """Tokens after the first."""
+    """Number of tokens after the first."""
     characters: int
-    """Characters after those of the first token."""
+    """Number of characters after those of the first token."""
 
     @property
     def loss(self) -> float:
-        """Nats a token."""
+        """Mean negative log-probability, in nats per token."""
         return self.nats / self.tokens
 
     @property
     def perplexity(self) -> float:
-        """The exponential of the loss."""
+        """Exponential of the loss. The exponent is capped at 50 nats."""
         return math.exp(min(self.loss, 50.0))
 
     @property
@@ -74,19 +74,20 @@ def characters_of_first(tokens: Tokens, tokenizer: Tokenizer) -> int:
     """Return the number of characters that the first token of a text stands for."""
     ids = tokens[:1].tolist()
     if ids == [UNK]:
-        return 1  # an unknown word has no length
+        return 1  # the length of an unknown word is lost
     text = tokenizer.decode(ids)
     word = text.removeprefix(" ")
-    # The token has a space before its word, and the text need not have one.
+    # The token may decode to a word with a space before it, which the text need not have.
     return len(word if tokenizer.encode(word) == ids else text)
 
 
 def score_text(
     model: CausalModel, tokens: Tokens, characters: int, device: torch.device, *, given: int = 1
 ) -> TextScore:
-    """Return the score of a text of two tokens or more and so many characters. The model is in evaluation mode.
+    """Return the score of a text of `characters` characters and at least two tokens.
 
-    `given` is the number of characters of the first token. Raises DataError for a text of no more characters.
+    The model must be in evaluation mode. `given` is the number of characters of the first token. Raises DataError if no
+    characters come after it.
     """
     if characters <= given:
         raise DataError(

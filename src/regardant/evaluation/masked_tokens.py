@@ -1,4 +1,4 @@
-"""How well a model names masked tokens.
+"""Scores of a model that predicts masked tokens.
 
 Shape legend: N masked tokens.
 """
@@ -20,12 +20,13 @@ class MaskedTokenScores:
     """Scores over all masked tokens of a set."""
 
     loss: float
-    """Nats a masked token."""
+    """Mean cross-entropy, in nats per masked token."""
     perplexity: float
+    """Exponential of the loss. The exponent is capped at 50 nats."""
     accuracy: float
-    """How often the likeliest token is the masked one."""
+    """Share of masked tokens whose likeliest prediction is right."""
     tokens: int
-    """Masked tokens."""
+    """Number of masked tokens."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for --json."""

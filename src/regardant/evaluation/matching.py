@@ -1,7 +1,8 @@
-"""Scores of a model that finds the partner of an item among items of another kind, by the cosine of their vectors.
+"""Retrieval scores of a model that matches items of two kinds by the cosine of their vectors.
 
-Every distinct item is a query once, and a candidate once. Its rank is one more than the number of wrong candidates that
-are at least as similar to it as the best of its partners, so that a model whose vectors are all equal gains nothing.
+Every distinct item is a query once, and a candidate once. The rank of a query is one more than the number of wrong
+candidates at least as similar to it as its most similar partner, so that a model whose vectors are all equal gains
+nothing.
 
 Shape legend: N pairs, Q queries, C candidates, P prompts, M size of a vector.
 """
@@ -16,12 +17,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 QUERIES_AT_ONCE = 1024
-"""Queries whose similarities to all candidates are held at a time."""
+"""Number of queries whose similarities to all candidates are in memory at once."""
 
 
 @dataclass(frozen=True)
 class MatchingScores:
-    """Scores from the first kind of item to the second. Those with `reverse` are from the second to the first."""
+    """Scores of retrieval of second items by first items; with `reverse`, of first items by second items."""
 
     recall_at_1: float
     """Share of queries with a partner as the most similar candidate."""
@@ -36,11 +37,11 @@ class MatchingScores:
     """Share of queries whose most similar candidate has the class of the query. None: the pairs have no classes."""
     reverse_class_recall_at_1: float | None
     items: int
-    """Pairs."""
+    """Number of pairs."""
     first_items: int
-    """Distinct first items."""
+    """Number of distinct first items."""
     second_items: int
-    """Distinct second items."""
+    """Number of distinct second items."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for --json, without scores that these pairs lack."""
@@ -51,12 +52,12 @@ class Ranking(NamedTuple):
     """Candidates found for each query."""
 
     ranks: Tensor
-    """[Q] from 1."""
+    """[Q]: rank of each query, from 1."""
     best: Tensor
-    """[Q] number of the most similar candidate."""
+    """[Q]: index of the most similar candidate."""
 
     def recall(self, count: int) -> float:
-        """Return the share of queries with a partner among the first candidates."""
+        """Return the share of queries with a partner among the `count` most similar candidates."""
         return float((self.ranks <= count).double().mean())
 
 
@@ -65,7 +66,7 @@ def score_matches(vectors: Tensor, numbers: NDArray[np.int64], labels: NDArray[n
 
     Args:
         vectors: [N, 2, M] of the first and the second item of each pair.
-        numbers: [N, 2] the number of each item among the distinct ones of its kind.
+        numbers: [N, 2] index of each item among the distinct items of its kind.
         labels: [N] class of each pair, below zero where pairs have no classes.
     """
     unit = F.normalize(vectors.float(), dim=-1)
@@ -89,7 +90,7 @@ def score_matches(vectors: Tensor, numbers: NDArray[np.int64], labels: NDArray[n
 
 
 def rank(queries: Tensor, of_query: Tensor, candidates: Tensor, of_candidate: Tensor) -> Ranking:
-    """Rank candidates [C, M] for each of the queries [Q, M], vectors of length one.
+    """Rank candidates [C, M] for each of the queries [Q, M], all of them unit vectors.
 
     Pair n is query `of_query[n]` with candidate `of_candidate[n]`, [N] each.
     """
@@ -106,20 +107,20 @@ def rank(queries: Tensor, of_query: Tensor, candidates: Tensor, of_candidate: Te
 
 
 def classify(vectors: Tensor, prompts: Tensor) -> NDArray[np.int64]:
-    """Return the number of the most similar prompt [N] for vectors [N, M] and prompts [P, M] (Radford et al. 2021,
+    """Return the index of the most similar prompt [N] for vectors [N, M] and prompts [P, M] (Radford et al. 2021,
     section 3.1.2: zero-shot classification)."""
     found: NDArray[np.int64] = (F.normalize(vectors, dim=-1) @ F.normalize(prompts, dim=-1).T).argmax(1).numpy()
     return found
 
 
 def _distinct(vectors: Tensor, numbers: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
-    """Return the vectors of distinct items, and the place of each pair's item among them [N]."""
+    """Return the vectors of distinct items, and the index [N] of each pair's item among them."""
     _, first, places = np.unique(numbers, return_index=True, return_inverse=True)
     return vectors[torch.from_numpy(first)], torch.from_numpy(places)
 
 
 def _classes(places: Tensor, labels: NDArray[np.int64]) -> Tensor:
-    """Return which classes each distinct item has, [Q, classes] bool; a label below zero is no class."""
+    """Return a mask [Q, classes] of the classes of each distinct item; a label below zero is no class."""
     classes = torch.zeros(int(places.max()) + 1, int(labels.max()) + 1, dtype=torch.bool)
     known = torch.from_numpy(labels >= 0)
     classes[places[known], torch.from_numpy(labels)[known]] = True

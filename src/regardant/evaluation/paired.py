@@ -1,7 +1,7 @@
-"""Paired bootstrap resampling of two systems on the same items.
+"""Significance of the difference of two systems: by paired bootstrap over items, or by the t-test over seeds.
 
-Koehn 2004, "Statistical significance tests for machine translation evaluation", https://aclanthology.org/W04-3250, in
-the two-sided form of Moses.
+Bootstrap: Koehn 2004, "Statistical significance tests for machine translation evaluation",
+https://aclanthology.org/W04-3250, in the two-sided form of Moses.
 """
 
 from collections.abc import Sequence
@@ -10,24 +10,23 @@ from dataclasses import dataclass
 import numpy as np
 
 SAMPLES = 1000
-"""Resamples of all items."""
+"""Number of bootstrap resamples."""
 
 
 LARGEST_P = 0.05
-"""Largest p of a difference that is not put down to chance."""
+"""Largest p of a significant difference."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The distance of a system from the first one, in the unit of the score."""
+    """Difference of a system from the first one, in the unit of the score."""
 
     difference: float
     """Positive: higher than the first."""
     interval: tuple[float, float]
-    """Holds 95 % of the differences of resampled items, the same ones for both."""
+    """95 % interval: of differences on the same resampled items, or by Student's t over seeds."""
     p: float
-    """Share of resamples in which chance alone makes a difference of this size, either way. At least 1 / (resamples +
-    1)."""
+    """Two-sided p of a difference of this size by chance alone. By bootstrap, at least 1 / (resamples + 1)."""
 
     def verdict(self, *, higher_is_better: bool = True) -> str:
         """Return the difference in words: better, worse, or no more than chance."""
@@ -53,7 +52,7 @@ def paired_over_seeds(first: Sequence[float], other: Sequence[float]) -> Differe
 
     None for a single seed, and for differences without a spread, which no test can judge.
     """
-    from scipy import stats  # a part of a second that no evaluation waits for
+    from scipy import stats  # imported late: it takes a part of a second, and evaluations do not need it
 
     distances = np.asarray(other, dtype=np.float64) - np.asarray(first, dtype=np.float64)
     if len(distances) < 2 or np.ptp(distances) == 0:

@@ -1,4 +1,4 @@
-"""A power law of loss, fitted with its uncertainty: loss = A x^-alpha, and the same over a floor.
+"""Power law of loss, fitted with its uncertainty: loss = A x^-alpha, and the same above a floor.
 
 Kaplan et al. 2020, https://arxiv.org/abs/2001.08361, equation 1.1; with a floor: Hoffmann et al. 2022,
 https://arxiv.org/abs/2203.15556, equation 2.
@@ -19,7 +19,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class PowerLaw:
-    """A line through the logarithms."""
+    """Power law, fitted as a line through the logarithms of x and loss."""
 
     exponent: float
     """alpha."""
@@ -30,20 +30,20 @@ class PowerLaw:
     r_squared: float
     """Share of the variance of log(loss) on the line."""
     floor: float | None
-    """The loss that no x goes below, of the fit with a floor. None: that fit did not converge."""
+    """Loss that no x goes below, of the fit with a floor. None: that fit did not converge."""
     exponent_above_floor: float | None
     """alpha of the fit with a floor."""
 
     def loss(self, x: float) -> float:
-        """Return the loss on the line."""
+        """Return the loss of the line, which has no floor, at x."""
         return float(self.constant * x**-self.exponent)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return plain values for JSON."""
         return vars(self) | {"interval": list(self.interval)}
 
     def lines(self) -> list[str]:
-        """Return the lines for people."""
+        """Return the fit as lines for people."""
         low, high = self.interval
         found = [
             f"loss = {self.constant:.4g} x^-{self.exponent:.4f}",
@@ -56,9 +56,10 @@ class PowerLaw:
 
 
 def fit_power_law(x: Sequence[float], loss: Sequence[float]) -> PowerLaw:
-    """Fit points, several of which may have the same x.
+    """Fit a power law to points, several of which may have the same x.
 
-    Raises DataError for fewer than four points, fewer than three different x, or numbers that are not positive.
+    Raises DataError for fewer than four points, fewer than three different x, or numbers that are not positive and
+    finite.
     """
     if len(x) < LEAST_POINTS or len(set(x)) < LEAST_POINTS - 1:
         raise DataError(f"{len(x)} points at {len(set(x))} sizes are too few for a power law: give four at three sizes")

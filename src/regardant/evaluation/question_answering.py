@@ -1,8 +1,8 @@
-"""Scores of answers that are spans of a text, and the threshold under which a question has no answer.
+"""Scores of answers that are spans of a text, and the score threshold below which a question has no answer.
 
 Exact match and F1 of tokens: Rajpurkar et al. 2016, "SQuAD: 100,000+ questions for machine comprehension of text",
-https://arxiv.org/abs/1606.05250, section 6.1. An answer is compared with the right one that is nearest to it, after the
-same normalisation. Questions without an answer, whose right answer is the empty text: Rajpurkar et al. 2018,
+https://arxiv.org/abs/1606.05250, section 6.1. An answer is compared with the most similar right answer, after the same
+normalisation. Questions without an answer, whose right answer is the empty text: Rajpurkar et al. 2018,
 https://arxiv.org/abs/1806.03822, section 5. The threshold: Devlin et al. 2019, "BERT",
 https://arxiv.org/abs/1810.04805, section 4.3.
 """
@@ -19,12 +19,12 @@ ARTICLE = re.compile(r"\b(?:a|an|the)\b")
 PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 MARGIN = 1.0
-"""Distance of a threshold from the scores, where all lie on one side of it."""
+"""Distance of a threshold from the nearest score, if all scores lie on one side of it."""
 
 
 @dataclass(frozen=True)
 class QuestionScores:
-    """Means over questions."""
+    """Scores over questions."""
 
     f1: float
     """Mean F1 of the tokens of an answer."""
@@ -33,9 +33,9 @@ class QuestionScores:
     no_answer_f1: float
     """F1 of finding the questions without an answer. 1 if there are none and all were answered."""
     no_answers: int
-    """Questions without an answer."""
+    """Number of questions without an answer."""
     items: int
-    """Questions."""
+    """Number of questions."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for --json."""
@@ -63,7 +63,7 @@ def normalised(answer: str) -> str:
 
 
 def accepted(right: Sequence[str]) -> list[str]:
-    """Return the right answers normalised, without those that nothing is left of."""
+    """Return the normalised right answers, without empty ones."""
     return [one for answer in right if (one := normalised(answer))]
 
 
@@ -73,14 +73,14 @@ def exact_match(given: str, right: Sequence[str]) -> bool:
 
 
 def token_f1(given: str, right: Sequence[str]) -> float:
-    """Return the F1 of the tokens of an answer and of the nearest right one: 1 or 0 if either is empty."""
+    """Return the F1 of the tokens of an answer and the most similar right answer: 1 or 0 if either is empty."""
     return max(_f1(normalised(given).split(), one.split()) for one in accepted(right) or [""])
 
 
 def no_answer_threshold(scores: Sequence[float], best: Sequence[str], right: Sequence[Sequence[str]]) -> float:
     """Return the score above which to give the best answer to a question, so that the mean F1 is highest.
 
-    It lies halfway between two scores. Of several thresholds with the highest F1 it is the one nearest to 0.
+    Thresholds lie halfway between two scores, or MARGIN outside all of them. Of equals, the nearest to 0 is returned.
     """
     answered = [token_f1(answer, answers) for answer, answers in zip(best, right, strict=True)]
     unanswered = [token_f1("", answers) for answers in right]

@@ -29,12 +29,12 @@ class TaggingScores:
     accuracy: float
     """Share of words whose likeliest label is right."""
     loss: float
-    """Nats a word."""
+    """Mean cross-entropy, in nats per word."""
     span_f1: float | None
     """Micro-averaged F1 of spans. None: the labels are not BIO."""
     words: int
     items: int
-    """Texts."""
+    """Number of texts."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for --json, without scores that these labels lack."""

@@ -1,7 +1,7 @@
-"""Scores of generated texts against a reference each, by the names that a recipe gives them.
+"""Scores of generated texts, each against one reference, by their names in a recipe.
 
-The word error rate is the number of words to substitute, insert and delete, over the words of all references. jiwer
-computes it.
+The word error rate, computed by jiwer, is the number of words to substitute, insert and delete, over the words of all
+references.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ class TextMetrics(TranslationMetrics):
     """The comparison of texts with their references."""
 
     metrics: tuple[TextScore, ...] = ("chrf", "exact_match", "bleu")
-    """Scores of every validation beside the loss; `evaluate` gives them too. The first one selects the best weights.
+    """Scores computed by every validation beside the loss, and by `evaluate`. The first selects the best weights.
     chrf by default: BLEU is 0 for texts of fewer than four words."""
 
 
@@ -25,9 +25,9 @@ def exact_match(texts: Sequence[str], references: Sequence[str]) -> float:
 
 
 def word_error_rate(texts: Sequence[str], references: Sequence[str]) -> float:
-    """Return the word error rate of all texts: 0 is perfect, and more than 1 possible."""
+    """Return the word error rate of all texts: 0 is perfect, and values above 1 are possible."""
     check_counts(texts, references)
-    import jiwer  # a translator does not wait for it
+    import jiwer  # imported late: a translator does not need it
 
     rate: float = jiwer.wer(list(references), list(texts))
     return rate

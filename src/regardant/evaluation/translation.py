@@ -25,21 +25,22 @@ class TranslationMetrics(Config):
     """The comparison of translations with their references."""
 
     metrics: tuple[TextScore, ...] = ("bleu",)
-    """Scores of every validation beside the loss; `evaluate` gives them too. The first one selects the best weights."""
+    """Scores computed by every validation beside the loss, and by `evaluate`. The first selects the best weights."""
 
     tokenize: Literal["13a", "none", "intl", "char"] = "13a"
-    """Units that BLEU counts: words by mteval-v13a, the text's own spaces, words by mteval-v14, or characters."""
+    """Tokenisation for BLEU: 13a (words by mteval-v13a), none (split at spaces), intl (words by mteval-v14), or
+    char (characters)."""
 
     lowercase: bool = False
-    """BLEU and chrF without regard to case. TER, as its authors defined it, never regards it."""
+    """Ignore case in BLEU and chrF. TER, as its authors defined it, always ignores case."""
 
     bootstrap_samples: int = Field(1000, ge=2)
-    """Resamples behind the interval of BLEU. Each takes 48 bytes of memory a sentence."""
+    """Number of bootstrap resamples for the interval of BLEU. Each takes 48 bytes of memory per sentence."""
 
 
 @dataclass(frozen=True)
 class TranslationScores:
-    """Corpus scores from 0 to 100. Higher is better, but for TER, which may also exceed 100."""
+    """Corpus scores from 0 to 100, higher is better. TER is an error rate: lower is better, and it may exceed 100."""
 
     bleu: float
     chrf: float
@@ -49,7 +50,7 @@ class TranslationScores:
     chrf_signature: str
     ter_signature: str
     bleu_interval: tuple[float, float]
-    """Holds 95 % of the BLEU scores of resampled sentences."""
+    """95 % interval of BLEU, by bootstrap over sentences."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -57,7 +58,7 @@ class TranslationScores:
 
 
 def score(hypotheses: Sequence[str], references: Sequence[str], config: TranslationMetrics) -> TranslationScores:
-    """Return all scores of a corpus with a reference for each hypothesis. 1,000 sentences take seconds, most for TER.
+    """Return all scores of a corpus with a reference for each hypothesis. 1,000 sentences take seconds, mostly for TER.
 
     Raises DataError for unequal counts, or none at all.
     """
@@ -93,12 +94,12 @@ def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str], config: Tr
 
 def bleu_metric(config: TranslationMetrics) -> BLEU:
     """Return the BLEU metric of a configuration."""
-    # With `none` the text is meant to be tokenised, and sacreBLEU need not warn that it looks so.
+    # With `none` the text is meant to be tokenised already: `force` silences the warning of sacreBLEU that it looks so.
     return BLEU(tokenize=config.tokenize, lowercase=config.lowercase, force=config.tokenize == "none")
 
 
 def chrf_metric(config: TranslationMetrics) -> CHRF:
-    """Return the metric chrF as it is configured."""
+    """Return the chrF metric of a configuration."""
     return CHRF(lowercase=config.lowercase)
 
 
@@ -112,8 +113,8 @@ def check_counts(hypotheses: Sequence[str], references: Sequence[str]) -> None:
 
 
 def _interval(bleu: BLEUScore, signature: str) -> tuple[float, float]:
-    # Only the JSON form tells the interval: the resamples' mean, and how far it reaches to either side.
+    # Only the JSON form holds the interval, as the mean of the resamples and half the width.
     form = json.loads(bleu.format(width=12, signature=signature, is_json=True))
     mean, reach = form.get("confidence_mean", bleu.score), form.get("confidence_var", 0.0)
-    # Resamples are summed in single precision: where all are equal, the score may lie a rounding outside.
+    # Resamples are summed in single precision: if all are equal, the score may lie outside by a rounding error.
     return min(mean - reach, bleu.score), max(min(mean + reach, 100.0), bleu.score)

@@ -22,7 +22,7 @@ PIECES = re.compile(r"[()][^\s()]*|[^\s()]+")
 
 
 def brackets(text: str) -> Counter[Bracket] | None:
-    """Return how often each bracket occurs in a tree. None: the text is not one tree."""
+    """Return the count of each bracket in a tree. None: the text is not one tree."""
     opened: list[tuple[str, int]] = []
     found: Counter[Bracket] = Counter()
     words = 0

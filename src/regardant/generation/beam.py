@@ -1,16 +1,16 @@
 """Beam search: every step continues the W likeliest hypotheses of each sentence.
 
-A step looks at the 2 W best continuations, of which at most W end. Those that end among the first W are put
+A step considers the 2 W best continuations, of which at most W end. Those that end among the first W are set
 aside with their length-penalised score; the first W that do not end continue, so that W are always live. A sentence is
 done
 
-- when W of its hypotheses have ended and the best live one, as it stands, scores no better than the N-th best of
-  them: greedy search when W = 1. The count alone will not do: of a model that is sure of itself, W unlikely
-  hypotheses end within a few tokens, long before the likely one;
-- or before that, when N have ended and no live one can still become one of the N best. The sums only fall, so
-  a live one can reach at most its present sum / limit ** length_penalty, and stopping there never changes the
-  answer;
-- or at its length limit, where the live fill the N best after those that ended, as not finished.
+- when W of its hypotheses have ended and the present score of the best live one is no better than the N-th best of
+  them: greedy search when W = 1. The count alone is not enough: with a confident model, W unlikely hypotheses end
+  within a few tokens, long before the likely one;
+- or earlier, when N have ended and no live one can still become one of the N best. Log-probabilities only fall, so a
+  live one scores at most its present log-probability / limit ** length_penalty, and stopping there never changes the
+  result;
+- or at its length limit, where live hypotheses, as unfinished, fill up the N best after those that ended.
 
 Done sentences leave the batch. The host waits for the device twice a step, and again where a hypothesis ends.
 
@@ -34,7 +34,7 @@ from regardant.generation.length_penalty import Hypothesis, divisor, impossible,
 from regardant.models.base import JoinableState, SequenceToSequenceModel
 
 LANES = 64
-"""Groups of words come in multiples of it: otherwise their maxima take twice as long."""
+"""Divisor of the number of groups of words: with other numbers their maxima take twice as long."""
 
 
 class Search:
@@ -48,20 +48,20 @@ class Search:
         constraints: Constraints | None,
         config: GenerationConfig,
     ) -> None:
-        """Encode a batch of sources [B, ...] and begin; `limits` are the most tokens of each target, EOS counted."""
+        """Encode a batch of sources [B, ...] and begin; `limits` are maximum target lengths in tokens, EOS counted."""
         self.model, self.constraints, self.config = model, constraints, config
         self.state = model.start(model.encode(source), config.beam_size, max(limits))
         self.size = len(limits)
-        """Most sentences at a step."""
+        """Maximum number of sentences at a step."""
         self.sentences = torch.arange(len(source), device=source.device)
-        """[B] int64, the numbers of the sentences still being written."""
+        """Numbers of the sentences still being written, [B] int64."""
         self.never_written = torch.tensor(NEVER_WRITTEN, device=source.device)
         self.found: dict[int, list[Hypothesis]] = {}
-        """Best targets by the number of the sentence; of one being written, those that have ended."""
+        """Hypotheses by sentence number: the best of a sentence that is done, else those that have ended so far."""
         self.begin(torch.tensor(limits, device=source.device))
 
     def begin(self, limits: Tensor) -> None:
-        """Set up what is written of each sentence. limits [B] int64."""
+        """Initialise the hypotheses of each sentence. limits [B] int64."""
         raise NotImplementedError
 
     def step(self) -> None:
@@ -70,30 +70,30 @@ class Search:
 
     @property
     def length(self) -> int:
-        """Tokens of each target so far, SOS counted."""
+        """Number of tokens of each target so far, SOS counted."""
         raise NotImplementedError
 
     @property
     def joins(self) -> bool:
-        """True if it can be joined with another search of its kind, model and configuration."""
+        """True if this search can be joined with another of the same kind, model and configuration."""
         return self.constraints is None and isinstance(self.state, JoinableState) and self.state.joins
 
     def takes(self, other: Self) -> bool:
-        """Return whether `join` can take another search. Both must be able to join (`joins`)."""
+        """Return whether `join` can take another search. `joins` must be true of both."""
         size = len(self.sentences) + len(other.sentences)
         return self.length == other.length and size <= min(self.size, other.size)
 
     def join(self, other: Self) -> None:
-        """Go on with the sentences of another search too, whose numbers are others, and take what it has found."""
+        """Take over the sentences and hypotheses of another search. Sentence numbers must not overlap."""
         self.size = min(self.size, other.size)
         self.sentences = torch.cat([self.sentences, other.sentences])
         self.found.update(other.found)
         self.state.join(other.state)
 
     def allowed(self, logits: Tensor, written: Tensor) -> Tensor:
-        """Return log-probabilities [B, W, V] in float32, minus infinity where a token may not follow what is written.
+        """Return log-probabilities [B, W, V] in float32, minus infinity where a token may not follow the written ones.
 
-        They are written over logits that are in float32: nothing as large is allocated.
+        They overwrite logits that are in float32: no tensor of this size is allocated.
         """
         logits = logits.float().contiguous()  # beams may be one vector, repeated by `expand`
         log_probabilities = torch.log_softmax(logits, dim=-1, out=logits)
@@ -152,30 +152,30 @@ class BeamSearch(Search):
 
 @dataclass(frozen=True)
 class Candidates:
-    """The 2 W best continuations of each sentence, best first: a beam and its next token."""
+    """Set of the 2 W best continuations of each sentence, best first: a beam and its next token."""
 
     totals: Tensor
-    """[B, 2W] float32, minus infinity where there is no continuation."""
+    """Log-probabilities, [B, 2W] float32; minus infinity where there is no continuation."""
     parents: Tensor
-    """[B, 2W] int64, a beam."""
+    """Beams that are continued, [B, 2W] int64."""
     tokens: Tensor
-    """[B, 2W] int64"""
+    """Next tokens, [B, 2W] int64."""
 
     def ended(self) -> Tensor | None:
         """Return which of the first W have ended, [B, W] bool. An ending ranked lower has fallen out of the beam.
 
-        None: none is an ending, of whatever rank.
+        None: no candidate of any rank is an ending.
         """
         endings, beam_size = self.tokens == EOS, self.tokens.shape[1] // 2
         return (endings & (self.totals != -torch.inf))[:, :beam_size] if endings.any() else None
 
 
 def expand(totals: Tensor, log_probabilities: Tensor, beam_size: int) -> Candidates:
-    """Return the best continuations of live hypotheses, with totals [B, L], by the next tokens' log-probabilities
-    [B, L, V]. L is 1 at the first step, then W."""
+    """Return the best continuations of live hypotheses, from their totals [B, L] and the log-probabilities [B, L, V] of
+    next tokens. L is 1 at the first step, then W."""
     vocab_size = log_probabilities.shape[2]
     best, places = likeliest(totals, log_probabilities, 2 * beam_size)
-    if missing := 2 * beam_size - best.shape[1]:  # words for a single beam
+    if missing := 2 * beam_size - best.shape[1]:  # fewer words than 2 W, for a single beam
         best, places = F.pad(best, (0, missing), value=-torch.inf), F.pad(places, (0, missing))
     return Candidates(best, places // vocab_size, places % vocab_size)
 
@@ -194,20 +194,20 @@ def endings(candidates: Candidates, ended: Tensor, before: Tensor) -> Iterator[t
 
 @dataclass
 class Beams:
-    """The live hypotheses of the sentences being written, and the numbers of the stopping rule."""
+    """Live hypotheses of the sentences being written, and the values of the stopping rule."""
 
     tokens: Tensor
-    """[B, W, 1 + t] int64, SOS first. W is 1 as long as there is no more: all beams would be alike."""
+    """Written tokens, [B, W, 1 + t] int64, SOS first. W is 1 at the first step, where all beams would be alike."""
     totals: Tensor
-    """[B, W] float32 log-probabilities, best first; minus infinity where a beam is empty."""
+    """Log-probabilities, [B, W] float32, best first; minus infinity where a beam is empty."""
     best_ended: Tensor
-    """[B, N] float32, the best length-penalised scores that ended, best first; minus infinity until there are N."""
+    """Length-penalised scores of the best that ended, [B, N] float32, best first; minus infinity until there are N."""
     num_ended: Tensor
-    """[B] int64"""
+    """Number of hypotheses that have ended, [B] int64."""
     limits: Tensor
-    """[B] int64, most tokens of a target, with EOS."""
+    """Maximum number of tokens of a target, EOS counted, [B] int64."""
     largest_divisor: Tensor
-    """[B] float32, what the log-probability of a target of the most tokens is divided by."""
+    """Divisor of the log-probability of a target of `limits` tokens, [B] float32."""
 
     @classmethod
     def begin(cls, limits: Tensor, config: GenerationConfig) -> Self:
@@ -222,7 +222,7 @@ class Beams:
         )
 
     def advance(self, candidates: Candidates, ended: Tensor | None, length_penalty: float) -> Tensor:
-        """Append a token to each live hypothesis; return the beam that each continues, [B, W]."""
+        """Append a token to each live hypothesis; return the beam that each hypothesis continues, [B, W]."""
         beam_size, length = candidates.tokens.shape[1] // 2, self.tokens.shape[2]  # SOS counts for this step's token
         if ended is None:  # as in most steps: the first W go on as they are
             self.totals, newest, parents = (
@@ -244,7 +244,7 @@ class Beams:
         return parents
 
     def stopped(self) -> Tensor:
-        """Return what `done` does as long as nothing has ended: every beam is empty, or NaN, or at the limit."""
+        """Return the result of `done` while no hypothesis has ended: every beam is empty, or NaN, or at the limit."""
         return ~(self.totals[:, 0] > -torch.inf) | (self.tokens.shape[2] > self.limits)
 
     def done(self, config: GenerationConfig) -> Tensor:
@@ -264,7 +264,7 @@ class Beams:
             setattr(self, name, of_all.index_select(0, sentences))  # faster than an index
 
     def join(self, other: Self) -> None:
-        """Take the beams of other sentences, of which as many tokens are written, behind these."""
+        """Append the beams of other sentences, of the same length in tokens."""
         for name, mine in vars(self).items():
             setattr(self, name, torch.cat([mine, getattr(other, name)]))
 
@@ -282,11 +282,11 @@ def choose(ended: list[Hypothesis], beams: Beams, row: int, config: GenerationCo
 
 
 def likeliest(totals: Tensor, log_probabilities: Tensor, wanted: int) -> tuple[Tensor, Tensor]:
-    """Return totals and places in W x V of the `wanted` best continuations of each sentence, or all, best first.
+    """Return totals and indices into W x V of the `wanted` best continuations of each sentence, or all, best first.
 
-    [B, wanted] each, of totals [B, W] and log-probabilities [B, W, V]. The result is that of `topk` over the sums,
-    which would look at every word for each of the best. The best are in the groups of words with the largest maxima,
-    and maxima are found at the speed of memory.
+    [B, wanted] each, from totals [B, W] and log-probabilities [B, W, V]. The result is that of `topk` over the sums,
+    which would scan every word for each of the best. The best are in the groups of words with the largest maxima, and
+    maxima are computed at memory bandwidth.
     """
     beam_size, vocab_size = log_probabilities.shape[1:]
     wanted = min(wanted, beam_size * vocab_size)
@@ -302,9 +302,10 @@ def likeliest(totals: Tensor, log_probabilities: Tensor, wanted: int) -> tuple[T
 
 @lru_cache(maxsize=8)  # of two searches at a time, each with a first step of one beam
 def groups_of_words(beam_size: int, vocab_size: int, wanted: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return the places in W x V of the words of each group, and of those in none, for the `wanted` best of W beams.
+    """Return the indices into W x V of the words of each group, and of ungrouped words, for the `wanted` best.
 
-    [W * groups of a beam, words of a group] and [W * others]. There are as many groups as words in the best of them.
+    [W * groups of a beam, words of a group] and [W * others]. Sizes are balanced: there are about as many groups as
+    words in the `wanted` best groups.
     """
     about = vocab_size // math.isqrt(beam_size * vocab_size // wanted)
     count = min(-(-about // LANES) * LANES, vocab_size)
@@ -315,7 +316,7 @@ def groups_of_words(beam_size: int, vocab_size: int, wanted: int, device: torch.
 
 
 def without(done: Tensor) -> Tensor:
-    """Return the sentences of [B] that are not done. The last ones take the places of done ones, so that few move."""
+    """Return the indices of sentences that are not done. The last ones fill the places of done ones: few rows move."""
     count = len(done) - int(done.sum())
     going = torch.arange(count, device=done.device)
     going[done[:count]] = (~done[count:]).nonzero().squeeze(1) + count

@@ -1,6 +1,6 @@
 """Beam search of one sentence that keeps every candidate, for inspection.
 
-It finds what `BeamSearch` finds, which a test asserts, and is slower: a Python object a candidate.
+It finds the same hypotheses as `BeamSearch`, which a test asserts, but is slower: each candidate is a Python object.
 """
 
 from collections.abc import Sequence
@@ -23,16 +23,16 @@ class Candidate:
     """One of the 2 W best continuations of a step."""
 
     number: int
-    """Its place in `BeamTree.candidates`."""
+    """Index in `BeamTree.candidates`."""
     parent: int
-    """The number of what it continues; -1 is the start of sentence."""
+    """Number of the candidate that is continued; -1 is the start of sentence."""
     step: int
-    """How many tokens it has, EOS counted."""
+    """Number of tokens, EOS counted."""
     token: int
     log_probability: float
-    """Log probability of all tokens of the candidate, in nats."""
+    """Log-probability of all tokens of the candidate, in nats."""
     score: float
-    """The same after the length penalty."""
+    """Log-probability after the length penalty."""
     fate: Fate
 
 
@@ -42,10 +42,10 @@ class BeamTree:
 
     candidates: list[Candidate]
     best: list[int]
-    """The numbers of the last tokens of the n best hypotheses, best first."""
+    """Numbers of the last candidates of the n best hypotheses, best first."""
 
     def path(self, number: int) -> list[int]:
-        """Return the numbers of a hypothesis' candidates, from its first token to this one."""
+        """Return the numbers of a hypothesis' candidates, from the first token to candidate `number`."""
         found = []
         while number != -1:
             found.append(number)
@@ -58,7 +58,7 @@ def beam_tree(
 ) -> BeamTree:
     """Search for the n best targets, of at most `limit` tokens with EOS, of a batch of one source.
 
-    With `trees` every target is a tree of these tokens. The model must be in evaluation mode. Raises RunError where the
+    With `trees` every target is a tree of these tokens. The model must be in evaluation mode. Raises RunError if the
     model's scores are NaN.
     """
     with torch.inference_mode():
@@ -85,7 +85,7 @@ class _Search:
         self.ended: list[Candidate] = []
 
     def step(self) -> None:
-        """Feed the newest tokens of the live, and sort the best continuations into kept, ended and dropped."""
+        """Feed the newest token of each live hypothesis; sort the best continuations into kept, ended and dropped."""
         empty = self.config.beam_size - len(self.live)
         newest = torch.tensor([[one.token for one in self.live] + [EOS] * empty], device=self.device)
         logits = self.model.step(newest, self.state)[0, : len(self.live)]
@@ -112,7 +112,7 @@ class _Search:
                 fate = "ended" if rank < self.config.beam_size else "dropped"
             elif len(self.live) < self.config.beam_size:
                 fate = "kept"
-            if not total > -torch.inf:  # nothing is left to weigh; NaN is no candidate either
+            if not total > -torch.inf:  # the continuation is masked; NaN is no candidate either
                 continue
             score = length_penalised(total, step, self.config.length_penalty)
             found = Candidate(len(self.candidates), before[beam].number, step, token, total, score, fate)
@@ -137,7 +137,7 @@ class _Search:
         return reachable <= to_beat or (len(scores) >= self.config.beam_size and self.live[0].score <= to_beat)
 
     def best(self) -> list[int]:
-        """Return the n best: those that ended, by score, then the live."""
+        """Return the numbers of the n best hypotheses: those that ended, by score, then the live."""
         found = sorted(self.ended, key=lambda one: one.score, reverse=True)[: self.config.nbest]
         found += self.live[: self.config.nbest - len(found)]
         if not found:

@@ -1,4 +1,4 @@
-"""Settings of the search for targets."""
+"""Configuration of the search for targets."""
 
 from typing import Any, Self
 
@@ -12,30 +12,31 @@ class GenerationConfig(Config):
     """Settings of the search for targets: greedy (beam_size 1) or beam search."""
 
     beam_size: int = Field(5, gt=0, le=1000)
-    """Hypotheses of a sentence followed at once. 1 takes the likeliest token at every step."""
+    """Number of hypotheses followed at once for each sentence. 1 takes the likeliest token at every step."""
 
     length_penalty: float = Field(1.0, ge=0, le=10)
-    """Hypotheses are ranked by log-probability / length ** length_penalty, EOS counted; 0 ranks by the sum alone.
-    The formula of fairseq, CTranslate2 and Hugging Face; Google's divides by ((5 + length) / 6) ** a instead."""
+    """Exponent of the length: hypotheses are ranked by log-probability / length ** length_penalty, EOS counted; 0 ranks
+    by log-probability alone. The formula of fairseq, CTranslate2 and Hugging Face; Google's divides by
+    ((5 + length) / 6) ** a instead."""
 
     max_length_ratio: float = Field(2.0, ge=0, allow_inf_nan=False)
-    """Target tokens allowed for each source token, EOS counted in both, beside max_length_extra."""
+    """Number of target tokens allowed per source token, EOS counted in both, in addition to max_length_extra."""
 
     max_length_extra: int = Field(20, gt=0)
-    """Target tokens allowed whatever the length of the source."""
+    """Number of target tokens allowed regardless of the source length."""
 
     no_repeat_ngram_size: int = Field(0, ge=0)
-    """No hypothesis contains the same n tokens in a row twice. 0 allows every repetition."""
+    """Size of the n-grams that no hypothesis contains twice. 0 allows every repetition."""
 
     trees: bool = False
-    """Write one tree in well-formed brackets, such as `(S (NP a cat )NP (VP sleeps )VP )S`. Tokens must be whole
+    """True writes one tree in well-formed brackets, such as `(S (NP a cat )NP (VP sleeps )VP )S`. Tokens must be whole
     brackets and words: tokenizer.kind=whitespace."""
 
     nbest: int = Field(1, gt=0)
-    """Hypotheses returned for each sentence, best first. At most beam_size."""
+    """Number of hypotheses returned for each sentence, best first. At most beam_size."""
 
     def replaced(self, **fields: Any) -> Self:
-        """Return the same with those fields replaced that are not None; nbest alone widens a beam that is too narrow.
+        """Return a copy with the given fields, except None, replaced; nbest alone widens a beam that is too narrow.
 
         Raises ConfigError.
         """

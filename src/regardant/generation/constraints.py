@@ -1,7 +1,7 @@
-"""Constraints that a user sets on the next token: no repeated n-gram, a well-formed tree, and the forced prefix first.
+"""Constraints that a user sets on the next token: a forced prefix, no repeated n-gram, a well-formed tree.
 
-A constraint only removes continuations. The log-probabilities of the others stay as the model gave them, so that a
-hypothesis scores the same here and under teacher forcing.
+A constraint only removes continuations. The log-probabilities of the others stay unchanged, so that a hypothesis scores
+the same here and under teacher forcing.
 
 Shape legend: B sentences, W beams, t tokens written, V vocabulary, P longest prefix.
 """
@@ -19,15 +19,15 @@ from regardant.generation.trees import TreeTokens
 
 @dataclass
 class Constraints:
-    """The constraints of the sentences being written."""
+    """Constraints of the sentences being written."""
 
     prefixes: Tensor
-    """[B, P] int64, padded with PAD."""
+    """Forced first tokens, [B, P] int64, padded with PAD."""
     no_repeat_ngram_size: int
     limits: Tensor
-    """[B] int64, the most tokens of each target, EOS counted."""
+    """Maximum number of tokens of each target, EOS counted, [B] int64."""
     trees: TreeTokens | None = None
-    """The parts of trees that tokens are, if targets must be trees."""
+    """Roles of tokens in a tree, if targets must be trees."""
 
     @classmethod
     def of(
@@ -74,7 +74,7 @@ class Constraints:
 def block_repeated_ngrams(log_probabilities: Tensor, written: Tensor, size: int) -> None:
     """Set to minus infinity, in place, each token that would write an n-gram of `size` a second time.
 
-    log_probabilities [B, W, V]; written [B, W, t]. 0: no token is. PAD is blocked where any is.
+    log_probabilities [B, W, V]; written [B, W, t]. Size 0 blocks no token. PAD may be blocked as well.
     """
     length = written.shape[-1]
     if not size or length < size:

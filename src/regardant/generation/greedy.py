@@ -18,11 +18,11 @@ class GreedySearch(Search):
     """Search for one hypothesis of each sentence."""
 
     limits: Tensor
-    """[B] int64, most tokens of a target, with EOS."""
+    """Maximum number of tokens of a target, EOS counted, [B] int64."""
     tokens: Tensor
-    """[B, 1 + t] int64, SOS first."""
+    """Written tokens, [B, 1 + t] int64, SOS first."""
     totals: Tensor
-    """[B] float32 log-probabilities."""
+    """Log-probabilities, [B] float32."""
 
     def begin(self, limits: Tensor) -> None:
         self.limits = limits
@@ -65,7 +65,7 @@ class GreedySearch(Search):
 
 
 def best_word(log_probabilities: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the largest of [B, V] and its index, [B, 1] each: `max` in a third of its time, by groups of words."""
+    """Return the largest of [B, V] and its index, [B, 1] each. Groups of words take a third of the time of `max`."""
     num_sentences, vocab_size = log_probabilities.shape
     lanes = math.gcd(vocab_size, LANES)
     groups = log_probabilities.view(num_sentences, -1, lanes)  # group g: words g, g + lanes, ...

@@ -19,27 +19,27 @@ def length_penalised(log_probability: Score, length: Score | int, length_penalty
 
 
 def divisor(length: Score | int, length_penalty: float) -> Score:
-    """Return what the log-probability of a target of so many tokens is divided by."""
+    """Return the divisor of the log-probability of a target of `length` tokens."""
     divided_by: Score = length**length_penalty
     return divided_by
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A target that a search proposes."""
+    """Target that a search proposes."""
 
     tokens: list[int]
     """Tokens of the hypothesis, without SOS and EOS."""
     score: float
-    """Log-probability after the length penalty: the rank."""
+    """Log-probability after the length penalty, by which hypotheses are ranked."""
     log_probability: float
-    """Sum over the tokens, EOS included, in nats."""
+    """Log-probability of all tokens, EOS included, in nats."""
     finished: bool
-    """True if it ended by EOS, False if the length limit cut it."""
+    """True if the hypothesis ends with EOS, False if the length limit cut it."""
 
     @classmethod
     def of(cls, written: list[int], log_probability: float, length_penalty: float) -> Self:
-        """Make a hypothesis of the tokens after SOS, EOS included where it was written.
+        """Return the hypothesis of the tokens after SOS, EOS included where it was written.
 
         Raises RunError unless the log-probability is finite.
         """

@@ -1,8 +1,8 @@
-"""Share items among processes or threads that use one core each.
+"""Work shared among processes or threads that use one core each.
 
 Most operations of a decoding step are too small to divide: two threads on one batch wait for each other, two batches on
-a core each do not. Processes are forked, so that they have the model at once and copy nothing of it, and this process
-works beside them. Threads wait for each other's Python: they replace processes where forking is unsafe or too slow.
+a core each do not. Processes are forked, so that they share the model's memory without a copy; the parent process works
+as well. Threads wait for Python's global interpreter lock: they replace processes where forking is unsafe or too slow.
 """
 
 import gc
@@ -30,7 +30,7 @@ WorkFunction = Callable[[Iterator[Item]], Result]
 def share_out(
     work: WorkFunction[Item, Result], items: Sequence[Item], workers: int, *, in_turn: bool = False, fork: bool = True
 ) -> Iterator[Result]:
-    """Yield the result of each of at least two workers; a worker that is ready takes the next item.
+    """Yield the result of each worker, of which there are at least two; an idle worker takes the next item.
 
     in_turn: one thread of this process takes all items. fork: use processes where they are safe. Side effects of a
     forked worker are lost with its process. Raises RunError if a process is killed.
@@ -42,7 +42,7 @@ def share_out(
 
 
 def _may_fork() -> bool:
-    """Return whether a copy of this process works: no lock that another thread holds, no accelerator."""
+    """Return whether forking is safe: no other thread may hold a lock, and no accelerator may be in use."""
     return (
         sys.platform == "linux"
         and threading.active_count() == 1
@@ -59,7 +59,7 @@ def _by_processes(work: WorkFunction[Item, Result], items: Sequence[Item], worke
     try:
         others += [pool.submit(_work) for _ in range(workers - 1)]
         with one_thread():
-            # This process works too: what oneDNN compiles in it is inherited by the processes forked next time.
+            # This process works too: kernels that oneDNN compiles in it are inherited by the processes forked later.
             mine = work(_untaken(items, taken, others))
         yield mine
         for done in as_completed(others):
@@ -69,7 +69,7 @@ def _by_processes(work: WorkFunction[Item, Result], items: Sequence[Item], worke
             "a process that translates was killed, perhaps for want of memory: lower the beam size"
         ) from error
     finally:
-        taken.value = len(items)  # after an error no item is begun
+        taken.value = len(items)  # after an error no further item is begun
         pool.shutdown(cancel_futures=True)
 
 
@@ -85,7 +85,7 @@ def one_thread() -> Iterator[None]:
 
 
 _given: tuple[WorkFunction[Any, Any], Sequence[Any], Any]
-"""Work of a forked process: its function, the items, and how many of them all workers have taken."""
+"""Work of a forked process: its function, the items, and the shared number of items taken so far."""
 
 
 def _begin(*given: Any) -> None:
@@ -121,7 +121,7 @@ def _by_threads(work: WorkFunction[Item, Result], items: Sequence[Item], workers
         for done in as_completed([pool.submit(work, untaken) for _ in range(workers)]):
             yield done.result()
     finally:
-        for _ in untaken:  # after an error no item is begun
+        for _ in untaken:  # after an error no further item is begun
             pass
         pool.shutdown(cancel_futures=True)
         torch.set_num_threads(before)  # a new thread begins with the number that the last thread set for itself

@@ -3,9 +3,9 @@
 temperature    logits / t before the softmax: near 0 the likeliest token alone, above 1 flatter than the model
 top_k          only the k likeliest tokens (Fan et al. 2018, https://arxiv.org/abs/1805.04833)
 top_p          only the fewest likeliest tokens that hold the share p (Holtzman et al. 2020, nucleus sampling,
-               https://arxiv.org/abs/1904.09751), of what top_k has left
+               https://arxiv.org/abs/1904.09751), of those that top_k keeps
 
-A sample is drawn with numbers of the seed and its own number alone: it is the same whatever is drawn beside it.
+The random numbers of a sample depend on the seed and the sample's number alone, not on the other samples.
 
 Shape legend: N samples, T tokens of the prompt, V vocabulary.
 """
@@ -28,25 +28,25 @@ from regardant.models.base import CausalModel
 
 
 class SamplingConfig(Config):
-    """The way in which a text is continued."""
+    """Settings of the continuation of a text."""
 
     max_tokens: int = Field(500, gt=0)
-    """Tokens to write."""
+    """Maximum number of tokens to write."""
 
     temperature: float = Field(1.0, ge=0, allow_inf_nan=False)
-    """Divides the logits: 1 is what the model has learned, 0 takes the likeliest token at every step."""
+    """Divisor of the logits: 1 samples the learned distribution, 0 takes the likeliest token at every step."""
 
     top_k: int | None = Field(None, gt=0)
-    """Draw from so many of the likeliest tokens. Empty: from all."""
+    """Number of likeliest tokens to draw from. Empty: all."""
 
     top_p: float = Field(1.0, gt=0, le=1)
-    """Draw from the fewest likeliest tokens that together have this share."""
+    """Probability mass to draw from: only the fewest likeliest tokens that together reach this share."""
 
     ends: bool = False
-    """True lets a text end before max_tokens, by the token for its end. Only an imported model has learned that."""
+    """True lets a text end before max_tokens, with EOS. Only an imported model has learned to write EOS."""
 
     def replaced(self, **fields: Any) -> Self:
-        """Return the same with those fields replaced that are not None. Raises ConfigError."""
+        """Return a copy with the given fields, except None, replaced. Raises ConfigError."""
         changed = {name: value for name, value in fields.items() if value is not None}
         return configuration.load(type(self), {**self.model_dump(), **changed}, origin="generation")
 
@@ -82,11 +82,11 @@ def sample(
     seed: int,
     layouts: Layouts,
 ) -> Iterator[Int[Tensor, " N"]]:
-    """Yield the next token of every sample, `max_tokens` times, EOS after its end; `samples` are their numbers. The
-    model must be in evaluation mode. `layouts` keep copies of its weights from one text to the next.
+    """Yield the next token of every sample, at most `max_tokens` times; EOS after the end of a sample.
 
-    When its context is full, sampling continues from the newer half of it; a model that carries a state needs none.
-    Raises DataError for an empty prompt.
+    `samples` are the numbers of the samples. `layouts` keep copies of the weights from one text to the next. The model
+    must be in evaluation mode. When the context is full, sampling continues from its newer half; a model that carries a
+    state needs no context. Raises DataError for an empty prompt.
     """
     if not len(prompt):
         raise DataError("there is nothing to go on with: give a prompt of at least one character")

@@ -1,4 +1,4 @@
-"""Search for the best targets of sources: of one padded batch, or of any number of sources.
+"""Search for the best targets of one padded batch of sources, or of any number of sources.
 
 Shape legend: B sources of a batch.
 """
@@ -30,56 +30,56 @@ from regardant.layers.observed import OBSERVED
 from regardant.models.base import SequenceToSequenceModel
 
 BATCH_TOKENS = 5_120
-"""Tokens of a batch on a CPU: more no longer fit its caches, fewer leave a worker too little to do at a time."""
+"""Tokens of a batch on a CPU: more no longer fit its caches, fewer leave a worker too little work per batch."""
 
 FEW_STEPS = 50
-"""Steps for each worker, reckoned as the longest source of each of its batches, below which processes are not forked:
-forking, and memory that is new to each process, would take too large a share, a tenth of a second and more."""
+"""Number of steps per worker, estimated as the sum of the longest source of each of its batches, below which processes
+are not forked: forking and the first use of memory in each process take a tenth of a second and more."""
 
 SMALL_STEP = 25_000_000
-"""Rows of a step times parameters of the model, up to which two threads are no faster than one (d_model 128). Beside
-another busy process they are several times slower, since each waits for the other in every operation."""
+"""Rows of a step times parameters of the model, up to which two threads are no faster than one (d_model 128). Next to
+another busy process two are several times slower, since each waits for the other in every operation."""
 
 
 @dataclass(frozen=True)
 class BatchSizes:
-    """Size of batches and number of workers. Results do not depend on it beyond rounding."""
+    """Size of batches and number of workers. Results do not depend on them beyond rounding."""
 
     batch_tokens: int = BATCH_TOKENS
-    """Most elements of a batch, counted as sources * beam_size * longest source. It has at least one source."""
+    """Maximum number of elements of a batch, counted as sources * beam_size * longest source. At least one source."""
     batch_sentences: int | None = None
-    """Most sources of a batch. None: any number."""
+    """Maximum number of sources of a batch. None: any number."""
     workers: int = 1
-    """Processes, or threads of one, see `parallel`. Each decodes a batch of its own."""
+    """Number of processes, or of threads (see `parallel`). Each decodes a batch of its own."""
 
 
 class Searcher(Protocol):
-    """A model's own decoding, or an engine that the model was exported to."""
+    """Interface of decoding, by the model itself or by an engine that the model was exported to."""
 
     @property
     def name(self) -> str:
-        """Name that an evaluation records beside its scores."""
+        """Name that an evaluation records with its scores."""
 
     def search(
         self, sources: Sequence[NDArray[Any]], prefixes: list[list[int]], config: GenerationConfig, max_length: int
     ) -> list[list[Hypothesis]]:
-        """Find what `generate` finds, for any number of sources as their codec encodes them; in their order."""
+        """Return the result of `generate` for any number of sources, encoded by their codec, in their order."""
 
 
 @dataclass(frozen=True)
 class ModelSearcher:
-    """A model in evaluation mode, and the device it is on."""
+    """Searcher of a model in evaluation mode, on the device of the model."""
 
     model: SequenceToSequenceModel
     codec: Source
-    """The codec of the sources."""
+    """Codec of the sources."""
     device: torch.device
     layouts: Layouts = field(default_factory=Layouts)
     """Copies of weights for the products of a search, and the precision of these products."""
     work: BatchSizes | None = None
-    """None: chosen for the device, with as many workers as torch has threads."""
+    """Size of batches and number of workers. None: chosen for the device; on a CPU one worker per torch thread."""
     pieces: Sequence[str] = ()
-    """The vocabulary of the targets by id, which `generation.trees` needs."""
+    """Vocabulary of the targets by id, which `generation.trees` needs."""
 
     @property
     def name(self) -> str:
@@ -136,7 +136,7 @@ class ModelSearcher:
         return sum(parameter.numel() for parameter in self.model.parameters())
 
     def _is_small(self, rows: int) -> bool:
-        """Return whether a step of so many rows gains nothing from a second thread."""
+        """Return whether a step of `rows` rows gains nothing from a second thread."""
         return self.device.type == "cpu" and rows * self._num_parameters <= SMALL_STEP
 
     def _is_observed(self) -> bool:
@@ -155,12 +155,13 @@ def generate(
 ) -> list[list[Hypothesis]]:
     """Return the n best targets of each source of a batch [B, ...], best first, those that ended before those cut.
 
-    There may be fewer than nbest, never none. Each prefix is a target's first tokens: it is written whatever it costs,
-    and its log-probabilities count. max_length is the most tokens the model can write, EOS counted. `lengths` are the
-    elements of each source; None: of token ids [B, S], all but PAD. The targets of a source do not depend on the
-    others. With `trees` every target is a tree of these tokens. The model must be in evaluation mode.
+    There may be fewer than nbest, never none. Each prefix is forced as the first tokens of a target; its
+    log-probabilities count. max_length is the maximum number of tokens that the model can write, EOS counted. `lengths`
+    are the numbers of elements of the sources; None: sources are token ids [B, S], and all but PAD are counted. The
+    targets of a source do not depend on the other sources. With `trees` every target is a tree of these tokens. The
+    model must be in evaluation mode.
 
-    Raises DataError for a prefix that cannot be written, RunError where the model's scores are NaN.
+    Raises DataError for a prefix that cannot be written, RunError if the model's scores are NaN.
     """
     prefixes = [[] for _ in range(len(source))] if prefixes is None else prefixes
     lengths = (source != PAD).sum(1).tolist() if lengths is None else lengths
@@ -191,9 +192,10 @@ def begin(
 def length_limits(
     lengths: Sequence[int], config: GenerationConfig, prefixes: list[list[int]], max_length: int | None
 ) -> list[int]:
-    """Return the most tokens of each target, EOS counted, for sources of so many elements, padding not counted.
+    """Return the maximum number of tokens of each target, EOS counted, for sources of `lengths` elements.
 
-    Never more than the model can write, never less than the prefix.
+    Never more than the model can write, never less than the prefix. Raises DataError for a prefix that cannot be
+    written.
     """
     limits = []
     for length, prefix in zip(lengths, prefixes, strict=True):
@@ -210,9 +212,9 @@ def length_limits(
 
 
 def batches_of_like_length(lengths: list[int], batch_tokens: int, most: int | None = None) -> list[list[int]]:
-    """Return batches of indices into lengths, longest first, so that a batch too large for the memory comes at once.
+    """Return batches of indices into lengths, longest first, so that a batch too large for the memory fails at once.
 
-    most: sentences of a batch at most.
+    most: maximum number of sentences of a batch.
     """
     batches: list[list[int]] = []
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):

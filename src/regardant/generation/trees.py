@@ -1,7 +1,7 @@
 """Well-formed trees: the constraint that a text is one tree in brackets, such as "(S (NP a cat )NP (VP sleeps )VP )S".
 
-A bracket is closed by its own label and holds at least one word, and the text ends with its first bracket. Near the
-length limit only what closes the open brackets may follow, so that every text ends as a tree.
+A bracket is closed by its own label and holds at least one word, and the text ends when its first bracket is closed.
+Near the length limit only tokens that let the open brackets be closed may follow, so that every text ends as a tree.
 
 Shape legend: B sentences, W beams, t tokens written, V vocabulary.
 """
@@ -21,20 +21,20 @@ ANY = -1
 
 @dataclass(frozen=True)
 class TreeTokens:
-    """Parts of a tree that the tokens of a vocabulary are."""
+    """Roles of the tokens of a vocabulary in a tree: opening bracket, closing bracket or word."""
 
     depth: Tensor
-    """[V] int64: 1 for an opening bracket, -1 for a closing one, 0 for a word."""
+    """Change of depth, [V] int64: 1 for an opening bracket, -1 for a closing one, 0 for a word."""
     labels: Tensor
-    """[V] int64: number of a bracket's label, `ANY`, or ANY for a word."""
+    """Number of a bracket's label, [V] int64: `ANY` for a closing bracket without a label and for a word."""
     possible: Tensor
-    """[V] bool: a bracket or a word. False for special tokens."""
+    """True for a bracket or a word, False for special and all other tokens, [V] bool."""
 
     @classmethod
     def of(cls, tokens: Sequence[str], device: torch.device) -> Self:
-        """Return the parts of these tokens, the special ones first.
+        """Return the roles of these tokens. The special tokens must come first.
 
-        The space that a tokenizer keeps before a token is no part of it.
+        The space that a tokenizer keeps before a token is ignored.
         """
         numbers: dict[str, int] = {}
         depth, labels, possible = [], [], []
@@ -52,10 +52,10 @@ class TreeTokens:
         )
 
     def forbidden(self, written: Tensor, limits: Tensor) -> Tensor:
-        """Return which tokens may not follow what is written: [B, W, V] bool from [B, W, t] and limits [B].
+        """Return the mask of tokens that may not follow the written ones: [B, W, V] bool from [B, W, t] and limits [B].
 
-        `limits` are the most tokens of each text, EOS counted. Every token may follow a text that no tree begins
-        with, as a forced prefix may be.
+        `limits` are the maximum numbers of tokens of each text, EOS counted. Every token may follow a text with which
+        no tree begins, such as some forced prefixes.
         """
         depths = self.depth[written].cumsum(-1)
         now = depths[..., -1:] if written.shape[-1] else written.new_zeros(*written.shape[:-1], 1)

@@ -1,4 +1,4 @@
-"""Look into a model, and intervene in it, at named places; and measure what its attention does. Knows no picture.
+"""Capture and change tensors at named places of a model, and measure its attention heads. Draws no pictures.
 
 with capture(model, "*.weights") as records:
     model.scores(source, target)

@@ -1,4 +1,4 @@
-"""Ablation: what changes if a part is left out, a head of the model or a token of the source.
+"""Ablation: the effect of leaving out an attention head or a source token.
 
 Shape legend: S source tokens, T target tokens, L layers, H heads, V vocabulary.
 """
@@ -13,13 +13,13 @@ from regardant.models.base import SequenceToSequenceModel
 from regardant.models.heads import Loss
 
 Pass = Callable[[], Loss]
-"""Runs the model over a batch, as `partial(model, **batch.inputs, targets=batch.targets)` does."""
+"""Callable that runs the model over a batch, such as `partial(model, **batch.inputs, targets=batch.targets)`."""
 
 
 def ablate_heads(model: nn.Module, passes: Sequence[Pass], attentions: Sequence[str], num_heads: int) -> Tensor:
-    """Return the mean loss without each head, less the one with it: [L, H] nats per target.
+    """Return the increase of the mean loss when each head is switched off: [L, H] nats per target.
 
-    Costs one pass per head. Raises ValueError for a name that is no attention of the model.
+    Costs one run of all passes per head, and one more. Raises ValueError for a name of no attention in the model.
     """
     with torch.no_grad():
         plain = mean_loss(passes)
@@ -38,9 +38,9 @@ def mean_loss(passes: Sequence[Pass]) -> float:
 
 
 def leave_one_out(model: SequenceToSequenceModel, source: Tensor, target: Tensor) -> Tensor:
-    """Return how far the distribution of each target token moves without each source token: [T, S].
+    """Return the change of the distribution of each target token when each source token is left out: [T, S].
 
-    The distance is the total variation distance, from 0 (no change) to 1. `source` [S] and `target` [T + 1], which
+    The change is the total variation distance, from 0 (no change) to 1. `source` [S] and `target` [T + 1], which
     starts with SOS, are one pair without padding.
     """
     size = len(source)

@@ -1,7 +1,7 @@
-"""Look at a model while it runs, without changing what runs.
+"""Record tensors at named places of a model while it runs, without changing its computation.
 
-Hooks keep copies of the tensors that pass the named places. Everything else (weights, scores, gates, probabilities) is
-computed from the copies, beside the fast path, when it is read: see `places`.
+Hooks copy the tensors that pass the named places. Other quantities (weights, scores, gates, probabilities) are computed
+from the copies, outside the fast path, when they are read: see `places`.
 
 Shape legend: B batch, T vectors of an input.
 """
@@ -22,7 +22,7 @@ CLASS_TOKEN = "<class>"
 
 
 class Records(Mapping[str, list[Tensor]]):
-    """Tensors by the name of a place, one for each call, float32 on the CPU.
+    """Recorded tensors by place name, one per call, as float32 on the CPU.
 
     Weights, scores, gates and probabilities are computed when they are read, with the model's parameters at that time:
     read them before you continue training.
@@ -32,7 +32,7 @@ class Records(Mapping[str, list[Tensor]]):
         self._calls: dict[str, list[Call]] = {}
 
     def add(self, site: str, quantities: Sequence[str], call: Call) -> None:
-        """Add a call of a module, from which the quantities will be read."""
+        """Add a call of a module, from which these quantities can be read."""
         for quantity in quantities:
             self._calls.setdefault(f"{site}.{quantity}", []).append(call)
 
@@ -47,14 +47,14 @@ class Records(Mapping[str, list[Tensor]]):
         return len(self._calls)
 
     def whole(self, place: str) -> Tensor:
-        """Return all calls as one tensor, joined along the elements, the dimension before the last."""
+        """Return all calls as one tensor, concatenated along the elements (dimension -2)."""
         return torch.cat(self[place], -2)
 
     def gradients(self, of: Tensor) -> dict[str, list[Tensor]]:
-        """Return the gradients of a number with respect to every place, by name, with the shapes of the records.
+        """Return the gradients of the scalar `of` with respect to every place, by name, with the shapes of the records.
 
-        The number may be the log-probability of a token. Gates and probabilities have no gradient, and neither have the
-        scores of a mechanism that takes no bias. A tensor that passes several places has its whole gradient at each.
+        The scalar may be the log-probability of a token. Gates, probabilities and the scores of a mechanism that takes
+        no bias have no gradient and are left out. A tensor that passes several places has its full gradient at each.
 
         Raises ValueError if nothing was captured with gradients.
         """
@@ -86,7 +86,7 @@ class Records(Mapping[str, list[Tensor]]):
 def capture(model: nn.Module, places: str | Sequence[str] = "*", *, gradients: bool = False) -> Iterator[Records]:
     """Record the places whose names match a pattern, such as `"*.weights"` or `["encoder.layers.0.*", "head.*"]`.
 
-    With `gradients`, the tensors themselves are kept, and with them autograd's graph, for `Records.gradients`.
+    gradients: keep the tensors themselves instead of copies, with autograd's graph, for `Records.gradients`.
 
     Raises ValueError for a pattern that no place matches.
     """
@@ -101,7 +101,7 @@ def capture(model: nn.Module, places: str | Sequence[str] = "*", *, gradients: b
 
 
 def real_elements(model: Model, name: str, value: Any) -> Tensor:
-    """Return which vectors of an input are real [B, T], on the CPU, as its representation says."""
+    """Return a mask of the real vectors of an input [B, T], on the CPU: False at padding."""
     with torch.inference_mode():
         vectors = model.representation(name)(value)
     if vectors.real is None:

@@ -1,10 +1,11 @@
 """Heads that follow grammatical relations: attention between words compared with a treebank.
 
-A head says which word governs a dependent in one of two ways: the other word that the dependent gives most weight, or
-the other word that gives the dependent most weight. For each relation the best head and way is chosen on every other
-sentence and scored on those between, and so is the best fixed offset, which is what a head that only looks at a
-neighbour can reach (Voita et al. 2019, https://arxiv.org/abs/1905.09418, section 5.2; Clark et al. 2019,
-https://arxiv.org/abs/1906.04341, section 4.2, who choose and score on the same sentences).
+A head predicts the governor of a dependent in one of two ways: the other word to which the dependent gives most weight,
+or the other word that gives most weight to the dependent. For each relation, the best head and way are chosen on every
+other sentence and scored on the rest. The baseline, the best fixed offset, is chosen and scored on the same sentences;
+a head that always attends to one neighbour reaches no more (Voita et al. 2019, https://arxiv.org/abs/1905.09418,
+section 5.2; Clark et al. 2019, https://arxiv.org/abs/1906.04341, section 4.2, who choose and score on the same
+sentences).
 
 Shape legend: L layers, H heads, V words.
 """
@@ -22,26 +23,26 @@ from regardant.data.treebank import ROOT, ParsedSentence
 Way = Literal["dependent to governor", "governor to dependent"]
 
 WAYS: tuple[Way, ...] = ("dependent to governor", "governor to dependent")
-"""Whose weights are asked: the dependent's for its governor, or the governors' for the dependent."""
+"""Ways to predict a governor: from the weights of the dependent's query, or from the weights on the dependent's key."""
 
 
 @dataclass(frozen=True)
 class RelationScore:
-    """How well one head knows one relation."""
+    """Accuracy of one head on one grammatical relation."""
 
     relation: str
     """Name of the relation in the treebank: nsubj, obj, det, ..."""
     count: int
-    """Dependents that were scored."""
+    """Number of dependents that were scored."""
     layer: int
     head: int
     way: Way
     accuracy: float
-    """The share of dependents whose governor it names."""
+    """Share of dependents whose governor the head predicts."""
     offset: int
-    """Most frequent distance from the dependent to its governor, in words."""
+    """Most frequent distance from a dependent to its governor, in words; negative if the governor comes first."""
     baseline: float
-    """The share of dependents whose governor stands there."""
+    """Share of dependents whose governor is at `offset`."""
 
 
 @dataclass
@@ -49,7 +50,7 @@ class _Tally:
     """Counts of a relation in one half of the sentences."""
 
     right: Tensor = field(default_factory=lambda: torch.zeros(()))
-    """[ways, L, H]"""
+    """[ways, L, H] number of dependents whose governor is predicted."""
     offsets: Counter[int] = field(default_factory=Counter)
 
     @property

@@ -1,12 +1,12 @@
-"""Three answers to the question which source tokens a target token depends on: is attention an explanation?
+"""Three measures of the importance of source tokens for a target token: is attention an explanation?
 
-    attention            weight that the row which writes a target token gives to each source token
+    attention            weight that the query of a target token gives to each source token
     gradient x input     |x_s . dlog p(y_t) / dx_s|, where x_s is the embedding of source token s
     leave one out        total variation distance between the distributions of the next token with the whole source and
                          without the token s
 
-Jain and Wallace 2019, "Attention is not explanation", https://arxiv.org/abs/1902.10186, algorithm 1. Two answers agree
-to the degree that they order the source tokens alike, by Kendall's tau, for each target token.
+Jain and Wallace 2019, "Attention is not explanation", https://arxiv.org/abs/1902.10186, algorithm 1. The agreement of
+two measures is Kendall's tau between their orders of the source tokens, for each target token.
 
 Shape legend: S source tokens, T target tokens, M size of an embedding.
 """
@@ -24,7 +24,7 @@ from regardant.models.base import SequenceToSequenceModel
 
 @dataclass(frozen=True)
 class Explanation:
-    """Importance of each source token for each target token, [T, S], by the two answers that do not use attention."""
+    """Importance of each source token for each target token, [T, S], by the two measures that do not use attention."""
 
     gradient: Tensor
     """Gradient x input."""
@@ -47,7 +47,7 @@ def explain(model: SequenceToSequenceModel, embedding: nn.Module, source: Tensor
 def gradient_times_input(
     model: SequenceToSequenceModel, embedding: nn.Module, source: Tensor, target: Tensor
 ) -> Tensor:
-    """Return gradient x input of one pair, [T, S], zero or more."""
+    """Return the absolute values of gradient x input of one pair, [T, S]."""
     read: list[Tensor] = []
 
     def listen(module: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> Tensor:
@@ -60,7 +60,7 @@ def gradient_times_input(
     try:
         # cuDNN's cells have no gradient in evaluation mode.
         with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
-            # A copy of the pair for each target token, so that all gradients come of one backward pass.
+            # A copy of the pair for each target token, so that all gradients come from one backward pass.
             logits = model.scores(source.expand(len(written), -1), target[:-1].expand(len(written), -1))
             said = logits[each, each].float().log_softmax(-1)[each, written]
             (gradient,) = torch.autograd.grad(said.sum(), read[0])
@@ -70,6 +70,6 @@ def gradient_times_input(
 
 
 def agreement(one: Tensor, other: Tensor) -> list[float]:
-    """Return Kendall's tau of each two rows of [T, S]. Rows that order nothing are left out."""
+    """Return Kendall's tau of each pair of rows of two measures [T, S]. Rows without distinct values are left out."""
     found = [kendall(*rows) for rows in zip(one, other, strict=True)]
     return [tau for tau in found if tau is not None]

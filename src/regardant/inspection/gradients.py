@@ -1,14 +1,13 @@
-"""Norms of the loss's gradient, by the depth of a layer and by the distance from a target to what was read before it.
+"""Norms of the loss gradient, by layer depth and by the distance from a target back to an input vector.
 
-    depth       |dL / dx_l|, x_l all vectors after layer l, L the mean loss of a target
+    depth       |dL / dx_l|, x_l all vectors after layer l, L the mean loss per target
     distance    mean over targets of |dL_t / dx_s|, L_t the loss of the target at position t, x_s the vector that the
                 model reads at position s = t - d
 
-A gradient that fades with the distance is what makes long dependencies hard to learn: Bengio et al. 1994, "Learning
-long-term dependencies with gradient descent is difficult"; Pascanu et al. 2013, https://arxiv.org/abs/1211.5063,
-eq. 5. One that fades with depth is what residual connections are there against: He et al. 2016,
-https://arxiv.org/abs/1512.03385; by depth for both places of the norm: Xiong et al. 2020,
-https://arxiv.org/abs/2002.04745, section 3.
+A gradient that vanishes with distance makes long dependencies hard to learn: Bengio et al. 1994, "Learning long-term
+dependencies with gradient descent is difficult"; Pascanu et al. 2013, https://arxiv.org/abs/1211.5063, eq. 5. Residual
+connections keep it from vanishing with depth: He et al. 2016, https://arxiv.org/abs/1512.03385; by depth for pre-norm
+and post-norm: Xiong et al. 2020, https://arxiv.org/abs/2002.04745, section 3.
 
 Shape legend: B batch, S vectors of an input, T targets of a row, M size of a vector.
 """
@@ -29,21 +28,22 @@ from regardant.models.heads import ElementClass, NextToken
 from regardant.models.vectors import Vectors
 
 LAYER = re.compile(r"(.+\.)?layers\.\d+")
-"""Names of layers: `encoder.layers.0`."""
+"""Pattern of layer names, such as `encoder.layers.0`."""
 
 TARGETS_OF_ROW = 4
-"""Targets of a row whose loss is taken by itself: evenly spread, the last one among them."""
+"""Targets of a row whose gradients are taken one at a time: evenly spread, the last one included."""
 
 
 @dataclass(frozen=True)
 class GradientNorms:
-    """Norms of gradients of one batch."""
+    """Gradient norms of one batch."""
 
     depth: Mapping[str, float]
     """Norms by the name of an input or a layer, in the order in which these are computed."""
     distance: Mapping[str, list[float]]
     """Mean norms by the name of an input, at distance 0, 1, 2, ... positions; NaN where no vector has the distance.
-    Empty where elements have no order in one dimension, no layer mixes them, or the loss is no sum over rows."""
+    Empty if elements have no one-dimensional order, the model ignores it or has no layers, several inputs are compared,
+    or the loss is no sum over rows."""
 
 
 @dataclass
@@ -57,10 +57,10 @@ class _Pass:
 
 
 def gradient_norms(model: Model, inputs: Mapping[str, Any], targets: Tensor) -> GradientNorms:
-    """Measure a model in evaluation mode on a batch: one forward and backward pass, and TARGETS_OF_ROW more.
+    """Measure a model in evaluation mode on a batch. Costs up to TARGETS_OF_ROW + 1 forward and backward passes.
 
-    The positions of a source come before those of the target that is written: its last vector lies at distance 1 from
-    the first target. The one target of a whole item stands where its last element does.
+    Source positions precede target positions: the last source vector has distance 1 from the first target. The single
+    target of a whole item has the position of the last element.
     """
     with _listening(model) as passed:
         loss = model(**inputs, targets=targets)
@@ -85,7 +85,7 @@ class _Means:
         self.total, self.count = torch.zeros(0), torch.zeros(0)
 
     def add(self, distances: Tensor, norms: Tensor) -> None:
-        """Add norms [B, S] at distances [B, S]; negative ones are left out."""
+        """Add norms [B, S] at distances [B, S]; negative distances are left out."""
         real = distances >= 0
         at, most = distances[real], max(len(self.total), int(distances.max()) + 1)
         for name, values in (("total", norms[real]), ("count", torch.ones(len(at)))):
@@ -105,7 +105,7 @@ def _has_distances(model: Model, passed: _Pass) -> bool:
 
 
 def _single_targets(model: Model, targets: Tensor, read: Mapping[str, Vectors]) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield the targets with one of each row left, and its position [B]."""
+    """Yield the targets with all but one of each row ignored, and the position of that one [B]."""
     if not isinstance(model.head, NextToken | ElementClass):
         ((name, vectors),) = read.items()
         yield targets, _real(model, name, vectors).sum(1) - 1
@@ -119,7 +119,8 @@ def _single_targets(model: Model, targets: Tensor, read: Mapping[str, Vectors]) 
 
 
 def _distances(model: Model, name: str, vectors: Vectors, at: Tensor) -> Tensor:
-    """Return how many positions each vector [B, S] lies before the target `at` [B]; -1 for one that does not."""
+    """Return the positions from each vector to the target `at` [B]: [B, S], negative for later vectors, padding and
+    class tokens."""
     real, special = _real(model, name, vectors), len(class_tokens(model, name))
     places = torch.arange(real.shape[1]).expand(len(real), -1)
     if name == "source" and len(_read_inputs(model)) == 2:
@@ -130,19 +131,19 @@ def _distances(model: Model, name: str, vectors: Vectors, at: Tensor) -> Tensor:
 
 
 def _real(model: Model, name: str, vectors: Vectors) -> Tensor:
-    """Return which elements are real [B, S], on the CPU, without a class token."""
+    """Return a mask of the real elements [B, S], on the CPU, without a class token: False at padding."""
     real = torch.ones(vectors.values.shape[:2], dtype=torch.bool) if vectors.real is None else vectors.real.cpu()
     return real[:, len(class_tokens(model, name)) :]
 
 
 def _read_inputs(model: Model) -> list[str]:
-    """Return the inputs that become vectors: of a one-to-one tagger the source alone."""
+    """Return the inputs that have a representation: only the source for a one-to-one tagger."""
     return [name for name in model.inputs if hasattr(model, name)]
 
 
 @contextmanager
 def _listening(model: Model) -> Iterator[_Pass]:
-    """Keep, with autograd's graph, what passes representations and layers."""
+    """Yield the outputs of representations and layers, recorded with autograd's graph."""
     passed = _Pass()
 
     def read(name: str) -> Any:
@@ -171,14 +172,14 @@ def _listening(model: Model) -> Iterator[_Pass]:
 
 
 def _tensors(left: Any) -> list[Tensor]:
-    """Return the vectors that a layer leaves: in the residual stream, or its states and the last ones of a cell."""
+    """Return the tensors that a layer leaves in the residual stream, or all states and the final ones of a cell."""
     if isinstance(left, Tensor):
         return [left] if left.is_floating_point() else []
-    if isinstance(left, tuple):  # of a cell; its first part may be packed
+    if isinstance(left, tuple):  # of a recurrent cell; its first part may be packed
         return [tensor for part in left for tensor in _tensors(part)]
     if isinstance(left, Vectors):
         return [left.values]
-    if isinstance(left, EagerTwoStreams):  # their mean is the output: both are moved alike
+    if isinstance(left, EagerTwoStreams):  # the output is the mean of both: add one offset to each
         moved = torch.zeros_like(left.read, requires_grad=True)
         left.written, left.read = left.written + moved, left.read + moved
         return [moved]

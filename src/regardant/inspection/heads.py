@@ -1,8 +1,8 @@
-"""Measures of each head of attention over sentences.
+"""Measures of each attention head over sentences.
 
-A row of weights is taken as a distribution: what is negative counts as nothing, and the rest is divided by its sum. A
-query that may see a single key has no choice, and is left out of everything; so is a row of zeros. Means are over all
-other queries of all sentences alike, but where it says that they are over sentences.
+A row of weights is treated as a distribution: negative weights are set to zero and the rest normalised. Queries with a
+single visible key and rows of zeros are left out. Means are over all other queries of all sentences, unless a field
+says that they are over sentences.
 
 Shape legend: L layers, H heads, Q queries, K keys, N heads of all layers, layer after layer.
 """
@@ -16,60 +16,62 @@ import torch
 from torch import Tensor
 
 NO_OP = 0.9
-"""A head is idle whose queries give one idle token at least so much, in the mean: `almost all`."""
+"""Mean weight on one idle token from which a head counts as a no-op: `almost all`."""
 
 OFFSETS = {"previous": -1, "own": 0, "next": 1}
 """Distances from a query to a key, by name."""
 
 
 class Attended(NamedTuple):
-    """A sentence, without its padding, under all attentions of one kind."""
+    """Weights of all attentions of one kind over a sentence without padding."""
 
     weights: Tensor
     """[L, H, Q, K]"""
     idle: Tensor
-    """[K] bool: keys that say little, as special tokens and punctuation do. The first key counts as one anyway."""
+    """[K] bool: keys with little content, such as special tokens and punctuation. The first key always counts."""
 
 
 @dataclass(frozen=True)
 class HeadMeasures:
-    """Measures of every head [L, H], or of every two heads. NaN where there was nothing to measure."""
+    """Measures of every head [L, H], or of every pair of heads [N, N]. NaN where no query was measured."""
 
     entropy: Tensor
     """Mean entropy of a row, in nats: 0 if all weight is on one key."""
     entropy_share: Tensor
-    """The same, divided by that of a uniform row over the keys that may be seen: from 0 to 1."""
+    """Mean entropy of a row relative to that of a uniform row over the visible keys: from 0 to 1."""
     distance: Tensor
-    """Tokens between the query and what it looks at, weighed, whichever way."""
+    """Mean absolute distance from query to key, weighted by attention, in tokens."""
     previous: Tensor
-    """The share of weight on the key before the query's own place, and so on."""
+    """Mean weight on the key one position before the query."""
     own: Tensor
+    """Mean weight on the key at the query's position."""
     next: Tensor
+    """Mean weight on the key one position after the query."""
     first: Tensor
     """Mean weight on the first key of the sentence."""
     last: Tensor
-    """Mean weight on the last key, which is the end of sentence of a source."""
+    """Mean weight on the last key: the end-of-sentence token of a source."""
     coverage: Tensor
-    """The mean over keys of min(1, what all queries give the key), by sentence: what coverage penalties ask for (Wu et
-    al. 2016, https://arxiv.org/abs/1609.08144, eq. 14). At most Q / K where there are fewer queries than keys."""
+    """Mean over keys of min(1, total weight from all queries), averaged over sentences, as in coverage penalties
+    (Wu et al. 2016, https://arxiv.org/abs/1609.08144, eq. 14). At most Q / K if there are fewer queries than keys."""
     idle: Tensor
-    """The most that one idle token of a sentence is given in the mean over queries, by sentence (Clark et al. 2019,
+    """Largest mean weight over queries on one idle token, averaged over sentences (Clark et al. 2019,
     https://arxiv.org/abs/1906.04341, section 3.2)."""
     distances: Tensor
-    """[N, N]: the Jensen-Shannon distance of two heads' rows, the root of the divergence in bits: from 0 (alike) to 1
-    (nothing in common)."""
+    """[N, N] mean Jensen-Shannon distance between the rows of two heads, the square root of the divergence in bits: 0
+    (equal) to 1 (disjoint)."""
     sentences: int
 
     @property
     def no_op(self) -> Tensor:
-        """[L, H] bool: heads that almost always look at one idle token, and so write the same whatever is read."""
+        """[L, H] bool: heads that give one idle token almost all weight, so that their output hardly varies."""
         return self.idle >= NO_OP
 
     @property
     def nearest(self) -> Tensor:
-        """[N]: the head that is most alike; a head itself where there is no other."""
-        others = self.distances.clone().fill_diagonal_(math.inf)
-        return others.nan_to_num(math.inf).argmin(1) if len(others) > 1 else torch.zeros(1, dtype=torch.int64)
+        """[N] index of the most similar other head; of the head itself if there is no other to compare."""
+        others = self.distances.clone().fill_diagonal_(math.inf).nan_to_num(math.inf)
+        return torch.where(others.isinf().all(1), torch.arange(len(others)), others.argmin(1))
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -78,11 +80,11 @@ class HeadMeasures:
 
 
 def measure_heads(sentences: Iterable[Attended], *, causal: bool = False) -> HeadMeasures:
-    """Measure all heads of a kind of attention over sentences, one at a time.
+    """Measure all heads of one kind of attention, one sentence at a time.
 
-    causal: a query sees no key that stands after it.
+    causal: a query sees no later key.
 
-    Raises ValueError without any sentence.
+    Raises ValueError if there is no sentence.
     """
     sums: dict[str, Tensor] = {}
     rows = pairs = torch.zeros(())
@@ -106,14 +108,14 @@ def measure_heads(sentences: Iterable[Attended], *, causal: bool = False) -> Hea
 
 
 def jensen_shannon(p: Tensor) -> Tensor:
-    """Return the distance of every two heads' distributions [N, Q, K], row by row: [N, N, Q], from 0 to 1."""
+    """Return the Jensen-Shannon distance of every pair of heads [N, Q, K] at each query: [N, N, Q], from 0 to 1."""
     own = torch.special.entr(p).sum(-1)
     divergences = [torch.special.entr((one + p) / 2).sum(-1) - (own[n] + own) / 2 for n, one in enumerate(p)]
     return (torch.stack(divergences) / math.log(2)).clamp(0, 1).sqrt()
 
 
 def _distributions(weights: Tensor, causal: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Rows with a choice [L, H, Q', K], where they stand [Q'], and how many keys each may see [Q']."""
+    """Return the normalised rows with several visible keys [L, H, Q', K], their positions and key counts [Q']."""
     num_queries, num_keys = weights.shape[-2:]
     at = torch.arange(num_queries)
     visible = at + 1 if causal else torch.full_like(at, num_keys)
@@ -124,7 +126,7 @@ def _distributions(weights: Tensor, causal: bool) -> tuple[Tensor, Tensor, Tenso
 
 
 def _of_queries(p: Tensor, at: Tensor, visible: Tensor) -> dict[str, Tensor]:
-    """[L, H, Q'] each."""
+    """Return the measures of each query [L, H, Q'] by name."""
     offsets = torch.arange(p.shape[-1]) - at[:, None]
     entropy = torch.special.entr(p).sum(-1)
     return {
@@ -138,7 +140,7 @@ def _of_queries(p: Tensor, at: Tensor, visible: Tensor) -> dict[str, Tensor]:
 
 
 def _of_sentence(p: Tensor, real: Tensor, idle: Tensor) -> dict[str, Tensor]:
-    """[L, H] each: zeros where no query had a choice, which `sentences` does not count then."""
+    """Return the measures of a sentence [L, H] by name: zeros if no query was measured, and `sentences` is False."""
     idle = idle.clone()
     idle[:1] = True
     taken = p.sum(-2)

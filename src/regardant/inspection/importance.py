@@ -1,8 +1,8 @@
 """Importance of each head for the loss of a model.
 
-    by ablation    the mean loss without the head, less the one with it
+    by ablation    the mean loss without the head, minus the mean loss with it
     by gradient    the mean over targets of |dL/dxi_h|, where xi_h = 1 multiplies the output of the head; the absolute
-                   value is taken of the sum of each sequence, so that sequences do not cancel out
+                   value is taken of the sum over each sequence, so that sequences do not cancel out
                                                                                    Michel et al. 2019, eq. 2
 
 https://arxiv.org/abs/1905.10650. Both are in nats per target, so that they can be compared.
@@ -33,7 +33,7 @@ class HeadImportance:
 
     @property
     def rank_correlation(self) -> float | None:
-        """Spearman's rho of the two. None if there are too few heads to order."""
+        """Spearman's rho between the two measures. None if either has fewer than two distinct values."""
         return spearman(self.ablation, self.gradient)
 
     def as_dict(self) -> dict[str, Any]:
@@ -46,7 +46,9 @@ class HeadImportance:
 
 
 def head_importance(model: nn.Module, passes: Sequence[Pass], attentions: Sequence[str]) -> HeadImportance:
-    """Measure all heads of these attentions, one per layer. Costs one pass per head, and one forward and backward.
+    """Measure all heads of these attentions, one per layer.
+
+    Costs one run of all passes per head, one more, and one with a backward pass.
 
     The model must be in evaluation mode. Raises ValueError for a name that is no attention of the model.
     """

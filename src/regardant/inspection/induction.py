@@ -1,4 +1,4 @@
-"""Heads that look at what followed the last occurrence of a token.
+"""Induction heads, which attend to the token after the previous occurrence of the current token.
 
 Olsson et al. 2022, "In-context learning and induction heads", https://arxiv.org/abs/2209.11895.
 
@@ -14,7 +14,7 @@ def induction_scores(weights: Float[Tensor, "B H T S"], text: Int[Tensor, "B L"]
     """Return the mean weight of each head on the token after the last earlier occurrence of the query's own token.
 
     weights: causal self-attention over the first T = S tokens of the text. Queries whose token is new are left out.
-    1: an induction head; 1 / t on average for a head that does not choose.
+    1: a perfect induction head. Uniform attention over t keys scores 1 / t.
 
     Raises:
         ValueError: no token of the text occurs twice.

@@ -1,7 +1,8 @@
-"""Change what passes the named places of a model, and see what comes of it.
+"""Change the tensors that pass named places of a model.
 
-In the context that `intervene` opens a mechanism decodes with all its keys, so that every step of decoding passes here
-as a whole pass does: begin to decode inside. What is captured, in whichever order the contexts are opened, is what ran.
+Inside `intervene`, a mechanism decodes with all its keys, whatever state it would use otherwise, so that the hooks see
+every decoding step as they see a full pass: start decoding inside the context. `capture` records the changed tensors,
+in whichever order the two contexts are opened.
 """
 
 from collections import defaultdict
@@ -23,25 +24,26 @@ Change = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Patch:
-    """Put something else in the place of what passes there: another tensor of its shape, or a function of it."""
+    """Replacement of the tensor at a place: by another tensor of its shape, or by a function of it."""
 
     place: str
-    """Name of the place, as in `capture`: any but scores, probabilities and the insides of recurrent cells."""
+    """Name of the place, as in `capture`: any but scores, probabilities, position weights and those of recurrent
+    cells."""
 
     value: Tensor | Change
 
     def change(self) -> Change:
-        """Return a fresh change for each site."""
+        """Return a new function to apply at one site."""
         value = self.value
         return (lambda x: value.to(x)) if isinstance(value, Tensor) else value
 
 
 @dataclass(frozen=True)
 class ScaleHead:
-    """Multiply what a head of attention has mixed. The factor 0 switches it off."""
+    """Scaling of the output of an attention head. A factor of 0 switches the head off."""
 
     attention: str
-    """The name of an attention, as `decoder.layers.0.cross_attention`; * is anything, here and below."""
+    """Name of an attention, such as `decoder.layers.0.cross_attention`; * matches anything, here and below."""
 
     head: int
 
@@ -53,7 +55,7 @@ class ScaleHead:
         return f"{self.attention}.mixed"
 
     def change(self) -> Change:
-        """See Patch."""
+        """Return a new function that scales the head."""
 
         def scale(mixed: Tensor) -> Tensor:
             _require("head", self.head, mixed.shape[1])
@@ -66,19 +68,19 @@ class ScaleHead:
 
 @dataclass(frozen=True)
 class EditRow:
-    """Decide what a query of a head takes from each key."""
+    """Replacement of the weights of one query of a head."""
 
     attention: str
 
     head: int
 
     row: int
-    """The query, counted from the beginning of the context: a decoder that asks step by step asks for row 0, then for
-    row 1. A second pass counts on, so open a context for each. In beam search, where the queries of a step are beams,
-    patch the weights by a function."""
+    """Number of the query, counted from 0 since the context was opened: a decoder that attends step by step has row 0,
+    then row 1. A second pass continues the count, so open a context for each. In beam search, where the queries of a
+    step are beams, `Patch` the weights with a function."""
 
     weights: Sequence[float]
-    """One for each key."""
+    """New weights, one for each key."""
 
     @property
     def place(self) -> str:
@@ -86,7 +88,7 @@ class EditRow:
         return f"{self.attention}.weights"
 
     def change(self) -> Change:
-        """See Patch."""
+        """Return a new function that edits the row, and counts the queries it has seen."""
         asked = 0
 
         def edit(weights: Tensor) -> Tensor:
@@ -106,7 +108,7 @@ class EditRow:
 
 @dataclass(frozen=True)
 class MaskKey:
-    """Let no query see a key."""
+    """Masking of a key for all queries."""
 
     attention: str
 
@@ -124,10 +126,10 @@ Intervention = Patch | ScaleHead | EditRow | MaskKey
 
 @contextmanager
 def intervene(model: nn.Module, *interventions: Intervention) -> Iterator[None]:
-    """Intervene in every pass inside of the context.
+    """Apply the interventions to every pass inside the context.
 
-    Raises ValueError for a place that the model does not have, or in which one cannot intervene, and for an attention
-    in which one does so already.
+    Raises ValueError for a place that the model does not have or that cannot be changed, and for an attention that an
+    outer context changes already. A pass raises ValueError for a head that does not exist or a changed shape.
     """
     changes: dict[str, dict[str, list[Change]]] = defaultdict(lambda: defaultdict(list))
     masked: dict[str, list[int]] = defaultdict(list)
@@ -169,7 +171,7 @@ def _changed(site: Site, changes: dict[str, list[Change]], masked: list[int]) ->
     with ExitStack() as stack:
         stack.enter_context(observing(site.module))
         stack.callback(site.module.register_forward_pre_hook(before).remove)
-        # Before all others, so that whoever listens hears what was changed.
+        # Before all other hooks, so that they see the changed output.
         stack.callback(site.module.register_forward_hook(after, prepend=True).remove)
         if isinstance(site.module, Attention):
             stack.enter_context(_decoding_with_all_keys(site.module))
@@ -181,7 +183,7 @@ def _mixed_anew(site: Site, changes: dict[str, list[Change]], inputs: tuple[Any,
     assert isinstance(mechanism, Attention)
     q, k, v, view = inputs
     weights = _apply(site, "weights", changes, mechanism.weights(q, k, view))
-    mechanism.edited = weights  # for those who capture
+    mechanism.edited = weights  # read by `capture`
     return weights.to(v.dtype) @ expand_heads(v, q.shape[1])
 
 

@@ -1,7 +1,7 @@
-"""The logit lens: the answer of a model that ended after each of its layers.
+"""The logit lens: predictions of a model cut off after each of its layers.
 
-The residual stream goes through the last norm and the head before its time (nostalgebraist 2020, "interpreting GPT:
-the logit lens"). Post-norm streams have no last norm, and go to the head as they are.
+The residual stream after a layer goes through the final norm and the head (nostalgebraist 2020, "interpreting GPT: the
+logit lens"). Post-norm streams have no final norm, and go to the head unchanged.
 
 Shape legend: L layers, B batch elements, T elements, N targets of the batch that the head does not ignore, V answers to
 choose from, M d_model.
@@ -24,20 +24,20 @@ from regardant.models.vectors import Vectors
 
 @dataclass(frozen=True)
 class LensReading:
-    """The answers to every target, before the first layer and after each: [L + 1, N]."""
+    """Predictions of every target, before the first layer and after each: [L + 1, N]."""
 
     rank: Tensor
-    """Rank of the target in the order of probability: 1 is the likeliest."""
+    """Rank of the target by probability: 1 is the likeliest."""
     probability: Tensor
     """Probability of the target."""
     divergence: Tensor
-    """Nats: Kullback and Leibler's divergence of the layer's distribution from the final one, D(final || layer)."""
+    """Kullback-Leibler divergence of the layer's distribution from the final one, D(final || layer), in nats."""
 
 
 def logit_lens(model: Model, run: Callable[[], Tensor], targets: Tensor) -> LensReading:
-    """Read every layer of the stack below the head while `run` gives the logits [B, T, V] of tokens `targets` [B, T].
+    """Read every layer of the stack below the head while `run` returns the logits [B, T, V] of tokens `targets` [B, T].
 
-    Logits [B, V] of classes `targets` [B] are read alike. Targets that the head ignores are left out.
+    `run` may also return logits [B, V] of classes `targets` [B]. Targets that the head ignores are left out.
 
     Raises:
         ValueError: no residual stream leads to the head, the head scores no classes, or the model was not run exactly
@@ -70,7 +70,7 @@ def _reading(logits: Tensor, final: Tensor, answers: Tensor) -> tuple[Tensor, Te
 
 
 def residual_stack(model: Model) -> Any:
-    """Return the last sequence model, whose vectors the head reads: layers of one residual stream, then a norm.
+    """Return the sequence model whose output the head reads: layers on one residual stream, then a norm.
 
     Raises ValueError for a model without one.
     """
@@ -82,7 +82,7 @@ def residual_stack(model: Model) -> Any:
 
 @contextmanager
 def _output(stack: nn.Module) -> Iterator[list[Vectors]]:
-    """Output of the stack."""
+    """Yield a list that gets the output of the stack in each pass."""
     outputs: list[Vectors] = []
 
     def listen(module: nn.Module, inputs: tuple[Any, ...], output: Vectors) -> None:

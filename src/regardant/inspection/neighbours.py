@@ -1,4 +1,4 @@
-"""Tokens whose vectors are near in a table of embeddings.
+"""Nearest neighbours of a token in an embedding table.
 
 Shape legend: V vocabulary, M size of a vector.
 """
@@ -9,9 +9,9 @@ from torch import Tensor
 
 
 def nearest(table: Float[Tensor, "V M"], id: int, count: int, first: int = 0) -> list[tuple[int, float]]:
-    """Return the ids of the `count` vectors of largest cosine with that of `id`, best first, with the cosines.
+    """Return the `count` ids whose vectors have the largest cosine with that of `id`, best first, with the cosines.
 
-    first: ids below it are left out, as those of special tokens.
+    first: lowest id to return, such as the first after the special tokens.
     """
     with torch.no_grad():
         cosines = torch.cosine_similarity(table.float(), table[id].float()[None], dim=-1)

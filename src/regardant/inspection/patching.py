@@ -1,12 +1,12 @@
-"""Activation patching: which vectors of a pass carry the answer to its end.
+"""Activation patching, which locates the vectors of a pass that carry an answer.
 
-A model reads a clean and a corrupted text of as many tokens. In the corrupted pass the residual stream of one layer at
-one position is replaced by that of the clean pass, and what follows is computed anew. The share restored is
+A model reads a clean and a corrupted text of equal length. In the corrupted pass, the residual stream of one layer at
+one position is replaced by that of the clean pass, and the later layers are computed from it. The share restored is
 
     (log p_patched - log p_corrupted) / (log p_clean - log p_corrupted)
 
-of the log-probability of an answer: 1 where the vector carries all that the two texts differ in, 0 where it carries
-nothing of it. It may lie outside of 0 and 1.
+of the log-probability of an answer: 1 if the vector carries the whole difference between the texts, 0 if it carries
+none. The share may lie outside 0 to 1.
 
 Meng et al. 2022, "Locating and editing factual associations in GPT", https://arxiv.org/abs/2202.05262, section 2.1,
 where the corrupted text is the clean one with noise; with a text of other words: Vig et al. 2020,
@@ -27,15 +27,15 @@ from regardant.inspection.lens import residual_stack
 from regardant.models.base import CausalModel
 
 TOKENS_AT_ONCE = 8192
-"""Tokens of the texts that are patched in one pass, unless one text has more."""
+"""Largest number of tokens in one patched pass, unless a single text has more."""
 
 StreamTensors = Mapping[str, Tensor]
-"""Tensors of a residual stream by name, [N, T, M]: one, or two of reversible residuals."""
+"""Tensors of a residual stream by name, [N, T, M]: one, or two with reversible residuals."""
 
 
 @dataclass(frozen=True)
 class Patching:
-    """How far each vector of the clean pass restores an answer."""
+    """Share of an answer that each vector of the clean pass restores."""
 
     restored: Tensor
     """[L + 1, T] shares, before the first layer and after each."""
@@ -44,13 +44,13 @@ class Patching:
     clean: float
     """Log-probability of the answer after the clean text, in nats."""
     corrupted: float
-    """The same after the corrupted text."""
+    """Log-probability of the answer after the corrupted text, in nats."""
 
 
 def patch_positions(model: CausalModel, clean: Tensor, corrupted: Tensor) -> Patching:
     """Patch each layer at each position. The answer is the likeliest token after the clean text.
 
-    The model must be in evaluation mode. `clean` and `corrupted` are texts [T]. Costs L + 1 passes over T copies.
+    The model must be in evaluation mode. `clean` and `corrupted` are token ids [T]. Costs L + 1 passes over T copies.
 
     Raises:
         ValueError: no residual stream leads to the head, the texts have unequal lengths, or both make the answer
@@ -77,7 +77,7 @@ def patch_positions(model: CausalModel, clean: Tensor, corrupted: Tensor) -> Pat
 def _log_probabilities(
     model: CausalModel, layers: nn.ModuleList, depth: int, kept: StreamTensors, text: Tensor, answer: int
 ) -> Tensor:
-    """Return the log-probability of the answer with each position patched after so many layers [T]."""
+    """Return the log-probability of the answer with each position patched after `depth` layers [T]."""
     found = []
     for positions in torch.arange(len(text), device=text.device).split(max(1, TOKENS_AT_ONCE // len(text))):
         with _patched(layers, depth, kept, positions):
@@ -112,7 +112,7 @@ def _kept(layers: nn.ModuleList) -> Iterator[list[StreamTensors]]:
 
 @contextmanager
 def _patched(layers: nn.ModuleList, depth: int, kept: StreamTensors, positions: Tensor) -> Iterator[None]:
-    """Replace the stream of row i at `positions[i]` by what was kept, after so many layers."""
+    """Replace the stream of row i at `positions[i]` by the kept one, after `depth` layers."""
     rows = torch.arange(len(positions), device=positions.device)
 
     def patch(layer: nn.Module, inputs: tuple[Any, ...], *output: Any) -> None:

@@ -1,7 +1,7 @@
-"""Named places of a model, where it can be looked into: a module, and the quantities that pass it.
+"""Named places of a model at which tensors are captured or changed: quantities of a module.
 
 `decoder.layers.0.cross_attention.weights` is a quantity of the module `decoder.layers.0.cross_attention`. Modules are
-recognised by their type, so that a model of a user's own, made of the package's parts, has places too:
+recognised by their type, so that a custom model built from the package's parts has places too:
 
 | module | quantities | shape |
 |---|---|---|
@@ -45,7 +45,7 @@ from regardant.models.heads import Head
 from regardant.models.representations import Representation
 
 MOST_PAIRS = 1 << 22
-"""Pairs of a query and a key for which weights are computed at a time, unless one batch element has more."""
+"""Largest number of query-key pairs whose weights are computed at once, unless one batch element has more."""
 
 GATES = {
     "RNN_TANH": (),
@@ -55,19 +55,19 @@ GATES = {
 """Gates of a recurrent cell by PyTorch's name of the cell, in the order of its matrices."""
 
 INPUTS = {"query": 0, "key": 1, "value": 2, "before": 0}
-"""Quantities among a module's arguments, with the number of the argument."""
+"""Quantities that are arguments of a module, with the index of the argument."""
 
 OUTPUTS = frozenset({"mixed", "written", "after", "logits"})
 """Quantities that a module returns."""
 
 VIEW = 3
-"""Number of the argument of a mechanism that is its view."""
+"""Index of the view among the arguments of a mechanism."""
 
 COMPUTED = {"weights": ("query", "key"), "scores": ("query", "key"), "probabilities": ("logits",)}
-"""Quantities that pass no module, with the ones from which they are computed."""
+"""Quantities that no module takes or returns, with those from which they are computed."""
 
 Keep = Callable[[Tensor], Tensor]
-"""Returns the tensor to keep of one that passes: a copy, or itself."""
+"""Function that returns what a record keeps of a tensor: a copy, or the tensor itself."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Call:
         return self.tensors["logits"].softmax(-1) if quantity == "probabilities" else self.tensors[quantity].clone()
 
     def gradient(self, quantity: str, gradients: Mapping[str, Tensor]) -> Tensor | None:
-        """Return the gradient with respect to a quantity, given those with respect to `tensors`. None: it has none."""
+        """Return the gradient with respect to a quantity, given those with respect to `tensors`. None: no gradient."""
         return gradients.get(quantity)
 
 
@@ -112,7 +112,7 @@ class AttentionCall(Call):
         return of_weights if quantity == "weights" else self._of_scores(of_weights)
 
     def _of_scores(self, of_weights: Tensor) -> Tensor | None:
-        """Return the gradient with respect to scores. It is that of zeros that are added to the scores as a bias."""
+        """Return the gradient with respect to scores, that of a zero bias added to them. None: no bias is taken."""
         if "bias" not in self.mechanism.honours:
             return None
         zeros, bias = torch.zeros_like(of_weights, requires_grad=True), self.view.bias
@@ -187,7 +187,7 @@ class Site:
     quantities: tuple[str, ...]
 
     def kept(self, quantities: Iterable[str], *, gradients: bool) -> frozenset[str]:
-        """Return the quantities to keep of a call so that the given ones can be read."""
+        """Return the quantities that a call must keep so that the given ones can be read."""
         kept = {part for quantity in quantities for part in COMPUTED.get(quantity, (quantity,))}
         if gradients and not COMPUTED.keys().isdisjoint(quantities) and isinstance(self.module, Attention):
             kept |= {"value", "mixed"}
@@ -206,7 +206,7 @@ class Site:
 
 @dataclass(frozen=True)
 class FixedSite(Site):
-    """A mixer whose weights belong to positions or offsets, whatever the elements are."""
+    """A mixer whose weights depend on positions or offsets, not on the elements."""
 
     def kept(self, quantities: Iterable[str], *, gradients: bool) -> frozenset[str]:
         return frozenset(quantities)
@@ -260,15 +260,15 @@ def kind_of(attention: str) -> str:
 
 
 def attention_places(model: Model) -> dict[str, list[str]]:
-    """Return the places of attention by kind, as `Model.attention_kinds` names them, in the order of layers.
+    """Return the names of attentions by kind, as in `Model.attention_kinds`, in the order of layers.
 
-    A kind that has another mixer in its place, such as a convolution, is left out.
+    A kind that another mixer replaces, such as a convolution, is left out.
     """
     return _places_with(model, "weights")
 
 
 def mixer_places(model: Model) -> dict[str, list[str]]:
-    """Return the places of convolutions and dense layers, by the kind of attention in whose place they are."""
+    """Return the names of convolutions and dense layers, by the kind of attention that they replace."""
     return _places_with(model, "position_weights")
 
 
@@ -281,7 +281,7 @@ def _places_with(model: Model, quantity: str) -> dict[str, list[str]]:
 
 
 def choose(model: nn.Module, patterns: str | Sequence[str]) -> list[tuple[Site, tuple[str, ...]]]:
-    """Return the modules and their quantities whose names match one of the patterns, where * stands for anything.
+    """Return the sites and their quantities whose names match one of the patterns; * matches anything.
 
     Raises ValueError for a pattern that no place matches.
     """
@@ -319,7 +319,7 @@ def _site(name: str, module: nn.Module) -> Site | None:
 
 
 def _of_sentences(view: View, some: slice) -> View:
-    """Return the view of a part of a batch."""
+    """Return the view of a slice of the batch elements."""
 
     def part(x: Tensor) -> Tensor:
         return x if len(x) == 1 else x[some]

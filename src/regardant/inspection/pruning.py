@@ -1,7 +1,7 @@
-"""Heads taken out of a layer for good, in contrast to `ScaleHead`, which switches them off while a context is open.
+"""Permanent removal of heads from a layer; `ScaleHead` switches them off only while a context is open.
 
-Michel et al. 2019, "Are sixteen heads really better than one?", https://arxiv.org/abs/1905.10650. Which heads are worth
-little is what `regardant measure` prints.
+Michel et al. 2019, "Are sixteen heads really better than one?", https://arxiv.org/abs/1905.10650. `regardant measure`
+prints the importance of each head.
 """
 
 import copy
@@ -16,10 +16,11 @@ from regardant.layers.multi_head import SelfAttention
 
 
 def prune_heads(layer: SelfAttention, heads: Sequence[int]) -> SelfAttention:
-    """Return a smaller layer without these heads, counted from 0, that answers as `layer` with them switched off.
+    """Return a smaller layer without these heads, counted from 0; its output is that of `layer` with them switched off.
 
     Raises:
-        ValueError: no head would be left, a head is not there, or the layer has weights of each head elsewhere.
+        ValueError: no head would be left, a head does not exist or has no projections of its own, or the mechanism or
+            its positions have parameters per head.
     """
     shape = layer.shape
     kept = [head for head in range(shape.num_heads) if head not in heads]

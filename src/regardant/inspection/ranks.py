@@ -1,4 +1,4 @@
-"""How far two orders agree, by SciPy. None where one of the two orders nothing: fewer than two values, or all alike."""
+"""Rank correlations by SciPy. None if a tensor has fewer than two distinct values, or one that is not finite."""
 
 from torch import Tensor
 
@@ -7,13 +7,13 @@ def spearman(one: Tensor, other: Tensor) -> float | None:
     """Return Spearman's rho of the values of two tensors of one shape."""
     if not _ordered(one, other):
         return None
-    from scipy.stats import spearmanr  # as below: a second that no translation waits for
+    from scipy.stats import spearmanr  # here and below: the import takes a second
 
     return float(spearmanr(one.flatten(), other.flatten()).statistic)
 
 
 def kendall(one: Tensor, other: Tensor) -> float | None:
-    """Return Kendall's tau-b, which counts pairs of values and leaves out ties."""
+    """Return Kendall's tau-b, which counts concordant and discordant pairs and corrects for ties."""
     if not _ordered(one, other):
         return None
     from scipy.stats import kendalltau

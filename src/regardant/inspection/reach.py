@@ -10,11 +10,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 Layer = Callable[[Tensor], Tensor]
-"""Vectors [B, T, M] to vectors [B, T, N]: a module, or part of a model."""
+"""Function from vectors [B, T, M] to vectors [B, T, N]: a module, or part of a model."""
 
 
 def reached(layer: Layer, x: Float[Tensor, "B T M"], position: int) -> Bool[Tensor, " T"]:
-    """Return the positions whose input the output at `position` depends on, by its gradient."""
+    """Return a mask of the positions on whose input the output at `position` depends, by its gradient."""
     with torch.enable_grad():
         x = x.detach().clone().requires_grad_()
         output = layer(x)[:, position]
@@ -24,9 +24,9 @@ def reached(layer: Layer, x: Float[Tensor, "B T M"], position: int) -> Bool[Tens
 
 
 def equivariance_error(layer: Layer, x: Float[Tensor, "B T M"], order: Int[Tensor, " T"]) -> float:
-    """Return how far layer(x in another order) is from layer(x) in that order, relative to layer(x).
+    """Return |layer(x[order]) - layer(x)[order]| / |layer(x)|.
 
-    0: the layer is permutation-equivariant, as self-attention without positions and any network of each position.
+    0: the layer is permutation-equivariant, as self-attention without positions and position-wise networks are.
     """
     with torch.no_grad():
         plain = layer(x)
@@ -34,9 +34,9 @@ def equivariance_error(layer: Layer, x: Float[Tensor, "B T M"], order: Int[Tenso
 
 
 def invariance_error(layer: Layer, x: Float[Tensor, "B T M"], order: Int[Tensor, " T"]) -> float:
-    """Return how far layer(x in another order) is from layer(x), relative to layer(x).
+    """Return |layer(x[order]) - layer(x)| / |layer(x)|.
 
-    0: the order does not count, as for the mean of all positions.
+    0: the order has no effect, as for the mean over all positions.
     """
     with torch.no_grad():
         plain = layer(x)

@@ -1,11 +1,11 @@
-"""Attention followed down through the layers, from a layer's tokens to the tokens of the input.
+"""Attention rollout and attention flow, which trace attention through the layers down to the input tokens.
 
-Both take a layer to pass on half of what a token was and half of what its heads, in the mean, take from others:
+Both assume that a layer's output is half residual connection and half the mean of its heads, with weights W_l:
 
     A_l = (W_l + I) / 2, rows normalised
     rollout   A_l A_(l-1) ... A_1
-    flow      the most that can flow from a token of layer l to a token of the input, A being the capacities of the
-              edges between layers
+    flow      the maximum flow from a token of layer l to a token of the input, with A as the capacities of the edges
+              between layers
 
 Abnar and Zuidema 2020, https://arxiv.org/abs/2005.00928, section 3.
 
@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 UNIT = 10**8
-"""Capacities are whole numbers for SciPy: a share of 1 is so many, and a token's rows together stay below 2^31."""
+"""Integer capacity of a share of 1: SciPy takes int32 capacities, and the sum of a row stays below 2^31."""
 
 
 def with_residual(weights: Tensor) -> Tensor:
@@ -29,7 +29,7 @@ def with_residual(weights: Tensor) -> Tensor:
 
 
 def rollout(weights: Tensor) -> Tensor:
-    """[L, N, N]: up to every layer, how a token's share comes from those of the input. Rows sum to one."""
+    """Return the share of each input token in each token after every layer [L, N, N]. Rows sum to one."""
     found: list[Tensor] = []
     for layer in with_residual(weights):
         found.append(layer @ found[-1] if found else layer)
@@ -37,11 +37,13 @@ def rollout(weights: Tensor) -> Tensor:
 
 
 def flow(weights: Tensor) -> Tensor:
-    """[N, N]: how much can flow from each token of the last layer to each of the input. At most 1; rows sum to more.
+    """Return the maximum flow from each token of the last layer to each input token [N, N].
+
+    Values are at most 1, but rows may sum to more.
 
     Costs N^2 searches of a graph of (L + 1) N nodes: a second for 20 tokens of 4 layers.
     """
-    from scipy.sparse import csr_array  # which takes a part of a second to import
+    from scipy.sparse import csr_array  # imported here: it takes part of a second
     from scipy.sparse.csgraph import maximum_flow
 
     layers = with_residual(weights).numpy()

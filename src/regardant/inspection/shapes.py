@@ -1,4 +1,4 @@
-"""The modules of a model as a tree, with the shapes that went in and out of each during one forward pass."""
+"""The module tree of a model, with the input and output shapes of each module in one forward pass."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -14,12 +14,12 @@ from regardant.models.base import Model
 Shape = list[int]
 
 Calls = dict[str, list[tuple[list[Shape], list[Shape]]]]
-"""Shapes of the tensors in and out of each call, by the name of a module."""
+"""Input and output shapes of each call, by module name."""
 
 
 @dataclass(frozen=True)
 class TracedModule:
-    """One module and its parts. A module that only holds others, or is used in part, has no shapes."""
+    """One module and its parts. A module that only holds others, or of which only parts are called, has no shapes."""
 
     name: str
     """Name in the model, as `encoder.layers.0`. Empty for the model itself."""
@@ -32,14 +32,14 @@ class TracedModule:
     calls: int
     """Calls in one pass of the model."""
     parameters: int
-    """Parameters of the module with its parts; one that is used twice counts once."""
+    """Number of parameters of the module with its parts; a shared one counts once."""
     own: dict[str, Shape]
     """Shapes of the parameters that belong to no part."""
     parts: list["TracedModule"]
 
 
 def trace_shapes(model: Model, inputs: Mapping[str, Any]) -> TracedModule:
-    """Return the tree of a model that scores a batch. Costs one forward pass, also on the meta device."""
+    """Return the tree of a model that scores a batch. Costs one forward pass, which may be on the meta device."""
     calls: Calls = {name: [] for name, _ in model.named_modules()}
     with ExitStack() as listening, torch.inference_mode():
         for name, module in model.named_modules():
@@ -52,7 +52,7 @@ def trace_shapes(model: Model, inputs: Mapping[str, Any]) -> TracedModule:
 
 @contextmanager
 def _head_calls(model: Model, calls: Calls) -> Iterator[None]:
-    """Record the projection to the answers, which a model calls by its method `scores` and so passes no hook."""
+    """Record the calls of the head's `scores`, a plain method that runs no forward hook."""
     name = next((name for name, module in model.named_modules() if module is model.head), None)
     project = model.head.scores
     if name is None:
@@ -73,7 +73,7 @@ def _head_calls(model: Model, calls: Calls) -> Iterator[None]:
 
 def _listener(into: list[tuple[list[Shape], list[Shape]]]) -> Any:
     def listen(module: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any], output: Any) -> None:
-        written = inputs[0] if output is None else output  # a layer that gives nothing writes to its stream
+        written = inputs[0] if output is None else output  # a layer that returns None writes to its stream
         into.append((list(_shapes((inputs, named))), list(_shapes(written))))
 
     return listen

@@ -1,4 +1,4 @@
-"""A folder for another program, written whole or not at all."""
+"""Folders of exported models, written completely or not at all."""
 
 import os
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from regardant.errors import RunError
 
 
 def require_empty(folder: Path) -> None:
-    """Raise RunError for a folder that holds something, and for a file."""
+    """Raise RunError if `folder` is a file or a folder that is not empty."""
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise RunError(f"{folder} is not empty: give another --out, or remove it")
 

@@ -1,4 +1,4 @@
-"""A run as the writers of other programs' formats are given it."""
+"""Run to export, as the writers of all formats receive it."""
 
 import json
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from regardant.models import Model
 
 @dataclass(frozen=True)
 class Given:
-    """A run to be written."""
+    """Run to export."""
 
     model: Model
     config: Any
@@ -20,12 +20,12 @@ class Given:
     tokenizers: Tokenizers | None
     """None: items are no texts."""
     image: Mapping[str, Any] | None
-    """Size, channels, mean, deviation and patch size of images."""
+    """Size, channels, mean, deviation and patch size of images. None: items are no images."""
     labels: list[str]
 
 
 def given_by(folder: Path, model: Model, config: Any) -> Given:
-    """Return a run to be written, with what its folder says of items and labels."""
+    """Return the run to export, with the tokenizers, image settings and labels of its folder."""
     image = None
     if (folder / "image.json").is_file():
         image = json.loads((folder / "image.json").read_text("utf-8"))

@@ -1,4 +1,4 @@
-"""An export beside its run on one test set: differences of scores, answers that are the same, size and speed."""
+"""Comparison of an export with its run on one test set: differences of scores, identical answers, size and speed."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -10,60 +10,61 @@ from typing import Any, Protocol
 import numpy as np
 
 MOST_COMPARED = 200
-"""Texts whose scores are compared. The answers to all texts are."""
+"""Maximum number of texts whose scores are compared. Answers are compared for all texts."""
 
 
 class Answering(Protocol):
-    """A run, or the `Model` of a sample."""
+    """Interface of a run and of the `Model` of a sample."""
 
     def answers(self, texts: Sequence[str]) -> list[str]:
         """Return the answer to each text."""
 
     def scores(self, texts: Sequence[str], references: Sequence[str]) -> list[Any]:
-        """Return the scores of each text as an array: of all answers, or the log-probabilities of written tokens."""
+        """Return an array for each text: scores of all answers, or log-probabilities of the tokens of its reference."""
 
 
 @dataclass(frozen=True)
 class TestTexts:
-    """Texts of a test set, and how answers to them are scored."""
+    """Texts of a test set, with the metric of answers to them."""
 
-    __test__ = False  # no test case, whatever its name says to pytest
+    __test__ = False  # pytest would collect the class by its name
 
     name: str
     texts: list[str]
     references: list[str]
-    """Texts of a translator's references. Others have none."""
+    """References of a translator. Other tasks repeat the texts."""
     metric: str
     score: Callable[[Sequence[str], Sequence[Any]], float] | None
-    """Score of answers and of the scores that were compared: percent, or perplexity. None: there is none."""
+    """Metric of answers and of the compared scores: percent, or perplexity. None: there is none."""
     tokens: Callable[[Sequence[str], Sequence[str]], int]
-    """Number of tokens read or written, of texts and answers: what speed is counted in."""
+    """Number of tokens read or written, of texts and answers: the unit of speed."""
     are_words: bool = True
-    """Whether answers can be the same. Vectors cannot."""
+    """True if answers are compared for equality. False for vectors."""
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """How far an export may be from its run."""
+    """Bounds on the differences between an export and its run."""
 
     scores: float | None
-    """Largest difference of two scores. None: any."""
+    """Largest allowed difference of two scores. None: any."""
     identical: float
-    """Least share of answers that are the same."""
+    """Smallest allowed share of identical answers."""
     score: float
-    """Largest difference of the metric, in its own unit: percent points, or perplexity."""
+    """Largest allowed difference of the metric, in its own unit: percentage points, or perplexity."""
 
 
 BOUNDS = {"float32": Bounds(1e-3, 0.99, 0.1), "narrow": Bounds(None, 0.0, 0.3)}
-"""Bounds by how weights are stored: in float32, or in fewer bits."""
+"""Bounds by the format of stored weights: float32, or one of fewer bits."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One side of a comparison."""
+    """Measurements of one side of a comparison."""
 
     score: float | None
     bytes: int
+    """Size of the run's weights file, or of all files of the export."""
     tokens_per_second: float
 
 
@@ -76,19 +77,19 @@ class Parity:
     metric: str
     largest_difference: float
     identical: float | None
-    """Share of answers that are the same. None: answers are vectors."""
+    """Share of identical answers. None: answers are vectors."""
     run: Measured
     export: Measured
 
     @property
     def score_difference(self) -> float:
-        """Difference of the metric; 0 where there is none."""
+        """Absolute difference of the metric; 0 if there is no metric."""
         if self.run.score is None or self.export.score is None:
             return 0.0
         return abs(self.run.score - self.export.score)
 
     def failures(self, bounds: Bounds) -> Iterator[str]:
-        """Yield what is beyond its bound."""
+        """Yield a sentence for each difference beyond its bound."""
         if bounds.scores is not None and not self.largest_difference <= bounds.scores:
             yield f"scores differ by {self.largest_difference:.2g}, allowed are {bounds.scores:g}"
         if self.identical is not None and not self.identical >= bounds.identical:
@@ -97,7 +98,7 @@ class Parity:
             yield f"{self.metric} differs by {self.score_difference:.2f}, allowed are {bounds.score:g}"
 
     def table(self) -> list[str]:
-        """Return the comparison as the lines of a table."""
+        """Return the comparison as the lines of a Markdown table."""
         rows = [("size", *(f"{one.bytes / 1e6:.1f} MB" for one in (self.run, self.export)))]
         rows.append(("tokens a second", *(f"{one.tokens_per_second:,.0f}" for one in (self.run, self.export))))
         if self.run.score is not None and self.export.score is not None:
@@ -115,7 +116,7 @@ class Parity:
 
 
 def compare(test: TestTexts, run: Answering, weights: Path, folder: Path, threads: int) -> Parity:
-    """Compare the export in a folder, by its sample, with the run whose weights are in a file."""
+    """Compare the export in `folder`, run by its sample, with `run`, whose weights file is `weights`."""
     export = sample_of(folder).Model(folder, threads)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     own, first, scores = _measured(test, run, weights.stat().st_size)
@@ -142,7 +143,7 @@ def sample_of(folder: Path) -> Any:
 
 
 def _measured(test: TestTexts, side: Answering, size: int) -> tuple[Measured, list[str], list[Any]]:
-    side.answers(test.texts[:2])  # what the first answer takes beside is not counted
+    side.answers(test.texts[:2])  # warm-up, which is not timed
     start = time.perf_counter()
     answers = side.answers(test.texts)
     seconds = time.perf_counter() - start

@@ -1,4 +1,4 @@
-"""Tokenizers of runs as files that the `tokenizers` library computes by itself."""
+"""Tokenizers of runs as files of the `tokenizers` library, which encodes and decodes with them by itself."""
 
 import json
 from typing import Any
@@ -10,17 +10,17 @@ from regardant.data.vocabulary import EOS, MASK, SPECIAL_TOKENS
 from regardant.errors import RunError
 
 KINDS = ("character", "word", "byte", *PIECES)
-"""Kinds of tokenizers of ours that the library can compute by itself."""
+"""Kinds of our tokenizers that the library can compute by itself."""
 
 FLAGS = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
-"""Fields of an added token: it is found in a text as it is spelt."""
+"""Fields of an added token that is matched in a text exactly as it is spelt."""
 
 
 def portable(tokenizer: Tokenizer, *, ends: bool = False, continues: bool = False, blanks: bool = False) -> str:
-    """Return the file of a tokenizer, by which a text becomes the ids that its model reads, and ids a text.
+    """Return the content of a tokenizer.json that encodes and decodes as `tokenizer` does.
 
-    ends: the model reads texts with EOS after them. continues: a text begins with the space before its first word.
-    blanks: `<mask>` in a text is a blank. Raises RunError for a tokenizer that the library cannot compute by itself.
+    ends: append EOS to each text. continues: keep the space before the first word in decoding. blanks: read `<mask>` in
+    a text as MASK. Raises RunError for a tokenizer that the library cannot compute by itself.
     """
     require_portable(tokenizer)
     content: dict[str, Any] = json.loads(tokenizer.backend.to_str())
@@ -39,7 +39,7 @@ def require_portable(tokenizer: Tokenizer) -> None:
 
 
 def decoder_of(tokenizer: Tokenizer, *, continues: bool = False) -> dict[str, Any]:
-    """Return what joins pieces to a text as `Tokenizer.decode` does."""
+    """Return the decoder of a tokenizer.json, which joins pieces to a text as `Tokenizer.decode` does."""
     parts: list[dict[str, Any]] = [{"type": "ByteFallback"}, {"type": "Fuse"}]
     if tokenizer.config.splits_words and not continues:
         parts.append({"type": "Strip", "content": " ", "start": 1, "stop": 0})
@@ -47,7 +47,7 @@ def decoder_of(tokenizer: Tokenizer, *, continues: bool = False) -> dict[str, An
 
 
 def template_of(end: str) -> dict[str, Any]:
-    """Return what puts EOS after a text."""
+    """Return the post-processor of a tokenizer.json that appends EOS, spelt `end`, to a text."""
     text: list[dict[str, Any]] = [{"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": end, "type_id": 0}}]
     special = {end: {"id": end, "ids": [EOS], "tokens": [end]}}
     pair = [*text, {"Sequence": {"id": "B", "type_id": 0}}]

@@ -12,20 +12,20 @@ from regardant.interop.portable_tokenizers import portable
 SETTINGS = "settings.json"
 
 MOST_CONTINUED = 64
-"""Tokens with which a language model's sample continues a text, at most."""
+"""Maximum number of tokens that a language model's sample writes."""
 
 SEARCH = ("beam_size", "length_penalty", "max_length_ratio", "max_length_extra")
-"""Fields of the search that a sample of a translator reads."""
+"""Fields of the generation configuration that a translator's sample reads."""
 
 
 def settings_of(given: Given) -> dict[str, Any]:
-    """Return the settings of a run over texts. Raises RunError for a run of other items."""
+    """Return the settings of a run over texts. Raises RunError for other items, and a search that no sample does."""
     config, model = given.config, given.model
     if given.tokenizers is None:
         raise RunError(f"the items of this run of {config.task} are no texts: export runs over texts")
     own = given.tokenizers.target
     rows = rows_of(own)
-    # A tokenizer that lacks padding, as one whose padding also starts texts: an id that it does not use.
+    # A tokenizer without padding of its own (Marian's also starts targets) gets an id that it does not use.
     pad = rows[PAD] if rows[PAD] is not None else 1 + max(one for one in rows if one is not None)
     found: dict[str, Any] = {"task": config.task, "max_length": model.max_length(model.inputs[0]), "pad": pad}
     found["never"] = [rows[token] for token in NEVER_WRITTEN if rows[token] is not None]
@@ -49,19 +49,19 @@ def settings_of(given: Given) -> dict[str, Any]:
 
 
 def continued(max_length: int) -> int:
-    """Return with how many tokens a sample continues a text, by a model that sees so many."""
+    """Return the number of tokens that a sample writes, for a model with a context length of `max_length`."""
     return min(MOST_CONTINUED, max_length // 2)
 
 
 def rows_of(tokenizer: Tokenizer) -> list[int | None]:
-    """Return the id in a tokenizer's file of each of our ids. None: it has none."""
+    """Return the id in a tokenizer's file for each of our ids, None where it has none."""
     if isinstance(tokenizer, PretrainedTokenizer):
         return tokenizer.rows
     return list(range(tokenizer.vocab_size))
 
 
 def tokenizer_files(given: Given, names: tuple[str, str]) -> dict[str, str]:
-    """Return the files of the tokenizers of sources and targets, by name; one where the two are the same."""
+    """Return the content of the tokenizer files of sources and targets, by name: one file if they share a tokenizer."""
     assert given.tokenizers is not None
     source, target = given.tokenizers.source, given.tokenizers.target
     task = given.config.task

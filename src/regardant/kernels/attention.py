@@ -1,11 +1,11 @@
 """Exact attention over few keys: scores, softmax and mixing of a head of a sentence in one program.
 
-Flash attention walks over blocks of 64 or 128 keys, most of which are empty where sentences have some twenty tokens.
-Here all keys of a head are one block. Nothing is kept for the backward pass but the inputs: it computes the weights
-again. Queries, keys and values are read where a product has left them, heads beside each other, and results are
-written so.
+Flash attention loops over blocks of 64 or 128 keys, which are mostly empty where sentences have some twenty tokens.
+Here all keys of a head are one block. Only the inputs are kept for the backward pass, which recomputes the weights.
+Queries, keys and values are read in the memory layout of the projections, heads beside each other, and results are
+written in the same layout.
 
-Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, eq. 1; that weights are computed again as in Dao et al. 2022,
+Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, eq. 1; weights are recomputed as in Dao et al. 2022,
 https://arxiv.org/abs/2205.14135, section 3.1.
 
 Shape legend: B batch, H heads, Q queries, K keys, D size of a query or key, E size of a value.
@@ -21,22 +21,22 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 MOST_KEYS = 128
-"""Most keys of a block."""
+"""Maximum number of keys of a block."""
 
 LARGEST_HEAD = 128
 """Largest D and E."""
 
 MOST_QUERIES = 64
-"""Most queries of a block."""
+"""Maximum number of queries of a block."""
 
 LENGTHS = ["num_queries", "num_keys"]
-"""Arguments whose values no kernel is compiled for: they change from batch to batch."""
+"""Arguments that kernels are not specialised for, since they change from batch to batch."""
 
 SMALLEST_BLOCK = 32
-"""Smallest side of a block of queries or keys, where half of it would be no faster and one more kernel to compile."""
+"""Smallest side of a block of queries or keys: half of it would be no faster, and one more kernel to compile."""
 
 SMALLEST_SIDE = 16
-"""Smallest side of a product."""
+"""Smallest side of a matrix product."""
 
 
 def attend(
@@ -50,8 +50,8 @@ def attend(
 ) -> Float[Tensor, "B H Q E"]:
     """Return softmax(q k^T scale) v over the real keys; zeros for a query without any.
 
-    `causal` masks later keys; the last query stands at the last key. At most MOST_KEYS keys, and heads of at most
-    LARGEST_HEAD numbers.
+    `causal` masks later keys; the last query is at the position of the last key. At most MOST_KEYS keys, and heads of
+    size LARGEST_HEAD at most.
     """
     mixed: Tensor = _Attention.apply(q, k, v, real, scale, causal)  # type: ignore[no-untyped-call]
     return mixed
@@ -98,7 +98,7 @@ class _Attention(torch.autograd.Function):
 
 
 def _like(x: Tensor, size: int) -> Tensor:
-    """Return an empty [B, H, T, size] of the type of x [B, H, T, .], whose heads are beside each other in memory."""
+    """Return an empty [B, H, T, size] in the type of x [B, H, T, .], with heads beside each other in memory."""
     rows, heads, length, _ = x.shape
     return x.new_empty(rows, length, heads, size).transpose(1, 2)
 
@@ -119,7 +119,7 @@ def _sizes(q: Tensor, k: Tensor, v: Tensor) -> dict[str, int]:
         "E": v.shape[3],
         "BLOCK_Q": queries,
         "BLOCK_K": keys,
-        "num_warps": 1 if queries == keys == SMALLEST_BLOCK else 4,  # more leave each other idle on so few numbers
+        "num_warps": 1 if queries == keys == SMALLEST_BLOCK else 4,  # more would be idle in so small a block
         "BLOCK_D": _block(q.shape[3], SMALLEST_SIDE),
         "BLOCK_E": _block(v.shape[3], SMALLEST_SIDE),
     }

@@ -1,6 +1,6 @@
-"""The normaliser of a softmax over a vocabulary, and the gradient of its cross-entropy written over the logits.
+"""Normaliser of a softmax over a vocabulary, and the gradient of its cross-entropy written over the logits.
 
-Label smoothing s and z-loss z as in `layers.label_smoothed_cross_entropy`, which names their sources.
+Label smoothing s and z-loss z are those of `layers.label_smoothed_cross_entropy`, which names their sources.
 
 Shape legend: N rows, V vocabulary.
 """
@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 BLOCK = 4096
-"""Words read at a time."""
+"""Number of words read at a time."""
 
 
 def normalise(
@@ -20,8 +20,8 @@ def normalise(
 ) -> tuple[Float[Tensor, " N"], Float[Tensor, " N"]]:
     """Return log Z of each row and the logit of its right word, in float32.
 
-    With `gradient` the logits become p (1 + 2 z log Z) - (1 - s) [right], the gradient but for the share s / V of every
-    word. They must be contiguous.
+    With `gradient` the logits become p (1 + 2 z log Z) - (1 - s) [right], the gradient without the share s / V that all
+    words have. The logits must be contiguous.
     """
     rows, vocab_size = logits.shape
     normaliser, at_right = (logits.new_empty(rows, dtype=torch.float32) for _ in range(2))

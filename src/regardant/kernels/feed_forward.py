@@ -1,7 +1,7 @@
-"""dropout(max(0, x)) in one pass forward and one backward.
+"""ReLU and dropout, dropout(max(0, x)), in one pass forward and one backward.
 
 Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, eq. 2, with dropout inside.
-What is kept and positive has a gradient, and that can be seen in the output: no mask is kept.
+An element has a gradient if its output is positive, so that no mask is kept.
 """
 
 from typing import Any
@@ -16,11 +16,11 @@ from torch.autograd.function import once_differentiable
 from regardant.kernels.dropout import dropped_draws, keeps
 
 BLOCK = 4096
-"""Numbers of a program."""
+"""Number of elements of a program."""
 
 
 def relu_and_dropout(x: Float[Tensor, "*S"], rate: float, seed: int) -> Float[Tensor, "*S"]:
-    """Return max(0, x) with numbers zeroed by `rate` and the others divided by 1 - rate."""
+    """Return max(0, x) with elements zeroed with probability `rate` and the others divided by 1 - rate."""
     dropped: Tensor = _ReluAndDropout.apply(x, rate, seed)  # type: ignore[no-untyped-call]
     return dropped
 

@@ -1,7 +1,7 @@
-"""x + dropout(written) and its LayerNorm, in one pass forward and one backward.
+"""Sum x + dropout(written) and its LayerNorm, in one pass forward and one backward.
 
 Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, section 5.4; Ba et al. 2016, https://arxiv.org/abs/1607.06450.
-The backward pass draws the bits of dropout again.
+The backward pass draws the dropout bits again.
 
 Shape legend: N tokens, M d_model.
 """
@@ -18,7 +18,7 @@ from torch.autograd.function import once_differentiable
 from regardant.kernels.dropout import dropped_draws, keeps
 
 PROGRAMS = 1024
-"""Programs of a backward pass, each of which sums the gradients of weights over its share of the tokens."""
+"""Maximum number of programs of a backward pass, each of which sums the gradients of weights over its tokens."""
 
 
 def add_and_norm(
@@ -56,7 +56,7 @@ class _AddAndNorm(torch.autograd.Function):
         mean, inverse = (x.new_empty(rows, dtype=torch.float32) for _ in range(2))
         ctx.save_for_backward(added, weight, mean, inverse)
         ctx.drops, ctx.written = (seed, *dropped_draws(rate)), written.dtype
-        ctx.set_materialize_grads(False)  # post-norm, nothing but the norm reads the sum
+        ctx.set_materialize_grads(False)  # under post-norm, only the norm reads the sum
         if rows:
             _residual_forward[(rows,)](
                 x, written, weight, bias, added, normed, mean, inverse, *ctx.drops,

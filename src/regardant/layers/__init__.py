@@ -1,4 +1,4 @@
-"""Parts that learn: attention layers and other mixers, feed-forward networks, norms, residual streams, recurrence.
+"""Layers of models: attention and other mixers, feed-forward networks, norms, residual streams, recurrent layers.
 
 Importing a mixer registers it.
 """

@@ -1,4 +1,4 @@
-"""Caches of layers: what a layer keeps of earlier tokens between two decoding steps.
+"""Caches of layers: the data of earlier tokens that a layer keeps between two decoding steps.
 
 Shape legend: B sentences, W beams of a sentence, N = B x W rows, T new tokens, K kept tokens, KT = K + T, M d_model.
 """
@@ -13,14 +13,14 @@ from torch import Tensor
 
 
 class LayerCache:
-    """Base of all caches: a row a beam, unless a layer keeps it otherwise. A layer's `forward` updates it in place."""
+    """Base of all caches, by default with a row per beam. A layer's `forward` updates the cache in place."""
 
     follows_beams: ClassVar[bool] = True
     """True if rows move with the beams. False: `reorder` does nothing."""
 
     @property
     def joins(self) -> bool:
-        """True if `join` works."""
+        """True if `join` is available."""
         return False
 
     def reorder(self, rows: Int[Tensor, " N2"]) -> None:
@@ -32,22 +32,22 @@ class LayerCache:
         self.reorder(rows)
 
     def join(self, *others: Any) -> None:
-        """Take the rows of the same layer's caches of other sentences, after as many tokens, behind its own.
+        """Append the rows of other sentences, from caches of the same layer with as many tokens.
 
-        All rows are copied: memory of rows that were dropped is free.
+        All rows are copied, which frees the memory of dropped rows.
         """
         raise NotImplementedError
 
 
 @dataclass
 class PrecedingTokens(LayerCache):
-    """The last `count` tokens that a causal convolution has read: zeros before the first."""
+    """Last `count` tokens that a causal convolution has read; zeros before the first token."""
 
     count: int
     tokens: Float[Tensor, "N K M"] | None = None
 
     def extend(self, x: Float[Tensor, "N T M"]) -> Float[Tensor, "N KT M"]:
-        """Return the kept tokens with the newest after them, and keep the last."""
+        """Return the kept tokens followed by the newest, and keep the last `count`."""
         x = F.pad(x, (0, 0, self.count, 0)) if self.tokens is None else torch.cat([self.tokens, x], 1)
         self.tokens = x[:, x.shape[1] - self.count :]
         return x

@@ -1,4 +1,4 @@
-"""A convolution over tokens, in the place of self-attention: weights depend on the offsets of tokens alone.
+"""Convolution over tokens, in place of self-attention: weights depend on the offsets of tokens alone.
 
 Gated: Gehring et al. 2017, "Convolutional sequence to sequence learning", https://arxiv.org/abs/1705.03122, section
 3.2. Dilated from layer to layer: van den Oord et al. 2016, https://arxiv.org/abs/1609.03499, section 2.1.
@@ -21,18 +21,18 @@ from regardant.layers.mixers import TokenMixerConfig
 
 
 class ConvolutionMixerConfig(TokenMixerConfig):
-    """A convolution, with a gated linear unit or plain."""
+    """Convolution over tokens, with a gated linear unit or plain."""
 
     kind: Literal["convolution"] = "convolution"
 
     kernel: int = Field(5, gt=0)
-    """Tokens read together: around the token in an encoder, up to it in a decoder."""
+    """Kernel size, in tokens: centred on the token in an encoder, ending at the token in a decoder."""
 
     gated: bool = True
-    """True lets one half of the output gate the other. false: out_i = sum_k W_k x_(i+k) + b."""
+    """True lets one half of the output gate the other. False: out_i = sum_k W_k x_(i+k) + b."""
 
     dilation: int = Field(1, gt=0)
-    """Distance between two tokens that the first layer reads together."""
+    """Distance between neighbouring tokens in the kernel of the first layer."""
 
     growth: int = Field(1, gt=0)
     """Factor of the dilation from each layer to the next. With growth equal to kernel, L layers reach kernel ** L
@@ -51,7 +51,7 @@ class ConvolutionMixerConfig(TokenMixerConfig):
 
 
 class ConvolutionMixer(nn.Module):
-    """Conv1d(M, 2 M, kernel), one half gating the other; or Conv1d(M, M, kernel)."""
+    """Convolution over tokens: Conv1d(M, 2 M, kernel), one half gating the other; or Conv1d(M, M, kernel)."""
 
     def __init__(self, d_model: int, kernel: int, *, causal: bool, gated: bool = True, dilation: int = 1) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class ConvolutionMixer(nn.Module):
         return F.glu(convolved, -1) if self.gated else convolved
 
     def position_weights(self, length: int) -> Float[Tensor, "T T"]:
-        """Return the size of what position i takes of position j: the norm of the matrix of their offset."""
+        """Return the weight of position j in the output of position i: the norm of the matrix of their offset."""
         sizes = self.convolution.weight.norm(dim=(0, 1))  # [K]
         dilation = self.convolution.dilation[0]
         found = sizes.new_zeros(length, length)
@@ -78,15 +78,15 @@ class ConvolutionMixer(nn.Module):
         return found
 
     def start(self, capacity: int, beam_origin: BeamOrigin | None = None) -> PrecedingTokens:
-        """Return the cache before the first token."""
+        """Return an empty cache."""
         return PrecedingTokens(self.before)
 
 
 def reach_of(kernel: int, *, causal: bool) -> tuple[int, int]:
-    """Return how many tokens before and after its own a kernel reads.
+    """Return the number of tokens that a kernel reads before and after its own.
 
     Raises:
-        ValueError: a kernel around the token has no middle.
+        ValueError: a kernel of even size is to be centred on the token.
     """
     if not causal and kernel % 2 == 0:
         raise ValueError(f"a kernel of {kernel} has no middle: take an odd one in an encoder")
@@ -95,7 +95,7 @@ def reach_of(kernel: int, *, causal: bool) -> tuple[int, int]:
 
 
 def padded(x: Tensor, view: View, cache: PrecedingTokens | None, before: int, after: int) -> Tensor:
-    """Return x with what a kernel reads beside it: zeros and no padding tokens, or the tokens of the cache."""
+    """Return x with the context of the kernel: zeros, also in place of padding tokens, or the tokens of the cache."""
     if cache is not None:
         return cache.extend(x)
     if view.keys is not None and before + after:

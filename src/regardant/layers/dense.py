@@ -1,9 +1,9 @@
-"""A dense layer over positions, in the place of self-attention: out_i = sum_j w_ij x_j + b_i.
+"""Dense layer over positions, in place of self-attention: out_i = sum_j w_ij x_j + b_i.
 
-The weights belong to absolute positions, whose number is fixed, as in the MLP-Mixer (Tolstikhin et al.
-2021, https://arxiv.org/abs/2105.01601), whose token mixing this is with one layer in place of two.
+The weights belong to a fixed number of absolute positions, as in the token mixing of the MLP-Mixer (Tolstikhin et al.
+2021, https://arxiv.org/abs/2105.01601), here with one layer in place of two.
 
-Shape legend: B sentences or rows, N rows, T tokens, M d_model, C capacity.
+Shape legend: B sentences or rows, N rows, T tokens, M d_model, C capacity, L tokens so far.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from regardant.layers.mixers import TokenMixerConfig
 
 
 class DenseMixerConfig(TokenMixerConfig):
-    """A weight for each pair of positions, independent of the tokens."""
+    """Learned weight for each pair of positions, independent of the tokens."""
 
     kind: Literal["dense"] = "dense"
 
@@ -31,14 +31,14 @@ class DenseMixerConfig(TokenMixerConfig):
 
 @dataclass
 class DenseCache(LayerCache):
-    """All tokens so far, projected."""
+    """Projected values of all tokens so far."""
 
     capacity: int
     length: int = 0
     values: Float[Tensor, "N C M"] | None = None
 
     def append(self, values: Float[Tensor, "N T M"]) -> Float[Tensor, "N L M"]:
-        """Return all values so far, these last."""
+        """Append the newest values; return all so far."""
         end = self.length + values.shape[1]
         if self.values is None:
             self.values = values.new_empty(len(values), self.capacity, values.shape[2])
@@ -86,10 +86,10 @@ class DenseMixer(nn.Module):
         return mixed
 
     def position_weights(self, length: int) -> Float[Tensor, "T T"]:
-        """Return w_ij of the first `length` positions: what i takes of j, the same for all features."""
+        """Return w_ij of the first `length` positions: the weight of j in the output of i, for all features."""
         weight = self.weight[:length, :length]
         return weight.tril() if self.causal else weight
 
     def start(self, capacity: int, beam_origin: BeamOrigin | None = None) -> DenseCache:
-        """Return the cache before the first of at most `capacity` tokens."""
+        """Return an empty cache for at most `capacity` tokens."""
         return DenseCache(capacity)

@@ -18,10 +18,11 @@ from torch.autograd.function import once_differentiable
 
 MIXERS = (0x7FEB352D, 0x846CA68B - (1 << 32))
 RESOLUTION = 1 << 15
-"""Rates are rounded to multiples of 1/32768: the error is at most 1.6e-5, and 3.1e-5 next to 0 and 1."""
+"""Number of steps of a rate: rates are rounded to multiples of 1/32768, an error of at most 1.6e-5 (3.1e-5 near 0 and
+1)."""
 
 CHUNK = 1 << 18
-"""Hashes computed at a time: 1 MiB, which stays in a core's cache between the steps of the hash."""
+"""Number of hashes computed at a time: 1 MiB, which stays in a core's cache between the steps of the hash."""
 
 
 @dataclasses.dataclass
@@ -43,11 +44,11 @@ class DropoutKey:
 
 
 Draw = Callable[[Tensor, float, DropoutKey, int, int], Tensor]
-"""(x, rate, key, place, call) to x with some elements zeroed."""
+"""Function of (x, rate, key, place, call). Returns x with some elements zeroed."""
 
 
 class Dropout(nn.Module):
-    """Dropout at a rate. In training elements are zeroed with this probability, the others scaled by 1 / (1 - rate)."""
+    """Dropout. In training elements are zeroed with probability `rate`, the others scaled by 1 / (1 - rate)."""
 
     def __init__(self, rate: float) -> None:
         super().__init__()
@@ -67,9 +68,9 @@ class Dropout(nn.Module):
         return self.draw(x, self.rate, self.key, self.place, call)
 
     def seed(self) -> int:
-        """Return the seed of the masks of a kernel that drops elements itself: 63 bits, by the key if there is one."""
+        """Return a 63-bit seed for a kernel that draws masks itself: from the key, or from torch's generator."""
         if self.key is None:
-            return int(torch.randint(2**63 - 1, ()))  # on the CPU, whose generator is not waited for
+            return int(torch.randint(2**63 - 1, ()))  # on the CPU: no device has to be waited for
         return self.key.at(self.place)
 
     def extra_repr(self) -> str:
@@ -83,7 +84,7 @@ def draw(x: Tensor, rate: float, key: DropoutKey, place: int, call: int) -> Tens
 
 
 def share_key(model: nn.Module) -> DropoutKey:
-    """Set one key for all places of a model, which are numbered, and return it for the trainer to advance."""
+    """Give the dropout places of a model numbers and one key, and return the key for the trainer to advance."""
     key = DropoutKey()
     for place, module in enumerate(m for m in model.modules() if isinstance(m, Dropout)):
         module.place, module.key = place, key
@@ -104,7 +105,7 @@ def keep_mask(shape: torch.Size, rate: float, key: int) -> Tensor:
 
 
 def _hash_into(bits: Tensor, key: int, first: int) -> None:
-    """Fill int32 `bits` with hashes of consecutive counters, from the key's counter plus `first` on."""
+    """Fill int32 `bits` with hashes of consecutive counters, starting at the key's counter plus `first`."""
     offset, salt = (key + first) & 0xFFFFFFFF, (key >> 32) & 0x7FFFFFFF
     torch.add(_counters(CHUNK)[: len(bits)], offset - ((offset >> 31) << 32), out=bits)
     shifted = torch.bitwise_right_shift(bits, 16)

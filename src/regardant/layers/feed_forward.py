@@ -1,6 +1,6 @@
-"""Feed-forward networks of a layer: max(0, x W1 + b1) W2 + b2 for each token, with dropout inside, and its variants.
+"""Feed-forward networks of a layer: max(0, x W1 + b1) W2 + b2 for each token, with dropout inside, and variants.
 
-Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, eq. 2. As two convolutions of kernel 1 it is the same function;
+Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, eq. 2. Two convolutions of kernel 1 compute the same function;
 with a larger kernel tokens mix with their neighbours. Gated (Shazeer 2020, https://arxiv.org/abs/2002.05202):
 (f(x W1) * x W3) W2. A class derived from `FeedForwardConfig`, with a `kind`, adds a network.
 
@@ -40,14 +40,15 @@ class FeedForward(nn.Module):
     """Interface of feed-forward networks, applied after attention."""
 
     def forward(self, x: Float[Tensor, "B T M"], view: View = EVERYTHING, cache: Any = None) -> Float[Tensor, "B T M"]:
-        """Return as many vectors; with a cache of `start`, those of the newest tokens. The cache is updated in place.
+        """Return the outputs of all tokens, or with a cache those of the newest. The cache is updated in place.
 
-        view: its padding is not read by networks that mix neighbours.
+        view: networks that mix neighbours ignore its padding.
+        cache: returned by `start`.
         """
         raise NotImplementedError
 
     def start(self) -> LayerCache | None:
-        """Return the cache before the first token. None: the network reads each token by itself."""
+        """Return an empty cache. None: the network reads each token by itself."""
         return None
 
 
@@ -57,12 +58,12 @@ class FeedForwardConfig(Variants):
     default_kind: ClassVar[str] = "linear"
 
     def build(self, d_model: int, d_ff: int, dropout: float, *, causal: bool) -> FeedForward:
-        """Return the network of a layer, `d_ff` wide inside; `causal` in a decoder."""
+        """Return the network of a layer, with `d_ff` hidden features; `causal` in a decoder."""
         raise NotImplementedError
 
 
 class LinearFeedForwardConfig(FeedForwardConfig):
-    """Two matrices, applied to each position by itself."""
+    """Network of two matrices, applied to each position by itself."""
 
     kind: Literal["linear"] = "linear"
 
@@ -70,19 +71,19 @@ class LinearFeedForwardConfig(FeedForwardConfig):
     """Activation function between the two matrices."""
 
     bias: bool = True
-    """Whether the two matrices have biases."""
+    """True if the two matrices have biases."""
 
     def build(self, d_model: int, d_ff: int, dropout: float, *, causal: bool) -> "LinearFeedForward":
         return LinearFeedForward(d_model, d_ff, dropout, self.activation, bias=self.bias)
 
 
 class ConvolutionalFeedForwardConfig(FeedForwardConfig):
-    """A convolution over neighbours, then each position by itself. Kernel 1 is `linear`."""
+    """Convolution over neighbours, then a matrix applied to each position by itself. Kernel 1 is `linear`."""
 
     kind: Literal["convolution"] = "convolution"
 
     kernel: int = Field(1, gt=0)
-    """Tokens read together: around the token in an encoder, up to it in a decoder."""
+    """Kernel size, in tokens: centred on the token in an encoder, ending at the token in a decoder."""
 
     activation: Activation = "relu"
     """Activation function between the convolution and the matrix."""
@@ -100,26 +101,26 @@ class GatedFeedForwardConfig(FeedForwardConfig):
     """Activation function of the gate: sigmoid is GLU, relu ReGLU, gelu GEGLU, silu SwiGLU."""
 
     bias: bool = True
-    """Whether the three matrices have biases."""
+    """True if the three matrices have biases."""
 
     def build(self, d_model: int, d_ff: int, dropout: float, *, causal: bool) -> "GatedFeedForward":
         return GatedFeedForward(d_model, d_ff, dropout, self.activation, bias=self.bias)
 
 
 class ActivationAloneConfig(FeedForwardConfig):
-    """An activation function without matrices, as between the layers of a graph attention network."""
+    """Activation function without matrices, as between the layers of a graph attention network."""
 
     kind: Literal["activation"] = "activation"
 
     activation: Activation = "elu"
-    """Activation function of each number."""
+    """Activation function of each element."""
 
     def build(self, d_model: int, d_ff: int, dropout: float, *, causal: bool) -> "ActivationAlone":
         return ActivationAlone(dropout, self.activation)
 
 
 class ActivationAlone(FeedForward):
-    """Activation function of each number, with dropout after it."""
+    """Activation function of each element, followed by dropout."""
 
     def __init__(self, dropout: float, activation: Activation) -> None:
         super().__init__()
@@ -131,7 +132,7 @@ class ActivationAlone(FeedForward):
 
 
 class LinearFeedForward(FeedForward):
-    """Network of each position: a matrix to d_ff numbers, the activation, a matrix back."""
+    """Network of each position: a matrix to d_ff features, the activation, a matrix back."""
 
     def __init__(
         self, d_model: int, d_ff: int, dropout: float, activation: Activation = "relu", *, bias: bool = True
@@ -157,7 +158,7 @@ class LinearFeedForward(FeedForward):
 
 
 class GatedFeedForward(LinearFeedForward):
-    """Gated network, two thirds of d_ff wide, so that it has as many weights as one without a gate."""
+    """Gated network of two thirds of d_ff features, so that it has as many weights as a network without a gate."""
 
     def __init__(self, d_model: int, d_ff: int, dropout: float, activation: Activation, *, bias: bool = True) -> None:
         inner = 2 * d_ff // 3
@@ -170,7 +171,7 @@ class GatedFeedForward(LinearFeedForward):
 
 
 class ConvolutionalFeedForward(FeedForward):
-    """Conv1d(d_model, d_ff, kernel), the activation, Conv1d(d_ff, d_model, 1). The length stays the same."""
+    """Network of Conv1d(d_model, d_ff, kernel), the activation and Conv1d(d_ff, d_model, 1). It keeps the length."""
 
     def __init__(
         self, d_model: int, d_ff: int, dropout: float, activation: Activation, *, kernel: int, causal: bool
@@ -204,4 +205,4 @@ class ConvolutionalFeedForward(FeedForward):
             for mine, other in ((self.widen, linear.widen), (self.narrow, linear.narrow)):
                 mine.weight.copy_(other.weight[..., None])
                 assert mine.bias is not None
-                mine.bias.copy_(other.bias)
+                mine.bias.copy_(torch.zeros_like(mine.bias) if other.bias is None else other.bias)

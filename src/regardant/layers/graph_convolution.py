@@ -1,8 +1,8 @@
-"""A graph convolution, in the place of self-attention: a fixed weight for each edge, whatever the nodes hold.
+"""Graph convolution, in place of self-attention: a fixed weight for each edge, independent of the content of nodes.
 
 Kipf and Welling 2017, "Semi-supervised classification with graph convolutional networks",
 https://arxiv.org/abs/1609.02907, equation 2: out = D^-1/2 (A + I) D^-1/2 x W, where A + I are the pairs that may attend
-and D their number for each node.
+and D is the number of pairs of each node.
 
 Shape legend: B batch, T nodes, M d_model.
 """
@@ -21,7 +21,7 @@ from regardant.layers.mixers import TokenMixerConfig
 
 
 class GraphConvolutionConfig(TokenMixerConfig):
-    """Weights by the number of neighbours of both ends of an edge: a graph convolutional network (GCN)."""
+    """Graph convolution (GCN): the weight of an edge depends on the number of neighbours at both ends."""
 
     kind: Literal["graph_convolution"] = "graph_convolution"
 
@@ -34,15 +34,15 @@ class GraphConvolutionConfig(TokenMixerConfig):
 
 
 class GraphConvolution(nn.Module):
-    """Normalised sum over neighbours. Pairs go both ways; without pairs, every node is a neighbour."""
+    """Normalised sum over neighbours. Pairs must be symmetric; without pairs, every node is a neighbour."""
 
     def __init__(self, d_model: int) -> None:
         super().__init__()
         self.projection = Linear(d_model, d_model)
 
     def forward(self, x: Float[Tensor, "B T M"], view: View, cache: LayerCache | None = None) -> Float[Tensor, "B T M"]:
-        """Mix all nodes of a list."""
-        values = self.projection(x)[:, None]  # as if of one head
+        """Return the normalised sums of all nodes."""
+        values = self.projection(x)[:, None]  # as for one head
         count = x.shape[1]
         if (pairs := view.listed_pairs(values, values)) is not None:
             queries, keys = pairs
@@ -57,5 +57,5 @@ class GraphConvolution(nn.Module):
         return mixed.expand_as(x)  # padding alone masks the same keys for all nodes: one row
 
     def start(self, capacity: int, beam_origin: BeamOrigin | None = None) -> LayerCache:
-        """Refuse to decode: no decoder has this mixer."""
+        """Raise ValueError: a decoder cannot have this mixer."""
         raise ValueError("graph_convolution has no state between steps: use it in an encoder")

@@ -1,12 +1,12 @@
-"""Cross-entropy with label smoothing: of logits, and fused with the projection to a vocabulary.
+"""Cross-entropy with label smoothing: from logits, or fused with the projection to a vocabulary.
 
 Label smoothing as in Szegedy et al. 2016, https://arxiv.org/abs/1512.00567: the target distribution is
 (1 - s) on the right word plus s / V on every word. Z-loss as in Chowdhery et al. 2022 ("PaLM"),
 https://arxiv.org/abs/2204.02311, section 5: z log^2 Z, which keeps the normaliser Z of the softmax near one, where
-narrow numbers are exact.
+numbers of low precision are exact.
 
-The fused form computes the gradient in the forward pass, chunk by chunk, so that never more than a chunk of logits is
-in memory: 4,096 tokens and 8,000 words would take 131 MB, several times over.
+The fused form computes the gradient in the forward pass, chunk by chunk, so that at most one chunk of logits is in
+memory: those of 4,096 tokens and 8,000 words would take 131 MB, several times over.
 
 Shape legend: N tokens, M d_model, V vocabulary or classes.
 """
@@ -24,16 +24,16 @@ from regardant.layers import products
 from regardant.layers.linear import round_rows
 
 SMALLEST_CHUNK = 256
-"""Fewest tokens of a chunk: each chunk costs an addition to the gradient of the weights."""
+"""Minimum number of tokens of a chunk: each chunk costs an addition to the gradient of the weights."""
 
 CHUNK_LOGITS = 1 << 22
-"""Logits of a chunk of more tokens: 16 MB in float32, which a processor's cache holds."""
+"""Maximum number of logits of a larger chunk: 16 MB in float32, which a processor's cache holds."""
 
 ACCELERATOR_CHUNK_LOGITS = 1 << 28
-"""Logits of a chunk on an accelerator: 512 MB in bfloat16, so that products are large and few kernels are launched."""
+"""Maximum number of logits on an accelerator: 512 MB in bfloat16, for large products and few kernel launches."""
 
 WHOLE = 64
-"""Tokens of larger chunks are multiples of it, so that `layers.linear` rounds up the rows of the last chunk only."""
+"""Divisor of the tokens of a larger chunk, so that `layers.linear` rounds up the rows of the last chunk only."""
 
 UNDERFLOW = 1e-30
 """Probability below which digits are lost."""
@@ -44,7 +44,7 @@ def label_smoothed_cross_entropy(
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
     """Return the sums of the smoothed and of the plain loss in nats; only the first has a gradient.
 
-    Targets that are `ignored` add nothing.
+    Targets equal to `ignored` add nothing.
     """
     logits = logits.float()
     plain = F.cross_entropy(logits, targets, ignore_index=ignored, reduction="sum")
@@ -73,8 +73,8 @@ def projected_cross_entropy(
 def _normalise(
     logits: Float[Tensor, "N V"], right: Int[Tensor, " N"], label_smoothing: float, z_loss: float, *, gradient: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return log Z of each row, the logit of its right word, and, if asked for, the gradient but for the share of every
-    word alike."""
+    """Return log Z of each row, the logit of its right word and, with `gradient`, the gradient without the share s / V
+    that all words have."""
     if compute(logits):
         from regardant.kernels import cross_entropy
 
@@ -126,7 +126,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             )
             loss = (normaliser - at_right).sum()
             plain += loss
-            # The mean logit is one product with the mean word.
+            # The mean logit is the product with the mean of all word vectors.
             mean_loss = normaliser.sum() - (chunk.to(exact) @ mean_weight).sum() if label_smoothing else 0.0
             total += (1 - label_smoothing) * loss + label_smoothing * mean_loss
             if z_loss:
@@ -139,7 +139,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             to_weight = share.to(weight.dtype) if to_weight is None else to_weight.add_(share)
         if to_vectors is not None:
             to_weight = torch.zeros_like(weight) if to_weight is None else to_weight.contiguous()
-            if label_smoothing:  # the share of every word alike
+            if label_smoothing:  # the share s / V that all words have
                 to_vectors -= (label_smoothing * mean_weight).to(vectors.dtype)
                 to_weight -= label_smoothing / len(weight) * vectors.sum(0, dtype=exact)
         ctx.save_for_backward(to_vectors, to_weight)

@@ -1,13 +1,13 @@
 """Linear layers with few shapes in training, and with weights in another memory layout while decoding.
 
 On a CPU a product in bfloat16 is compiled for its shape, which takes longer than the product itself, and batches have
-different numbers of rows. Rows are therefore rounded up to one of few counts. This costs no extra copy, since the
-conversion to bfloat16 makes one; see docs/decisions/0014.
+different numbers of rows. The number of rows is therefore rounded up to one of a few values. Rounding costs no extra
+copy, since the conversion to bfloat16 makes one; see docs/decisions/0014.
 
-A decoding step multiplies few rows by the same matrices again and again. Such a product is faster with a matrix stored
-by input than with one stored by output, as in training; the gain is largest for the vocabulary's. In bfloat16, and in
-float32 where oneDNN is faster (`layers.products`), the matrix is laid out by oneDNN. In bfloat16 half as many bytes are
-read, and inputs and outputs are rounded to 8 bits; see docs/decisions/0013.
+A decoding step multiplies few rows by the same matrices again and again. A product of few rows is faster with a matrix
+stored by input than by output, as in training; the gain is largest for the output projection. In bfloat16, and in
+float32 where oneDNN is faster (`layers.products`), oneDNN lays out the matrix. In bfloat16 half as many bytes are read,
+and inputs and outputs are rounded to 8 bits; see docs/decisions/0013.
 
 Shape legend: I inputs, O outputs.
 """
@@ -27,7 +27,7 @@ from torch.autograd.function import once_differentiable
 from regardant.layers import products
 
 TOGETHER = 32
-"""Weights that are converted by one launch. Their gradients are ready together, so replicas send them together."""
+"""Number of weights converted by one kernel launch. Their gradients are ready, and sent between replicas, together."""
 
 
 class Linear(nn.Linear):
@@ -36,7 +36,7 @@ class Linear(nn.Linear):
     def __init__(self, num_inputs: int, num_outputs: int, bias: bool = True, *, stays_narrow: bool = False) -> None:
         super().__init__(num_inputs, num_outputs, bias)
         self.stays_narrow = stays_narrow
-        """True lets the output stay in the narrow type of a layout, since it enters another product."""
+        """True keeps the output in the narrow type of a layout, for another product to read."""
 
     def forward(self, x: Float[Tensor, "*B I"]) -> Float[Tensor, "*B O"]:
         return linear(x, self.weight, self.bias, stays_narrow=self.stays_narrow)
@@ -53,7 +53,7 @@ def linear(
     layouts = _in_use.get()
     if layouts is not None:
         output = layouts.multiply(x, weight, bias)
-        # Some 20 times a step: asking for the type is faster than a `to` that changes nothing.
+        # Runs some 20 times a step: a comparison of types is faster than a `to` that changes nothing.
         return output if stays_narrow or output.dtype == weight.dtype else output.to(weight.dtype)
     if (copies := _narrow.get()) is not None:
         weight, bias = copies.get(weight, weight), None if bias is None else copies.get(bias, bias)
@@ -64,13 +64,13 @@ def linear(
 
 
 def round_up(rows: int) -> int:
-    """Return this number or up to an eighth more: a multiple of 16, of which there are 8 from each power of 2 on."""
+    """Return the number rounded up to a multiple of 16; from 128 on, to one of 8 steps between powers of 2."""
     step = max(16, (1 << rows.bit_length()) >> 4)
     return -(-rows // step) * step
 
 
 def round_rows(x: Float[Tensor, "N I"], dtype: torch.dtype) -> Float[Tensor, "N2 I"]:
-    """Return the rows in `dtype`, and rows of zeros after them."""
+    """Return the rows in `dtype`, followed by rows of zeros up to the rounded number (`round_up`)."""
     rows, total = len(x), round_up(len(x))
     if rows == total:
         return x.to(dtype).contiguous()
@@ -111,11 +111,11 @@ class _RoundedLinear(torch.autograd.Function):
 
 
 Product = Callable[[Tensor], Tensor]
-"""[*B, I] to [*B, O], in the precision of its weights."""
+"""Function of [*B, I]. Returns [*B, O], in the precision of its weights."""
 
 
 class _LaidOut(NamedTuple):
-    """A product, with the parameters that it is made of: as long as it is kept, their identities are theirs."""
+    """Product with the parameters that it was made from. While they are kept, no other tensor has their `id`."""
 
     version: tuple[int, ...]
     product: Product
@@ -132,9 +132,9 @@ class Layouts:
 
     def __init__(self, dtype: torch.dtype | None = None) -> None:
         self.dtype = dtype
-        """Type of the products. None: that of the weights."""
+        """Type of the products. None: the type of the weights."""
         self._made: dict[tuple[int, int], _LaidOut] = {}
-        """Products by the identities of weight and bias. torch hashes a tensor in Python, some 30 times a step."""
+        """Products by the `id` of weight and bias: torch would hash tensors in Python, some 30 times a step."""
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
@@ -214,8 +214,8 @@ class _Narrow(torch.autograd.Function):
 def narrow_weights(weights: Sequence[Tensor], dtype: torch.dtype) -> Iterator[None]:
     """Let the linear layers of this thread multiply by copies of weights in `dtype` while the context is open.
 
-    All are converted together, and their gradients too, `TOGETHER` at a time: autocast launches a kernel for each, and
-    launches are what a step on an accelerator waits for.
+    Weights and their gradients are converted `TOGETHER` at a time: autocast launches a kernel for each, and kernel
+    launches limit the speed of a step on an accelerator.
     """
     copies: dict[Tensor, Tensor] = {}
     for first in range(0, len(weights), TOGETHER):
@@ -236,8 +236,8 @@ def multiplied(model: nn.Module) -> list[Tensor]:
 
 
 _narrow: ContextVar[dict[Tensor, Tensor] | None] = ContextVar("narrow", default=None)
-"""Copies of weights by the weights, for the same reasons as below."""
+"""Copies of weights by the weight that they replace. A context variable for the same reasons as `_in_use`."""
 
 _in_use: ContextVar[Layouts | None] = ContextVar("layouts", default=None)
-"""Layouts of the search in this thread. They are no attribute of layers, since searches in other threads may use the
-same model in another precision; and no argument, since it would pass through every module."""
+"""Layouts of the search in this thread. An attribute of layers would be shared with searches in other threads, which
+may use the same model in another precision; an argument would pass through every module."""

@@ -25,19 +25,20 @@ class ProjectedStates:
     keys: Float[Tensor, "B 1 S D"]
     values: Float[Tensor, "B 1 S R"]
     real: Bool[Tensor, "B S"] | None
-    """None: no padding."""
+    """Mask of real source tokens. None: no padding."""
 
     def keep(self, sentences: Int[Tensor, " B2"]) -> "ProjectedStates":
-        """Return those of these sentences alone."""
+        """Return the keys and values of these sentences alone."""
         real = None if self.real is None else self.real[sentences]
         return ProjectedStates(self.keys[sentences], self.values[sentences], real)
 
 
 class MemoryAttention(nn.Module):
-    """Attention of one head. Queries and keys are projected to `size` (Bahdanau); None: they are not projected.
+    """Attention of one head. Queries and keys are projected to `size` (Bahdanau). None: they are projected only where
+    the mechanism or unequal sizes need it.
 
     Raises:
-        ValueError: sizes differ and nothing is projected, or the mechanism compares a sequence with itself.
+        ValueError: the mechanism cannot compare these sizes, or compares a sequence with itself.
     """
 
     def __init__(self, query_size: int, key_size: int, config: AttentionConfig, *, size: int | None) -> None:
@@ -62,7 +63,7 @@ class MemoryAttention(nn.Module):
     def forward(
         self, states: Float[Tensor, "B T Q"], memory: ProjectedStates, at: Int[Tensor, " T"]
     ) -> Float[Tensor, "B T R"]:
-        """Return the contexts of states at the target positions `at`, which the beams of a sentence share."""
+        """Return the context vectors of states at the target positions `at`, which the beams of a sentence share."""
         # A window is centred at the target position (Luong's local-m).
         view = View(keys=memory.real, query_positions=at if self.mechanism.reads_positions else None)
         query = _wide(self.query(states))[:, None]

@@ -28,9 +28,9 @@ class Mixer(Protocol):
         """
 
     def start(self, capacity: int, beam_origin: BeamOrigin | None = None) -> LayerCache:
-        """Return the cache before the first of at most `capacity` tokens.
+        """Return an empty cache for at most `capacity` tokens.
 
-        beam_origin: of beams that may share a cache. None: every row has its own.
+        beam_origin: record of beams that may share a cache. None: every row has its own.
         """
 
 
@@ -38,13 +38,13 @@ class TokenMixerConfig(MixerConfig):
     """Configuration of a mixer that is not attention."""
 
     reads_order: ClassVar[bool] = True
-    """Whether the mixer goes by the order of elements. One that does not honours the pairs of its view."""
+    """True if the output depends on the order of elements. False: the mixer honours the pairs of its view."""
 
     def build(self, d_model: int, *, max_length: int, causal: bool) -> Mixer:
         """Return the mixer of sequences of at most `max_length` tokens; `causal` in a decoder.
 
         Raises:
-            ValueError: its settings do not fit.
+            ValueError: the mixer does not support these settings.
         """
         raise NotImplementedError
 

@@ -34,12 +34,12 @@ PROJECTED: dict[str, tuple[str, ...]] = {
 """Parts with a matrix of their own. Queries and values without one are the keys, and keys without one the tokens."""
 
 WITH_ONE_OF_QUERY_AND_KEY: dict[Projections, Projections] = {"separate": "query_key", "key_value": "all"}
-"""Projections of a mechanism that makes queries and keys by one, in place of those asked for."""
+"""Projections of a mechanism that shares one between queries and keys, by the configured projections."""
 
 
 @dataclass(frozen=True)
 class HeadShape:
-    """The heads that d_model is split into: sizes, projections and dropout."""
+    """Heads that d_model is split into: sizes, projections and dropout."""
 
     d_model: int
     num_heads: int
@@ -49,11 +49,11 @@ class HeadShape:
     value_size: int
     """Size of a head's values."""
     bias: bool = True
-    """Whether projections have biases."""
+    """True if projections have biases."""
     output: bool = True
-    """Whether a matrix mixes the heads of a self-attention."""
+    """True if a matrix mixes the heads of a self-attention."""
     dropout: float = 0.0
-    """Chance that a weight of a key is zeroed."""
+    """Dropout rate of attention weights."""
 
     def build(self, config: AttentionConfig) -> Attention:
         """Return the mechanism of these heads."""
@@ -65,20 +65,20 @@ class HeadShape:
 
 @dataclass
 class SelfAttentionCache(LayerCache):
-    """The decoding state of a mechanism, each row by itself."""
+    """Cache of a mechanism's decoding state, with a row per beam."""
 
     mechanism: Attention
     state: Any
     """State of the mechanism, or all keys and values if it `decodes_with_all_keys`."""
     length: int = 0
-    """Tokens so far."""
+    """Number of tokens so far."""
 
     def open(self, x: Tensor, view: View) -> tuple[Tensor, View]:
-        """Return the newest tokens as rows of queries, and what these may attend to."""
+        """Return the newest tokens in the shape of queries, and their view."""
         return x, view
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, view: View) -> Tensor:
-        """Append the newest keys and values, and attend to all."""
+        """Append the newest keys and values; return the values mixed over all keys."""
         self.length += q.shape[2]
         mechanism = self.mechanism
         if mechanism.decodes_with_all_keys:
@@ -101,7 +101,7 @@ class SelfAttentionCache(LayerCache):
 
 @dataclass
 class SharedBeamLayerCache(LayerCache):
-    """Keys and values of all beams of a sentence together."""
+    """Cache of keys and values that all beams of a sentence share."""
 
     follows_beams = False
 
@@ -110,7 +110,7 @@ class SharedBeamLayerCache(LayerCache):
 
     @property
     def length(self) -> int:
-        """Tokens so far."""
+        """Number of tokens so far."""
         return self.shared.length
 
     def open(self, x: Float[Tensor, "N 1 M"], view: View) -> tuple[Float[Tensor, "B A M"], View]:
@@ -120,7 +120,7 @@ class SharedBeamLayerCache(LayerCache):
         return x, origin.view(view, self.shared.length + 1, len(x), x.device)
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, view: View) -> Tensor:
-        """Append the newest keys and values, and attend to those of all beams."""
+        """Append the newest keys and values; return the values mixed over the keys of all beams."""
         self.shared = self.shared.append(k, v)
         mixed: Tensor = self.mechanism(q, *self.shared.filled(), view)
         return mixed
@@ -209,7 +209,7 @@ class SelfAttention(nn.Module):
         return self.output(_merge(mixed)).view_as(x)
 
     def start(self, capacity: int, beam_origin: BeamOrigin | None = None) -> SelfAttentionCache | SharedBeamLayerCache:
-        """Return the cache before the first of at most `capacity` tokens; beams of a `beam_origin` may share it."""
+        """Return an empty cache for at most `capacity` tokens; beams of a `beam_origin` may share it."""
         mechanism = self.mechanism
         if self.positions.acts_on == "query_key":
             self._reach(capacity)
@@ -220,7 +220,7 @@ class SelfAttention(nn.Module):
         return SelfAttentionCache(mechanism, mechanism.start(capacity))
 
     def _positions_of(self, q: Tensor, k: Tensor, view: View) -> Tensor | None:
-        """Return the positions of all tokens of a sequence, ready to be turned by. None: 0, 1, 2 ..."""
+        """Return the positions of all tokens, and prepare rotations for them. None: 0, 1, 2 ..."""
         if view.query_positions is None and view.key_positions is None:
             self._reach(q.shape[2])
             return None
@@ -274,7 +274,7 @@ class ProjectedMemory:
         return ProjectedMemory(self.keys[: len(sentences)], self.values[: len(sentences)])
 
     def join(self, *others: "ProjectedMemory") -> "ProjectedMemory":
-        """Return the memory of these sentences and of others, in new memory, with zeros behind the shorter sources."""
+        """Return the keys and values of these sentences and of others, copied, with zeros after shorter sources."""
         memories = [self, *others]
         keys, values = [one.keys for one in memories], [one.values for one in memories]
         return ProjectedMemory(stacked(keys, dim=2), stacked(values, dim=2))
@@ -304,8 +304,8 @@ class CrossAttention(nn.Module):
     ) -> Float[Tensor, "N T M"]:
         """Attend from all tokens of B sentences to the memory, or from the newest token of N beams.
 
-        The beams of a sentence are queries on one memory, so that nothing of it is copied for them: a query here
-        depends on no other query.
+        The beams of a sentence are queries of one memory, which is not copied for each beam: no query depends on
+        another.
         """
         if isinstance(memory, Tensor):
             memory = self.project(memory)

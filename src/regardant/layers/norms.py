@@ -1,4 +1,4 @@
-"""Normalisation of a token's numbers, over features and never over tokens.
+"""Normalisation of each token's vector, over features and never over tokens.
 
 A class derived from `NormConfig`, with a `kind`, adds a norm. Recipes name one by its kind alone (`rms_norm`) or as a
 section (`{kind: rms_norm}`).
@@ -28,24 +28,25 @@ class NormConfig(Variants):
     kind_alone: ClassVar[bool] = True
 
     def build(self, size: int) -> nn.Module:
-        """Return the norm of vectors of `size` numbers."""
+        """Return the norm of vectors of `size` features."""
         raise NotImplementedError
 
 
 class LayerNormConfig(NormConfig):
-    """Mean 0 and variance 1, divided by sqrt(variance + eps) (Ba et al. 2016, https://arxiv.org/abs/1607.06450)."""
+    """Normalisation to mean 0 and variance 1: division by sqrt(variance + eps) (Ba et al. 2016,
+    https://arxiv.org/abs/1607.06450)."""
 
     kind: Literal["layer_norm"] = "layer_norm"
 
     eps: float = Field(1e-5, gt=0)
-    """Number that is added to the variance."""
+    """Number added to the variance."""
 
     def build(self, size: int) -> nn.LayerNorm:
         return nn.LayerNorm(size, eps=self.eps)
 
 
 class SigmaLayerNormConfig(NormConfig):
-    """Mean 0 and variance 1, divided by deviation + eps."""
+    """Normalisation to mean 0 and variance 1: division by the standard deviation + eps."""
 
     kind: Literal["layer_norm_sigma"] = "layer_norm_sigma"
 
@@ -54,12 +55,13 @@ class SigmaLayerNormConfig(NormConfig):
 
 
 class RMSNormConfig(NormConfig):
-    """Mean square 1, without mean and bias (Zhang and Sennrich 2019, https://arxiv.org/abs/1910.07467)."""
+    """Normalisation to mean square 1, without centring or bias (Zhang and Sennrich 2019,
+    https://arxiv.org/abs/1910.07467)."""
 
     kind: Literal["rms_norm"] = "rms_norm"
 
     eps: float = Field(1e-6, gt=0)
-    """Number that is added to the mean square."""
+    """Number added to the mean square."""
 
     def build(self, size: int) -> nn.RMSNorm:
         return nn.RMSNorm(size, eps=self.eps)
@@ -75,9 +77,9 @@ class NoNormConfig(NormConfig):
 
 
 class SigmaLayerNorm(Norm):
-    """gain * (x - mean) / (deviation + eps) + bias: layer norm as lectures write it, eps beside the deviation.
+    """Layer norm as lectures write it, gain * (x - mean) / (deviation + eps) + bias, with eps outside the root.
 
-    PyTorch's divides by sqrt(variance + eps): the two differ where the deviation is small.
+    PyTorch divides by sqrt(variance + eps): the two differ where the deviation is small.
     """
 
     def __init__(self, size: int, eps: float = 1e-5) -> None:
@@ -89,6 +91,6 @@ class SigmaLayerNorm(Norm):
     def forward(self, x: Float[Tensor, "*B M"]) -> Float[Tensor, "*B M"]:
         wide = x.to(torch.promote_types(x.dtype, torch.float32))
         centred = wide - wide.mean(-1, keepdim=True)
-        # Of the variance and not of the deviation itself, whose gradient at 0 is not a number.
+        # A small number is added to the variance: the gradient of the deviation at 0 is NaN.
         deviation = (centred.square().mean(-1, keepdim=True) + 1e-24).sqrt()
         return (self.weight * centred / (deviation + self.eps) + self.bias).to(x.dtype)

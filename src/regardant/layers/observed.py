@@ -1,6 +1,7 @@
-"""Modules that inspection listens to or intervenes in.
+"""Modules that inspection records or changes.
 
-A search asks, since what a hook records in a forked process is lost, and in several threads it is mixed up.
+A search of observed modules runs in one thread: the records of hooks are lost in a forked process, and mixed up in
+several threads.
 """
 
 from collections import Counter
@@ -10,7 +11,7 @@ from contextlib import contextmanager
 from torch import nn
 
 OBSERVED: Counter[nn.Module] = Counter()
-"""How many open contexts observe each module. Modules that nothing observes are not in it."""
+"""Number of open contexts that observe each module. Unobserved modules have no entry."""
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """Products of matrices in float32, by oneDNN where that is faster than PyTorch's own.
 
-PyTorch multiplies float32 by MKL, which uses the AVX-512 instructions of Intel's processors alone. On another processor
-that has them, oneDNN multiplies twice as many numbers in the same time; see docs/decisions/0026. oneDNN compiles
-a product for its shape, so PyTorch's own does the small ones.
+PyTorch multiplies float32 by MKL, which uses AVX-512 instructions on Intel's processors alone. On another processor
+with AVX-512, oneDNN multiplies twice as many numbers in the same time; see docs/decisions/0026. oneDNN compiles
+a product for its shape, so PyTorch computes small products.
 
 Shape legend: N rows, I inputs, O outputs.
 """
@@ -18,11 +18,11 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 SMALLEST = 1 << 24
-"""Multiplications of the smallest product by oneDNN whose shape may be new: compiling takes 0.2 ms."""
+"""Number of multiplications from which oneDNN computes a product whose shape may be new: compiling takes 0.2 ms."""
 
 SMALLEST_AGAIN = 3 << 16
-"""Multiplications of the smallest product by oneDNN with weights in its own layout, whose shapes recur: a row of 256
-numbers by a matrix of 256 by 768."""
+"""Number of multiplications from which oneDNN computes a product with weights in its own layout, whose shapes recur: a
+row of 256 numbers by a matrix of 256 by 768."""
 
 PROCESSORS = Path("/proc/cpuinfo")
 """File in which Linux describes the processors."""
@@ -36,7 +36,7 @@ def has_fast_onednn() -> bool:
 
 
 def _is_of_amd() -> bool:
-    """Return whether Linux says that the processor is one of AMD."""
+    """Return whether Linux reports an AMD processor."""
     try:
         return "AuthenticAMD" in PROCESSORS.read_text(encoding="utf-8")
     except OSError:
@@ -44,7 +44,7 @@ def _is_of_amd() -> bool:
 
 
 def takes(x: Float[Tensor, "*B I"], weight: Float[Tensor, "O I"]) -> bool:
-    """Return whether oneDNN multiplies these. A counter or recorder of operations sees PyTorch's own product."""
+    """Return whether oneDNN computes this product. While operations are counted or recorded, PyTorch does."""
     return (
         x.numel() * len(weight) >= SMALLEST
         and x.dtype == weight.dtype == torch.float32
@@ -71,7 +71,7 @@ def times(x: Float[Tensor, "N I"], weight: Float[Tensor, "O I"]) -> Float[Tensor
 
 
 def gradient_of_weight(gradient: Float[Tensor, "N O"], x: Float[Tensor, "N I"]) -> Float[Tensor, "O I"]:
-    """Return the gradient of W in x W^T, of the gradient of the product. It may be a transposed view."""
+    """Return the gradient of W in x W^T from the gradient of the product. The result may be a transposed view."""
     if not takes(x.T, gradient.T):
         return gradient.T @ x
     if gradient.shape[1] <= x.shape[1]:
@@ -81,13 +81,13 @@ def gradient_of_weight(gradient: Float[Tensor, "N O"], x: Float[Tensor, "N I"]) 
 
 
 def multiply(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """Return x W^T + b by oneDNN, of a matrix as it lies or in oneDNN's layout (`lay_out`), in the type of both."""
+    """Return x W^T + b by oneDNN, in the type of both. W is a plain matrix or in oneDNN's layout (`lay_out`)."""
     product: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
     return product
 
 
 def lay_out(weight: Float[Tensor, "O I"]) -> Tensor:
-    """Return a copy of a matrix in oneDNN's layout, which compiles for a number of rows faster."""
+    """Return a copy of a matrix in oneDNN's layout, for which a product compiles faster for a new number of rows."""
     blocks: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight, None)
     return blocks
 

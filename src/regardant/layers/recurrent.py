@@ -62,9 +62,9 @@ class RecurrentStack(nn.Module):
     ) -> tuple[Float[Tensor, "N T R"], State]:
         """Return the states of the top layer at all tokens, and those of all layers after the last token.
 
-        bptt: number of tokens that gradients go back, as the state is then detached (truncated back-propagation
-        through time, Williams and Peng 1990). None: all.
-        call: number of this call on the same sequence, so that each draws other dropout masks.
+        bptt: number of tokens after which the state is detached, so that gradients go back no further (truncated
+        back-propagation through time, Williams and Peng 1990). None: never.
+        call: number of this call on the same sequence, so that each call draws other dropout masks.
         """
         if bptt is None or x.shape[1] <= bptt:
             return self._run(x, state, call)
@@ -92,7 +92,7 @@ class RecurrentStack(nn.Module):
 class RecurrentEncoder(nn.Module):
     """Recurrent layers over a source, in one direction or two.
 
-    The states have `size` numbers: each direction has half of them if the two are concatenated, all if they are added.
+    The states have `size` features: each direction has half of them if the two are concatenated, all if they are added.
     """
 
     def __init__(
@@ -119,10 +119,10 @@ class RecurrentEncoder(nn.Module):
         self.parts = 2 if cell == "lstm" else 1
 
     def truncate(self, bptt: int | None) -> None:
-        """Let gradients go back so many tokens (truncated back-propagation through time). None: all.
+        """Let gradients go back `bptt` tokens at most (truncated back-propagation through time). None: all tokens.
 
         Raises:
-            ValueError: an encoder of both directions has no last tokens.
+            ValueError: the encoder is bidirectional.
         """
         if bptt is not None and self.bidirectional:
             raise ValueError("an encoder that reads from both sides cannot be truncated: set bidirectional=false")

@@ -1,13 +1,13 @@
-"""The residual stream, and how sublayers read from it and write to it.
+"""Residual streams, which sublayers read from and write to.
 
 pre: x + dropout(sublayer(norm(x))), which trains stably and needs a norm after the last layer.
 post: norm(x + dropout(sublayer(x))), the original (Vaswani et al. 2017, section 5.4).
 Xiong et al. 2020, "On layer normalization in the Transformer architecture", https://arxiv.org/abs/2002.04745.
-Without the `x +` (residual: none) it is an ablation. composition: a layer is x + FFN(x + Attention(x)), in which the
-write of attention reaches the stream through the feed-forward network alone.
+`residual: none` leaves out the `x +`, as an ablation. composition: a layer is x + FFN(x + Attention(x)), in which the
+output of attention reaches the stream through the feed-forward network alone.
 
-The stream decides what training keeps between the forward and the backward pass: everything (PlainStream), the stream
-between sublayers alone (CheckpointedStream), nothing (TwoStreams).
+The stream decides which activations training keeps for the backward pass: all (PlainStream), the inputs of sublayers
+(CheckpointedStream), only the final streams (TwoStreams).
 """
 
 import contextlib
@@ -30,11 +30,11 @@ NormPlace = Literal["pre", "post"]
 ResidualKind = Literal["add", "none", "reversible", "composition"]
 
 Sublayer = Callable[..., Tensor]
-"""(vectors of the stream, other inputs) to the vectors it writes."""
+"""Function of the vectors of the stream and other inputs. Returns the vectors to write."""
 
 
 class Residual(nn.Module):
-    """One write to the stream. The sublayer and its other inputs are given at the call."""
+    """Write of a sublayer to the stream, with norm and dropout. A call passes the sublayer and its other inputs."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Residual(nn.Module):
         super().__init__()
         self.norm = normalisation.build(d_model)
         self.dropout = Dropout(dropout)
-        self.written = nn.Identity()  # a module, so that inspection can listen to what is written
+        self.written = nn.Identity()  # a module, so that inspection can hook the output
         self.norm_place = norm_place
         self.adds = adds
         self.ends_layer = ends_layer
@@ -63,7 +63,7 @@ class Residual(nn.Module):
         return normed
 
     def branch(self, x: Float[Tensor, "*B M"], sublayer: Sublayer, *inputs: Any) -> Float[Tensor, "*B M"]:
-        """Return what is written, pre-norm, before it is added."""
+        """Return the output of the sublayer under pre-norm, before it is added to the stream."""
         written: Tensor = self.written(self.dropout(sublayer(self.norm(x), *inputs)))
         return written
 
@@ -73,14 +73,14 @@ class Stream(Protocol):
     """Vectors that the layers of a stack write to, one sublayer after the other."""
 
     def write(self, residual: Residual, sublayer: Sublayer, *inputs: Any) -> None:
-        """Write one sublayer. Tensors that need a gradient, such as a memory, must be inputs of their own."""
+        """Write the output of a sublayer. Tensors that need a gradient, such as a memory, must be among `inputs`."""
 
     def close(self) -> Tensor:
         """Return the output of the stack."""
 
 
 class PlainStream:
-    """One vector for each token."""
+    """Stream of one vector for each token."""
 
     def __init__(self, x: Tensor) -> None:
         self.x = x
@@ -93,9 +93,9 @@ class PlainStream:
 
 
 class FusedStream(PlainStream):
-    """A plain stream for training on an accelerator, where dropout, sum and norm are one kernel.
+    """Plain stream for training on an accelerator, where dropout, sum and norm are one kernel.
 
-    Pre-norm, what is written waits for the norm of the next sublayer.
+    Under pre-norm, the output of a sublayer waits for the norm of the next sublayer.
     """
 
     def __init__(self, x: Tensor) -> None:
@@ -112,7 +112,7 @@ class FusedStream(PlainStream):
         else:
             if self.waiting is None:
                 normed = norm(self.x)
-            else:  # the first product would narrow it, in one pass more
+            else:  # narrowed here, since the first product would do so in another pass over memory
                 self.x, normed = _add_and_norm(self.x, *self.waiting, norm, narrow_dtype(self.x))
             self.waiting = sublayer(normed, *inputs), residual.dropout
 
@@ -124,7 +124,7 @@ class FusedStream(PlainStream):
 
 
 def narrow_dtype(x: Tensor) -> torch.dtype:
-    """Return the type that a product reads x in."""
+    """Return the type in which a product reads x: that of autocast if enabled."""
     device = x.device.type
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
 
@@ -140,7 +140,7 @@ def _add_and_norm(
 
 
 class CheckpointedStream(PlainStream):
-    """A plain stream that keeps only the input of each sublayer: the backward pass computes the sublayer again.
+    """Plain stream that keeps only the input of each sublayer: the backward pass recomputes the sublayer.
 
     Chen et al. 2016, "Training deep nets with sublinear memory cost", https://arxiv.org/abs/1604.06174.
     """
@@ -150,7 +150,7 @@ class CheckpointedStream(PlainStream):
 
 
 class ComposedStream(PlainStream):
-    """A stream of layers x + FFN(x + Attention(x)): the last write of a layer is added to the layer's input."""
+    """Stream of layers x + FFN(x + Attention(x)): the last write of a layer is added to the layer's input."""
 
     def __init__(self, x: Tensor) -> None:
         super().__init__(x)
@@ -165,7 +165,7 @@ class ComposedStream(PlainStream):
 
 
 class TwoStreams:
-    """Two vectors for each token, each written from the other, so that a write can be undone.
+    """Stream of two vectors for each token, each written from the other, so that a write can be undone.
 
     Gomez et al. 2017, "The reversible residual network", https://arxiv.org/abs/1707.04585; Kitaev et al. 2020,
     https://arxiv.org/abs/2001.04451, section 3. Both begin as the input; the output is their mean.
@@ -188,15 +188,15 @@ class TwoStreams:
         self.tensors += tensors
 
     def close(self) -> Tensor:
-        # Parameters of the sublayers are no inputs of the function: autograd calls its backward pass if x needs a
-        # gradient, which that of a frozen embedding does not.
+        # Parameters of the sublayers are no inputs of the function: autograd calls its backward pass only if x needs a
+        # gradient, and the x of a frozen embedding needs none.
         x = self.x if self.x.requires_grad else self.x.detach().requires_grad_()
         output: Tensor = _Reversible.apply(self.functions, self.counts, x, *self.tensors)  # type: ignore[no-untyped-call]
         return output
 
 
 class EagerTwoStreams:
-    """The same numbers, written one by one: for inference, where every write can be observed."""
+    """Stream of the same values as `TwoStreams`, written one by one: for inference, where every write is observable."""
 
     def __init__(self, x: Tensor) -> None:
         self.written, self.read = x, x
@@ -220,7 +220,7 @@ def open_stream(kind: ResidualKind, x: Tensor, *, training: bool, checkpointing:
 
 
 class _Reversible(torch.autograd.Function):
-    """Keep the two streams after the last write and nothing else: the backward pass undoes write after write."""
+    """Function that keeps only the two final streams: its backward pass undoes one write after the other."""
 
     @staticmethod
     def forward(ctx: Any, functions: Sequence[Sublayer], counts: Sequence[int], x: Tensor, *others: Tensor) -> Tensor:
@@ -229,7 +229,7 @@ class _Reversible(torch.autograd.Function):
             mine = number % 2
             random_states.append(_random_state(x.device))
             leaves = [one.detach().requires_grad_() for one in (streams[1 - mine], *islice(given, count))]
-            with torch.enable_grad():  # as in the backward pass: a kernel of other rounding would undo another write
+            with torch.enable_grad():  # as in the backward pass, so that the same kernel runs and undoes the write
                 written = function(*leaves)
             streams[mine] = streams[mine] + written.detach()
         ctx.functions, ctx.counts, ctx.random_states = functions, counts, random_states
@@ -261,13 +261,13 @@ class _Reversible(torch.autograd.Function):
 
 
 def _random_state(device: torch.device) -> Tensor:
-    """Return the state of the generator that a dropout without a key draws from, as on every accelerator."""
+    """Return the state of the generator that dropout draws from without a key, and on every accelerator."""
     return torch.get_rng_state() if device.type == "cpu" else torch.get_device_module(device).get_rng_state(device)
 
 
 @contextlib.contextmanager
 def _drawing_from(state: Tensor, device: torch.device) -> Iterator[None]:
-    """Draw the same random numbers again; afterwards the generator is where it was."""
+    """Draw random numbers from this state while the context is open, and restore the generator afterwards."""
     on_cpu = device.type == "cpu"
     with torch.random.fork_rng([] if on_cpu else [device], device_type=device.type):
         if on_cpu:

@@ -1,4 +1,4 @@
-"""Kinds of items: one kind, one file, which reads them, makes vectors of them and names their elements."""
+"""Modalities, the kinds of items: one file each, which reads items, encodes them and names their elements."""
 
 from regardant.modalities.base import Codec, ModalityConfig, PartModalityConfig
 from regardant.modalities.graph import GraphModalityConfig

@@ -1,4 +1,4 @@
-"""Random changes of training images, by albumentations: each a pure function of a seed, so that they can be replayed.
+"""Augmentation of training images by albumentations: a pure function of a seed, so that it can be reproduced.
 
 Buslaev et al. 2020, "Albumentations", https://arxiv.org/abs/1809.06839.
 
@@ -31,7 +31,7 @@ BRIGHTNESS = 0.2
 
 
 def augmented(pixels: NDArray[np.float32], changes: Sequence[Change], seed: Sequence[int]) -> NDArray[np.float32]:
-    """Return an image [H, W, C] from 0 to 1 changed at random, its size kept.
+    """Return an image [H, W, C] from 0 to 1, changed at random and of the same size.
 
     Raises ConfigError if albumentations is not installed.
     """
@@ -52,7 +52,7 @@ def _composed(changes: tuple[Change, ...], height: int, width: int) -> Any:
     except ModuleNotFoundError as error:
         raise ConfigError("input.augment needs albumentations: pip install 'regardant[augment]'") from error
     mirrored = {"border_mode": cv2.BORDER_REFLECT_101, "p": 1.0}
-    # In pixels: of a share, the library cuts off the part of a pixel, and small images would stay where they are.
+    # In pixels: the library truncates shares of a side to whole pixels, so that small images would not move.
     right, down = (max(1, round(SHIFT * side)) for side in (width, height))
     known: dict[Change, Any] = {
         "flip": library.HorizontalFlip(p=0.5),

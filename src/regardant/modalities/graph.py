@@ -35,24 +35,24 @@ GRAPH = "graph.npz"
 
 
 class StructureConfig(ModalityConfig):
-    """Base of kinds of items that are graphs: numbers that tell a node's place in its graph."""
+    """Base of modalities of graphs, with structural numbers, which encode a node's place in its graph."""
 
     degree: bool = False
-    """Add the logarithm of 1 + the number of neighbours to the features."""
+    """Add the logarithm of 1 + the number of neighbours to the structural numbers."""
 
     random_walk: int = Field(0, ge=0)
-    """Add the chances that a random walk is back at its first node after 1, 2, ... steps; the number of steps."""
+    """Number of steps of a random walk: adds the probabilities of return to its first node after 1, 2, ... steps."""
 
     eigenvectors: int = Field(0, ge=0)
-    """Add eigenvectors of the normalised Laplacian, with random signs in training; their number."""
+    """Number of eigenvectors of the normalised Laplacian to add, with random signs in training."""
 
     @property
     def num_structural(self) -> int:
-        """How many numbers `structure` returns for a node."""
+        """Number of structural numbers of a node."""
         return int(self.degree) + self.random_walk + self.eigenvectors
 
     def structure(self, graph: Graph) -> NDArray[np.float32]:
-        """Return the structural numbers of nodes [V, S], those of eigenvectors last, zeros where there are too few."""
+        """Return the structural numbers of nodes [V, S], eigenvectors last, padded with zeros if there are too few."""
         columns = [np.zeros((len(graph.ids), 0), dtype=np.float32)]
         if self.degree:
             columns.append(log_degrees(graph))
@@ -72,17 +72,17 @@ class GraphModalityConfig(StructureConfig):
     files = (GRAPH,)
 
     normalise: bool = True
-    """Divide the features of each node by the sum of their sizes."""
+    """Divide the features of each node by the sum of their absolute values."""
 
     smoothing: int = Field(0, ge=0)
-    """Average the features of each node over neighbourhoods of 1, 2, ... so many steps (simple spectral graph
-    convolution). 0: its own features alone."""
+    """Number of steps of simple spectral graph convolution: averages the features of each node over neighbourhoods of
+    1, 2, ... steps. 0: its own features alone."""
 
     feature_dropout: float = Field(0.0, ge=0, lt=1)
-    """Chance that a feature of a node is zeroed in training."""
+    """Probability that a feature of a node is zeroed in training."""
 
     edge_dropout: float = Field(0.0, ge=0, lt=1)
-    """Chance that an edge is removed in training. Every node still attends to itself."""
+    """Probability that an edge is removed in training. Every node still attends to itself."""
 
     def fit(self, items: Iterable[Graph]) -> "GraphCodec":
         (graph,) = items
@@ -102,7 +102,7 @@ class GraphModalityConfig(StructureConfig):
 
 
 class GraphCodec(Codec):
-    """Lists of nodes to numbers of nodes."""
+    """Lists of nodes of one graph to node numbers."""
 
     unit = "node"
     item_name = "the graph"
@@ -141,7 +141,7 @@ class GraphCodec(Codec):
         return self.numbers[name]
 
     def around(self, node: int, hops: int, most: int) -> NDArray[np.int32]:
-        """Return a node and those within so many edges, the nearest first, at most so many."""
+        """Return a node and its neighbours within `hops` edges, nearest first, at most `most` nodes together."""
         distances, waiting = {node: 0}, deque([node])
         while waiting and len(distances) < most:
             here = waiting.popleft()
@@ -152,7 +152,7 @@ class GraphCodec(Codec):
         return np.array(list(distances)[:most], dtype=np.int32)
 
     def collate(self, encoded: Sequence[NDArray[Any]]) -> Tensor:
-        """Return numbers of nodes [N, T], -1 behind shorter lists."""
+        """Return node numbers [N, T], padded with -1."""
         rows = [torch.from_numpy(nodes.astype(np.int64)) for nodes in encoded]
         return pad_sequence(rows, batch_first=True, padding_value=PADDING)
 

@@ -30,12 +30,12 @@ from regardant.training.checkpoints import write_atomically
 STATISTICS = "graphs.json"
 
 LEAST_DEVIATION = 1e-6
-"""Deviation under which a feature counts as constant and is not divided."""
+"""Standard deviation below which a feature counts as constant and is not divided."""
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """The mean and the deviation of each feature over all nodes of the training graphs."""
+    """Mean and standard deviation of each feature over all nodes of the training graphs."""
 
     mean: Sequence[float]
     deviation: Sequence[float]
@@ -44,21 +44,21 @@ class Statistics:
 
 
 class GraphsModalityConfig(StructureConfig):
-    """Graphs of a few dozen nodes, each with features, and edges with features or without."""
+    """Graphs of a few dozen nodes, each with features, and edges with or without features."""
 
     kind: Literal["graphs"] = "graphs"
 
     files = (STATISTICS,)
 
     max_nodes: int = Field(64, gt=0, le=1024)
-    """Most nodes of a graph. A node is kept with a number for each of so many, times 1 + the features of an edge."""
+    """Maximum number of nodes of a graph. Each node is stored with max_nodes * (1 + features of an edge) numbers."""
 
     reach: int | None = Field(1, gt=0)
-    """A node attends to itself and to nodes within so many edges. Empty: to all nodes."""
+    """Maximum distance, in edges, of the nodes that a node attends to, besides itself. Empty: no maximum."""
 
     distance_bias: int = Field(0, ge=0)
-    """Learn a bias on attention scores for each number of edges between two nodes, up to this one; nodes that are
-    further apart share one, and so do those without a path. 0: none."""
+    """Largest distance, in edges, between nodes with a learned bias of its own on attention scores; larger distances
+    share one, and so do pairs without a path. 0: no bias."""
 
     def fit(self, items: Iterable[Any]) -> "GraphsCodec":
         graphs = [_graph(item) for item in items]
@@ -80,7 +80,7 @@ class GraphsModalityConfig(StructureConfig):
 
 
 class GraphsCodec(Codec):
-    """Graphs to the numbers of their nodes, as `GraphShape` has them."""
+    """Graphs to the numbers of their nodes, laid out as in `GraphShape`."""
 
     unit = "node"
     item_name = "a graph"
@@ -98,7 +98,7 @@ class GraphsCodec(Codec):
         )
 
     def encode(self, items: Sequence[Any]) -> list[NDArray[Any]]:
-        """Return numbers of nodes [T, N]. Raises DataError for an item that is no graph, or one of other features."""
+        """Return the numbers of nodes [T, ...]. Raises DataError for items that are no graphs, or of other features."""
         graphs = [_graph(item) for item in items]
         _require_alike(graphs, self.shape.features, self.shape.edge_features)
         return [self._encoded(graph) for graph in graphs]
@@ -131,7 +131,7 @@ class GraphsCodec(Codec):
         return Graph(ids, features * deviation + mean, edges, of_edges if size else None)
 
     def collate(self, encoded: Sequence[NDArray[Any]]) -> Tensor:
-        """Return numbers of nodes [N, T, ...], zeros behind smaller graphs."""
+        """Return the numbers of nodes [N, T, ...], padded with zeros."""
         return pad_sequence([torch.from_numpy(np.array(one)) for one in encoded], batch_first=True)
 
     def representation(self) -> RepresentationBuilder:

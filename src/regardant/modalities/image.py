@@ -40,7 +40,7 @@ STATISTICS = "image.json"
 
 @dataclass(frozen=True)
 class Statistics:
-    """The size of a run's images, and the mean and deviation of each channel over the training images."""
+    """Size of a run's images, and mean and standard deviation of each channel over the training images."""
 
     height: int
     width: int
@@ -48,7 +48,7 @@ class Statistics:
     mean: Sequence[float]
     deviation: Sequence[float]
     patch_size: int | None = None
-    """Side of a patch, where it was chosen. None: the recipe names it."""
+    """Side of a patch in pixels, if it was chosen automatically. None: the recipe sets it."""
 
     @classmethod
     def measured(cls, images: Iterable[tuple[str, Pixels]]) -> "Statistics":
@@ -72,7 +72,7 @@ class Statistics:
 
 
 class ImageModalityConfig(PartModalityConfig):
-    """Images as patches. All training images have one size, or are given one."""
+    """Images as patches. All training images have one size, or are resized to one."""
 
     kind: Literal["image"] = "image"
 
@@ -81,15 +81,15 @@ class ImageModalityConfig(PartModalityConfig):
     suffixes = (".png", ".jpg", ".jpeg", ".npy")
 
     patch_size: Annotated[int, Field(gt=0)] | Literal["auto"] = 16
-    """Side of a patch in pixels; both sides of an image must be multiples of it. auto: the smallest, from 2, of which
-    an image has 9 to 64."""
+    """Side of a patch in pixels; both sides of an image must be multiples of it. auto: the smallest side, from 2, that
+    cuts an image into 9 to 64 patches."""
 
     resize: tuple[PositiveInt, PositiveInt] | Literal["auto"] | None = None
     """Height and width in pixels that every image is resized to, as [64, 64]. auto: the size of the training images, if
-    they have one; otherwise a square of up to 64 x 64. Empty: no image is resized."""
+    they have one that patches fit; otherwise a square of up to 64 x 64. Empty: no image is resized."""
 
     augment: tuple[Change, ...] = ()
-    """Random changes of training images, in this order and anew in each epoch, as [shift, rotate]: flip (left and
+    """Augmentation of training images, in this order and drawn anew in each epoch, as [shift, rotate]: flip (left and
     right, half of the images), shift (by up to 1/8), rotate (by up to 15 degrees), crop (to 60 % of the area or more),
     brightness (with contrast, by up to 20 %)."""
 
@@ -122,8 +122,8 @@ class ImageModalityConfig(PartModalityConfig):
         as_pixels(file, str(file))
 
     def _form_of(self, items: Sequence[Any]) -> tuple[Size | None, int | None]:
-        """Return the size that images are given, and the channels that files are read with. None: those of the first
-        image."""
+        """Return the size that images are resized to, and the channels that files are read with. None: those of the
+        first image."""
         if self.resize != "auto":
             return self.resize, None
         shapes = [shape_of(item, name_of(item, number)) for number, item in enumerate(items, 1)]
@@ -138,7 +138,7 @@ class ImageModalityConfig(PartModalityConfig):
 
 
 class ImageCodec(Codec):
-    """Images to normalised pixels. Those of a data set have the run's size, a single one may have another."""
+    """Images to normalised pixels. Images of a data set have the run's size, a single image may have another."""
 
     unit = "patch"
     item_name = "an image"
@@ -174,18 +174,18 @@ class ImageCodec(Codec):
         return str(path)
 
     def count(self, encoded: NDArray[Any]) -> int:
-        """Return the patches of an image of any size."""
+        """Return the number of patches of an image of any size."""
         return math.prod(self._grid(encoded))
 
     def augmented(self, encoded: NDArray[Any], seed: Sequence[int]) -> NDArray[Any]:
         return augmented(encoded, self.changes, seed) if self.changes else encoded
 
     def lengths(self, rows: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Return the patches of images so many pixels high, as wide as those of the run."""
+        """Return the number of patches of each image, given its height in pixels. The width is that of the run."""
         return rows.astype(np.int64) // self.patch_size * self.columns
 
     def collate(self, encoded: Sequence[NDArray[Any]]) -> Tensor:
-        """Return pixels [N, H, W, C] less the mean, divided by the deviation."""
+        """Return pixels [N, H, W, C] less the mean, divided by the standard deviation."""
         return normalised(encoded, self.statistics.mean, self.statistics.deviation)
 
     def representation(self) -> RepresentationBuilder:
@@ -243,8 +243,8 @@ def _require_size(pixels: Pixels, expected: tuple[int, ...], name: str, other: s
 
 
 def _alike(items: Iterable[Any], size: Size | None, channels: int | None) -> Iterator[tuple[str, Pixels]]:
-    """Yield training images with their names, of the size if one is given: files with so many channels, by default with
-    those of the first image."""
+    """Yield training images with their names, resized if `size` is given. Files are read with `channels` channels, by
+    default with those of the first image."""
     for number, item in enumerate(items, 1):
         name = name_of(item, number)
         pixels = as_pixels(item, name, channels)

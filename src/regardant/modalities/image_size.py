@@ -1,4 +1,4 @@
-"""The size of images and of their patches, where a recipe leaves them open; and images resized.
+"""Automatic sizes of images and of their patches; and resizing of images.
 
 Shape legend: H height, W width, C channels.
 """
@@ -15,16 +15,16 @@ Size = tuple[int, int]
 """Height and width in pixels."""
 
 LEAST_PATCH = 2
-"""Side of a patch, at least: a pixel alone says little."""
+"""Minimum side of a patch in pixels: a single pixel carries little information."""
 
 LEAST_PATCHES, MOST_PATCHES = 9, 64
-"""Patches of an image. The cost of attention grows with their square."""
+"""Minimum and maximum number of patches of an image. The cost of attention grows with its square."""
 
 LONGEST_SIDE = 256
-"""Longest side of an image that keeps its size."""
+"""Longest side, in pixels, of an image that keeps its size."""
 
 LARGEST_SQUARE, GRID = 64, 8
-"""Side of the largest square that images are resized to, and the patches along a side."""
+"""Side, in pixels, of the largest square that images are resized to, and the divisor of every such side."""
 
 
 def fitting_patch(size: Size) -> int | None:
@@ -35,10 +35,10 @@ def fitting_patch(size: Size) -> int | None:
 
 
 def common_size(sizes: Collection[Size]) -> Size:
-    """Return the size that images of these sizes are given.
+    """Return the size that images of these sizes are resized to.
 
-    Their own, if they have one size, in which patches fit and no side is longer than 256 pixels. Otherwise the square
-    of a multiple of 8 pixels that is not larger than the shorter side of half of the images, from 8 to 64.
+    This is their own size if all have one, patches fit it and no side is longer than 256 pixels. Otherwise it is a
+    square whose side is the median of the shorter sides, rounded down to a multiple of 8 pixels, from 8 to 64.
     """
     first = next(iter(sizes))
     if all(size == first for size in sizes) and max(first) <= LONGEST_SIDE and fitting_patch(first):
@@ -49,7 +49,7 @@ def common_size(sizes: Collection[Size]) -> Size:
 
 
 def resized(pixels: NDArray[np.float32], size: Size) -> NDArray[np.float32]:
-    """Return an image [H, W, C] with another height and width, its proportions given up.
+    """Return an image [H, W, C] with another height and width. Its aspect ratio is not kept.
 
     Each new pixel is a weighted mean of all pixels under it (bilinear, antialiased).
     """

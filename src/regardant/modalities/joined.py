@@ -1,7 +1,7 @@
 """Items of several parts: an item is a mapping, such as an image and a question about it, each part of its own kind.
 
 An encoded item is an array [T, W] of bytes with one row for each element, which holds the number of rows of each part
-and then the arrays of all parts, end to end. So batches know how long an item is without reading it.
+and then the arrays of all parts, end to end. Batches thus know the length of an item without reading it.
 
 Shape legend: T elements of all parts, W bytes of a row, N items.
 """
@@ -25,10 +25,10 @@ from regardant.pictures import Layout
 from regardant.training.checkpoints import write_atomically
 
 PARTS = "parts"
-"""The folder of a run with the files of each part's codec."""
+"""Folder of a run with the files of each part's codec."""
 
 ROWS = "parts.json"
-"""The file of a run with the type of the rows of each part's arrays."""
+"""File of a run with the type of the rows of each part's arrays."""
 
 SHOWN = 60
 """Characters of an item in a message."""
@@ -36,7 +36,7 @@ SHOWN = 60
 
 @dataclass(frozen=True)
 class RowType:
-    """The rows of a part's arrays."""
+    """Type and shape of the rows of a part's arrays."""
 
     dtype: str
     shape: Sequence[int]
@@ -53,7 +53,7 @@ class RowType:
 
 
 class JoinedModalityConfig(ModalityConfig):
-    """Items of several parts, whose elements stand in one sequence. Parts that are not named are not read."""
+    """Items of several parts, whose elements form one sequence. Parts that are not named are ignored."""
 
     kind: Literal["joined"] = "joined"
 
@@ -70,7 +70,7 @@ class JoinedModalityConfig(ModalityConfig):
         return parts
 
     @property
-    def files(self) -> Sequence[str]:  # type: ignore[override]  # of one kind of item they are a constant
+    def files(self) -> Sequence[str]:  # type: ignore[override]  # a constant in other modalities
         return [ROWS, *(f"{PARTS}/{name}/{file}" for name, part in self.parts.items() for file in part.files)]
 
     def fit(self, items: Iterable[Any]) -> "JoinedCodec":
@@ -158,12 +158,12 @@ class JoinedCodec(Codec):
         return [label for codec, own in both for label in codec.labels(own)]
 
     def layout(self, encoded: NDArray[Any]) -> Layout:
-        """Return the picture of the last part, beside which the other elements stand; or one row of all elements."""
+        """Return the layout of the last part if it is a picture, else one row of all elements."""
         last = list(self.codecs.values())[-1].layout(self.unpacked(encoded)[-1])
         return last if last.is_grid else super().layout(encoded)
 
     def units(self, argument: str, encoded: NDArray[Any]) -> list[tuple[str, int]]:
-        """Return the words of all parts. Empty if the elements of a part make no words."""
+        """Return the words of all parts. Empty if the elements of a part form no words."""
         given = zip(self._given(argument).items(), self.unpacked(encoded), strict=True)
         found = [self.codecs[name].units(text, own) for (name, text), own in given]
         return [unit for units in found for unit in units] if all(found) else []
@@ -191,7 +191,7 @@ class JoinedCodec(Codec):
         return parts
 
     def _packed(self, items: Sequence[Sequence[NDArray[Any]]]) -> list[NDArray[np.uint8]]:
-        """Return items as arrays [T, W]. W is that of the item with most bytes for each element."""
+        """Return items as arrays [T, W]. W is the largest number of bytes per element among the items."""
         counts = np.array([[len(part) for part in item] for item in items], np.int64).reshape(-1, len(self.codecs))
         of_parts = [codec.lengths(counts[:, column]) for column, codec in enumerate(self.codecs.values())]
         lengths = np.stack(of_parts).sum(0)
@@ -204,7 +204,7 @@ class JoinedCodec(Codec):
         return packed
 
     def _given(self, argument: str) -> dict[str, str]:
-        """Return the parts of an item of a command line as their codecs parse them. Raises DataError."""
+        """Return the argument of each part, given the command-line argument of an item. Raises DataError."""
         try:
             given = json.loads(argument)
         except (ValueError, RecursionError):

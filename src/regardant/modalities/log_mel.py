@@ -28,8 +28,8 @@ def mel(frequency: float) -> float:
 def mel_filters(num_mels: int, sample_rate: int, fft_size: int) -> Float[Tensor, "F K"]:
     """Return the weight of each frequency of a Fourier transform in each mel band.
 
-    Band k rises from the centre of band k - 1 to its own and falls to the centre of band k + 1. Raises ValueError for
-    bands that are narrower than the distance of two frequencies, one of which has none.
+    Band k rises from the centre of band k - 1 to its own and falls to the centre of band k + 1. Raises ValueError if a
+    band is so narrow that it contains no frequency.
     """
     mels = torch.linspace(0.0, mel(sample_rate / 2), num_mels + 2, dtype=torch.float64)
     edges = 700.0 * (10.0 ** (mels / 2595.0) - 1.0)
@@ -46,10 +46,10 @@ def mel_filters(num_mels: int, sample_rate: int, fft_size: int) -> Float[Tensor,
 
 
 class LogMel:
-    """Sound to log-mel frames, of fixed windows."""
+    """Transform of sound to log-mel frames, with fixed windows."""
 
     def __init__(self, sample_rate: int, window: int, hop: int, num_mels: int) -> None:
-        """Take the samples of a window, and those from the start of a window to that of the next."""
+        """Build the window and the filters. `window` and `hop` are the size and the stride of windows in samples."""
         self.hop, self.num_mels = hop, num_mels
         self.fft_size = 1 << max(window - 1, hop - 1).bit_length()
         # The window stands at the start of the transform, so that frame t begins with sample t * hop.
@@ -57,7 +57,7 @@ class LogMel:
         self.filters = mel_filters(num_mels, sample_rate, self.fft_size)
 
     def __call__(self, amplitudes: Float[Tensor, "B N"]) -> Float[Tensor, "B T K"]:
-        """Return log10 of the energies of N / hop frames. After its end a recording is silent.
+        """Return log10 of the energies of N / hop frames. Recordings are padded with silence.
 
         N must be a multiple of hop; amplitudes are from -1 to 1.
         """

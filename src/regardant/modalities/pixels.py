@@ -1,4 +1,4 @@
-"""Pixels of images: arrays and files that hold them, their scale, and images written.
+"""Pixels of images: reading of arrays and files, normalisation, and writing of images.
 
 Shape legend: H height, W width, C channels, N images.
 """
@@ -26,10 +26,10 @@ MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 GREATEST_BYTE = 255
 
 ORIENTATION, LYING = 274, 5
-"""The field of a photo's orientation, and the least of its values that swap height and width."""
+"""EXIF tag of a photo's orientation, and the least of its values that swap height and width."""
 
 FILES = "the path of a PNG, JPEG or .npy file"
-"""Files that are read, in messages."""
+"""Files that can be read, for messages."""
 
 
 def as_pixels(item: Any, name: str, channels: int | None = None) -> Pixels:
@@ -37,7 +37,7 @@ def as_pixels(item: Any, name: str, channels: int | None = None) -> Pixels:
 
     Args:
         item: an array [H, W] or [H, W, C] of uint8 (0 to 255) or float (0 to 1), or a file that holds one.
-        name: an array in messages.
+        name: name of an array in messages.
         channels: channels of PNG and JPEG files. None: those of the file itself.
 
     Raises:
@@ -68,21 +68,21 @@ def as_pixels(item: Any, name: str, channels: int | None = None) -> Pixels:
 def moments(
     count: int, total: NDArray[np.float64], squares: NDArray[np.float64]
 ) -> tuple[Sequence[float], Sequence[float]]:
-    """Return mean and deviation of each channel from the sums of so many items' means and mean squares."""
+    """Return mean and standard deviation of each channel, from sums of the means and mean squares of `count` items."""
     mean = total / count
     deviation = np.sqrt(np.maximum(squares / count - mean**2, 0))
-    deviation[deviation < 1e-6] = 1.0  # of a channel that is the same everywhere
+    deviation[deviation < 1e-6] = 1.0  # of a constant channel
     return mean.tolist(), deviation.tolist()
 
 
 def normalised(encoded: Sequence[NDArray[Any]], mean: Sequence[float], deviation: Sequence[float]) -> Tensor:
-    """Return a batch of pixels [N, ..., C] less the mean of each channel, divided by its deviation."""
+    """Return a batch of pixels [N, ..., C] less the mean of each channel, divided by its standard deviation."""
     return torch.from_numpy((np.stack(encoded) - np.array(mean, np.float32)) / np.array(deviation, np.float32))
 
 
 def shape_of(item: Any, name: str) -> tuple[int, int, int]:
-    """Return height, width and channels of an image, reading no more of a PNG or JPEG file than its head. Raises
-    DataError as `as_pixels` does."""
+    """Return height, width and channels of an image, reading only the header of a PNG or JPEG file. Raises DataError as
+    `as_pixels` does."""
     if not isinstance(item, ItemFile) or item.suffix.lower() == ".npy":
         height, width, channels = as_pixels(item, name).shape
         return height, width, channels
@@ -109,7 +109,7 @@ def _read_image(file: ItemFile, channels: int | None) -> NDArray[Any]:
 
 
 def read_array(file: ItemFile, allowed: str) -> NDArray[Any]:
-    """Return the array in a .npy file. Raises DataError, which says what is allowed."""
+    """Return the array in a .npy file. Raises DataError, with `allowed` as the description of readable files."""
     try:
         array: NDArray[Any] = np.load(io.BytesIO(read_item_file(file, allowed)), allow_pickle=False)
     except (OSError, EOFError, ValueError) as error:

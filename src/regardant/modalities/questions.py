@@ -29,7 +29,7 @@ TOKENS, STARTS, ENDS, ANSWER = 0, 1, 2, 3
 last, and marks of the answer."""
 
 NOWHERE = -1
-"""Character of a token that is not of the context."""
+"""Character position of a token outside of the context."""
 
 FIRST, LAST = 1, 2
 """Marks of the first and the last token of the answer; a single token has their sum."""
@@ -104,18 +104,18 @@ class QuestionsCodec(TextCodec):
 
 
 def question_length(encoded: NDArray[Any]) -> int:
-    """Return how many tokens stand before the context: those of the question, and the separator."""
+    """Return the number of tokens before the context: those of the question, and the separator."""
     return int((encoded[:, STARTS] == NOWHERE).sum())
 
 
 def of_context(encoded: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which tokens [T] stand for characters of the context that are no white space."""
+    """Return a mask [T] of the tokens that stand for characters of the context other than white space."""
     found: NDArray[np.bool_] = encoded[:, ENDS] > encoded[:, STARTS]
     return found
 
 
 def _columns(text: str, ids: Sequence[int], places: Sequence[tuple[int, int]]) -> NDArray[np.int32]:
-    """Return the tokens of a context [T, 4]. Their characters are those without the white space around them."""
+    """Return the columns of the tokens of a context [T, 4]. Their spans exclude the white space around them."""
     rows = []
     for token, (start, end) in zip(ids, places, strict=True):
         piece = text[start:end]
@@ -125,7 +125,7 @@ def _columns(text: str, ids: Sequence[int], places: Sequence[tuple[int, int]]) -
 
 
 def _marked(context: NDArray[np.int32], one: ContextQuestion) -> NDArray[np.int32]:
-    """Return the tokens of a context with the marks of the first answer."""
+    """Return the tokens of a context with the first answer marked. Raises DataError if no token stands for it."""
     if not one.answers:
         return context
     marked = context.copy()

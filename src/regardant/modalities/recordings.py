@@ -20,19 +20,19 @@ from regardant.modalities.base import Codec, PartModalityConfig
 
 
 class RecordingModalityConfig(PartModalityConfig):
-    """Base of recordings as elements of some kind. All recordings of a run have one sample rate."""
+    """Base of modalities of recordings. All recordings of a run have one sample rate."""
 
     suffixes = (".wav", ".flac")
     reads_whole = True
 
     sample_rate: int | None = Field(None, gt=0)
-    """Samples a second. Empty: those of the training recordings."""
+    """Sample rate in Hz. Empty: that of the training recordings."""
 
     def require_readable(self, file: ItemFile) -> None:
         read_recording(file)
 
     def alike(self, items: Iterable[Any]) -> Iterator[Recording]:
-        """Yield training recordings of one sample rate. Raises DataError, also where there are none."""
+        """Yield training recordings. Raises DataError if their sample rates differ or there are none."""
         rate = None
         for number, item in enumerate(items, 1):
             name, recording = read(item, number)
@@ -53,7 +53,7 @@ class RecordingCodec(Codec):
     """Base of codecs of recordings of one sample rate."""
 
     sample_rate: int
-    """Samples a second."""
+    """Sample rate in Hz."""
 
     def encode(self, items: Sequence[Any]) -> list[NDArray[Any]]:
         """Return samples [N] of 16 bits. Raises DataError for an item that is no recording of the run's sample rate."""

@@ -1,7 +1,7 @@
 """Series: an item is columns of numbers over time, an element a patch of consecutive steps of one column.
 
 Each column is a sequence of its own (channel independence: Nie et al. 2023, https://arxiv.org/abs/2211.14730, section
-3.1), scaled by the mean and the deviation of its training rows.
+3.1), scaled by the mean and the standard deviation of its training rows.
 
 Shape legend: N rows, C columns, L steps of history, T patches.
 """
@@ -32,12 +32,12 @@ HISTORY, PATCH_LENGTH = 336, 16
 """Steps of a history and of a patch where a table is long enough (Nie et al. 2023, section 4.1: PatchTST/42)."""
 
 LEAST_DEVIATION = 1e-12
-"""Deviation, as a share of the column's largest value, under which a column counts as constant and is not divided."""
+"""Standard deviation, as a share of a column's largest value, below which it counts as constant and is not divided."""
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """The columns of a run, with the mean and the deviation of each over the training rows."""
+    """Columns of a run, with the mean and the standard deviation of each over the training rows."""
 
     time: str
     """Name of the column of times."""
@@ -74,7 +74,7 @@ class SeriesModalityConfig(ModalityConfig):
     """Steps from the start of a patch to that of the next. auto: half of patch_length."""
 
     instance_norm: bool = True
-    """Normalise each history by its own mean and deviation, which the forecast restores."""
+    """Normalise each history by its own mean and standard deviation, and undo this in the forecast."""
 
     @model_validator(mode="after")
     def patches_cover_the_history(self) -> Self:
@@ -87,7 +87,7 @@ class SeriesModalityConfig(ModalityConfig):
         return self
 
     def with_history(self, longest: int) -> Self:
-        """Return the configuration with what is `auto` chosen, for a history of at most so many steps."""
+        """Return the configuration with all `auto` sizes chosen, for a history of at most `longest` steps."""
         history = max(2, min(HISTORY, longest), *self._sizes) if self.history == "auto" else self.history
         least = 1 if self.stride == "auto" else self.stride
         of_patch = max(min(PATCH_LENGTH, history // 3), least) if self.patch_length == "auto" else self.patch_length
@@ -97,7 +97,7 @@ class SeriesModalityConfig(ModalityConfig):
 
     @property
     def shape(self) -> SeriesShape:
-        """The sizes of history and patches, of which none is `auto`."""
+        """Sizes of history and patches, none of which may be `auto`."""
         history, patch_length, stride = self._sizes
         return SeriesShape(history, patch_length, stride, self.instance_norm)
 
@@ -107,7 +107,7 @@ class SeriesModalityConfig(ModalityConfig):
         return [size for size in (self.history, self.patch_length, self.stride) if isinstance(size, int)]
 
     def fit(self, items: Iterable[Any]) -> "SeriesCodec":
-        """Return a codec with the statistics of the one training item: all training rows."""
+        """Return a codec with the statistics of the one training item, all training rows. Raises DataError."""
         given = list(items)
         if len(given) != 1 or not isinstance(given[0], Series):
             raise DataError(f"{len(given):,} items were given, not one table of series: set another input.kind")
@@ -122,7 +122,7 @@ class SeriesModalityConfig(ModalityConfig):
 
 
 class SeriesCodec(Codec):
-    """Tables to scaled numbers, and the history of one column to what a model reads."""
+    """Tables to scaled numbers, and histories of single columns to inputs of a model."""
 
     unit = "patch"
     item_name = "a history"
@@ -146,7 +146,7 @@ class SeriesCodec(Codec):
         return read_series(path, time if time in (first_row(path) or []) else None, names)
 
     def argument(self, encoded: NDArray[Any], folder: Path, name: str) -> str:
-        """Write all columns of a table as a .csv file with the numbers of the rows as times. Return its path."""
+        """Write all columns of a table as a .csv file, with row numbers as times. Return its path."""
         path = folder / f"{name}.csv"
         rows = self.restored(encoded.T, self.statistics.names).T.tolist()
         with path.open("w", encoding="utf-8", newline="") as file:
@@ -165,20 +165,20 @@ class SeriesCodec(Codec):
         return list(scaled[-self.shape.history :].T)
 
     def repeated(self) -> dict[str, int]:
-        """Return how many last values a naive forecast repeats, by name: one, and those of a season of the history."""
+        """Return the number of values that each naive forecast repeats, by name: one, and a season of the history."""
         season = self.statistics.season
         return {"last value": 1} | (
             {f"last {season} values": season} if season and season <= self.shape.history else {}
         )
 
     def restored(self, scaled: NDArray[Any], names: Sequence[str]) -> NDArray[np.float64]:
-        """Return the numbers of columns [C, ...] in their own units."""
+        """Return scaled numbers of columns [C, ...] in their original units."""
         mean, deviation = (self._of(names, which) for which in (self.statistics.mean, self.statistics.deviation))
         further = (len(names), *[1] * (scaled.ndim - 1))
         return mean.reshape(further) + deviation.reshape(further) * scaled
 
     def lengths(self, rows: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Return the patches of histories: all have as many."""
+        """Return the number of patches of each history, which is the same for all."""
         return np.full(len(rows), self.shape.patches, dtype=np.int64)
 
     def collate(self, encoded: Sequence[NDArray[Any]]) -> Tensor:

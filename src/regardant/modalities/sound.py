@@ -30,7 +30,7 @@ from regardant.training.checkpoints import write_atomically
 STATISTICS = "sound.json"
 
 LEAST_DEVIATION = 1e-6
-"""Deviation under which a mel band counts as constant and is not divided."""
+"""Standard deviation below which a mel band counts as constant and is not divided."""
 
 SHOWN_DECADES = 6.0
 """Decades of energy below the loudest that a spectrogram shows: 60 dB."""
@@ -40,20 +40,20 @@ WIDER_THAN_HIGH = 3.0
 
 
 WIDE_BAND = 16_000
-"""Samples a second from which on frames have the most mel bands."""
+"""Sample rate in Hz from which frames may have the largest number of mel bands."""
 
 MEL_BANDS = (80, 40, 20, 10)
-"""Mel bands to choose from. Those of lower sample rates than WIDE_BAND are 40 at most."""
+"""Numbers of mel bands to choose from. Below WIDE_BAND frames have at most 40."""
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """The mean and the deviation of each mel band over all frames of the training recordings, and their sample rate."""
+    """Mean and standard deviation of each mel band over all frames of training recordings, and their sample rate."""
 
     mean: Sequence[float]
     deviation: Sequence[float]
     sample_rate: int | None = None
-    """Samples a second. None: a run of an earlier version, whose recipe has it."""
+    """Sample rate in Hz. None: a run of an earlier version, whose recipe sets the rate."""
 
 
 class SoundModalityConfig(RecordingModalityConfig):
@@ -126,7 +126,7 @@ class SoundModalityConfig(RecordingModalityConfig):
             raise RunError(f"{run / STATISTICS} is damaged ({error}): restore it or train again") from error
 
     def _unscaled(self, sample_rate: int) -> "SoundCodec":
-        """Return a codec of a sample rate that leaves frames as they are."""
+        """Return a codec of a sample rate that does not normalise frames."""
         try:
             num_mels = self.log_mel(sample_rate, self.num_mels).num_mels
         except ValueError as error:
@@ -153,7 +153,7 @@ class SoundCodec(RecordingCodec):
         return encoded[: length * self.stride]
 
     def lengths(self, rows: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Return the elements of recordings of so many samples. The last element may end in silence."""
+        """Return the number of elements of each recording, given its samples. The last element may end in silence."""
         return -(-rows.astype(np.int64) // self.stride)
 
     def collate(self, encoded: Sequence[NDArray[Any]]) -> Tensor:
@@ -170,8 +170,8 @@ class SoundCodec(RecordingCodec):
         return [f"{number * self.stride / self.sample_rate:.2f} s" for number in range(length)]
 
     def layout(self, encoded: NDArray[Any]) -> Layout:
-        """Return the elements side by side over the spectrogram: a column a frame, low mel bands below, the loudest
-        white."""
+        """Return the elements side by side over the spectrogram: one column for each frame, low mel bands below, the
+        loudest energy white."""
         labels = self.labels(encoded)
         bands = self.log_energies([encoded])[0].T.flip(0)
         shades = (1 + (bands - bands.max()) / SHOWN_DECADES).clamp_min(0).numpy()

@@ -13,7 +13,7 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from regardant.data import kmers  # noqa: F401  # a kind is known by being imported
+from regardant.data import kmers  # noqa: F401  # importing a module registers its kind
 from regardant.data.batching import id_dtype
 from regardant.data.bpe_dropout import BpeDropout
 from regardant.data.pretrained_tokenizers import PretrainedTokenizer
@@ -34,11 +34,11 @@ SPACE = "▁"
 
 SENTENCE_END = re.compile(r"(?<=[.!?…。！？])(?=\s)")
 WORD_END = re.compile(r"(?<=\S)(?=\s)")
-"""Both leave the space with what follows, as the pieces of a tokenizer do."""
+"""Ends of sentences and of words. The space stays with the text after it, as in the pieces of a tokenizer."""
 
 SPACE_BEFORE_TEXT = ("word", "bpe", "unigram")
-"""Kinds of tokenizers that put a space before the start of a text and split a full stop from what follows it. Kind
-whitespace does not split it, and kind code puts no space."""
+"""Kinds of tokenizers that put a space before the start of a text and split a full stop from the text after it. Kind
+whitespace does not split a full stop, and kind code puts no space."""
 
 
 class TextModalityConfig(PartModalityConfig):
@@ -52,7 +52,7 @@ class TextModalityConfig(PartModalityConfig):
     """Tokenizer, which turns text into tokens."""
 
     bpe_dropout: float = Field(0.0, ge=0, lt=1)
-    """Chance that training takes a piece of bpe apart, anew in each epoch, so that words are met in other pieces."""
+    """Probability that training splits a merged piece of bpe, drawn anew in each epoch, so that spellings vary."""
 
     def fit(self, items: Iterable[str]) -> "TextCodec":
         texts = list(items)
@@ -84,7 +84,7 @@ class TextCodec(Codec):
         return [self._framed(ids) for ids in encoded]
 
     def encode_with_blanks(self, text: str, blank: str) -> NDArray[Any]:
-        """Return the ids of a text, MASK in the place of each `blank`."""
+        """Return the ids of a text, with MASK in place of each `blank`."""
         if isinstance(self.tokenizer, PretrainedTokenizer):
             return self._framed(self.tokenizer.encode_with_blanks(text, blank))
         first, *others = text.split(blank)
@@ -99,7 +99,7 @@ class TextCodec(Codec):
         return argument
 
     def argument(self, encoded: NDArray[Any], folder: Path, name: str) -> str | None:
-        """Return the text. None for one with a word that the vocabulary cannot spell."""
+        """Return the text. None for a text with unknown tokens."""
         return None if self.unknown(encoded) else self.tokenizer.decode(encoded.tolist())
 
     def cut(self, encoded: NDArray[Any], length: int) -> NDArray[Any]:
@@ -128,12 +128,12 @@ class TextCodec(Codec):
         return units_of_spans(argument, self._places(argument, len(encoded)), self.labels(encoded))
 
     def unknown(self, encoded: NDArray[Any]) -> int:
-        """Return how many tokens stand for what the vocabulary cannot spell."""
+        """Return the number of unknown tokens (UNK)."""
         return int((encoded == UNK).sum())
 
     def _places(self, argument: str, count: int) -> list[tuple[int, int]]:
-        """Return the characters of a text that the first of `count` tokens stand for: (first, after the last). The
-        tokens that `cut` keeps behind a text stand for none."""
+        """Return the character spans (first, after the last) of the first `count` tokens of a text, without the tokens
+        that `cut` keeps after it."""
         before, after = self.tokenizer.frame
         return [*[(0, 0)] * len(before), *self.tokenizer.locate(argument)[1]][: count - len(after)]
 
@@ -159,8 +159,8 @@ class SentenceCodec(TextCodec):
         return encoded[: length - 1]
 
     def parts(self, argument: str, length: int) -> tuple[list[NDArray[Any]], list[str]]:
-        """Return the ids of a text in as many parts as it needs, cut between sentences, then words. A blank text has
-        none."""
+        """Return the ids of a text in as many parts as the model needs, split between sentences, then words. A blank
+        text has no parts."""
         text, notes = first_of_line(argument)
         ids = self.tokenizer.encode(text) if text.strip() else []
         if not ids or len(ids) < length:
@@ -169,7 +169,7 @@ class SentenceCodec(TextCodec):
         return parts, [*notes, f"longer than the model's {length} tokens, read in {len(parts)} parts"]
 
     def lengths(self, rows: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Return the tokens of texts of so many ids, with EOS."""
+        """Return the number of tokens of each text, with EOS, given its number of ids."""
         return rows.astype(np.int64) + 1
 
     def collate(self, encoded: Sequence[NDArray[Any]]) -> Tensor:
@@ -180,29 +180,29 @@ class SentenceCodec(TextCodec):
         return self.tokenizer.tokens([*encoded.tolist(), EOS])
 
     def _places(self, argument: str, count: int) -> list[tuple[int, int]]:
-        """Return the same: `encode` puts no frame around a text."""
+        """Return the character spans of the first `count` tokens, to which `encode` adds no frame."""
         return self.tokenizer.locate(argument)[1][:count]
 
 
 def first_of_line(text: str) -> tuple[str, list[str]]:
-    """Return the part of a line that is translated, and a note for the user if that is not all of it."""
+    """Return the part of a line that is translated, and a note for the user if the line is cut."""
     if len(text) <= LONGEST_LINE:
         return text, []
     return text[:LONGEST_LINE], [f"has {len(text):,} characters: the first {LONGEST_LINE:,} are translated"]
 
 
 def word_units(tokenizer: Tokenizer, text: str, labels: Sequence[str]) -> list[tuple[str, int]]:
-    """Return (word, number of its tokens) for the first tokens of a text, by their labels.
+    """Return (word, number of its tokens) for the first tokens of a text, which are those with labels.
 
-    A token that belongs to no word, as one beyond the text does, stands alone.
+    A token that belongs to no word, such as one beyond the text, is a unit of its own.
     """
     return units_of_spans(text, tokenizer.locate(text)[1], labels)
 
 
 def units_of_spans(text: str, spans: Sequence[tuple[int, int]], labels: Sequence[str]) -> list[tuple[str, int]]:
-    """Return the same for tokens that stand for these characters of a text: (first, after the last).
+    """Return (word, number of its tokens) for tokens with these character spans: (first, after the last).
 
-    A token that is a space alone belongs to the word after it, or at the end of a text to what stands before it.
+    A token that is a space alone belongs to the word after it, or at the end of a text to the unit before it.
     """
     named = words(text)
     numbers = word_of_token(spans, [(word.start, word.end) for word in named])
@@ -226,7 +226,7 @@ def units_of_spans(text: str, spans: Sequence[tuple[int, int]], labels: Sequence
 
 
 def _lengthen(units: list[tuple[str, int]], spaces: int) -> None:
-    """Add tokens that are spaces to the last unit, or as a unit of their own before any other."""
+    """Add tokens that are spaces to the last unit, or as a unit of their own if there is none."""
     if spaces and units:
         units[-1] = (units[-1][0], units[-1][1] + spaces)
     elif spaces:

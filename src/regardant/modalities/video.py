@@ -26,12 +26,12 @@ from regardant.training.checkpoints import write_atomically
 STATISTICS = "video.json"
 
 FILES = "the path of a .npy file"
-"""Files that are read, in messages."""
+"""Files that can be read, for messages."""
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """The size of a run's videos, and the mean and deviation of each channel over the training videos."""
+    """Size of a run's videos, and mean and standard deviation of each channel over the training videos."""
 
     frames: int
     height: int
@@ -47,7 +47,7 @@ class Statistics:
 
 
 class VideoModalityConfig(ModalityConfig):
-    """Videos as tubelets. All videos of a run have one size and as many frames."""
+    """Videos as tubelets. All videos of a run have the same size and number of frames."""
 
     kind: Literal["video"] = "video"
 
@@ -124,11 +124,11 @@ class VideoCodec(Codec):
         return str(path)
 
     def lengths(self, rows: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Return the tubelets of videos of so many frames."""
+        """Return the number of tubelets of each video, given its number of frames."""
         return rows.astype(np.int64) // self.tubelet.frames * self.rows * self.columns
 
     def collate(self, encoded: Sequence[NDArray[Any]]) -> Tensor:
-        """Return pixels [N, F, H, W, C] less the mean, divided by the deviation."""
+        """Return pixels [N, F, H, W, C] less the mean, divided by the standard deviation."""
         return normalised(encoded, self.statistics.mean, self.statistics.deviation)
 
     def representation(self) -> RepresentationBuilder:
@@ -172,7 +172,7 @@ def as_frames(item: Any, name: str) -> Pixels:
 
     Args:
         item: an array [F, H, W] or [F, H, W, C] of uint8 (0 to 255) or float (0 to 1), or a .npy file that holds one.
-        name: the item in messages.
+        name: name of the item in messages.
 
     Raises:
         DataError: the item is no such array, or the file cannot be read.

@@ -1,7 +1,7 @@
 """Raw sound at several scales: an item is a recording or a file of one, an element a block of samples of one scale.
 
-A scale of s keeps every s-th sample. Frequencies above half of its sample rate are filtered out before, since they
-would come back as lower ones (aliasing: Oppenheim and Schafer, "Discrete-Time Signal Processing", section 4.6.1).
+A scale of s keeps every s-th sample. Frequencies above half of its sample rate are filtered out first, since they
+would appear as lower ones (aliasing: Oppenheim and Schafer, "Discrete-Time Signal Processing", section 4.6.1).
 
 Shape legend: B recordings, N samples of a recording, T blocks, S samples of a block.
 """
@@ -28,7 +28,7 @@ from regardant.training.checkpoints import write_atomically
 STATISTICS = "waveform.json"
 
 LEAST_DEVIATION = 1e-6
-"""Deviation under which a scale counts as silent and is not divided."""
+"""Root mean square below which a scale counts as silent and is not divided."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class WaveformModalityConfig(RecordingModalityConfig):
     files = (STATISTICS,)
 
     scales: tuple[int, ...] = Field((16, 4, 1), min_length=1)
-    """Original samples for each one of a scale, the coarsest scale first: 16 keeps every 16th sample, after a low-pass
-    filter. Each is a multiple of the next."""
+    """Decimation factor of each scale, coarsest scale first: 16 keeps every 16th sample, after a low-pass filter. Each
+    factor is a multiple of the next."""
 
     block: int = Field(160, ge=10)
     """Samples of an element, at its own scale."""
@@ -69,7 +69,7 @@ class WaveformModalityConfig(RecordingModalityConfig):
         return WaveformShape(self.block, self.scales)
 
     def fit(self, items: Iterable[Any]) -> "WaveformCodec":
-        """Return a codec with the deviation of the samples of training recordings."""
+        """Return a codec with the root mean square of the samples of training recordings at each scale."""
         rate, count, squares = 0, 0, np.zeros(len(self.scales))
         for recording in self.alike(items):
             scaled = [decimate(recording.samples[None] / LARGEST, scale) for scale in self.scales]
@@ -106,7 +106,7 @@ class WaveformCodec(RecordingCodec):
         return kept[: length // blocks * self.shape.period]
 
     def lengths(self, rows: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Return the blocks of recordings of so many samples. The last period may end in silence."""
+        """Return the number of blocks of each recording, given its samples. The last period may end in silence."""
         return -(-rows.astype(np.int64) // self.shape.period) * len(self.shape.order)
 
     def collate(self, encoded: Sequence[NDArray[Any]]) -> Tensor:
@@ -153,7 +153,7 @@ def decimate(samples: NDArray[Any], factor: int) -> NDArray[Any]:
     """
     if factor == 1:
         return samples
-    from scipy.signal import resample_poly  # a second that no translation waits for
+    from scipy.signal import resample_poly  # the import takes a second: not at the start of every task
 
     kept: NDArray[Any] = resample_poly(samples, 1, factor, axis=1)
     return kept

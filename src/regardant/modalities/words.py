@@ -1,8 +1,8 @@
 """Text whose words are given, each with the number of its label.
 
-Every word is encoded alone, so that its first token is known whatever the tokenizer does; the tokens of all words are
-those of the text that spaces make of them. The tokenizer of an imported model may have the space before a word in the
-word's first piece, so it is given that space too.
+Every word is encoded by itself, so that its first token is known for any tokenizer; the tokens of all words are those
+of the words joined by spaces. The tokenizer of an imported model may merge the space before a word into its first
+piece, so the word is encoded with the space.
 
 Shape legend: T tokens of a text, N texts.
 """
@@ -54,7 +54,7 @@ class WordsCodec(TextCodec):
         self.space, self.before = tokenizer.between_words()
 
     def encode(self, items: Sequence[Any]) -> list[NDArray[Any]]:
-        """Return tokens and labels. Raises DataError for a text without words, or a word without letters and signs."""
+        """Return tokens and labels. Raises DataError for a text without words, or a blank word."""
         texts = [[f"{self.before}{word}" if at else word for at, word in enumerate(one.words)] for one in items]
         known = list(dict.fromkeys(chain.from_iterable(texts)))
         tokens = dict(zip(known, self.tokenizer.encode_batch(known), strict=True))
@@ -72,11 +72,11 @@ class WordsCodec(TextCodec):
         return encoded
 
     def cut(self, encoded: NDArray[Any], length: int) -> NDArray[Any]:
-        """Return the first tokens: `encode` puts no frame around them that has to be kept."""
+        """Return the first `length` tokens: `encode` adds no frame that must be kept."""
         return encoded[:length]
 
     def augmented(self, encoded: NDArray[Any], seed: Sequence[int]) -> NDArray[Any]:
-        """Return the text in smaller pieces. The label of a word stays on its first one."""
+        """Return the text after BPE-dropout. The label of a word stays on its first piece."""
         if not self.drop:
             return encoded
         ids, tokens = self.drop(encoded[:, TOKENS], seed)
@@ -84,7 +84,7 @@ class WordsCodec(TextCodec):
         return np.stack([ids, np.where(first, encoded[tokens, LABELS], IGNORED)], 1, dtype=np.int32)
 
     def parse(self, argument: str) -> Any:
-        """Return the words of a text between white space, with the label 0 each."""
+        """Return the words of a text, split at white space, each with label 0."""
         words = argument.split()
         return LabelledWords(words, [0] * len(words))
 
@@ -112,7 +112,7 @@ class WordsCodec(TextCodec):
         return self.named_units(argument.split(), encoded)
 
     def named_units(self, names: Sequence[str], encoded: NDArray[Any]) -> list[tuple[str, int]]:
-        """Return (name, number of its tokens) for each word, and every space that is a token, by itself."""
+        """Return (name, number of its tokens) for each word. A space that is a token is a unit of its own."""
         first, unnamed = first_tokens(encoded), iter(names)
         units: list[tuple[str, int]] = []
         for token, label in enumerate(self.labels(encoded)):
@@ -126,6 +126,6 @@ class WordsCodec(TextCodec):
 
 
 def first_tokens(encoded: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which tokens [T] are the first ones of their words."""
+    """Return a mask [T] of the first token of each word."""
     first: NDArray[np.bool_] = encoded[:, LABELS] != IGNORED
     return first

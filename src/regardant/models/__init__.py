@@ -1,4 +1,4 @@
-"""Models: representations, sequence models and heads put together. A model is known by being imported."""
+"""Models, composed of representations, sequence models and heads. Importing a model registers it."""
 
 from regardant.models import (
     convolutional,

@@ -1,7 +1,7 @@
 """Interface of models for the trainer, the decoder, the inspector and every other tool.
 
-A model is representations, a sequence model and a head. It names its inputs, and says of each kind of attention which
-input asks and which is asked, so that no tool guesses.
+A model consists of representations, a sequence model and a head. It names its inputs, and declares for each kind of
+attention which inputs give the queries and the keys, so that tools need not guess.
 
 Shape legend: B batch, W beams, S source length, T target length or elements of the one input, V vocabulary.
 """
@@ -26,18 +26,18 @@ class AttentionKind:
     """One kind of attention of a model: the inputs its queries and keys come from."""
 
     queries: str
-    """The name of an input."""
+    """Name of the input that gives the queries."""
     keys: str
-    """The name of an input."""
+    """Name of the input that gives the keys."""
     causal: bool = False
     """True if no query attends to a later key."""
 
 
 class Model(nn.Module):
-    """Base of all models. Write `vectors`; `forward` gives the Loss of a batch, `scores` what the head says of it."""
+    """Base of all models. Subclasses implement `vectors`; `forward` gives a batch's Loss, `scores` its scores."""
 
     inputs: ClassVar[tuple[str, ...]]
-    """Names of the inputs: arguments of `vectors`, `scores` and `forward`."""
+    """Names of the inputs, which are arguments of `vectors`, `scores` and `forward`."""
 
     reads_order: bool = True
     """True if the order of elements may change an answer."""
@@ -45,14 +45,14 @@ class Model(nn.Module):
     config: Any
     head: Head
     dropout_key: DropoutKey
-    """The key of its dropout masks, moved on by the trainer."""
+    """Key of the dropout masks, advanced by the trainer."""
 
     former_names: ClassVar[Mapping[str, str]] = {}
-    """Prefixes of parameter names in weights of earlier versions, and what they are called now."""
+    """Prefixes of parameter names in weights of earlier versions, mapped to the current prefixes."""
 
     @property
     def attention_kinds(self) -> Mapping[str, AttentionKind]:
-        """The kinds of attention by name, as `encoder.self_attention`. Empty for a model without attention."""
+        """Kinds of attention by name, such as `encoder.self_attention`. Empty for a model without attention."""
         return {}
 
     def representation(self, name: str) -> Representation:
@@ -62,12 +62,12 @@ class Model(nn.Module):
         return module
 
     def max_length(self, name: str) -> int:
-        """Return the most elements of an input that the model reads."""
+        """Return the maximum number of elements of an input."""
         length: int = self.config.max_length
         return length
 
     def vectors(self, *args: Any, **inputs: Any) -> Vectors:
-        """Return what the head reads: [B, T, M]."""
+        """Return the vectors [B, T, M] that the head reads."""
         raise NotImplementedError
 
     def forward(self, *args: Any, targets: Tensor, **inputs: Any) -> Loss:
@@ -79,10 +79,10 @@ class Model(nn.Module):
         return self.head.scores(self.vectors(*args, **inputs))
 
     def tie(self, name: str, *, instead: str) -> None:
-        """Share the matrix of the head with the embedding of an input.
+        """Tie the matrix of the head to the embedding of an input.
 
         Raises:
-            ValueError: they cannot share one; the message proposes `tie_embeddings=instead`.
+            ValueError: the two cannot be tied; the message proposes `tie_embeddings=instead`.
         """
         try:
             self.representation(name).tie(self.head.embedding())
@@ -90,20 +90,16 @@ class Model(nn.Module):
             raise ValueError(f"{error}: set tie_embeddings={instead}") from None
 
     def redraw(self) -> None:
-        """Draw anew what is random in its mechanisms: Performer's features, LSH's hashes. torch's seed decides.
+        """Redraw the random parts of attention mechanisms (Performer's features, LSH's hashes) by torch's generator.
 
-        Training does not do this by itself: the first draw is trained on and kept with the weights.
+        Training never does so: it uses the first draw throughout and saves it with the weights.
         """
         for module in self.modules():
             if isinstance(module, Attention):
                 module.redraw()
 
     def check_lengths(self) -> None:
-        """Refuse a mechanism that ends before the model does.
-
-        Raises:
-            ValueError: there is one.
-        """
+        """Raise ValueError if an attention mechanism is limited to fewer keys than the model's max_length."""
         for module in self.modules():
             if isinstance(module, Attention) and module.longest is not None and module.longest < self.config.max_length:
                 raise ValueError(
@@ -113,36 +109,36 @@ class Model(nn.Module):
 
 
 class DecodingState(Protocol):
-    """Everything a model keeps between two decoding steps, for B sentences of W beams; before the first, of one."""
+    """State of a model between two decoding steps, for B sentences of W beams, or of one beam before the first step."""
 
     def reorder(self, beams: Tensor) -> None:
-        """Let beam w of sentence b continue what was beam `beams[b, w]`. [B, W] int64."""
+        """Let beam w of sentence b continue beam `beams[b, w]`. [B, W] int64."""
 
     def keep(self, sentences: Tensor) -> None:
-        """Go on with these sentences alone, in this order. [B'] int64 indices into the present B."""
+        """Keep only these sentences, in this order. [B'] int64 indices into the current B."""
 
 
 @runtime_checkable
 class BeamState(DecodingState, Protocol):
-    """A state that knows how many beams a sentence has."""
+    """Decoding state with a known number of beams."""
 
     @property
     def beam_size(self) -> int:
-        """Beams of each sentence, so far."""
+        """Current number of beams of each sentence."""
 
 
 @runtime_checkable
 class JoinableState(DecodingState, Protocol):
-    """A state that can take the sentences of others."""
+    """Decoding state that the sentences of other states can be appended to."""
 
     @property
     def joins(self) -> bool:
-        """True if all of its parts can."""
+        """True if `join` works: all parts of the state can be joined."""
 
     def join(self, *others: Any) -> None:
-        """Go on with the sentences of other states too, behind these: states of the same model, after as many steps.
+        """Append the sentences of other states of the same model, after as many steps.
 
-        All is copied: memory of sentences that were dropped is free.
+        All tensors are copied, which frees the memory of dropped sentences.
         """
 
 
@@ -160,10 +156,10 @@ class SequenceToSequenceModel(Model):
         raise NotImplementedError
 
     def step(self, tokens: Tensor, state: Any) -> Tensor:
-        """Feed the newest token of every beam, [B, W] int64 (SOS first), to a state of `start`; return [B, W, V].
+        """Feed the newest token of every beam, [B, W] int64 (SOS first), to a state; return the next logits [B, W, V].
 
-        At first one beam stands for all of them, W = 1; several continue it. The scores are those of the next token,
-        unnormalised (logits), which a search may write over. The state is changed in place.
+        In the first step one beam stands for all (W = 1), and the others continue it. The caller may overwrite the
+        logits. The state is changed in place.
         """
         raise NotImplementedError
 
@@ -171,8 +167,8 @@ class SequenceToSequenceModel(Model):
 class CausalModel(Model):
     """Base of models that continue a text. Texts of a batch are equally long: nothing is padded.
 
-    Where the model carries a state, `vectors` and `forward` take the one to begin with as `state`, and the Loss of
-    `forward` has the one after the last token.
+    If the model carries a state, `vectors` and `forward` take the initial one as `state`, and the Loss of `forward` has
+    the state after the last token.
     """
 
     inputs = ("text",)
@@ -184,7 +180,7 @@ class CausalModel(Model):
         return carries
 
     def first_state(self, rows: int) -> tuple[Tensor, ...]:
-        """Return the state before so many texts, [layers, rows, size] each. Only for a model that carries a state."""
+        """Return the initial state of `rows` texts, [layers, rows, size] each. Only for models that carry a state."""
         raise NotImplementedError
 
     def forward(self, *args: Any, targets: Tensor, **inputs: Any) -> Loss:
@@ -207,11 +203,11 @@ class SequenceToSequenceConfig(Variants):
     default_kind: ClassVar[str] = "encoder_decoder"
 
     max_length: int = Field(256, gt=1)
-    """The longest source or target, in elements."""
+    """Maximum number of elements of a source, and of a target."""
 
     @property
     def joint(self) -> bool:
-        """True if source and target need one vocabulary."""
+        """True if source and target need a joint vocabulary."""
         return False
 
     def build(
@@ -230,7 +226,7 @@ class CausalConfig(Variants):
     """True if the model's state can be carried from one window of a text to the next."""
 
     max_length: int = Field(256, gt=1)
-    """The context: how many tokens the model sees at once, in training and after."""
+    """Context length in tokens, in training and generation."""
 
     def build(self, text: RepresentationBuilder, head: HeadBuilder) -> CausalModel:
         """Return the model with fresh weights. Raises ValueError where its parts do not fit."""
@@ -243,14 +239,14 @@ class EncoderConfig(Variants):
     default_kind: ClassVar[str] = "encoder_only"
 
     max_length: int = Field(256, gt=1)
-    """The longest input, in elements."""
+    """Maximum number of elements of an input."""
 
     def num_vectors(self, elements: int) -> int:
-        """Return how many vectors the head reads of an input of so many elements, without a class token."""
+        """Return the number of vectors that the head reads for an input of `elements`, without a class token."""
         return elements
 
     def build(self, representation: RepresentationBuilder, head: HeadBuilder) -> Model:
-        """Return the model with fresh weights; its one input is named `input`, or its inputs as the parts of an item.
+        """Return the model with fresh weights. Its input is named `input`, or its inputs like the parts of an item.
 
         Raises:
             ValueError: its parts do not fit.

@@ -3,7 +3,7 @@
 Stages of 3 x 3 convolutions that halve the sides and double the channels: Simonyan and Zisserman 2015, "VGG",
 https://arxiv.org/abs/1409.1556, section 2.1; halved by strides, Springenberg et al. 2015,
 https://arxiv.org/abs/1412.6806; normalised by layer norm of all channels of an image, Wu and He 2018,
-https://arxiv.org/abs/1803.08494 (one group), which has no statistics of batches.
+https://arxiv.org/abs/1803.08494 (one group), which needs no batch statistics.
 
 Shape legend: B images, H height, W width, C channels, T places after the last stage, M features.
 """
@@ -24,23 +24,23 @@ from regardant.positions.none import NoPositions
 
 
 class ConvolutionalConfig(EncoderConfig):
-    """3 x 3 convolutions over the pixels of an image. It needs `input.kind: image` and a head that pools `mean` or
-    `max`; patches count in batches alone."""
+    """3 x 3 convolutions over the pixels of an image. They need `input.kind: image` and a head that pools `mean` or
+    `max`; patches count only towards `max_length` and the size of batches."""
 
     kind: Literal["convolutional"] = "convolutional"
 
     channels: int = Field(32, gt=0)
-    """Channels of the first stage. Each later one has twice as many."""
+    """Channels of the first stage. Each later stage has twice as many as the one before."""
 
     num_stages: int = Field(2, gt=0)
-    """Stages of two convolutions. Each but the first begins by halving the sides of the image."""
+    """Number of stages of two convolutions. Each but the first begins by halving the sides of the image."""
 
     dropout: float = Field(0.1, ge=0, lt=1)
-    """Chance that a value is zeroed, after each stage."""
+    """Probability that a value is zeroed, after each stage."""
 
     @property
     def d_model(self) -> int:
-        """Features of a place after the last stage."""
+        """Number of features of a place after the last stage."""
         return self.channels * 2 ** (self.num_stages - 1)
 
     def build(self, representation: RepresentationBuilder, head: HeadBuilder) -> EncoderOnly:

@@ -1,10 +1,10 @@
-"""A model of two parts of an item: one asks, with cross-attention to the other.
+"""A model of items with two parts: the query part attends to the other by cross-attention.
 
 Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, section 3.2.3, with a source of another kind than the queries, as
 in Tsai et al. 2019, "Multimodal Transformer for Unaligned Multimodal Language Sequences",
 https://arxiv.org/abs/1906.00295, section 3.1: neither lengths nor order of the two need agree.
 
-Shape legend: B batch, T elements of the part that asks, M d_model.
+Shape legend: B batch, T elements of the query part, M d_model.
 """
 
 from collections.abc import Mapping
@@ -25,10 +25,10 @@ from regardant.models.vectors import Vectors
 
 
 class Cross(Model):
-    """Reads one part of an item with a memory of the other. The head reads the vectors of the part that asks.
+    """Model of one part of an item with the other as its memory. The head reads the vectors of the query part.
 
     Raises:
-        ValueError: a part has the name of something else in the model.
+        ValueError: a part has the name of an attribute of the model, or the head compares two inputs.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Cross(Model):
         super().__init__()
         if head.compares_inputs:
             raise ValueError(f"{type(head).__name__} compares two vectors, and this model has one: use a dual encoder")
-        self.inputs = tuple(parts)  # type: ignore[misc]  # of other models they are a constant
+        self.inputs = tuple(parts)  # type: ignore[misc]  # a constant in other models
         self.config = config
         self.memory = memory
         self.encoder = encoder
@@ -62,7 +62,7 @@ class Cross(Model):
         }
 
     def vectors(self, **inputs: Any) -> Vectors:
-        """Return the vectors of the part that asks [B, T, M], given the inputs of both parts by name."""
+        """Return the vectors of the query part [B, T, M], given the inputs of both parts by name."""
         asking, asked = (self.representation(name)(inputs[name]) for name in self.inputs)
         if self.memory is not None:
             asked = self.memory(asked)
@@ -76,23 +76,23 @@ class CrossConfig(TransformerConfig, EncoderConfig):
     kind: Literal["cross"] = "cross"
 
     queries: str | None = None
-    """The part that asks, whose vectors the head reads. Empty: the first one. The other part has keys and values."""
+    """Name of the query part, whose vectors the head reads. Empty: the first part. The other gives keys and values."""
 
     num_layers: int = Field(2, gt=0, le=1000)
-    """Number of layers over the part that asks: self-attention, cross-attention, feed-forward."""
+    """Number of layers over the query part: self-attention, cross-attention, feed-forward."""
 
     self_attention: MixerConfig = ScaledDotProductConfig()
-    """The attention among the elements of the part that asks."""
+    """Self-attention among the elements of the query part."""
 
     cross_attention: AttentionConfig = ScaledDotProductConfig()
-    """The attention from the part that asks to the other one."""
+    """Attention from the query part to the other part."""
 
     memory: EncoderStackConfig | None = EncoderStackConfig(num_layers=1)
     """The stack over the other part. null: the cross-attention reads the representation itself."""
 
     @model_validator(mode="after")
     def positions_leave_room(self) -> "CrossConfig":
-        """Refuse positions beside an embedding that leave it no numbers."""
+        """Refuse concatenated positions that leave too few dimensions to the embedding."""
         self.require_room_beside_positions(self.max_length, tied=False)
         return self
 
@@ -121,7 +121,7 @@ class CrossConfig(TransformerConfig, EncoderConfig):
         return model
 
     def _parts(self, representation: RepresentationBuilder) -> list[tuple[str, RepresentationBuilder]]:
-        """Return names and builders of the two parts, that of the queries first. Raises ValueError."""
+        """Return names and builders of the two parts, the query part first. Raises ValueError if there are not two."""
         parts = dict(representation.parts) if isinstance(representation, JoinedBuilder) else {}
         if len(parts) != 2:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Decoder-only models: they continue a text, token by token; and the Transformer of this shape.
+"""Decoder-only models, which continue a text token by token; and the decoder-only Transformer.
 
 Radford et al. 2019, "Language models are unsupervised multitask learners" (GPT-2): layers of causal self-attention and
 feed-forward with a norm before each, learned positions, GELU, one matrix for input and output.
@@ -29,7 +29,7 @@ from regardant.positions.learned import LearnedConfig
 
 
 class DecoderOnly(CausalModel):
-    """Reads a text up to any token and scores the next."""
+    """Causal model of texts: scores the next token after every token."""
 
     former_names: ClassVar[Mapping[str, str]] = {
         "embedding.": "text.",
@@ -50,7 +50,7 @@ class DecoderOnly(CausalModel):
         return {"decoder.self_attention": AttentionKind("text", "text", causal=True)}
 
     def vectors(self, text: Int[Tensor, "B T"]) -> Vectors:
-        """Return the vectors of all tokens, each from those up to it."""
+        """Return the vectors of all tokens, each computed from the tokens up to it."""
         decoded: Vectors = self.decoder(self.text(text))
         return decoded
 
@@ -97,13 +97,13 @@ class DecoderOnlyConfig(TransformerConfig, CausalConfig):
     kind: Literal["decoder_only"] = "decoder_only"
 
     preset: Preset | None = None
-    """Sizes to start from. Sizes of the recipe go before them, unless an override names the preset."""
+    """Sizes to start from. Sizes in the recipe take precedence, unless an override names the preset."""
 
     num_layers: int = Field(4, gt=0, le=1000)
     """Number of layers."""
 
     self_attention: MixerConfig = ScaledDotProductConfig()
-    """The attention of a token to those before it; or a convolution, or a dense layer over positions."""
+    """Causal self-attention among the tokens; or a convolution, or a dense layer over positions."""
 
     d_ff: int = Field(512, gt=0)
     """Inner width of the feed-forward network."""
@@ -112,16 +112,16 @@ class DecoderOnlyConfig(TransformerConfig, CausalConfig):
     """Feed-forward network after attention: of each token by itself, or with those before it (kind convolution)."""
 
     dropout: float = Field(0.0, ge=0, lt=1)
-    """Chance that a value is zeroed: on embeddings, on each sublayer's output, inside the feed-forward network."""
+    """Probability that a value is zeroed: on embeddings, on each sublayer's output, inside the feed-forward network."""
 
     positions: PositionsConfig = LearnedConfig()
-    """The position scheme."""
+    """Encoding of the tokens' positions."""
 
     scale_embeddings: bool = False
     """Multiply embeddings by sqrt(d_model)."""
 
     tie_embeddings: Literal["all", "none"] = "all"
-    """One matrix for input and output, or two."""
+    """Weight tying. all: input and output share one matrix. none: they have two."""
 
     @model_validator(mode="before")
     @classmethod
@@ -133,7 +133,7 @@ class DecoderOnlyConfig(TransformerConfig, CausalConfig):
 
     @model_validator(mode="after")
     def positions_leave_room(self) -> "DecoderOnlyConfig":
-        """Refuse positions beside an embedding that leave it no numbers."""
+        """Refuse concatenated positions that leave too few dimensions to the embedding."""
         self.require_room_beside_positions(self.max_length, tied=self.tie_embeddings != "none")
         return self
 

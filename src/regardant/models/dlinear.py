@@ -1,4 +1,4 @@
-"""A linear forecast from the trend of a series and from what remains of it: the baseline of sequence models.
+"""A linear forecast from the trend and the remainder of a series: the baseline of sequence models.
 
 Zeng et al. 2023, "Are Transformers Effective for Time Series Forecasting?" (DLinear),
 https://arxiv.org/abs/2205.13504, section 4.
@@ -24,17 +24,17 @@ from regardant.models.vectors import Vectors
 from regardant.positions.none import NoPositions
 
 COMPONENTS = 2
-"""Vectors of a series: its trend, and what remains."""
+"""Number of vectors of a series: its trend and its remainder."""
 
 
 class DLinearConfig(EncoderConfig):
-    """A linear map of a series' trend and one of what remains, added. It needs `input.kind: series` and the head
+    """Sum of a linear map of a series' trend and one of its remainder. It needs `input.kind: series` and the head
     `forecast` with `pooling: flatten`, whose matrix holds both maps side by side."""
 
     kind: Literal["dlinear"] = "dlinear"
 
     kernel_size: int = Field(25, gt=0)
-    """Steps over which the mean is the trend; odd."""
+    """Steps of the moving average that is the trend; odd."""
 
     @field_validator("kernel_size")
     @classmethod
@@ -60,7 +60,7 @@ class DLinearConfig(EncoderConfig):
 
 
 class SeriesComponents(Representation):
-    """The trend of a series and what remains of it, as two vectors of a number for each step."""
+    """Trend and remainder of a series, as two vectors with one number for each step."""
 
     unit = "component"
 
@@ -69,7 +69,7 @@ class SeriesComponents(Representation):
         self.series, self.kernel_size = series, kernel_size
 
     def embed(self, inputs: Float[Tensor, "B L"]) -> Vectors:
-        """Return trend and remainder [B, 2, L]. Beyond its ends, a series has the values of its first and last step."""
+        """Return trend and remainder [B, 2, L]. The series is padded with its first and last value."""
         normalised, moments = self.series.normalise(inputs)
         beyond = self.kernel_size // 2
         first, last = (normalised[:, step].expand(beyond, -1).T for step in (0, -1))

@@ -1,7 +1,7 @@
 """Two encoders for two inputs, each of which becomes one vector, and a head that compares the vectors.
 
 Radford et al. 2021 (CLIP), https://arxiv.org/abs/2103.00020: images and texts; Reimers and Gurevych 2019
-("Sentence-BERT"), https://arxiv.org/abs/1908.10084: sentences. Neither input is read with a view to the other, so the
+("Sentence-BERT"), https://arxiv.org/abs/1908.10084: sentences. Each input is encoded independently of the other, so the
 vectors of a collection are computed once.
 
 Shape legend: B batch, S size of the vectors that are compared.
@@ -23,7 +23,7 @@ from regardant.models.vectors import Vectors
 
 
 class SequenceVector(Head):
-    """The one vector of a sequence: pooled and projected. It has no loss: the head of the dual encoder has."""
+    """Head that pools and projects a sequence to one vector. The loss is that of the dual encoder's head."""
 
     def __init__(self, d_model: int, size: int, pooling: Pooling) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ class DualEncoder(Model):
         }
 
     def tower(self, name: str) -> Model:
-        """Return the model of an input. Its `scores` are the vectors [B, S] of items, for a collection to search."""
+        """Return the encoder of an input. Its `scores` are the vectors [B, S] of items, for retrieval."""
         tower = self.get_submodule(name)
         assert isinstance(tower, Model)
         return tower
@@ -90,10 +90,10 @@ class DualEncoderConfig(MatchingConfig):
 
     pooling: Pooling = "mean"
     """The vector of a sequence: `mean` or `max` of its elements' vectors, that of a `class_token` before them, or that
-    of the `last` element."""
+    of the `first` or `last` element."""
 
     size: int = Field(128, gt=0)
-    """Numbers of the vectors that are compared."""
+    """Size of the vectors that are compared."""
 
     def build(self, first: RepresentationBuilder, second: RepresentationBuilder, head: HeadBuilder) -> DualEncoder:
         def vector(d_model: int) -> SequenceVector:

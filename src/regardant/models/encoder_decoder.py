@@ -1,4 +1,4 @@
-"""Encoder-decoder models: one reads a source, the other writes a target; and the Transformer of this shape.
+"""Encoder-decoder models: an encoder reads a source, a decoder writes a target; and the Transformer of this kind.
 
 Vaswani et al. 2017, "Attention is all you need", https://arxiv.org/abs/1706.03762.
 
@@ -29,7 +29,7 @@ Tied = Literal["all", "target", "none"]
 
 
 class EncoderDecoder(SequenceToSequenceModel):
-    """Reads all of the source and writes the target token by token."""
+    """Model that reads the whole source and writes the target token by token."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class EncoderDecoder(SequenceToSequenceModel):
         return self.head.scores(Vectors(self.decoder.step(x, state))).view(*tokens.shape, -1)
 
     def tie_embeddings(self, tied: Tied) -> None:
-        """Share one matrix between target and output, or source, target and output. Raises ValueError."""
+        """Tie target and output, or source, target and output. Raises ValueError if they cannot share one matrix."""
         if tied == "none":
             return
         self.tie("target", instead="none")
@@ -82,7 +82,7 @@ class EncoderDecoder(SequenceToSequenceModel):
 
 
 def widen(state: BeamState, tokens: Tensor) -> None:
-    """Make room for `tokens` [B, W] of several beams: all of them continue the one there was."""
+    """Expand a state of one beam to the beams of `tokens` [B, W], which all continue it."""
     if state.beam_size == 1 < tokens.shape[1]:
         state.reorder(torch.zeros_like(tokens))
 
@@ -116,20 +116,21 @@ class EncoderDecoderConfig(TransformerConfig, SequenceToSequenceConfig):
     kind: Literal["encoder_decoder"] = "encoder_decoder"
 
     preset: Preset | Literal["auto"] | None = "tiny"
-    """Sizes to start from. Sizes of the recipe go before them, unless an override names the preset. auto: chosen from
+    """Sizes to start from. Sizes in the recipe take precedence, unless an override names the preset. auto: chosen from
     the size of the corpus."""
 
     memory: Literal["final", "per_layer"] = "final"
-    """The encoder layer that decoder layers read: the last, or each the one of its own height."""
+    """Encoder layer that decoder layers attend to: the last (final), or the one at the same depth (per_layer)."""
 
     tie_embeddings: Tied = "all"
-    """One matrix for source, target and output; for target and output; or three. `all` needs a joint vocabulary."""
+    """Weight tying. all: source, target and output share one matrix, which needs a joint vocabulary. target: target and
+    output share one. none: they have three."""
 
     encoder: EncoderStackConfig = EncoderStackConfig()
-    """The stack that reads."""
+    """Encoder, which reads the source."""
 
     decoder: DecoderStackConfig = DecoderStackConfig()
-    """The stack that writes."""
+    """Decoder, which writes the target."""
 
     @model_validator(mode="before")
     @classmethod
@@ -147,7 +148,7 @@ class EncoderDecoderConfig(TransformerConfig, SequenceToSequenceConfig):
 
     @model_validator(mode="after")
     def layers_have_their_memory(self) -> "EncoderDecoderConfig":
-        """Refuse per-layer memory that is forgotten or missing."""
+        """Refuse memory=per_layer with reversible residuals, or with stacks of unequal depth."""
         if self.memory == "per_layer" and self.residual == "reversible":
             raise ValueError("memory 'per_layer' keeps what reversible residuals are there to forget: choose one")
         if self.memory == "per_layer" and self.encoder.num_layers != self.decoder.num_layers:
@@ -159,7 +160,7 @@ class EncoderDecoderConfig(TransformerConfig, SequenceToSequenceConfig):
 
     @model_validator(mode="after")
     def positions_leave_room(self) -> "EncoderDecoderConfig":
-        """Refuse positions beside an embedding that leave it no numbers."""
+        """Refuse concatenated positions that leave too few dimensions to the embedding."""
         self.require_room_beside_positions(self.max_length, tied=self.tie_embeddings != "none")
         return self
 

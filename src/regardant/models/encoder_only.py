@@ -27,7 +27,7 @@ from regardant.positions.none import NoPositions
 
 
 class EncoderOnly(Model):
-    """Reads an input and answers: one class, or an answer for each element, as the head has it."""
+    """Encoder of one input, with a head that scores the whole sequence or each element."""
 
     inputs = ("input",)
 
@@ -43,13 +43,13 @@ class EncoderOnly(Model):
 
     @property
     def attention_kinds(self) -> Mapping[str, AttentionKind]:
-        """The self-attention of one stack over all elements. Empty for another encoder, as one of segments."""
+        """Self-attention of one stack over all elements. Empty for other encoders, such as the hierarchical one."""
         if not isinstance(self.encoder, Encoder):
             return {}
         return {"encoder.self_attention": AttentionKind("input", "input")}
 
     def max_length(self, name: str) -> int:
-        """Return the most elements of the input. A class token takes one place of those that the encoder reads."""
+        """Return the maximum number of elements of the input. A class token takes one of the encoder's positions."""
         length, places = super().max_length(name), self.encoder.longest
         return min(length, places - 1) if self.head.reads_class_token and places is not None else length
 
@@ -68,14 +68,14 @@ class EncoderOnlyConfig(TransformerConfig, EncoderConfig):
     """Number of layers."""
 
     self_attention: MixerConfig = ScaledDotProductConfig()
-    """The attention among the elements; or a convolution, or a dense layer over positions."""
+    """Self-attention among the elements; or a convolution, or a dense layer over positions."""
 
     tie_embeddings: bool = False
-    """One matrix for input and output, where the head scores the words of the input's vocabulary."""
+    """True if input and output share one matrix, for a head that scores the words of the input's vocabulary."""
 
     @model_validator(mode="after")
     def positions_leave_room(self) -> Self:
-        """Refuse positions beside an embedding that leave it no numbers."""
+        """Refuse concatenated positions that leave too few dimensions to the embedding."""
         self.require_room_beside_positions(self.max_length, tied=self.tie_embeddings)
         return self
 
@@ -103,20 +103,20 @@ class EncoderOnlyConfig(TransformerConfig, EncoderConfig):
         return Encoder(self, stack, positions, self.max_length)
 
     def require_any_order(self, model: EncoderOnly) -> None:
-        """Raise ValueError if the model goes by an order of elements that they do not have."""
+        """Raise ValueError if the model depends on the order of elements, for elements without an order."""
         require_mixing_by_pairs(model.encoder, model.input, self.self_attention, self.feed_forward)
         require_pooling_in_any_order(model.head, model.input)
 
 
 class NoMixing(SequenceEncoder):
-    """Leaves every vector as it is."""
+    """Encoder that returns every vector unchanged."""
 
     def forward(self, x: Vectors) -> Vectors:
         return x
 
 
 class BagOfVectorsConfig(EncoderConfig):
-    """No sequence model: the head reads the elements as they are, in no order. The baseline of every encoder."""
+    """Bag of vectors: the head reads the elements without a sequence model. The baseline of every encoder."""
 
     kind: Literal["bag"] = "bag"
 
@@ -124,7 +124,7 @@ class BagOfVectorsConfig(EncoderConfig):
     """Size of an element's vector."""
 
     dropout: float = Field(0.3, ge=0, lt=1)
-    """Chance that a value is zeroed."""
+    """Probability that a value is zeroed."""
 
     def build(self, representation: RepresentationBuilder, head: HeadBuilder) -> EncoderOnly:
         answers = head(self.d_model)

@@ -1,7 +1,7 @@
 """Long inputs in two levels: a Transformer over the elements of each segment, and one over the segments.
 
 Yang et al. 2016, "Hierarchical attention networks for document classification"; with Transformers: Pappagari et al.
-2019, https://arxiv.org/abs/1910.10781. Of n elements in segments of k the lower stack costs n k, the upper (n / k)^2.
+2019, https://arxiv.org/abs/1910.10781. For n elements in segments of k the lower stack costs n k, the upper (n / k)^2.
 
 Shape legend: B batch, T elements, K elements of a segment, S segments, M d_model.
 """
@@ -30,10 +30,10 @@ class HierarchicalConfig(EncoderOnlyConfig):
     kind: Literal["hierarchical"] = "hierarchical"  # type: ignore[assignment]  # a variant has a kind of its own
 
     segment: int = Field(64, gt=1)
-    """Elements of a segment, which attend to each other alone."""
+    """Elements of a segment, which attend only to each other."""
 
     upper_layers: int = Field(2, gt=0, le=1000)
-    """Layers over the segments."""
+    """Number of layers over the segments, with scaled dot-product attention."""
 
     def build_encoder(self, stack: EncoderStackConfig, positions: Positions) -> SequenceEncoder:
         lower = Encoder(self, stack, positions, self.segment)
@@ -49,9 +49,9 @@ class HierarchicalConfig(EncoderOnlyConfig):
 
 
 class HierarchicalEncoder(SequenceEncoder):
-    """The vector of an element is that of the lower stack and that of its segment, added.
+    """Encoder that adds to each element's vector of the lower stack the vector of its segment.
 
-    Attention is within segments and among segments, so that no matrix of all pairs of elements can be shown.
+    Attention is within segments and among segments, so that there is no matrix of all pairs of elements.
     """
 
     def __init__(self, lower: Encoder, upper: Encoder, segment: int) -> None:
@@ -62,7 +62,7 @@ class HierarchicalEncoder(SequenceEncoder):
         """Return the vectors of all elements.
 
         Raises:
-            ValueError: the elements have pairs or edges, as those of a graph.
+            ValueError: the elements have pairs or edges, such as those of a graph.
         """
         if x.pairs is not None or x.edges is not None:
             raise ValueError("segments cut a graph's edges: choose model.kind=encoder_only")

@@ -1,7 +1,7 @@
-"""A recurrent tagger used as a translator: one target token for each source token, in their order.
+"""A recurrent tagger used as a translator: one target token for each source token, in the order of the source.
 
-The first idea of neural translation, and its failure: lengths and word order of the two sides differ. After the source
-it reads EOS, so that a target may be longer than its source.
+A baseline that fails where lengths or word order of source and target differ. After the source the model reads EOS, so
+that a target may be longer than its source.
 
 Shape legend: B sentences, W beams, S source length, T target length, V target vocabulary.
 """
@@ -40,13 +40,13 @@ class OneToOneConfig(SequenceToSequenceConfig):
     """Size of a state."""
 
     num_layers: int = Field(1, gt=0, le=1000)
-    """Layers, one above the other."""
+    """Number of layers."""
 
     bptt: int | None = Field(None, gt=0)
-    """Tokens that a gradient goes back in time. Empty: all of them."""
+    """Tokens that gradients go back (truncated back-propagation through time). Empty: all."""
 
     dropout: float = Field(0.3, ge=0, lt=1)
-    """Chance that a value is zeroed: of embeddings, between layers, before the output."""
+    """Probability that a value is zeroed: of embeddings, between layers, before the output."""
 
     def build(self, source: RepresentationBuilder, target: RepresentationBuilder, head: HeadBuilder) -> "OneToOne":
         read = source(InputShape(self.embedding_size, NoPositions(), dropout=self.dropout))
@@ -60,14 +60,14 @@ class OneToOneConfig(SequenceToSequenceConfig):
 
 @dataclass
 class OneToOneState:
-    """Implements `models.base.DecodingState`. Beams do not differ, since nothing of the target is read."""
+    """Decoding state (`models.base.DecodingState`). All beams are equal, since the target is not read."""
 
     source: Int[Tensor, "B S"]
     state: State
     length: int = 0
 
     def reorder(self, beams: Int[Tensor, "B W"]) -> None:
-        """Change nothing: every beam of a sentence stands where the others do."""
+        """Change nothing: all beams of a sentence have the same state."""
 
     def keep(self, sentences: Int[Tensor, " B2"]) -> None:
         self.source = self.source[sentences]
@@ -75,7 +75,7 @@ class OneToOneState:
 
 
 class OneToOne(SequenceToSequenceModel):
-    """Writes from the source alone: a step does not know what was written before."""
+    """Model that writes from the source alone: a step does not read the target tokens before it."""
 
     former_names: ClassVar[Mapping[str, str]] = {"source.weight": "source.table.weight"}
 
@@ -91,13 +91,13 @@ class OneToOne(SequenceToSequenceModel):
         self.dropout_key = share_key(self)
 
     def vectors(self, source: Int[Tensor, "B S"], target: Int[Tensor, "B T"]) -> Vectors:
-        """Return a vector for each token of `target`, of which nothing but the length is read."""
+        """Return a vector for each token of `target`, of which only the length is read."""
         length = target.shape[1]
         x = self.source(_with_ends(source, length)[:, :length]).values
         return Vectors(self.output_dropout(self.stack(x, self.stack.start(x), self.config.bptt)[0]))
 
     def encode(self, source: Int[Tensor, "B S"]) -> Int[Tensor, "B S"]:
-        """Return the source itself: it is read while the target is written."""
+        """Return the source itself, which `step` reads token by token."""
         return source
 
     def start(self, memory: Int[Tensor, "B S"], beam_size: int, max_length: int) -> OneToOneState:

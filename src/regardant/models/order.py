@@ -1,4 +1,4 @@
-"""Refusal of parts that go by the order of elements, where the elements have none, as the nodes of a graph."""
+"""Refusal of modules that depend on the order of elements which have none, such as the nodes of a graph."""
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +15,7 @@ from regardant.models.representations import Representation
 def require_mixing_by_pairs(
     encoder: nn.Module, input: Representation, mixer: MixerConfig, feed_forward: FeedForwardConfig
 ) -> None:
-    """Raise ValueError if a layer of an encoder mixes elements by their order and not by pairs alone."""
+    """Raise ValueError if an encoder layer mixes elements by their order, or cannot honour their pairs and edges."""
     kinds = [mixer.kind] if _reads_order(mixer) else []
     biased = input.biases_scores
     if biased and not isinstance(mixer, AttentionConfig):
@@ -40,11 +40,11 @@ def require_mixing_by_pairs(
 
 
 def require_pooling_in_any_order(head: Head, input: Representation) -> None:
-    """Raise ValueError if a head reads an element for its place among others."""
+    """Raise ValueError if a head reads the first or the last element."""
     if head.pooling in ("first", "last"):
         raise ValueError(
-            f"pooling {head.pooling} reads an element for its place, and a {input.unit} has none: choose another pooling "
-            "(such as mean)"
+            f"pooling {head.pooling} reads an element for its place, and a {input.unit} has none: choose another "
+            "pooling (such as mean)"
         )
 
 

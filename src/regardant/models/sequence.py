@@ -1,4 +1,4 @@
-"""The promises of a sequence model: an encoder mixes vectors, a decoder also writes step by step.
+"""Interfaces of sequence models: an encoder mixes vectors, a decoder also runs step by step.
 
 Shape legend: B batch, N rows (beams of all sentences), T tokens, M d_model.
 """
@@ -11,11 +11,11 @@ from regardant.models.vectors import Vectors
 
 
 class SequenceEncoder(nn.Module):
-    """Vectors to vectors, all elements at once."""
+    """Base of encoders: vectors to vectors, all elements at once."""
 
     @property
     def longest(self) -> int | None:
-        """Most vectors of an item, a class token counted. None: any number."""
+        """Maximum number of vectors of an item, including a class token. None: any number."""
         return None
 
     def forward(self, x: Vectors) -> Vectors:
@@ -24,7 +24,7 @@ class SequenceEncoder(nn.Module):
 
 
 class SequenceDecoder(nn.Module):
-    """Vectors to vectors, each element from those up to it, with a memory to attend to or without."""
+    """Base of decoders: vectors to vectors, each from the elements up to it, with or without a memory to attend to."""
 
     def forward(self, x: Vectors, memory: Vectors | None = None) -> Vectors:
         """Return the vectors of a whole text or target [B, T, M], by teacher forcing."""

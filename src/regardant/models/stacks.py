@@ -58,9 +58,9 @@ class EncoderLayer(nn.Module):
 
 
 class Encoder(SequenceEncoder):
-    """Encoder layers, and the last norm that a pre-norm stream needs.
+    """Encoder layers, and the final norm that a pre-norm stream needs.
 
-    `keeps_layers`: whether the outputs of all layers are returned, for a decoder whose layers each read their own.
+    keeps_layers=True: the outputs of all layers are returned, for a decoder whose layers each attend to their own.
     """
 
     layers: Sequence[EncoderLayer]
@@ -92,10 +92,10 @@ class Encoder(SequenceEncoder):
         return min((one.longest for one in mixers if one.longest is not None), default=None)
 
     def forward(self, x: Vectors) -> Vectors:
-        """Return the normalised output of the last layer; with `keeps_layers` also those of the others.
+        """Return the normalised output of the last layer; with `keeps_layers` also those of the layers before.
 
         Raises:
-            ValueError: edges that learn meet reversible residuals, whose backward pass has no gradient for them.
+            ValueError: the bias of edges is learned, and reversible residuals have no gradient for it.
         """
         if self.reversible and self.training and x.edges is not None and x.edges.requires_grad:
             raise ValueError(
@@ -147,7 +147,7 @@ class DecoderState:
     """Caches of a stack between steps. Implements `models.base.DecodingState`."""
 
     beam_origin: BeamOrigin | None
-    """Record of the beams, if there are several."""
+    """Record of which beam continues which. None: there is one beam."""
     caches: list[LayerCaches]
     """Caches of each layer."""
     memory: list[ProjectedMemory] = field(default_factory=list)
@@ -158,7 +158,7 @@ class DecoderState:
 
     @property
     def beam_size(self) -> int:
-        """Beams of a sentence at the current step."""
+        """Number of beams of a sentence at the current step."""
         return 1 if self.beam_origin is None else self.beam_origin.num_beams
 
     def reorder(self, beams: Int[Tensor, "B W"]) -> None:
@@ -184,7 +184,7 @@ class DecoderState:
 
     @property
     def joins(self) -> bool:
-        """True if all caches can take other sentences."""
+        """True if all caches can be joined."""
         return all(cache.joins for cache in self._layer_caches())
 
     def join(self, *others: "DecoderState") -> None:
@@ -199,7 +199,7 @@ class DecoderState:
             self.memory = [mine.join(*theirs) for mine, *theirs in memories]
 
     def _real(self) -> Bool[Tensor, "B S"]:
-        """Return which elements of the memory are real."""
+        """Return the padding mask of the memory: True for real elements."""
         real, keys = self.memory_view.keys, self.memory[0].keys
         return keys.new_ones(len(keys), keys.shape[2], dtype=torch.bool) if real is None else real
 
@@ -239,7 +239,7 @@ class DecoderLayer(nn.Module):
         memory_view: View,
         caches: LayerCaches = (None, None),
     ) -> None:
-        """Write all tokens of a sequence; with caches, the newest tokens of every row."""
+        """Apply the layer to all tokens of a sequence; with caches, to the newest tokens of every row."""
         stream.write(self.after_self_attention, self.self_attention, view, caches[0])
         if self.cross_attention is not None:
             stream.write(self.after_cross_attention, self.cross_attention, memory, memory_view)
@@ -247,9 +247,9 @@ class DecoderLayer(nn.Module):
 
 
 class Decoder(SequenceDecoder):
-    """Decoder layers, and the last norm that a pre-norm stream needs. cross_attention=None: there is no memory.
+    """Decoder layers, and the final norm that a pre-norm stream needs. cross_attention=None: there is no memory.
 
-    causal=False: an element attends to later ones too, so that a sequence is read whole and not step by step.
+    causal=False: elements attend to later ones too, so that the stack cannot decode step by step.
     """
 
     layers: Sequence[DecoderLayer]
@@ -285,7 +285,7 @@ class Decoder(SequenceDecoder):
     def forward(self, x: Vectors, memory: Vectors | None = None) -> Vectors:
         """Return the vectors after the last layer, of all tokens at once.
 
-        Padding of the target stands at the end, where no real token attends if the stack is causal: it is not masked.
+        In a causal stack, padding of the target needs no mask: it is at the end, where no real token attends.
         """
         stream, view = self._open(x.values), self._view()
         if not self.causal:
@@ -322,7 +322,7 @@ class Decoder(SequenceDecoder):
     def step(self, x: Float[Tensor, "N T M"], state: DecoderState) -> Float[Tensor, "N T M"]:
         """Return the vectors of the newest tokens of every beam; `state` is changed in place."""
         stream, view, memory_view = self._open(x), self._view(), state.memory_view
-        if self.asks_by_position:  # all beams stand at the same position
+        if self.asks_by_position:  # all beams are at the same position
             at = torch.full((state.beam_size,), state.length, device=x.device)
             memory_view = replace(memory_view, query_positions=at)
         memories: Sequence[ProjectedMemory | None] = state.memory or self._nothing
@@ -333,7 +333,7 @@ class Decoder(SequenceDecoder):
         return vectors
 
     def _memories(self, memory: Vectors) -> Sequence[Tensor]:
-        """Return the output of the encoder that each layer attends to."""
+        """Return the encoder output that each layer attends to."""
         return [*memory.layers, memory.values] if memory.layers else [memory.values] * len(self.layers)
 
     def _open(self, x: Tensor) -> Stream:

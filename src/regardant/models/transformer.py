@@ -1,4 +1,4 @@
-"""The part that Transformers of every shape share: sizes, heads, norms, positions, and how a stack is put together."""
+"""Settings and initialisation that all Transformers share: sizes, heads, norms, residuals, positions."""
 
 from collections.abc import Callable
 from functools import partial
@@ -19,26 +19,26 @@ from regardant.positions import Positions, PositionsConfig, SinusoidalConfig
 
 
 class EncoderStackConfig(Config):
-    """The stack that reads."""
+    """Stack of encoder layers."""
 
     num_layers: int = Field(4, gt=0, le=1000)
     """Number of layers."""
 
     self_attention: MixerConfig = ScaledDotProductConfig()
-    """The attention among the elements; or a convolution, or a dense layer over positions."""
+    """Self-attention among the elements; or a convolution, or a dense layer over positions."""
 
 
 class DecoderStackConfig(Config):
-    """The stack that writes."""
+    """Stack of decoder layers."""
 
     num_layers: int = Field(4, gt=0, le=1000)
     """Number of layers."""
 
     self_attention: MixerConfig = ScaledDotProductConfig()
-    """The attention of a token to those before it; or a convolution, or a dense layer over positions."""
+    """Causal self-attention among the tokens; or a convolution, or a dense layer over positions."""
 
     cross_attention: AttentionConfig = ScaledDotProductConfig()
-    """The attention of a target token to the source."""
+    """Attention from target tokens to the source."""
 
 
 class TransformerConfig(Config):
@@ -48,25 +48,25 @@ class TransformerConfig(Config):
     """Size of a token's vector between layers. A multiple of num_heads, unless key_size and value_size are given."""
 
     num_heads: int = Field(4, gt=0)
-    """Attention heads in every layer."""
+    """Number of attention heads in every layer."""
 
     num_key_heads: int | None = Field(None, gt=0)
-    """Heads of keys and values, shared by groups of query heads. Empty: as many as num_heads."""
+    """Number of heads of keys and values, shared by groups of query heads. Empty: num_heads."""
 
     key_size: int | None = Field(None, gt=0)
-    """Numbers of a head's queries and keys (d_k). Empty: d_model / num_heads."""
+    """Size of a head's queries and keys (d_k). Empty: d_model / num_heads."""
 
     value_size: int | None = Field(None, gt=0)
-    """Numbers of a head's values (d_v). Empty: d_model / num_heads."""
+    """Size of a head's values (d_v). Empty: d_model / num_heads."""
 
     projections: Projections = "separate"
-    """Sharing of matrices among query, key and value of a self-attention. none: they are the tokens themselves."""
+    """Sharing of matrices among query, key and value of a self-attention. none: all three are the tokens themselves."""
 
     attention_bias: bool = True
-    """Whether the projections of attention have biases."""
+    """True if the projections of attention have biases."""
 
     attention_output: bool = True
-    """Whether a matrix mixes the heads of a self-attention. Without it and attention_bias, one head of
+    """True if a matrix mixes the heads of a self-attention. Without it and attention_bias, one head of
     `projections: all` is softmax(X U Uᵀ Xᵀ) X U, unscaled with `scaled: false`."""
 
     d_ff: int = Field(256, gt=0)
@@ -76,31 +76,31 @@ class TransformerConfig(Config):
     """Feed-forward network after attention: of each token by itself, or with its neighbours (kind convolution)."""
 
     dropout: float = Field(0.3, ge=0, lt=1)
-    """Chance that a value is zeroed: on embeddings, on what each sublayer writes, inside the feed-forward network."""
+    """Probability that a value is zeroed: on embeddings, on each sublayer's output, inside the feed-forward network."""
 
     embedding_dropout: float | None = Field(None, ge=0, lt=1)
     """Dropout on embeddings, if it differs from dropout."""
 
     feed_forward_dropout: float | None = Field(None, ge=0, lt=1)
-    """Inside the feed-forward network, where it differs from dropout."""
+    """Dropout inside the feed-forward network, if it differs from dropout."""
 
     attention_dropout: float = Field(0.0, ge=0, lt=1)
-    """Dropout on the weights of attention (BERT, GAT). Training then builds these weights, as no fast kernel does."""
+    """Dropout on attention weights (BERT, GAT). Training then materialises the weights, which fast kernels avoid."""
 
     norm: NormPlace = "pre"
     """Place of the norm: before each sublayer (trains stably) or after it (the original)."""
 
     normalisation: NormConfig = LayerNormConfig()
-    """layer_norm divides by sqrt(variance + eps), layer_norm_sigma by deviation + eps, rms_norm keeps the mean."""
+    """Norm: layer_norm divides by sqrt(variance + eps), layer_norm_sigma by std + eps, rms_norm keeps the mean."""
 
     residual: ResidualKind = "add"
-    """How a sublayer's output joins its input. none: it replaces it (an ablation). reversible: two streams written
-    from each other, so that training keeps no activations between layers. composition: a layer is
-    x + FFN(x + Attention(x))."""
+    """Combination of a sublayer's output with its input. add: their sum. none: the output alone (an ablation).
+    reversible: two streams written from each other, so that training keeps no activations between layers. composition:
+    a layer is x + FFN(x + Attention(x))."""
 
     activation_checkpointing: bool = False
-    """Keep only the input of each sublayer in training, and compute the rest again for its gradient: a fraction of
-    the memory for a third more computing. Weights and gradients stay the same."""
+    """Keep only the input of each sublayer in training, and recompute the rest in the backward pass: a fraction of the
+    memory for a third more computing. Weights and gradients stay the same."""
 
     positions: PositionsConfig = SinusoidalConfig()
     """Encoding of the tokens' positions."""
@@ -113,7 +113,7 @@ class TransformerConfig(Config):
 
     @model_validator(mode="after")
     def heads_divide(self) -> Self:
-        """d_model by num_heads where a head's size follows from them, num_heads by num_key_heads."""
+        """Refuse num_heads that must divide d_model and do not, and num_key_heads that do not divide num_heads."""
         if self.d_model % self.num_heads and not (self.key_size and self.value_size):
             raise ValueError(
                 f"d_model ({self.d_model}) must be a multiple of num_heads ({self.num_heads}), or key_size and "
@@ -125,7 +125,7 @@ class TransformerConfig(Config):
 
     @model_validator(mode="after")
     def shared_projections_are_of_one_size(self) -> Self:
-        """Refuse shared matrices of heads of unequal sizes."""
+        """Refuse heads of sizes or numbers that shared projections, or a missing output matrix, do not allow."""
         shape = self.heads
         if self.projections in ("query_key", "all", "none") and shape.num_heads != shape.num_key_heads:
             raise ValueError(
@@ -149,14 +149,14 @@ class TransformerConfig(Config):
 
     @model_validator(mode="after")
     def two_streams_are_pre_norm(self) -> Self:
-        """Refuse streams that are read normalised with another norm than pre."""
+        """Refuse norm=post for residuals that normalise the input of a sublayer."""
         if self.residual in ("reversible", "composition") and self.norm == "post":
             raise ValueError(f"{self.residual} residuals normalise what a sublayer reads: set norm=pre")
         return self
 
     @model_validator(mode="after")
     def computes_again_once(self) -> Self:
-        """Reversible residuals do so by themselves."""
+        """Refuse activation checkpointing for residuals that recompute activations themselves, or keep them all."""
         if self.residual == "reversible" and self.activation_checkpointing:
             raise ValueError(
                 "reversible residuals keep no activations that activation_checkpointing could forget: choose one"
@@ -166,7 +166,7 @@ class TransformerConfig(Config):
         return self
 
     def require_room_beside_positions(self, max_length: int, *, tied: bool) -> None:
-        """Raise ValueError if positions beside a token's vector leave it no numbers, or fewer than a tied output."""
+        """Raise ValueError if concatenated positions leave a token no dimensions, or fewer than a tied output has."""
         width = self.positions.width(self.d_model, max_length)
         if width >= self.d_model:
             raise ValueError(
@@ -190,7 +190,7 @@ class TransformerConfig(Config):
         )
 
     def input_shape(self, positions: Positions, *, class_token: bool = False) -> InputShape:
-        """Return what the representation of an input has to be like."""
+        """Return the requirements on the representation of an input."""
         return InputShape(
             self.d_model,
             positions,
@@ -202,7 +202,7 @@ class TransformerConfig(Config):
         )
 
     def build_residual(self, *, ends_layer: bool = False) -> Residual:
-        """Return what writes a sublayer's output to the residual stream."""
+        """Return the module that writes a sublayer's output to the residual stream."""
         return Residual(
             self.d_model,
             self.norm,
@@ -213,7 +213,7 @@ class TransformerConfig(Config):
         )
 
     def build_last_norm(self) -> nn.Module:
-        """Return the norm after the last layer: a pre-norm stream has not been normalised."""
+        """Return the norm after the last layer, which only a pre-norm stream needs."""
         return self.normalisation.build(self.d_model) if self.norm == "pre" else nn.Identity()
 
     @property
@@ -238,27 +238,27 @@ class TransformerConfig(Config):
 
     @property
     def recomputes(self) -> bool:
-        """Whether the backward pass computes sublayers again."""
+        """True if the backward pass recomputes sublayers."""
         return self.activation_checkpointing or self.residual == "reversible"
 
     @property
     def key_heads(self) -> int:
-        """Heads of keys and values."""
+        """Number of heads of keys and values."""
         return self.num_key_heads or self.num_heads
 
     @property
     def inner_dropout(self) -> float:
-        """Inside the feed-forward network."""
+        """Dropout probability inside the feed-forward network."""
         return self.dropout if self.feed_forward_dropout is None else self.feed_forward_dropout
 
     @property
     def input_dropout(self) -> float:
-        """Dropout on embeddings."""
+        """Dropout probability on embeddings."""
         return self.dropout if self.embedding_dropout is None else self.embedding_dropout
 
 
 def initialise(model: nn.Module) -> None:
-    """Give linear layers and convolutions Glorot-uniform weights, and biases of zero."""
+    """Initialise linear layers and convolutions with Glorot-uniform weights and zero biases."""
     for module in model.modules():
         if isinstance(module, nn.Linear | nn.Conv1d):
             nn.init.xavier_uniform_(module.weight)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Vectors:
-    """A batch of sequences of vectors. Nothing downstream of it asks what an element was."""
+    """A batch of sequences of vectors, of whatever modality: all that sequence models and heads read."""
 
     values: Tensor
     """[B, T, M]"""
@@ -21,15 +21,15 @@ class Vectors:
     """[T, P] int64 with P > 1: the place of each element on a grid, the same for the whole batch. None: the elements
     are in order, 0, 1, 2, ..."""
     grid: tuple[int, ...] | None = None
-    """Sizes of that grid, as rows and columns. None: there is none."""
+    """Sizes of the grid, such as rows and columns. None: there is none."""
     pairs: Tensor | None = None
     """[B, T, T] bool: True where a query (row) may attend to a key; a graph's adjacency. None: all may attend."""
     edges: Tensor | None = None
-    """[B, H or 1, T, T], added to the scores; a graph's edge features."""
+    """[B, H or 1, T, T] bias on attention scores, from a graph's distances and edge features. None: no bias."""
     moments: Tensor | None = None
-    """[B, 2] mean and deviation by which the numbers of an item were normalised. A head that answers with numbers of
-    the same kind restores them. None: the numbers were read as they are."""
+    """[B, 2] mean and standard deviation by which the numbers of an item were normalised. The forecasting head undoes
+    the normalisation. None: the numbers were not normalised."""
     layers: Sequence[Tensor] = ()
-    """Outputs of all encoder layers but the last, where each decoder layer reads the one of its own height."""
+    """Outputs of all encoder layers but the last, if each decoder layer attends to the one at the same depth."""
     state: tuple[Tensor, ...] | None = None
-    """A recurrent state, [layers, B, M] each: into a stack the one to begin with, out of it the last one."""
+    """Recurrent state, [layers, B, M] each: the initial state as input of a stack, the last one as its output."""

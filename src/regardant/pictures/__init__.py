@@ -1,6 +1,6 @@
 """Drawings: attention as an offline page, a heat map or shades over an item; numbers as tables, curves, bars and dots.
 
-`assets/` holds the pages' rules and the drawing of attention, plain JavaScript modules without a library, which any
+`assets/` holds the stylesheets of pages and the JavaScript modules that draw attention, without a library, which any
 page can load.
 """
 

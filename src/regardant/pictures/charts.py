@@ -1,6 +1,6 @@
-"""Curves and bars as SVG elements of a page, whose rules (chart.css) give them their colours, or files of their own.
+"""Line and bar charts as SVG elements of a page, coloured by its stylesheet (chart.css), or as files of their own.
 
-Nothing is told by hue alone: a curve has its name at its end and dashes of its own, a bar its name and its number.
+Hue alone distinguishes nothing: a curve has its name at its end and its own dashes, a bar its name and its number.
 """
 
 import math
@@ -12,10 +12,10 @@ from regardant.pictures.svg import FONT_SIZE, escaped, shorten, text_width
 
 WIDTH = 860
 GAP = 10
-LINE = 18  # from one line of text to the next
-LEAST_HEIGHT = 300  # of the field that curves are drawn in
+LINE = 18  # pixels from one line of text to the next
+LEAST_HEIGHT = 300  # of the plot area, in pixels
 LONGEST_NAME = 30
-HUES, DASHES = 6, 3  # what chart.css tells apart
+HUES, DASHES = 6, 3  # numbers of hues and dash patterns in chart.css
 
 
 @dataclass(frozen=True)
@@ -24,25 +24,25 @@ class Curve:
 
     name: str
     points: Sequence[tuple[float, float]]
-    """(x, y), at least one, x from 0 on and ascending."""
+    """(x, y), at least one; x is ascending and not negative."""
     band: Sequence[tuple[float, float]] = ()
     """Least and largest y at each point, shaded behind the line. Empty: no band."""
 
 
 @dataclass(frozen=True)
 class Bars:
-    """Bars that belong together, with a heading."""
+    """A group of bars under a heading."""
 
     name: str
     bars: Sequence[tuple[str, float]]
-    """(name, number), numbers from 0 on."""
+    """(name, number); numbers are not negative."""
     ranges: Sequence[tuple[float, float]] = ()
-    """Least and largest number of each bar, a line over its end. Empty: no lines."""
+    """Least and largest number of each bar, drawn as a line over its end. Empty: no lines."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Numbers to pixels."""
+    """Linear scale from numbers to pixels."""
 
     ticks: Sequence[float]
     start: float
@@ -78,7 +78,7 @@ def line_chart(curves: Sequence[Curve], *, title: str, x_label: str, y_label: st
 
 
 def bar_chart(groups: Sequence[Bars], *, title: str) -> str:
-    """Lying bars, group under group. Raises ValueError without a bar."""
+    """Draw horizontal bars, group under group. Raises ValueError if there is no bar."""
     every = [bar for group in groups for bar in group.bars]
     if not every:
         raise ValueError("a chart without bars; give at least one")
@@ -97,7 +97,7 @@ def bar_chart(groups: Sequence[Bars], *, title: str) -> str:
 
 
 def alone(chart: str) -> str:
-    """Return a drawing as a file of its own, which brings its rules along."""
+    """Return a chart as an SVG file of its own, with its stylesheet."""
     style = f"<style>{asset('colours.css')}{asset('chart.css')}</style>"
     head, rest = chart.split(">", 1)
     return f'{head} xmlns="http://www.w3.org/2000/svg">{style}{rest}\n'
@@ -117,7 +117,7 @@ def round_ticks(low: float, high: float, parts: int = 6) -> list[float]:
 
 
 def kept_apart(wanted: Sequence[float], low: float, high: float) -> list[float]:
-    """Return heights in the same order, a line apart, between `low` and `high`, moved no further than that takes."""
+    """Return heights between `low` and `high`, moved only as far as needed to be a line apart, in the same order."""
     placed = list(wanted)
     order = sorted(range(len(placed)), key=placed.__getitem__)
     edge = low
@@ -168,7 +168,7 @@ def _band(curve: Curve, x: Scale, y: Scale) -> str:
 
 
 def _look(number: int) -> str:
-    """Hues first, then dashes: the classes of a curve."""
+    """Return the CSS classes of a curve: the hue varies first, then the dashes."""
     return f"hue-{number % HUES} dash-{number // HUES % DASHES}"
 
 

@@ -15,10 +15,10 @@ WIDEST = 0.05
 """Width of the line of the largest weight, as a share of the drawing's width."""
 
 MOST_WIDTH = 9.0
-"""Pixels of that line at most."""
+"""Largest width of that line, in pixels."""
 
 LETTERS = 11.0
-"""Pixels of the letters of a node's name."""
+"""Font size of a node's name, in pixels."""
 
 Box = tuple[float, float, float, float]
 """Left, top, right, bottom."""
@@ -39,7 +39,7 @@ def edges(layout: Layout, x: float, y: float, width: float) -> str:
 
 
 def node_names(layout: Layout, x: float, y: float, width: float) -> list[str]:
-    """Return the name of each node beside it, where it covers no node, no other name and stays on the drawing.
+    """Return the name of each node, placed beside it where it overlaps no node or name and stays within the drawing.
 
     A name that fits nowhere is left out.
     """
@@ -74,8 +74,8 @@ def weighted_graph(
     y: float,
     width: float,
 ) -> list[str]:
-    """Return a line for each edge, as wide as its weight (the mean of both directions) beside the largest, and a circle
-    for each node, as opaque as its weight.
+    """Return a line for each edge, as wide as its weight (the mean of both directions) relative to the largest, and a
+    circle for each node, as opaque as its weight.
 
     Args:
         matrix: weights between all elements; the nodes are the last ones.

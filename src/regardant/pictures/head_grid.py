@@ -13,21 +13,21 @@ from regardant.pictures.item import caption_of, drawn_item, item_weights, shades
 from regardant.pictures.picture import AttentionPicture
 from regardant.pictures.svg import FONT_SIZE, Drawing, document, escaped, fitted, page, ramp, shaded
 
-SIDE = 72  # of a head
+SIDE = 72  # pixels of a head's drawing
 GAP = 10
 MARGIN = 24
 LAYER = 66  # width of the name of a layer
 LEAST_WIDTH = 480  # of the texts above the heads
 ITEM = 240  # width of an item
-MOST_ITEM = 480  # height of an item
-MOST_CELLS = 64  # to a side: what is smaller than a pixel is not drawn
+MOST_ITEM = 480  # largest height of an item
+MOST_CELLS = 64  # rows and columns drawn: more would be smaller than a pixel
 
 
 def head_grid_svg(pictures: Sequence[AttentionPicture]) -> Drawing:
     """Return an SVG document of one item with a grid of heads for each kind of attention.
 
     A head is drawn as its matrix of weights, as shades over the item where the keys stand on a grid, or as weights on
-    the edges of a graph. Raises ValueError without a picture.
+    the edges of a graph. Raises ValueError if there is no picture.
     """
     if not pictures:
         raise ValueError("a grid without a picture; give at least one AttentionPicture")
@@ -59,7 +59,7 @@ def head_grid_svg(pictures: Sequence[AttentionPicture]) -> Drawing:
 
 
 def _heading(pictures: Sequence[AttentionPicture], width: float) -> tuple[list[str], float]:
-    """Return what is drawn, and the item with its answer in a line each; and the height where the rest begins."""
+    """Return the title, the item, its answer and the caption, a line each, and the y at which the rest begins."""
     y = float(MARGIN + FONT_SIZE)
     parts = [f'<text class="title" x="{MARGIN}" y="{y:.1f}">All layers and heads</text>']
     for line in (pictures[0].title, pictures[-1].note, caption_of(pictures)):
@@ -79,12 +79,12 @@ class Scale(NamedTuple):
     """True for cells of a matrix, False for shades over an item."""
 
     def drawn(self, x: float, y: float) -> tuple[str, float]:
-        """Return the scale about the height y, and its width."""
+        """Return the scale, vertically centred on y, and its width."""
         return ramp(x, y, self.name, self.most, of_cells=self.of_cells)
 
 
 def _scales(pictures: Sequence[AttentionPicture]) -> list[Scale]:
-    """Return the scales of the drawing, one a meaning, those of cells first."""
+    """Return the distinct scales of the drawing, those of cells first."""
     of_cells = dict.fromkeys(Scale(one.scale, "100%", True) for one in pictures if one.source_layout is None)
     over_items = any(one.source_layout is not None for one in pictures)
     return [*of_cells, *([Scale("of the head", "largest weight", False)] if over_items else [])]
@@ -96,7 +96,7 @@ def _scale_widths(pictures: Sequence[AttentionPicture]) -> list[float]:
 
 @dataclass(frozen=True)
 class Placed:
-    """An item that is drawn once, and referred to by each head: a picture is in the file one time."""
+    """An item that is drawn once and reused by each head, so that the file holds its picture once."""
 
     name: str
     x: float
@@ -104,14 +104,14 @@ class Placed:
     width: float
 
     def again(self, x: float, y: float, width: float) -> str:
-        """Return the item at another place, so many pixels wide."""
+        """Return the item again at (x, y), `width` pixels wide."""
         scale = width / self.width
         at = f"translate({x - self.x * scale:.2f} {y - self.y * scale:.2f}) scale({scale:.4g})"
         return f'<use href="#{self.name}" transform="{at}"/>'
 
 
 def _items(pictures: Sequence[AttentionPicture], x: float, y: float) -> tuple[list[str], list[Placed | None], float]:
-    """Return every item that stands on a grid, its place for each picture, and the height where the rest begins."""
+    """Return every item that stands on a grid, its place for each picture, and the y at which the rest begins."""
     layouts = [one.source_layout for one in pictures]
     parts: list[str] = []
     placed: list[Placed | None] = []
@@ -158,7 +158,7 @@ def _thumbnail(weights: NDArray[np.floating[Any]], x: float, y: float) -> list[s
 
 
 def pooled(weights: NDArray[np.floating[Any]], most: int) -> NDArray[np.floating[Any]]:
-    """Return the largest of every block, so that there are at most so many rows and columns."""
+    """Return the maximum of every block, so that at most `most` rows and columns remain."""
     down, across = (-(-length // most) for length in weights.shape)
     padded = np.pad(weights, ((0, -weights.shape[0] % down), (0, -weights.shape[1] % across)))
     blocks = padded.reshape(padded.shape[0] // down, down, padded.shape[1] // across, across)

@@ -1,6 +1,6 @@
-"""A matrix between words as a standalone SVG: of a head, the harder a target word looks at a source word, the darker.
+"""Heat map of a matrix between words as a standalone SVG, such as the attention of target words to source words.
 
-A cell's opacity is its number, so one ink serves light and dark pages; rings are the gold links.
+A cell's opacity is its number, so that one colour works on light and dark pages; rings mark the gold links.
 """
 
 from collections.abc import Collection, Sequence
@@ -26,13 +26,13 @@ from regardant.pictures.svg import (
 )
 
 CELL = 32
-"""Pixels of a cell of a short sentence."""
+"""Side of a cell of a short sentence, in pixels."""
 
 MOST_SIDE = 1920
-"""Pixels of all rows or columns: the cells of longer sentences are smaller."""
+"""Largest extent of all rows or columns, in pixels: the cells of longer sentences are smaller."""
 
 LEAST_NAMED = 13
-"""Pixels of a cell beside which a word can still be read."""
+"""Smallest side of a cell beside which a word is legible, in pixels."""
 
 MARGIN = 24
 GAP = 10  # between a word and its row or column
@@ -42,7 +42,7 @@ SLANT = 0.7071  # sine and cosine of the 45 degrees the source words lean
 GOLD = "gold link"
 
 MOST_CELLS = 4096
-"""Drawn one by one and named; of more only the shades are drawn."""
+"""Largest number of cells drawn one by one with titles; of more only the shades are drawn."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,15 +58,15 @@ class Matrix:
     numbers: NDArray[np.floating[Any]]
     """[T, S]. Those below 0 are drawn as 0, those above 1 as 1."""
     relation: str
-    """Words between a row and a column in the title of a cell, as "looks at"."""
+    """Words between a row and a column in the title of a cell, such as "looks at"."""
     scale: str
-    """Meaning of 100%, as "of a row's attention"."""
+    """Meaning of 100%, such as "of a row's attention"."""
     gold: Collection[tuple[int, int]] = ()
     """(column, row) of cells with a ring."""
 
 
 def heat_map_svg(picture: AttentionPicture, layer: int, head: int | None) -> Drawing:
-    """Return a whole SVG document of one head, or with None of the mean of the layer's heads. Indices count from 0."""
+    """Return an SVG document of one head, or of the mean of the layer's heads for None. Indices count from 0."""
     return matrix_svg(
         Matrix(
             title=picture.title,
@@ -82,7 +82,7 @@ def heat_map_svg(picture: AttentionPicture, layer: int, head: int | None) -> Dra
 
 
 def matrix_svg(matrix: Matrix) -> Drawing:
-    """Return a whole SVG document of a matrix between words."""
+    """Return an SVG document of a matrix between words."""
     rows, columns = matrix.numbers.shape
     cell = min(CELL, MOST_SIDE / max(rows, columns))
     named = cell >= LEAST_NAMED

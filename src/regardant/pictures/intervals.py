@@ -19,16 +19,16 @@ MARKS = (
 )
 
 MARGIN = 6.0
-"""Share of the width on each side of the axis in %, room for half of a tick's number."""
+"""Margin on each side of the axis, in % of the width: room for half of a tick's number."""
 
 PARTS = 4
-"""Steps of the axis that are aimed at. The numbers of twice as many would meet on a phone."""
+"""Intended number of steps of the axis. The numbers of twice as many would overlap on a phone."""
 
 LONGEST_HEADING = 38
-"""Letters of a heading, which a phone has room for."""
+"""Largest number of characters of a heading, for which a phone has room."""
 
 LONGEST_ON_WIDE = 56
-"""Letters of a run's name on a page wider than a phone."""
+"""Largest number of characters of a run's name on a page wider than a phone."""
 
 INDENT = 18
 """Pixels from the mark of a row to its name."""
@@ -42,12 +42,12 @@ class Estimate:
     value: float
     interval: tuple[float, float]
     series: int
-    """Number of the run, which chooses its colour and its mark."""
+    """Index of the run, which selects its colour and its mark."""
 
 
 @dataclass(frozen=True)
 class Estimates:
-    """Estimates that belong together, with a heading."""
+    """A group of estimates under a heading."""
 
     name: str
     rows: Sequence[Estimate]
@@ -55,12 +55,12 @@ class Estimates:
 
 @dataclass(frozen=True)
 class Axis:
-    """Numbers to shares of the width."""
+    """Linear scale from numbers to shares of the width."""
 
     ticks: Sequence[float]
 
     def at(self, number: float) -> str:
-        """Return the place of a number, in %."""
+        """Return the coordinate of a number, in % of the width."""
         low, high = self.ticks[0], self.ticks[-1]
         return f"{MARGIN + (100 - 2 * MARGIN) * (number - low) / (high - low):.2f}%"
 
@@ -77,7 +77,7 @@ def interval_chart(
     """Draw a dot and an interval for each estimate, group under group, over one axis that ends at `highest` at most.
 
     The axis of `differences` includes zero, which has a line of its own, and their numbers have a sign. Raises
-    ValueError without an estimate.
+    ValueError if there is no estimate.
     """
     bounds = [bound for group in groups for row in group.rows for bound in (*row.interval, row.value)]
     if not bounds:
@@ -101,7 +101,7 @@ def interval_chart(
 
 
 def _ticks(numbers: Sequence[float], highest: float) -> list[float]:
-    low, high = min(numbers), min(max(numbers), highest)  # rounding takes a BLEU of 100 above 100
+    low, high = min(numbers), min(max(numbers), highest)  # rounding may raise a BLEU of 100 above 100
     if low >= high:
         low, high = min(low, high) - 0.5, min(high + 0.5, highest)
     return round_ticks(low, high, PARTS)

@@ -12,11 +12,11 @@ from regardant.pictures.picture import AttentionPicture, Layout
 from regardant.pictures.svg import DARKEST, FONT_SIZE, escaped, shorten
 
 LEAST_GAP = 4.0
-"""Pixels between two lines of a grid. Lines that stand closer would hide the picture."""
+"""Smallest gap between two lines of a grid, in pixels: closer lines would hide the picture."""
 
 
 def drawn_item(layout: Layout, x: float, y: float, width: float) -> list[str]:
-    """Return the item so many pixels wide: its picture, or its labels, under the lines of the grid; or its graph."""
+    """Return the item, `width` pixels wide: its picture or its labels, under the lines of the grid, or its graph."""
     if layout.places:
         return drawn_graph(layout, x, y, width)
     side, height = width / layout.columns, width * layout.height
@@ -34,7 +34,7 @@ def drawn_item(layout: Layout, x: float, y: float, width: float) -> list[str]:
 
 
 def shades(weights: NDArray[np.floating[Any]], layout: Layout, x: float, y: float, width: float) -> list[str]:
-    """Return a rectangle over each element of the grid, as opaque as its weight [rows * columns] beside the largest."""
+    """Return a rectangle over each element, as opaque as its weight [rows * columns] relative to the largest."""
     side = width / layout.columns
     down = side * layout.aspect
     opacity = DARKEST * weights / max(float(weights.max()), 1e-9)
@@ -47,15 +47,15 @@ def shades(weights: NDArray[np.floating[Any]], layout: Layout, x: float, y: floa
 
 
 def key_weights(picture: AttentionPicture, layer: int, head: int | None) -> NDArray[np.floating[Any]]:
-    """Return the weights [S] of a head, or of the mean of the layer's heads: those of the class token, or the mean of
-    all queries."""
+    """Return the weights [S] of a head, or of the mean of the layer's heads for None: the row of the class token, or
+    the mean of all rows."""
     matrix = picture.matrix(layer, head)
     found: NDArray[np.floating[Any]] = matrix.mean(0) if picture.class_token is None else matrix[0]
     return found
 
 
 def item_weights(picture: AttentionPicture, layer: int, head: int | None) -> NDArray[np.floating[Any]]:
-    """Return the same weights over the elements of the grid alone."""
+    """Return the `key_weights` of the elements of the layout only."""
     assert picture.source_layout is not None
     return key_weights(picture, layer, head)[len(picture.source) - len(picture.source_layout.labels) :]
 
@@ -68,7 +68,7 @@ def _label(layout: Layout, number: int, x: float, y: float, side: float) -> str:
 
 
 def asking(picture: AttentionPicture) -> str:
-    """Return whose attention is drawn over an item."""
+    """Return the name of the attention that is drawn over an item."""
     return f"attention of {picture.class_token}" if picture.class_token else "mean attention of all queries"
 
 

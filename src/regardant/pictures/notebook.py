@@ -14,13 +14,13 @@ STYLE = """
 .regardant .numbers td { text-align: right; white-space: nowrap; }
 .regardant caption { caption-side: top; text-align: left; white-space: nowrap; }
 """
-"""Rules of these elements alone: all outputs of a notebook are one document."""
+"""CSS rules, for these elements only: all outputs of a notebook are one document."""
 
 FIRST_HEIGHT = 480
-"""Pixels of a framed page until its script knows how high it is."""
+"""Height of a framed page in pixels, until its script has measured the content."""
 
 MOST_SHOWN = 20
-"""Answers that are shown of a long list."""
+"""Largest number of answers shown of a list."""
 
 
 class Answers(list[Any]):
@@ -33,7 +33,7 @@ class Answers(list[Any]):
 
 
 def facts(caption: str, rows: Iterable[tuple[str, str]]) -> str:
-    """Return a table of (name, value)."""
+    """Return a table with a row for each (name, value)."""
     lines = "".join(f'<tr><th scope="row">{escaped(name)}</th><td>{escaped(value)}</td></tr>' for name, value in rows)
     return _element(f"<table><caption>{escaped(caption)}</caption><tbody>{lines}</tbody></table>")
 

@@ -10,16 +10,16 @@ MARGIN = 24
 GAP = 10
 
 WIDTH = 480
-"""Pixels of the item, less where it would be taller than HEIGHT."""
+"""Width of the item in pixels, or less if it would be taller than HEIGHT."""
 
 HEIGHT = 640
 LEAST_WIDTH = 160
 
 
 def head_svg(picture: AttentionPicture, layer: int, head: int | None) -> Drawing:
-    """Return an SVG document of one head, or with None of the mean of the layer's heads. Indices count from 0.
+    """Return an SVG document of one head, or of the mean of the layer's heads for None. Indices count from 0.
 
-    It is a heat map, or the item where the keys stand on a grid or are nodes of a graph.
+    The drawing is a heat map, or the item if the keys are on a grid or are nodes of a graph.
     """
     return (heat_map_svg if picture.source_layout is None else _over_item)(picture, layer, head)
 

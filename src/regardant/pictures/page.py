@@ -1,9 +1,9 @@
-"""One HTML file to look at attention with: no network, no library, nothing beside it.
+"""Interactive attention page as one HTML file: no network, no library, no other files.
 
-Weights travel as 8-bit fractions, deflated, a layer at a time, and the page decodes a layer when it is first shown: six
-layers of eight heads, three kinds and sixty tokens are well under a megabyte. What comes from the text is data, never
-markup: JSON with "<" escaped, which the script writes as text nodes. A content security policy lets the page run its
-own script by its hash, and load nothing.
+Weights are stored as 8-bit fractions, deflated layer by layer, and the page decodes a layer when it is first shown: six
+layers of eight heads, three kinds and sixty tokens are well under a megabyte. User text is data, never markup: JSON
+with "<" escaped, which the script inserts as text nodes. A content security policy lets the page run its own script by
+its hash, and load nothing.
 """
 
 import json
@@ -30,12 +30,12 @@ def attention_page(
     summary: Sequence[tuple[str, str]] = (),
     in_words: bool = True,
 ) -> str:
-    """Return the whole page. Each sentence has a picture for each kind of attention; the last kind is shown first, or
-    the one that says what to choose.
+    """Return the whole page. Each sentence has a picture for each kind of attention; the first with a `chosen` head is
+    shown first, otherwise the last. Raises ValueError for a sentence without a picture, and for no sentence.
 
     Args:
-        summary: (label, value) numbers under the title, such as ("BLEU", "41.3").
-        in_words: open with words, where the elements make words; else with the pieces.
+        summary: (label, value) pairs under the title, such as ("BLEU", "41.3").
+        in_words: open with words, if the elements are pieces of words; otherwise with the pieces.
     """
     if not sentences or not all(sentences):
         raise ValueError("a page without a picture; give each sentence at least one AttentionPicture")
@@ -60,7 +60,7 @@ def attention_page(
 
 
 def record(pictures: Sequence[AttentionPicture]) -> dict[str, object]:
-    """Return an item as `view.js` takes it, without the weights, of which `packed` makes a layer."""
+    """Return the data of an item that `view.js` reads, without the weights: `packed` encodes each layer of those."""
     first = next((k for k, picture in enumerate(pictures) if picture.chosen is not None), len(pictures) - 1)
     chosen = pictures[first].chosen or (len(pictures[first].weights) - 1, -1)
     layouts = [one for picture in pictures for one in (picture.source_layout, picture.target_layout) if one is not None]
@@ -107,7 +107,7 @@ def packed(layer: NDArray[np.floating[Any]]) -> str:
 
 
 def _json(value: object) -> str:
-    """JSON that cannot end the script element it stands in."""
+    """Return JSON that cannot close the script element around it."""
     return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
 
 

@@ -1,4 +1,4 @@
-"""Drawings as PDF, with lines and letters, for a paper. typst reads the SVG with the library that resvg is made of."""
+"""Drawings as vector PDF, for papers. typst reads SVG with the library on which resvg is built."""
 
 from regardant.errors import ConfigError
 
@@ -7,11 +7,11 @@ TEMPLATE = """
 #set page(width: auto, height: auto, margin: 0pt, fill: none)
 #image(bytes(sys.inputs.drawing), format: "svg", alt: sys.inputs.title)
 """
-"""A page as large as the drawing. Without a date equal drawings are equal files."""
+"""Typst source of a page as large as the drawing, without a date, so that equal drawings give equal files."""
 
 
 def require_pdf() -> None:
-    """Raise ConfigError without the library that writes PDF."""
+    """Raise ConfigError if typst, which writes PDF, is not installed."""
     try:
         import typst  # noqa: F401  # nothing but this module needs it
     except ImportError as error:

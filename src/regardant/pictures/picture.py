@@ -1,4 +1,4 @@
-"""Data of a drawing: the attention between the elements of two items, or of one, and the links known to be right.
+"""Data of a drawing: the attention between the elements of two items, or of one, and the gold links.
 
 Shapes: L layers, H heads, T target elements (queries, rows), S source elements (keys, columns).
 """
@@ -44,13 +44,13 @@ class Layout:
 
     @property
     def is_grid(self) -> bool:
-        """Whether elements are drawn on a grid or as nodes. Any other row is written as a line of words."""
+        """True if elements are drawn on a grid or as nodes. Otherwise they are written as a line of words."""
         return self.rows > 1 or self.picture is not None or bool(self.places)
 
 
 @dataclass(frozen=True, eq=False)
 class AttentionPicture:
-    """One kind of attention over an item. A ValueError names the part that does not fit the others."""
+    """One kind of attention over an item. Raises ValueError if its parts do not fit together."""
 
     title: str
 
@@ -61,7 +61,7 @@ class AttentionPicture:
     """Labels of T queries, the rows."""
 
     weights: NDArray[np.floating[Any]]
-    """[L, H, T, S]. Rows sum to one, or to zero where nothing may be seen."""
+    """[L, H, T, S]. Rows sum to one, or to zero if all keys are masked."""
 
     gold: Collection[tuple[int, int]] = ()
     """(source index, target index) of words known to translate each other."""
@@ -79,16 +79,16 @@ class AttentionPicture:
     """Meaning of 100%."""
 
     source_units: Sequence[tuple[str, int]] = ()
-    """(word, how many of `source` it is made of), in their order; empty where they are words already."""
+    """(word, number of elements of `source` that make it up), in order. Empty: the elements are words already."""
 
     target_units: Sequence[tuple[str, int]] = ()
-    """The same of `target`."""
+    """The same for `target`."""
 
     source_layout: Layout | None = None
-    """The grid of the last elements of `source`; those before it, as a class token, stand beside it. None: words."""
+    """Layout of the last elements of `source`; earlier ones, such as a class token, are beside it. None: words."""
 
     target_layout: Layout | None = None
-    """The same of `target`."""
+    """The same for `target`."""
 
     def __post_init__(self) -> None:
         words = (len(self.target), len(self.source))
@@ -124,19 +124,19 @@ class AttentionPicture:
 
     @property
     def class_token(self) -> str | None:
-        """The label of the first query, if it alone stands before the grid of the others."""
+        """Label of the first query if it is the only one outside the layout, otherwise None."""
         layout = self.target_layout
         return self.target[0] if layout is not None and len(self.target) == len(layout.labels) + 1 else None
 
     @property
     def has_words(self) -> bool:
-        """Whether its elements make words of several pieces."""
+        """True if the elements are pieces of words."""
         return bool(self.source_units)
 
     def in_words(self) -> "AttentionPicture":
-        """Return the same between words: a word gets the sum over its pieces, and attends by their mean.
+        """Return the attention between words: the sum over the pieces of a key, the mean over the pieces of a query.
 
-        Without units the picture itself. Gold links, which join pieces, are left out.
+        Without units, return the picture itself. Gold links, which join pieces, are left out.
         """
         if not self.has_words:
             return self
@@ -158,11 +158,11 @@ class AttentionPicture:
         )
 
     def head_name(self, layer: int, head: int | None) -> str:
-        """Return what a picture of a head, or of the mean of a layer's heads, is called: it counts from 1."""
+        """Return the title of a head, or of the mean of the layer's heads for None. Titles count from 1."""
         return f"{self.kind}, layer {layer + 1}, {'mean of heads' if head is None else f'head {head + 1}'}"
 
     def matrix(self, layer: int, head: int | None) -> NDArray[np.floating[Any]]:
-        """[T, S]: one head's weights, or with None the mean of the layer's heads."""
+        """Return the weights [T, S] of a head, or the mean of the layer's heads for None."""
         num_layers, num_heads = self.weights.shape[:2]
         if not 0 <= layer < num_layers:
             raise ValueError(f"layer {layer} is not drawn; choose 0 to {num_layers - 1}")
@@ -173,5 +173,5 @@ class AttentionPicture:
 
 
 def _starts(units: Sequence[tuple[str, int]]) -> NDArray[np.int64]:
-    """Return the number of the first piece of each unit."""
+    """Return the index of the first piece of each unit."""
     return np.cumsum([0, *(count for _, count in units[:-1])])

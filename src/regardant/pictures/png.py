@@ -1,6 +1,6 @@
-"""Drawings as pixels. resvg renders the SVG itself, so that the two never differ, with the fonts of the machine."""
+"""Drawings as PNG. resvg renders the SVG itself, so that both always agree, with the fonts of the machine."""
 
-DENSITY = 2  # pixels of a drawing's pixel, for today's screens
+DENSITY = 2  # image pixels per SVG pixel, for high-density screens
 
 
 def png(drawing: str) -> bytes:

@@ -1,6 +1,6 @@
-"""One HTML file of tables and charts: no script, no network, nothing beside it.
+"""Report of tables and charts as one HTML file: no script, no network, no other files.
 
-A chart is for the eye; the same numbers stand in a table for everybody else.
+The numbers of a chart are in a table too, for readers who cannot see the chart.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from regardant.pictures.table import Table
 
 @dataclass(frozen=True)
 class Chapter:
-    """A heading and what stands under it."""
+    """A section of a report under its heading."""
 
     title: str
 
@@ -27,11 +27,11 @@ class Chapter:
     """The numbers of drawings, shown on demand."""
 
     marks: Sequence[tuple[str, bool]] = ()
-    """Words beside the title, each with whether it is a warning."""
+    """(word, True if it is a warning) beside the title."""
 
 
 def report_page(chapters: Sequence[Chapter], *, title: str, summary: Sequence[tuple[str, str]] = ()) -> str:
-    """Return the whole page. summary: (label, value) under the title."""
+    """Return the whole page. `summary`: (label, value) pairs under the title."""
     style = "".join(map(asset, ("colours.css", "look.css", "report.css", "chart.css")))
     return Template(asset("report.html")).substitute(
         title=escaped(title),
@@ -55,5 +55,5 @@ def _chapter(chapter: Chapter) -> str:
 
 
 def _scrolling(drawing: str) -> str:
-    """Return a drawing that keys can scroll where it is wider than the page."""
+    """Return a drawing in a box that scrolls, by keyboard too, if it is wider than the page."""
     return f'<div class="scroll" role="group" tabindex="0" aria-label="Chart, scrolls if wide">{drawing}</div>'

@@ -1,4 +1,4 @@
-"""Parts of every drawing: text and its width, cut to a length; shades."""
+"""Parts of every drawing: text, its estimated width and truncation, and shades."""
 
 import re
 import unicodedata
@@ -17,16 +17,16 @@ LONGEST_LABEL = 18
 WIDEST = 2400  # pixels
 
 SHADES = 16
-"""How many a drawing of many cells tells apart."""
+"""Number of shades in a drawing of many cells."""
 
 DARKEST = 0.75
 """Opacity of the largest weight over an item, which stays visible below it."""
 
 RAMP_STEP = 6
-"""Pixels of one of the shades of a scale."""
+"""Width of one shade of a scale, in pixels."""
 
 NARROW, WIDE = frozenset(" .,:;'!|()[]fijlrtI-/"), frozenset("mwMW@%—…<>+=~&#")
-"""Letters of less and of more width than others."""
+"""Characters narrower and wider than others."""
 
 STYLE = """
 .drawing .page { fill: #fdfcf9; stroke: #e4dfd3; }
@@ -56,13 +56,13 @@ STYLE = """
   .drawing .quiet { fill: #9ba1ac; }
 }
 """
-"""Rules of a drawing alone: a notebook has several drawings, and others beside them, in one document."""
+"""CSS rules, for drawings only: a notebook has several drawings and other output in one document."""
 
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def escaped(text: str) -> str:
-    """Text between the tags of a drawing and in its attributes, without the characters that XML lacks."""
+    """Return text escaped for SVG elements and attributes; characters that XML does not allow are replaced."""
     return markup.escaped(NOT_XML.sub("\ufffd", text))
 
 
@@ -74,17 +74,17 @@ class Drawing(str):
 
 
 def shorten(word: str, longest: int = LONGEST_LABEL) -> str:
-    """Return at most so many characters of a word, the last one an ellipsis if some are missing."""
+    """Return a word cut to `longest` characters, the last of which is an ellipsis if the word was longer."""
     return word if len(word) <= longest else word[: longest - 1] + "…"
 
 
 def text_width(text: str) -> float:
-    """Return the pixels of a text at FONT_SIZE, estimated from the widths of DejaVu Sans, which is a wide font."""
+    """Return the width of a text at FONT_SIZE in pixels, estimated from DejaVu Sans, which is a wide font."""
     return FONT_SIZE * sum(map(_em, text))
 
 
 def fitted(text: str, width: float) -> str:
-    """Return as much of a text as is so many pixels wide at FONT_SIZE, an ellipsis in the place of the rest."""
+    """Return a text cut to `width` pixels at FONT_SIZE, with an ellipsis in place of the rest."""
     if text_width(text) <= width:
         return text
     kept = len(text)
@@ -94,14 +94,14 @@ def fitted(text: str, width: float) -> str:
 
 
 def label(word: str, place: str, longest: int = LONGEST_LABEL) -> str:
-    """Return a word as an element with these attributes; one that is cut is written in full in the element's title."""
+    """Return a word as a text element with the attributes `place`; the full word is its title if it is cut."""
     cut = shorten(word, longest)
     title = "" if cut == word else f"<title>{escaped(word)}</title>"
     return f"<text {place}>{title}{escaped(cut)}</text>"
 
 
 def document(parts: Sequence[str], width: float, height: float, *, title: str) -> Drawing:
-    """Return a whole file. What would be wider than WIDEST is scaled down."""
+    """Return an SVG document. A drawing wider than WIDEST is scaled down."""
     scale = min(1.0, WIDEST / width)
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="drawing" role="img" aria-label="{escaped(title)}" '
@@ -112,12 +112,12 @@ def document(parts: Sequence[str], width: float, height: float, *, title: str) -
 
 
 def page(width: float, height: float) -> str:
-    """Return the ground of a drawing."""
+    """Return the background of a drawing."""
     return f'<rect class="page" x="0.5" y="0.5" width="{width - 1:.0f}" height="{height - 1:.0f}" rx="10"/>'
 
 
 def ramp(x: float, y: float, name: str, most: str, *, of_cells: bool) -> tuple[str, float]:
-    """Return the scale of shades from 0% to `most`, with what it measures, about the height y; and its width."""
+    """Return the scale of shades from 0% to `most`, with its name, vertically centred on y; and its width."""
     look, darkest = ("ramp", 1.0) if of_cells else ("lit", DARKEST)
     left = x + text_width("0%") + 6
     steps = (
@@ -136,7 +136,7 @@ def ramp(x: float, y: float, name: str, most: str, *, of_cells: bool) -> tuple[s
 
 
 def shaded(weights: NDArray[np.floating[Any]], left: float, top: float, cell: float) -> list[str]:
-    """Return a matrix of weights as few lines: neighbours of a shade in a row are one, and all of a shade a path."""
+    """Return a matrix of weights as one path per shade, in which adjacent cells of a row are one line."""
     runs: dict[int, list[str]] = defaultdict(list)
     for row, shades in enumerate(np.rint(weights.clip(0, 1) * SHADES).astype(int)):
         starts = np.flatnonzero(np.diff(shades, prepend=-1))

@@ -8,18 +8,18 @@ from regardant.pictures.markup import escaped
 
 @dataclass(frozen=True)
 class Table:
-    """Rows named by their first cell. A ValueError says which row has more or fewer cells than there are heads."""
+    """Rows named by their first cell. Raises ValueError for a row with more or fewer cells than `heads`."""
 
     caption: str
     """Caption of the table. Screen readers read it on a page."""
 
     heads: Sequence[str]
-    """Headings of the columns. A terminal breaks one that would be too wide at its line feed."""
+    """Headings of the columns. A line feed breaks a heading in a terminal."""
 
     rows: Sequence[Sequence[str]]
 
     prose: bool = False
-    """Whether cells are words to be wrapped on a page, at their line feeds as well, and not numbers."""
+    """True if cells are text that a page wraps, at line feeds as well, rather than numbers."""
 
     def __post_init__(self) -> None:
         for row in self.rows:
@@ -36,7 +36,7 @@ class Table:
         return [self.caption, *(_aligned(row, widths) for row in every)]
 
     def html(self) -> str:
-        """Return a table that a screen reader can walk through; it scrolls by itself where a page is narrow."""
+        """Return an HTML table, accessible to screen readers, in a box that scrolls on a narrow page."""
         caption = escaped(self.caption)
         heads = "".join(f'<th scope="col">{escaped(head)}</th>' for head in self.heads)
         kind = ' class="prose"' if self.prose else ""

@@ -1,14 +1,14 @@
-"""Load of the machine by other programs, seen as the time that this one waits for a core."""
+"""Load of the machine by other programs, measured as the time that this one waits for a core."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 SCHEDULED = Path("/proc/self/schedstat")
-"""Nanoseconds that the main thread ran and waited, kept by Linux."""
+"""File in which Linux keeps the nanoseconds that the main thread ran and waited."""
 
 BUSY = 0.3
-"""Share of waiting from which measured speed is worth little: an idle machine has under 0.02."""
+"""Share of waiting from which measured speed is unreliable: an idle machine has under 0.02."""
 
 
 class Reading(NamedTuple):
@@ -19,7 +19,7 @@ class Reading(NamedTuple):
 
 
 def read_scheduled() -> Reading | None:
-    """Return the times of the main thread. None: the system does not keep them."""
+    """Return the times of the main thread, or None if the system does not keep them."""
     try:
         ran, waited, _ = map(int, SCHEDULED.read_text(encoding="ascii").split())
     except (OSError, ValueError):
@@ -29,12 +29,12 @@ def read_scheduled() -> Reading | None:
 
 @dataclass(frozen=True)
 class Waiting:
-    """Waiting for a core since this was made."""
+    """Time spent waiting for a core since this object was created."""
 
     begun: Reading | None = field(default_factory=read_scheduled)
 
     def share(self) -> float:
-        """Return the share of the time in which this program could have run and waited. 0 where nobody knows."""
+        """Return the share of runnable time spent waiting for a core. 0 if the system does not keep it."""
         now = read_scheduled()
         if self.begun is None or now is None:
             return 0.0
@@ -42,7 +42,7 @@ class Waiting:
         return waited / (ran + waited) if ran + waited > 0 else 0.0
 
     def note(self, *, in_minutes: bool) -> str | None:
-        """Return a line for people if the machine is busy. `in_minutes`: whether the plan's updates depend on speed."""
+        """Return a warning if the machine is busy. `in_minutes`: True if the planned updates depend on speed."""
         if (share := self.share()) < BUSY:
             return None
         busy = f"this machine is busy: measuring waited for a core {share:.0%} of the time, so"

@@ -1,4 +1,4 @@
-"""torch.compile, tried if a recipe asks for it: it fuses operations between products. See docs/decisions/0015."""
+"""torch.compile, tried if a recipe asks for it: it fuses operations between matmuls. See docs/decisions/0015."""
 
 from typing import Protocol
 
@@ -14,7 +14,7 @@ ROUNDS = 3
 
 
 class TrainStep(Protocol):
-    """Runs forward and backward of one process's part of a batch and returns the seconds that they took."""
+    """Callable that runs forward and backward on one process's part of a batch and returns the seconds it took."""
 
     def __call__(self, processes: int, through: nn.Module | None = None) -> float: ...
 
@@ -22,8 +22,8 @@ class TrainStep(Protocol):
 def compiled(model: nn.Module) -> nn.Module:
     """Return the model with its forward and backward pass compiled for all lengths, on the same weights.
 
-    The drawing of dropout masks stays outside of compiled code: its key is another number in each update, and all
-    code would be compiled anew for each.
+    Dropout masks are drawn outside compiled code: their key changes in each update, and would cause a recompilation
+    each time.
     """
     _set_draw(model, torch.compiler.disable(dropout.draw))
     through = torch.compile(model, dynamic=True)

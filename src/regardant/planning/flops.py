@@ -1,8 +1,8 @@
 """Floating-point operations, counted while a model runs.
 
-PyTorch's counter knows no fused attention on a CPU, and counts the scores that a fused kernel computes again for its
-backward pass. Here every kernel counts the products that attention and its gradient need, of all pairs of queries and
-keys: two forward, four backward. What `model.activation_checkpointing` computes again is counted again.
+PyTorch's counter does not know fused attention on a CPU, and counts the scores that a fused kernel recomputes in its
+backward pass. Here every kernel counts as the matrix products that attention and its gradient need, over all pairs of
+queries and keys: two forward, four backward. Recomputation by `model.activation_checkpointing` is counted.
 """
 
 from typing import Any
@@ -29,5 +29,5 @@ def _forward(query: Any, key: Any, value: Any, *others: Any, **options: Any) -> 
 
 
 def _backward(gradient: Any, query: Any, key: Any, value: Any, *others: Any, **options: Any) -> int:
-    """Return the operations of its gradient: two products for each one of the forward pass."""
+    """Return the operations of the gradient of fused attention: two products for each one of the forward pass."""
     return 2 * int(sdpa_flop_count(query, key, value))

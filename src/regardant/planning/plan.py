@@ -1,4 +1,4 @@
-"""The cost of a training before it starts. Everything but the wall time is exact or measured on the largest batch."""
+"""The cost of a training run before it starts. All but the wall time is exact or measured on the largest batch."""
 
 import math
 import time
@@ -36,25 +36,25 @@ from regardant.training.engine import require_divisible
 from regardant.training.reporting import memory
 
 OVERHEAD = 1.05
-"""Time of forward and backward in training over that of the fastest dry run of a batch: 1.04 to 1.06 on `reverse`,
-`demo` and `digits-vit`, in CPU time of one thread."""
+"""Ratio of the time of forward and backward in training to that of the fastest dry run of a batch: 1.04 to 1.06 on
+`reverse`, `demo` and `digits-vit`, in CPU time of one thread."""
 
 GATHERING = 2.4
-"""Time of a step on a CPU in which each process gathers the weights of a sublayer before it computes it, over that of a
+"""Ratio of the time of an fsdp step on a CPU, in which each process gathers the weights of every sublayer, to that of a
 replica: 2.2 to 2.8 at d_model 128 to 512 on two cores."""
 
 HOLES = 1.35
-"""Size of a CPU's heap over the memory in use by a batch: blocks of other sizes leave holes. 1.1 to 1.6 after 200
-updates of five recipes; twice as much after thousands of updates of `translation`. None where memory is returned."""
+"""Ratio of the heap on a CPU to the memory that a batch uses, because of fragmentation: 1.1 to 1.6 after 200 updates of
+five recipes; twice as much after thousands of updates of `translation`. None where freed memory is returned."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The cost of a training."""
+    """The cost of a training run."""
 
     parameters: int
     memory_bytes: int
-    """Peak of all processes together."""
+    """Peak memory of all processes together."""
     flops_per_token: float
     """Floating-point operations of one target with its share of the input, forward and backward."""
     tokens_per_epoch: int
@@ -70,7 +70,7 @@ class Plan:
     unit: str
     """Singular name of a target, as "target token"."""
     validation_targets: int | None = None
-    """Targets of a validation, where the budget may leave a part of the data out."""
+    """Number of targets of a validation, if the budget may leave a part of the data out."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the content of --json, with the padding of a side as SIDE_padding."""
@@ -78,7 +78,7 @@ class Plan:
         return numbers | {f"{side}_padding": share for side, share in numbers.pop("padding").items()}
 
     def lines(self) -> list[str]:
-        """Return the lines for people."""
+        """Return the lines to print."""
         padding = ", ".join(f"{share:.1%} of the {side} blocks" for side, share in self.padding.items())
         return [
             f"parameters      {self.parameters:,}",
@@ -99,17 +99,17 @@ def plan_run(
     strategy_of: Callable[[int], Strategy] = lambda processes: "sum",
     launched: int = 1,
 ) -> tuple[Decisions, Plan]:
-    """Choose the settings that are measured, then measure what training will cost.
+    """Choose the settings that depend on timing, then measure the cost of training.
 
-    `strategy_of` returns how a number of processes shares the model. `launched` is the number of processes that
-    torchrun has started, each of which plans as if it were alone.
+    `strategy_of` returns the strategy by which a number of processes shares the model. `launched` is the number of
+    processes that torchrun has started, each of which plans as if it were alone.
 
     Raises OutOfMemory with advice if the largest batch does not fit, and ConfigError if the batch of an indivisible
     loss would be divided.
     """
     job, training = prepared.job, prepared.config.training
     _forget_peak()
-    training.optimizer.build(job.model)  # the first one loads 70 MB of torch, in each process
+    training.optimizer.build(job.model)  # the first optimizer loads 70 MB of torch, in each process
     resident = memory().current
     with memory_guard("a batch", "take a smaller model, or lower training.batch_tokens and raise training.accumulate"):
         until, waited = time.perf_counter() + time_to_measure(training), Waiting()
@@ -144,8 +144,10 @@ def _decide(job: TaskJob, training: TrainingConfig, device: torch.device, until:
 
 
 def sample_of_training(job: TaskJob, decisions: Decisions, device: torch.device, until: float) -> tuple[int, float]:
-    """Return the targets of batches of all lengths, and the seconds that their gradients take in training: measured
-    once when the clock has read `until`."""
+    """Return the number of targets of batches of all lengths, and the seconds that their gradients take in training.
+
+    Each batch is timed only once after the clock reads `until`.
+    """
     planned = job.batches.sample_batches()
     processes = decisions.processes
     with decisions.autocast(device), threads_of_one(processes):
@@ -157,10 +159,10 @@ def sample_of_training(job: TaskJob, decisions: Decisions, device: torch.device,
 
 
 def optimizer_seconds(model: nn.Module, training: TrainingConfig, device: torch.device, until: float) -> float:
-    """Return the seconds of the part of an update that follows the gradients: clipping, the optimizer, the average.
+    """Return the seconds of an update after its gradients: clipping, the optimizer step and weight averaging.
 
-    It depends on the optimizer and the weights, not on the batch, and is no small share of an update with Muon.
-    No round but the first begins after the clock reads `until`.
+    They depend on the optimizer and the weights, not on the batch, and are no small share of an update with Muon.
+    Only the first round may begin after the clock reads `until`.
     """
     with _stepping(model, training) as (optimizers, average):
         parameters = [parameter for parameter in model.parameters() if parameter.grad is not None]
@@ -185,9 +187,10 @@ def plan_training(
     resident: int,
     shares: int = 1,
 ) -> Plan:
-    """Run the largest batches once, with the optimizer's state in place, and compute the rest.
+    """Measure the memory of the largest batches, with the optimizer's state in place, and compute the rest of the plan.
 
-    `resident` is the memory of the process in bytes before the first batch. Raises OutOfMemory with advice.
+    `speed` is in targets per second, `resident` the memory of the process in bytes before the first batch, `shares` the
+    number of processes that shard the model. Raises OutOfMemory with advice.
     """
     advice = (
         f"lower training.batch_tokens ({training.batch_tokens}) and raise training.accumulate, or take a smaller model"
@@ -224,9 +227,9 @@ def plan_training(
 
 @contextmanager
 def _as_in_training(model: nn.Module, training: TrainingConfig, shares: int = 1) -> Iterator[int]:
-    """Put the optimizer's state and the average in place, and give the bytes of these and of the weights.
+    """Allocate the optimizer's state and the average, and yield the bytes of both and of the weights.
 
-    A model of which processes have shares may have no room for them here: then the bytes are those of the weights.
+    A sharded model may have no room for both in one process: then the bytes are those of the weights only.
     """
     learned = [parameter for parameter in model.parameters() if parameter.requires_grad]
     if shares > 1:
@@ -242,8 +245,8 @@ def _as_in_training(model: nn.Module, training: TrainingConfig, shares: int = 1)
 
 @contextmanager
 def _stepping(model: nn.Module, training: TrainingConfig) -> Iterator[tuple[list[Optimizer], Average]]:
-    """Give optimizers whose state is in place, gradients of zero and the average. No step changes a weight: it is along
-    gradients of zero, at rate zero."""
+    """Yield optimizers with their state allocated and gradients of zero, and the average. No step changes a weight: the
+    gradients and the learning rate are zero."""
     for parameter in model.parameters():
         if parameter.requires_grad:
             parameter.grad = torch.zeros_like(parameter)
@@ -257,8 +260,8 @@ def _stepping(model: nn.Module, training: TrainingConfig) -> Iterator[tuple[list
 
 
 def _flops_per_target(job: TaskJob, decisions: Decisions, device: torch.device) -> float:
-    """Return the operations of a median batch by target. They are counted with one kernel, whichever was the fastest:
-    operations of `triton` are not seen, and tiles leave some out."""
+    """Return the operations of a median batch per target. They are counted with `sdpa`, whichever kernel is chosen:
+    operations of `triton` are not seen, and tiled kernels skip some."""
     planned = job.batches.median_batch()
     use_kernel(job.model, "sdpa")
     with flop_counter() as counter:
@@ -268,7 +271,7 @@ def _flops_per_target(job: TaskJob, decisions: Decisions, device: torch.device) 
 
 
 def _forget_peak() -> None:
-    """Begin a new peak of memory, without what an earlier model of this process took and has freed."""
+    """Reset the peak of memory, so that memory freed by an earlier model of this process does not count."""
     trim_heap()
     if torch.cuda.is_initialized():
         torch.cuda.empty_cache()

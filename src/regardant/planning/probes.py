@@ -25,24 +25,24 @@ SIMPLEST_PRECISION_FIRST: tuple[Precision, ...] = ("float32", "bfloat16")
 SIMPLEST_KERNEL_FIRST: tuple[Kernel, ...] = ("matmul", "sdpa")
 
 ROUNDS = 3
-"""Timed steps of each candidate, at most."""
+"""Largest number of timed steps of each candidate."""
 
 SHARE, MOST_SECONDS = 1 / 30, 20.0
-"""Share of a training's minutes that measuring may take, and seconds where the budget is not given in minutes. The
-first step of each candidate is made whatever it takes."""
+"""Share of training.max_minutes that measuring may take, and seconds if the budget is not given in minutes. The first
+step of each candidate is always timed."""
 
 SAID_SECONDS = 2.0
-"""Measuring that takes longer is announced."""
+"""Seconds of measuring from which it is logged."""
 
 NEAR_TIE = 1.05
-"""Factor within which a candidate counts as equally fast, so that the same machine decides alike under other load."""
+"""Factor within which a candidate counts as equally fast, so that a machine decides the same under different load."""
 
 HINDRANCE = 1.2
 """Factor by which a step is slower in one of several processes than measured alone: processes sum gradients, share the
 memory's bandwidth, and each runs the optimizer."""
 
 MOST_THREADS = 4096
-"""Bound of the numbers of threads and processes in a run.yaml."""
+"""Largest number of threads or processes in a run.yaml."""
 
 LONG = 60.0
 """Seconds of training from which more processes pay off; each has to read the corpus first."""
@@ -60,9 +60,9 @@ class Decisions:
     """Seconds of a training step of a median batch, by candidate."""
     processes: int = 1
     strategy: Strategy = "sum"
-    """How the processes share the model."""
+    """Strategy by which the processes share the model."""
     compiled: bool = False
-    """Whether torch.compile was asked for and is faster."""
+    """True if torch.compile was requested and is faster."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the content for run.yaml."""
@@ -70,7 +70,7 @@ class Decisions:
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Self:
-        """Return the decisions of a run.yaml. Raises ValueError for one that cannot be."""
+        """Return the decisions of a run.yaml. Raises ValueError for an invalid value."""
         found = cls(**content)
         choices = {"precision": SIMPLEST_PRECISION_FIRST, "kernel": tuple(KERNELS), "strategy": get_args(Strategy)}
         for name, allowed in choices.items():
@@ -88,11 +88,11 @@ class Decisions:
         use_kernel(model, self.kernel)
 
     def autocast(self, device: torch.device) -> torch.autocast:
-        """Return the context in which products have the chosen precision."""
+        """Return the context in which matrix products have the chosen precision."""
         return autocast(self.precision, device)
 
     def summary(self) -> str:
-        """Return one line for people."""
+        """Return the decisions as one line to log."""
         line = f"precision {self.precision}, attention kernel {self.kernel}, {self.threads} threads"
         if self.processes > 1:
             line += f" in {self.processes} processes ({self.strategy})"
@@ -137,7 +137,7 @@ def decide(
     """
     precisions, threads = _precisions(config, device), torch.get_num_threads()
     kernels = SIMPLEST_KERNEL_FIRST if config.attention_kernel == "auto" else (config.attention_kernel,)
-    if device.type == "cuda":  # bfloat16, and attention in one kernel, are what such a machine is built for
+    if device.type == "cuda":  # not timed: such a machine is built for bfloat16 and fused attention
         if config.processes not in ("auto", 1):
             raise ConfigError("training.processes divides the cores of a CPU, and here is an accelerator: leave it out")
         fused: Kernel = "triton" if available(device) else "sdpa"
@@ -167,7 +167,7 @@ def use_kernel(model: nn.Module, kernel: Kernel) -> None:
 
 
 def autocast(precision: Precision, device: torch.device) -> torch.autocast:
-    """Return the context in which products have this precision."""
+    """Return the context in which matrix products have this precision."""
     return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16")
 
 
@@ -176,7 +176,7 @@ def dry_run(
 ) -> float:
     """Run forward and backward on one process's part of a batch and return the seconds that it took.
 
-    `through` is the job's model compiled, if it is. No gradient is left behind.
+    `through` is the compiled model of the job, if it is compiled. No gradient is left behind.
     """
     start = finished_at(device)
     batch: Batch = job.load(planned)
@@ -188,7 +188,7 @@ def dry_run(
 
 @contextmanager
 def threads_of_one(processes: int) -> Iterator[None]:
-    """Compute with the threads that each of so many processes has."""
+    """Limit the context to the threads of one of `processes` processes."""
     threads = torch.get_num_threads()
     torch.set_num_threads(max(1, threads // processes))
     try:
@@ -264,7 +264,7 @@ def time_to_measure(config: TrainingConfig) -> float:
 
 
 def least(run: Callable[[], float], until: float) -> float:
-    """Return the least of ROUNDS results of `run`; none is asked for after the clock reads `until` but the first."""
+    """Return the least of ROUNDS results of `run`; only the first may begin after the clock reads `until`."""
     found = run()
     for _ in range(ROUNDS - 1):
         if time.perf_counter() >= until:
@@ -274,7 +274,7 @@ def least(run: Callable[[], float], until: float) -> float:
 
 
 def finished_at(device: torch.device) -> float:
-    """Return the clock after all work that was queued on the device."""
+    """Wait for all work queued on the device and return the clock, in seconds."""
     if device.type == "cuda":
         torch.cuda.synchronize()
     return time.perf_counter()

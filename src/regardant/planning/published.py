@@ -1,7 +1,7 @@
-"""The cost of published models, counted on this package's own layers without memory for their weights.
+"""The cost of published models, counted on this package's own layers on the meta device.
 
-FLOPs of training are 6 N D of N parameters and D tokens (Kaplan et al. 2020, https://arxiv.org/abs/2001.08361, section
-2.1); of a forward pass 2 N a token, and 4 d_model a layer for each token that it attends to.
+Training takes 6 N D FLOPs for N parameters and D tokens (Kaplan et al. 2020, https://arxiv.org/abs/2001.08361, section
+2.1); a forward pass takes 2 N per token, and 4 d_model per layer for each token attended to.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ VOCABULARY = 37_000
 """Entries of the joint vocabulary of WMT14 English-German in Vaswani et al. 2017, section 5.1."""
 
 BYTES_OF_TRAINING = 16
-"""Bytes of a parameter in mixed precision: weight and gradient 2 each, float32 copy and two moments of Adam 4 each."""
+"""Bytes per parameter in mixed precision: weight and gradient 2 each, float32 copy and two moments of Adam 4 each."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Published:
     source: str
 
     def cost(self) -> "PublishedCost":
-        """Count the model."""
+        """Return the cost of the model."""
         with torch.device("meta"):
             parameters = sum(one.numel() for one in self.build().parameters())
         attention = 4 * self.num_layers * self.d_model * self.length
@@ -71,7 +71,7 @@ class PublishedCost:
         return dict(vars(self))
 
     def lines(self) -> list[str]:
-        """Return the lines for people."""
+        """Return the lines to print."""
         return [
             f"model           {self.title}",
             f"parameters      {self.parameters:,}",

@@ -1,8 +1,8 @@
-"""The cost of training a model on several devices, on paper: no data is read, and no device is needed.
+"""The cost of training a model on several devices, as an estimate: no data is read, and no device is needed.
 
-Models of translation and language modelling are built over the vocabulary of WMT14 English-German and run once on two
-rows. So parameters and floating-point operations are exact, and what a backward pass keeps is counted tensor by tensor.
-Speed is reckoned from the rates of a device and the assumptions, which are printed.
+Models of translation and language modelling are built over the vocabulary of WMT14 English-German and run on one and
+two rows. So parameters and floating-point operations are exact, and activations kept for the backward pass are counted
+tensor by tensor. Speed is estimated from the rates of a device and the assumptions, which are printed.
 """
 
 import math
@@ -39,25 +39,25 @@ OPTIMIZER_BYTES = 40
 
 @dataclass(frozen=True)
 class Device:
-    """The rates of one device, in a second, and its memory."""
+    """The rates of one device, per second, and its memory."""
 
     name: str
     memory: float
     """Bytes."""
     flops: float
-    """Floating-point operations of large matrix products."""
+    """Floating-point operations per second in large matrix products."""
     share: float
-    """Share of `flops` that training reaches where products take most of its time: an assumption, but on an H200."""
+    """Share of `flops` that training reaches where products take most of its time: an assumption, except on an H200."""
     bandwidth: float
-    """Bytes of its memory."""
+    """Memory bandwidth, in bytes per second."""
     link: float
-    """Bytes to others of its machine, one way."""
+    """Bytes per second to other devices of its machine, one way."""
     narrow: bool = True
     """True if activations are in bfloat16."""
     resident: float = 1e9
     """Bytes of libraries and their buffers."""
     launch: float = 40e-6
-    """Seconds to start one operation, which Python does one after the other: an assumption, but on an H200."""
+    """Seconds to launch one operation; Python launches them one by one. An assumption, except on an H200."""
 
 
 DEVICES = {
@@ -71,15 +71,15 @@ docs/decisions/0025."""
 
 @dataclass(frozen=True)
 class Scale:
-    """The cost of a training on several devices by one strategy."""
+    """The cost of training on several devices with one strategy."""
 
     strategy: Way
     devices: int
     parameters: int
     memory_bytes: float
-    """Peak of one rank."""
+    """Peak memory of one rank."""
     state_bytes: float
-    """Weights, gradients, optimizer state and average of one rank, in `memory_bytes`."""
+    """Weights, gradients, optimizer state and average of one rank, a part of `memory_bytes`."""
     sent_bytes: float
     """Bytes that a rank sends in an update."""
     tokens_per_second: float
@@ -94,7 +94,7 @@ class Scale:
         return asdict(self)
 
     def lines(self) -> list[str]:
-        """Return the lines for people."""
+        """Return the lines to print."""
         cost = "" if self.price is None else f", price {self.price:,.0f}"
         room = "" if self.fits else ", which does not fit"
         return [
@@ -109,21 +109,21 @@ class Scale:
 
 @dataclass(frozen=True)
 class Workload:
-    """One update of a model: what is computed, kept and summed."""
+    """Computation, memory and communication of one update of a model."""
 
     parameters: int
     units: tuple[int, ...]
-    """Parameters of each part that is gathered at once: sublayers, then all others together."""
+    """Number of parameters of each part that is gathered at once: sublayers, then all others together."""
     rows: int
     """Sequences of an update."""
     passes: int
-    """Batches of an update, which are computed one after the other."""
+    """Gradient accumulation steps of an update."""
     flops: float
-    """Forward and backward, of an update."""
+    """Floating-point operations of an update, forward and backward."""
     operations: int
-    """Operations of one batch, forward and backward."""
+    """Number of operations launched for one batch, forward and backward."""
     kept_bytes: float
-    """Kept for the backward pass of one batch of all ranks, in float32."""
+    """Bytes of activations kept for the backward pass of one batch over all ranks, in float32."""
     targets: int
     updates: int
 
@@ -131,7 +131,7 @@ class Workload:
 def costs(
     config: TaskConfig, device: Device, devices: int, ways: tuple[Way, ...], rate: float | None = None
 ) -> list[Scale]:
-    """Return the cost of a recipe by each strategy. `rate` is the price of a device for an hour.
+    """Return the cost of a recipe with each strategy. `rate` is the price of a device per hour.
 
     Raises ConfigError for a task whose model has no vocabulary.
     """
@@ -140,7 +140,7 @@ def costs(
 
 
 def ways_named(name: str | None) -> tuple[Way, ...]:
-    """Return the strategies to compare: the named one, or all. Raises ConfigError for a name that is none."""
+    """Return the strategies to compare: the named one, or all. Raises ConfigError for an unknown name."""
     allowed = get_args(Way)
     if name is not None and name not in allowed:
         raise ConfigError(f"--strategy: given {name!r}; allowed: {', '.join(allowed)}")
@@ -155,7 +155,7 @@ def device_named(name: str) -> Device:
 
 
 def assumptions(config: TaskConfig, device: Device) -> list[str]:
-    """Return what the numbers rest on, a line each."""
+    """Return the assumptions behind the numbers, a line each."""
     training = config.training
     return [
         f"WMT14 English-German: {PAIRS:,} pairs of {LENGTH} tokens a side, {VOCABULARY:,} entries",
@@ -171,7 +171,7 @@ def assumptions(config: TaskConfig, device: Device) -> list[str]:
 
 
 def cost(load: Workload, device: Device, devices: int, strategy: Way, rate: float | None = None) -> Scale:
-    """Return the cost of a workload by one strategy."""
+    """Return the cost of a workload with one strategy."""
     weights, others = 4.0 * load.parameters, (devices - 1) / devices
     rows = load.rows // load.passes
     share = math.ceil(rows / devices) / rows  # of the rank with most rows, for which the others wait
@@ -208,9 +208,9 @@ def cost(load: Workload, device: Device, devices: int, strategy: Way, rate: floa
 
 
 def workload(config: TaskConfig, vocabulary: int = VOCABULARY, length: int = LENGTH) -> Workload:
-    """Return what an update of a recipe's model computes and keeps, by default at the size of WMT14.
+    """Return the workload of an update of a recipe's model, by default at the size of WMT14.
 
-    Raises OutOfMemory if one model does not fit into main memory.
+    Raises OutOfMemory if one model does not fit into main memory, ConfigError if it has no vocabulary.
     """
     training = config.training
     model, inputs = _model(config, vocabulary, length)
@@ -276,7 +276,7 @@ def _kept(model: nn.Module, rows: list[Tensor]) -> float:
 
     def keep(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
-        found[storage._cdata] = storage  # held, so that no other gets its address
+        found[storage._cdata] = storage  # held, so that no other storage gets its address
         return tensor
 
     with saved_tensors_hooks(keep, lambda tensor: tensor):

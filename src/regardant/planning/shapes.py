@@ -1,9 +1,9 @@
-"""The modules of a recipe's model with their shapes and parameters, before anything is trained.
+"""The modules of a recipe's model with their shapes and parameters, before training.
 
 Models whose sizes follow from the recipe and a vocabulary are built without data, on the meta device, which holds no
 numbers. Others need the data: the size of an image, the number of classes, the nodes of a graph.
 
-A dimension has a symbol if it changed with the batch or a length between two passes of unequal sizes.
+A dimension has a symbol if it scales with the batch or a length between two passes of unequal sizes.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ MEANINGS = {"B": "batch", "S": "length of the source", "T": "length of the targe
 BATCH = "B"
 
 SIZES = ({BATCH: 2, "S": 5, "T": 7}, {BATCH: 5, "S": 8, "T": 11})
-"""Sizes of the two passes. No symbol, and no product of two, grows by the factor of another one."""
+"""Sizes of the two passes. No two symbols or products of two symbols grow by the same factor."""
 
 PASSING = (nn.Identity.__name__, Dropout.__name__)
 """Classes of modules that a table leaves out: they change no shape and have no parameters."""
@@ -42,13 +42,13 @@ HOLDING = (nn.ModuleList.__name__, nn.ModuleDict.__name__)
 """Classes of modules that only hold others."""
 
 WITHOUT_TEXT = ("byte", "kmer")
-"""Kinds of tokenizers whose vocabulary follows from no text."""
+"""Kinds of tokenizers whose vocabulary is not learned from text."""
 
 Pass = tuple[Mapping[str, Any], Mapping[str, int]]
 """Inputs of a model, and their sizes by symbol."""
 
 Symbolic = list[int | str]
-"""Dimensions of a tensor: a number, or what it follows from, as `B` or `2 B S`."""
+"""Dimensions of a tensor: numbers, or symbols such as `B` or `2 B S`."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class ShapedModule:
     name: str
     """Name in the model, as `encoder.layers.0`."""
     title: str
-    """Name for people among the parts of the same module, as `layer 1`."""
+    """Displayed name among the parts of the same module, such as `layer 1`."""
     kind: str
     """Name of its class."""
     output: Symbolic
@@ -76,7 +76,7 @@ class ShapedModule:
         )
 
     def shown_parts(self) -> "list[ShapedModule]":
-        """Return the parts that a table has: those of a list in its place, without what changes nothing."""
+        """Return the parts that a table shows: a list is replaced by its parts; parts without effect are left out."""
         shown = [part for part in self.parts if part.kind not in PASSING and (part.output or part.parameters)]
         return [one for part in shown for one in (part.shown_parts() if part.kind in HOLDING else [part])]
 
@@ -109,7 +109,7 @@ class ModelShapes:
         }
 
     def lines(self) -> list[str]:
-        """Return a table for people, in which modules that follow each other and are alike have one row."""
+        """Return a table to print, in which consecutive modules that differ only in name share a row."""
         heads = ["module", "class", "output", "parameters"]
         rows = [
             [f"{'  ' * depth}{title}", one.kind, _shown(one.output), f"{one.parameters:,}"]
@@ -121,9 +121,9 @@ class ModelShapes:
 
 
 def shapes_without_data(config: TaskConfig) -> ModelShapes | None:
-    """Return the shapes of a recipe whose model needs no more than the size of a vocabulary. None: it needs the data.
+    """Return the shapes of a recipe whose model needs only the size of a vocabulary, or None if it needs the data.
 
-    Raises ConfigError where its parts do not fit, OutOfMemory for a recurrent model that does not fit into memory.
+    Raises ConfigError if its parts do not fit together, OutOfMemory for a recurrent model that exceeds main memory.
     """
     sizes, text = config.model, config.modality
     if (text is not None and type(text) is not TextModalityConfig) or getattr(sizes, "preset", None) == "auto":
@@ -151,7 +151,7 @@ def shapes_of_published(name: str) -> ModelShapes:
 
 
 def shapes_of_job(job: TaskJob, device: torch.device) -> ModelShapes:
-    """Return the shapes of a prepared model on a batch of its training data, whose lengths they have."""
+    """Return the shapes of a prepared model on a batch of its training data, with the lengths of that batch."""
     batch = job.load(job.batches.median_batch())
     whole = batch.to(device).inputs
     rows = len(next(iter(whole.values())))
@@ -163,7 +163,7 @@ def shapes_of_job(job: TaskJob, device: torch.device) -> ModelShapes:
 
 
 def _vocabulary(config: TokenizerConfig) -> tuple[int, str]:
-    """Return the size of a vocabulary without the text that it is learned from, and where it comes from."""
+    """Return the size of a vocabulary without reading the text that it is learned from, and a note on its origin."""
     if config.kind in WITHOUT_TEXT:
         size = Tokenizer.train(config, [], 0).vocab_size
         return size, f"vocabulary of {size:,}, that of tokenizer.kind={config.kind}"
@@ -175,12 +175,12 @@ def _vocabulary(config: TokenizerConfig) -> tuple[int, str]:
 def _of_tokens(build: Callable[[], nn.Module], notes: Sequence[str]) -> ModelShapes:
     """Return the shapes of a model that reads tokens.
 
-    Raises ConfigError where the parts of the model do not fit, OutOfMemory.
+    Raises ConfigError if the parts of the model do not fit together, OutOfMemory if it exceeds main memory.
     """
     try:
         try:
             return _of_tokens_on("meta", build, notes)
-        except RuntimeError:  # recurrent cells and running sums need numbers
+        except RuntimeError:  # recurrent cells and running sums do not run on the meta device
             require_memory(build)
             return _of_tokens_on("cpu", build, notes)
     except ValueError as error:
@@ -237,14 +237,14 @@ def _shaped(trees: Sequence[TracedModule], sizes: Sequence[Mapping[str, int]], i
 
 
 def _title(key: str, inside: str) -> str:
-    """Return a module's name for people: `self-attention`, or `layer 1` of `layers`."""
+    """Return the displayed name of a module: `self-attention`, or `layer 1` of `layers`."""
     if key.isdecimal():
         return f"{inside.removesuffix('s') or 'part'} {int(key) + 1}"
     return key.replace("_attention", "-attention").replace("_", " ")
 
 
 def _dimension(seen: Sequence[tuple[int, Mapping[str, int]]]) -> int | str:
-    """Return the symbols that a dimension follows from, given its size in each pass and the sizes of the pass."""
+    """Return the symbols of a dimension, or its number, given its size in each pass and the sizes of the pass."""
     first, symbols = seen[0][0], list(seen[0][1])
     if all(size == first for size, _ in seen):
         return first

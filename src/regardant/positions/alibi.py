@@ -13,7 +13,7 @@ from regardant.positions.base import Positions, PositionsConfig
 
 
 class AlibiConfig(PositionsConfig):
-    """A bias that falls with the distance. Made for texts longer than those of training."""
+    """Bias that falls with the distance. Made for texts longer than those of training."""
 
     kind: Literal["alibi"] = "alibi"
 
@@ -22,7 +22,7 @@ class AlibiConfig(PositionsConfig):
 
 
 class Alibi(Positions):
-    """Slopes 2^(-8/H), 2^(-16/H), ..., 2^-8. Without a causal mask the bias falls on both sides."""
+    """Bias with slopes 2^(-8/H), 2^(-16/H), ..., 2^-8. Without a causal mask it falls on both sides."""
 
     acts_on = "scores"
     slopes: Tensor

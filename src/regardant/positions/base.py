@@ -1,7 +1,8 @@
 """Interface of position schemes.
 
 A scheme declares where it acts: on the `input` (added or concatenated to the representation), on `query_key` (rotates
-queries and keys in the layer), on the `scores` (a bias that the layer passes to the mechanism) or `nowhere`.
+queries and keys in the layer), on the `scores` (a bias that the layer passes to the mechanism) or `nowhere`. The
+docstrings below name the place in brackets.
 
 Shape legend: T positions, M d_model, P size of a position's own vector, B batch, H heads, D head size, Q queries,
 K keys.
@@ -23,7 +24,7 @@ Place = Literal["input", "query_key", "scores", "nowhere"]
 _GROWING = threading.Lock()
 
 BlockBias = Callable[[Int[Tensor, " Q"], Int[Tensor, " K"]], Float[Tensor, "*B H Q K"]]
-"""Positions of queries and keys to the bias that is added to their scores."""
+"""Function of the positions of queries and keys. Returns the bias added to their scores."""
 
 
 class Positions(nn.Module):
@@ -32,52 +33,51 @@ class Positions(nn.Module):
     acts_on: ClassVar[Place]
 
     depends_on_query: ClassVar[bool] = False
-    """scores: whether the bias depends on the content of queries: write `bias_of`."""
+    """True if the bias depends on the content of queries (scores). Write `bias_of`."""
 
     scaled_by: float | None = None
-    """scores: factor on the bias, if it is inside the scaling of a mechanism. None: it is outside."""
+    """Factor on a bias inside the scaling of a mechanism (scores). None: the bias is outside."""
 
     concatenated: int = 0
-    """input: numbers of a token's vector that hold its position alone. 0: the position is added."""
+    """Number of features of a token's vector that hold only its position (input). 0: the position is added."""
 
     dimensions: ClassVar[int] = 1
-    """input: dimensions of a position: 1 in a sequence, 2 on a grid."""
+    """Number of dimensions of a position (input): 1 in a sequence, 2 on a grid, 3 in a video."""
 
     longest: int | None = None
-    """input: number of positions. None: any number."""
+    """Maximum number of positions (input). None: any number."""
 
     interpolates: ClassVar[bool] = False
-    """input: whether positions that were learned on a grid are carried over to one of another size: write
-    `interpolate`."""
+    """True if positions learned on a grid are interpolated to a grid of another size (input). Write `interpolate`."""
 
     ready: int = 0
-    """Number of positions that need no `reach`."""
+    """Number of positions that are prepared. More need `reach`."""
 
     def reach(self, length: int) -> None:
         """Prepare for positions below `length`. Does nothing by default."""
 
     def embed(self, positions: Int[Tensor, " T"]) -> Float[Tensor, "T P"]:
-        """input: return the vectors of these positions, of d_model or of `concatenated` numbers."""
+        """Return the vectors of these positions, of size d_model or `concatenated` (input)."""
         raise NotImplementedError
 
     def interpolate(self, trained: tuple[int, ...], grid: tuple[int, ...]) -> Float[Tensor, "T P"]:
-        """input: return the vectors of a grid of these sizes, from those of the grid of training items."""
+        """Return the vectors of a `grid` of these sizes, interpolated from the grid of training items (input)."""
         raise NotImplementedError
 
     def turn(self, x: Float[Tensor, "B H T D"], positions: Int[Tensor, " T"]) -> Float[Tensor, "B H T D"]:
-        """query_key: return queries or keys rotated by their positions."""
+        """Return queries or keys rotated by their positions (query_key)."""
         raise NotImplementedError
 
     def bias(self, queries: Int[Tensor, " Q"], keys: Int[Tensor, " K"]) -> Float[Tensor, "H Q K"]:
-        """scores: return the bias of pairs of these positions."""
+        """Return the bias of pairs of these positions (scores)."""
         raise NotImplementedError
 
     def bias_of(self, q: Float[Tensor, "B H T D"], first: int) -> BlockBias:
-        """scores: return the bias of these queries, which are at positions `first`, `first` + 1, ..."""
+        """Return the bias of these queries, which are at positions `first`, `first` + 1, ... (scores)."""
         raise NotImplementedError
 
     def shared_bias(self) -> BlockBias | None:
-        """Return the bias that all layers of a stack share, if there is one."""
+        """Return the bias that all layers of a stack share. None: there is none."""
         return self.bias if self.acts_on == "scores" and not self.depends_on_query else None
 
 
@@ -117,7 +117,7 @@ class PositionsConfig(Variants):
         raise NotImplementedError
 
     def width(self, d_model: int, max_length: int) -> int:
-        """Return how many numbers of a token's vector hold its position alone."""
+        """Return the number of features of a token's vector that hold only its position."""
         return 0
 
 
@@ -125,14 +125,14 @@ class InputConfig(PositionsConfig):
     """Configuration of a scheme that acts on the input."""
 
     combine: Literal["add", "concatenate"] = "add"
-    """Add to the token's vector, or concatenate with it, which leaves the token fewer numbers."""
+    """Operation that joins position and token: add, or concatenate, which leaves the token fewer features."""
 
     size: int | None = Field(None, gt=0)
-    """Numbers of a concatenated position. Empty: a quarter of d_model."""
+    """Number of features of a concatenated position. Empty: a quarter of d_model."""
 
     @model_validator(mode="after")
     def size_is_of_what_is_beside(self) -> "InputConfig":
-        """Refuse a size of added positions, which have d_model numbers."""
+        """Refuse a size of added positions, which have d_model features."""
         if self.combine == "add" and self.size is not None:
             raise ValueError("size is of positions that are put beside: set combine=concatenate or leave it out")
         return self

@@ -18,8 +18,8 @@ from regardant.positions.base import InputConfig, Positions
 
 
 class LearnedConfig(InputConfig):
-    """A table of `max_length` learned vectors. Longer inputs are refused; for images of another size than the trained
-    one they are interpolated."""
+    """Table of `max_length` learned vectors. Longer inputs are refused; for images of another size than in training
+    the vectors are interpolated."""
 
     kind: Literal["learned"] = "learned"
 
@@ -44,7 +44,7 @@ class Learned(Positions):
         return self.table[positions]
 
     def interpolate(self, trained: tuple[int, ...], grid: tuple[int, ...]) -> Float[Tensor, "T P"]:
-        """Return the vectors of a grid of rows and columns by bicubic interpolation of the trained ones, both read row
-        by row."""
+        """Return the vectors of a grid of rows and columns by bicubic interpolation of the trained ones. Both grids are
+        in row-major order."""
         block = self.table[: math.prod(trained)].T.unflatten(1, trained)
         return F.interpolate(block[None], grid, mode="bicubic")[0].flatten(1).T

@@ -1,4 +1,4 @@
-"""No positions: a Transformer without them, and without a causal mask, reads tokens in no order."""
+"""No positions: without them and without a causal mask, a Transformer cannot tell the order of tokens."""
 
 from typing import Literal
 

@@ -1,6 +1,6 @@
-"""One-hot positions: as many numbers as there are positions, one of them 1.
+"""One-hot positions: a vector with as many features as there are positions, 1 at the position and 0 elsewhere.
 
-All pairs of positions are equally similar, so that nothing generalises from one to another.
+All pairs of positions are equally similar, so that nothing generalises from one position to another.
 """
 
 from typing import Literal
@@ -13,7 +13,7 @@ from regardant.positions.base import Positions, PositionsConfig
 
 
 class OneHotConfig(PositionsConfig):
-    """max_length more numbers in each token's vector, one of them 1."""
+    """One-hot positions in max_length of the d_model features of each token's vector."""
 
     kind: Literal["one_hot"] = "one_hot"
 

@@ -1,6 +1,6 @@
-"""Relative bias: a learned number r for each head and distance, added to the score of a pair.
+"""Relative bias: a learned scalar r for each head and distance, added to the score of a pair.
 
-softmax((q . k + r) / sqrt(d)) has it inside the scaling, softmax(q . k / sqrt(d) + r) outside (Liu et al. 2021,
+softmax((q . k + r) / sqrt(d)) has r inside the scaling, softmax(q . k / sqrt(d) + r) outside (Liu et al. 2021,
 "Swin", https://arxiv.org/abs/2103.14030, eq. 4).
 """
 
@@ -16,22 +16,22 @@ from regardant.positions.base import Positions, PositionsConfig
 
 
 class RelativeBiasConfig(PositionsConfig):
-    """A learned number for each head and distance."""
+    """Learned scalar for each head and distance."""
 
     kind: Literal["relative_bias"] = "relative_bias"
 
     max_distance: int = Field(64, gt=0)
-    """Distance from which all share a number."""
+    """Distance from which on all distances share a scalar."""
 
     scaled: bool = False
-    """Divide the bias by sqrt(d_k), as the product is."""
+    """True divides the bias by sqrt(d_k), like the dot product."""
 
     def build(self, *, d_model: int, num_heads: int, head_size: int, max_length: int, causal: bool) -> "RelativeBias":
         return RelativeBias(self.max_distance, num_heads, 1 / math.sqrt(head_size) if self.scaled else None)
 
 
 class RelativeBias(Positions):
-    """Learned table of distances from -max_distance to max_distance."""
+    """Learned table of biases for distances from -max_distance to max_distance."""
 
     acts_on = "scores"
 

@@ -1,4 +1,4 @@
-"""Rotary positions: pairs of numbers of queries and keys are rotated by an angle proportional to the position.
+"""Rotary positions: pairs of features of queries and keys are rotated by an angle proportional to the position.
 
 The product of a rotated query and a rotated key depends on their distance alone. Su et al. 2021, "RoFormer",
 https://arxiv.org/abs/2104.09864, eq. 34.
@@ -15,7 +15,7 @@ from regardant.positions.base import PositionsConfig, TabulatedPositions
 
 
 class RotaryConfig(PositionsConfig):
-    """Queries and keys rotated by their position. The size of a head must be even."""
+    """Rotation of queries and keys by their position. The size of a head must be even."""
 
     kind: Literal["rotary"] = "rotary"
 
@@ -27,7 +27,7 @@ class RotaryConfig(PositionsConfig):
 
 
 class Rotary(TabulatedPositions):
-    """Rotation of neighbouring numbers 2i and 2i + 1, as in the paper, by complex multiplication."""
+    """Rotation of neighbouring features 2i and 2i + 1, as in the paper, by complex multiplication."""
 
     acts_on = "query_key"
 

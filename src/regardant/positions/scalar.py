@@ -1,6 +1,6 @@
-"""The position itself as a number: phi(i) = [i].
+"""Scalar positions: the position itself as a feature, phi(i) = [i].
 
-A counter-example: the product of two positions is i x j, which is largest for the last ones.
+This scheme is a counter-example: the product of two positions is i x j, which is largest for the last ones.
 """
 
 from typing import Literal
@@ -12,12 +12,12 @@ from regardant.positions.base import Positions, PositionsConfig
 
 
 class ScalarConfig(PositionsConfig):
-    """One more number in each token's vector: its position, or the position as a share of max_length."""
+    """Position in one of the d_model features of each token's vector, as it is or as a share of max_length."""
 
     kind: Literal["scalar"] = "scalar"
 
     raw: bool = False
-    """Concatenate i itself, and not i / max_length. The product of two positions, i x j, then outweighs the tokens."""
+    """True concatenates i, false i / max_length. The product of two raw positions, i x j, outweighs the tokens."""
 
     def build(self, *, d_model: int, num_heads: int, head_size: int, max_length: int, causal: bool) -> "Scalar":
         return Scalar(1 if self.raw else max_length)
@@ -27,7 +27,7 @@ class ScalarConfig(PositionsConfig):
 
 
 class Scalar(Positions):
-    """i / scale, concatenated."""
+    """Position i / scale, concatenated."""
 
     acts_on = "input"
     concatenated = 1

@@ -18,19 +18,19 @@ from regardant.positions.relative_bias import clipped_distance
 
 
 class ShawConfig(PositionsConfig):
-    """A learned vector for each distance, added to the key."""
+    """Learned vector for each distance, added to the key."""
 
     kind: Literal["shaw"] = "shaw"
 
     max_distance: int = Field(16, gt=0)
-    """Distance from which all share a vector."""
+    """Distance from which on all distances share a vector."""
 
     def build(self, *, d_model: int, num_heads: int, head_size: int, max_length: int, causal: bool) -> "Shaw":
         return Shaw(self.max_distance, head_size)
 
 
 class Shaw(Positions):
-    """Products of queries with the vector of each distance, gathered for pairs: no vector of a pair is built."""
+    """Products of queries with the vector of each distance, gathered for pairs: no vector per pair is built."""
 
     acts_on = "scores"
     depends_on_query = True

@@ -14,15 +14,15 @@ from regardant.positions.base import InputConfig, TabulatedPositions
 
 
 class SinusoidalConfig(InputConfig):
-    """Waves of d_model/2 lengths from 2 pi to almost 10000 * 2 pi; defined for any length."""
+    """Sinusoids of d_model/2 wavelengths from 2 pi to almost 10000 * 2 pi; defined for any length."""
 
     kind: Literal["sinusoidal"] = "sinusoidal"
 
     first: Literal[0, 1] = 0
-    """The i of the shortest wave. 1 leaves out the wave of 2 pi and ends with the one of 10000 * 2 pi."""
+    """Index i of the shortest wave. 1 leaves out the wave of 2 pi and ends with the one of 10000 * 2 pi."""
 
     layout: Literal["interleaved", "halves"] = "interleaved"
-    """Sine and cosine of a wave side by side, or all sines before all cosines, as in Marian's models."""
+    """Order of features: sine and cosine of a wave side by side, or all sines before all cosines, as in Marian."""
 
     def build(self, *, d_model: int, num_heads: int, head_size: int, max_length: int, causal: bool) -> "Sinusoidal":
         return Sinusoidal(self, d_model, max_length)

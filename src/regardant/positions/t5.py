@@ -1,4 +1,4 @@
-"""T5's relative positions: a learned number for each head and bucket of distances, exact near and logarithmic far.
+"""T5's relative positions: a learned bias for each head and bucket of distances, exact near and logarithmic far.
 
 Raffel et al. 2020, https://arxiv.org/abs/1910.10683, section 2.1.
 """
@@ -15,15 +15,15 @@ from regardant.positions.base import Positions, PositionsConfig
 
 
 class T5Config(PositionsConfig):
-    """Buckets of distances."""
+    """Learned bias for each head and bucket of distances."""
 
     kind: Literal["t5"] = "t5"
 
     num_buckets: int = Field(32, ge=4, multiple_of=4)
-    """Numbers for each head. Without a causal mask half are for earlier keys and half for later ones."""
+    """Number of buckets. Without a causal mask half are for earlier keys and half for later ones."""
 
     max_distance: int = Field(128, gt=0)
-    """Distance from which all share a bucket. More than num_buckets / 2."""
+    """Distance from which on all distances share a bucket. Must be more than num_buckets / 2."""
 
     @model_validator(mode="after")
     def reaches_past_the_exact_buckets(self) -> "T5Config":

@@ -1,6 +1,6 @@
-"""Positions in a video: sinusoids of the time in a third of the numbers, of the row and of the column in the others.
+"""Positions in a video: sinusoids of time, row and column, in a third of the features each.
 
-As `two_dimensional`, with a third axis, for videos cut into tubelets (Arnab et al. 2021, "ViViT",
+Like `two_dimensional`, with a third axis, for videos cut into tubelets (Arnab et al. 2021, "ViViT",
 https://arxiv.org/abs/2103.15691).
 """
 
@@ -16,15 +16,15 @@ from regardant.positions.sinusoidal import sinusoids
 
 
 class ThreeDimensionalConfig(InputConfig):
-    """Time, row and column of elements that are read time by time, row by row."""
+    """Time, row and column of elements, which are in row-major order at each time step."""
 
     kind: Literal["three_dimensional"] = "three_dimensional"
 
     rows: int = Field(16, gt=0)
-    """Rows at a time."""
+    """Number of rows at each time step."""
 
     columns: int = Field(16, gt=0)
-    """Elements in a row."""
+    """Number of elements in a row."""
 
     def build(
         self, *, d_model: int, num_heads: int, head_size: int, max_length: int, causal: bool
@@ -33,7 +33,7 @@ class ThreeDimensionalConfig(InputConfig):
 
 
 class ThreeDimensional(TabulatedPositions):
-    """Sinusoids of the time, then of the row, then of the column. Numbers that no third takes are those of the time."""
+    """Sinusoids of the time, then of the row, then of the column. Features that remain belong to the time."""
 
     acts_on = "input"
     dimensions = 3
@@ -53,7 +53,7 @@ class ThreeDimensional(TabulatedPositions):
         return self._codes_of(rows // self.rows, rows % self.rows, positions % self.columns)
 
     def embed(self, positions: Int[Tensor, " T"] | Int[Tensor, "T 3"]) -> Float[Tensor, "T P"]:
-        """Look up places in reading order; compute times, rows and columns that are given."""
+        """Return the vectors of indices in reading order [T], or of times, rows and columns [T, 3]."""
         if positions.dim() == 2:
             return self._codes_of(*positions.T).to(self.table.dtype)
         return self.table[positions]

@@ -1,6 +1,6 @@
-"""Positions on a grid: sinusoids of the row in half of the numbers, of the column in the other half.
+"""Positions on a grid: sinusoids of the row in half of the features, of the column in the other half.
 
-For images cut into patches that are read row by row (Wang and Liu 2019, https://arxiv.org/abs/1908.11415; Carion et
+They serve images cut into patches in row-major order (Wang and Liu 2019, https://arxiv.org/abs/1908.11415; Carion et
 al. 2020, "DETR", https://arxiv.org/abs/2005.12872, appendix A.4).
 """
 
@@ -16,12 +16,12 @@ from regardant.positions.sinusoidal import sinusoids
 
 
 class TwoDimensionalConfig(InputConfig):
-    """Row and column of a grid that is read row by row, in a multiple of 4 numbers."""
+    """Row and column of a grid in row-major order, in a multiple of 4 features."""
 
     kind: Literal["two_dimensional"] = "two_dimensional"
 
     columns: int = Field(16, gt=0)
-    """Elements in a row."""
+    """Number of elements in a row."""
 
     def build(self, *, d_model: int, num_heads: int, head_size: int, max_length: int, causal: bool) -> "TwoDimensional":
         return TwoDimensional(self, d_model, max_length)
@@ -47,7 +47,7 @@ class TwoDimensional(TabulatedPositions):
         return self._codes_of(positions // self.columns, positions % self.columns)
 
     def embed(self, positions: Int[Tensor, " T"] | Int[Tensor, "T 2"]) -> Float[Tensor, "T P"]:
-        """Look up places in reading order; compute rows and columns that are given."""
+        """Return the vectors of indices in reading order [T], or of rows and columns [T, 2]."""
         if positions.dim() == 2:
             return self._codes_of(positions[:, 0], positions[:, 1]).to(self.table.dtype)
         return self.table[positions]

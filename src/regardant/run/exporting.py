@@ -1,8 +1,8 @@
-"""A run in the format of another program, with a sample that uses it and a table that compares the two.
+"""Export of a run to the format of another program, with a sample program and a table that compares export and run.
 
-FOLDER/settings.json    ids, labels and the search, for the sample
+FOLDER/settings.json    ids, labels and settings of the search, for the sample
 FOLDER/sample.py        tokenises, runs and detokenises without this program
-FOLDER/README.md        what the model is, how it is used, and the table
+FOLDER/README.md        model card: the model, its use, and the table
 """
 
 import json
@@ -33,7 +33,7 @@ FORMATS = {
     "onnx": ("float32", "int8"),
     "torch": ("float32",),
 }
-"""Formats, and how each stores weights. The first is the default."""
+"""Formats, and the types in which each stores weights, the default first."""
 
 NEEDS = {
     "hf": "torch transformers",
@@ -41,19 +41,19 @@ NEEDS = {
     "onnx": "numpy onnxruntime tokenizers",
     "torch": "torch tokenizers",
 }
-"""Packages that a sample needs."""
+"""Packages that the sample of each format needs."""
 
 
 @dataclass(frozen=True)
 class Exported:
-    """Comparison of an export with its run, or why there is none."""
+    """Comparison of an export with its run, or the reason why there is none."""
 
     parity: Parity | None
-    """None: there was no test set, or a package of the sample is not installed."""
+    """None: there was no sample, no test set, or a package of the sample is not installed."""
     not_measured: str
-    """Why not."""
+    """Reason why `parity` is None. Empty if it is not."""
     failures: tuple[str, ...]
-    """Everything that is beyond its bound."""
+    """Differences that exceed their bounds."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for --json."""
@@ -64,11 +64,11 @@ class Exported:
 def export_run(
     run: "Run", to: str, folder: Path, quantization: str | None = None, data: Sequence[Path] = ()
 ) -> Exported:
-    """Write a run to a new folder, and compare the two on its test set or on that in files.
+    """Export a run to a new folder, and compare the export with the run on its test set, or on the files `data`.
 
     Raises:
         ConfigError: there is no such format or quantization.
-        RunError: the folder holds something, or the format cannot express the model.
+        RunError: the folder is not empty, or the format cannot express the model.
     """
     if to not in FORMATS:
         near = did_you_mean(to, FORMATS) or f": take {', '.join(FORMATS)}"
@@ -89,7 +89,7 @@ def export_run(
 
 
 def _write(to: str, given: Given, folder: Path, stored: str) -> str | None:
-    """Write the model; return the name of its sample. None: there is none for these items."""
+    """Write the model; return the name of its sample. None: items of this kind have no sample."""
     more: Mapping[str, Any] = {}
     names = ("tokenizer.json", "target_tokenizer.json")
     if to == "hf":
@@ -178,7 +178,7 @@ def readme(run: "Run", to: str, stored: str, exported: Exported, has_sample: boo
 
 
 def _data(config: Any) -> str:
-    """Return the names of the files that a run learned from, or the kind of its data."""
+    """Return the names of the files that a run was trained on, or the kind of its data."""
     source = getattr(config.data, "source", None)
     names = [source] if isinstance(source, str) else list(source or ())
     return ", ".join(Path(name).name for name in names) or str(getattr(config.data, "kind", "not known"))

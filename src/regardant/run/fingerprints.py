@@ -24,10 +24,10 @@ DATA = "data"
 """Folder of a run that holds its data."""
 
 TRAIN = "train"
-"""Beginning of the names of files and folders of the training split."""
+"""Prefix of the names of files and folders of the training split."""
 
 _LINE = "fingerprint: "
-"""Beginning of the last line of run.yaml."""
+"""Prefix of the last line of run.yaml."""
 
 
 def fingerprint(path: Path) -> str:
@@ -37,7 +37,7 @@ def fingerprint(path: Path) -> str:
 
 
 def with_fingerprint(record: str) -> str:
-    """Return the text of a run.yaml with a last line that has the SHA-256 of all others."""
+    """Return the text of a run.yaml, followed by a line with its SHA-256."""
     return f"{record}{_LINE}{hashlib.sha256(record.encode()).hexdigest()}\n"
 
 
@@ -52,7 +52,7 @@ def require_as_written(path: Path) -> None:
 
 
 def fingerprints_of(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    """Return the fingerprints of those files that are in a folder."""
+    """Return the fingerprints of the named files that exist in a folder, by name."""
     return {name: fingerprint(folder / name) for name in names if (folder / name).is_file()}
 
 
@@ -68,7 +68,7 @@ def of_model(files: Mapping[str, str]) -> dict[str, str]:
 
 
 def of_evaluation(files: Mapping[str, str]) -> dict[str, str]:
-    """Return the fingerprints of the data that is not trained on."""
+    """Return the fingerprints of the data, except the training split."""
     return {
         name: found
         for name, found in files.items()
@@ -77,7 +77,7 @@ def of_evaluation(files: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_data(name: str) -> bool:
-    """Return whether a file of a run is one of its data."""
+    """Return whether a file of a run belongs to its data."""
     return PurePosixPath(name).parts[:1] == (DATA,)
 
 
@@ -93,7 +93,7 @@ def require_unchanged(folder: Path, expected: Mapping[str, str]) -> None:
 
 
 def write_sums(run: Path) -> None:
-    """Write the fingerprints of all files that evaluations have kept in a run."""
+    """Write the fingerprints of all files of a run's evaluations."""
     folder = run / EVALUATION
     paths = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != SUMS)
     names = [path.relative_to(folder).as_posix() for path in paths]

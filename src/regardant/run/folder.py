@@ -1,7 +1,7 @@
-"""The folder of a run: its run.yaml, where a new run may begin, and the lock of the process that trains into it.
+"""The folder of a run: its run.yaml, the check that a new run may begin there, and the lock of the training process.
 
-The lock belongs to an open file, and the kernel releases it when the process ends in any way. A kill leaves the file
-behind, but no lock. Followers of a training do not take it: their leader holds it for them.
+The lock belongs to an open file, and the kernel releases it when the process ends in any way. A killed process leaves
+the file behind, but no lock. Followers of a training take no lock: their leader holds it for them.
 
 RUN/run.yaml            format, configuration as given and as resolved, decisions, fingerprints, the plan
 RUN/.regardant-lock     locked while a process trains into the folder
@@ -40,13 +40,13 @@ IMPORTED = "imported_from"
 """Entry of the plan of a run that was imported: the folder of its model."""
 
 LOCK = ".regardant-lock"
-"""File in the run folder that is locked. It contains the id of the process that trains."""
+"""Locked file in the run folder. It contains the id of the process that trains."""
 
 WITHOUT_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
-"""Errors of a file system without locks, on which training runs without one."""
+"""Error codes of a file system without locks, on which training runs without a lock."""
 
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
-"""Errors of a disk that is full, or full for this user, or read-only."""
+"""Error codes of a disk that is full, over the user's quota, or read-only."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ class Record:
     """The content of run.yaml."""
 
     asked: TaskConfig
-    """Configuration as the user gave it. Fields that were left open are written to no file, and stay open to be chosen
-    where the file is the recipe of another run."""
+    """Configuration as the user gave it. Fields that were left open are omitted from `asked` in run.yaml, and chosen
+    anew where that file is the recipe of another run."""
     config: TaskConfig
     """Configuration with every `auto` resolved."""
     decided: Decisions
@@ -64,7 +64,7 @@ class Record:
     plan: dict[str, Any]
     files: dict[str, str] = field(default_factory=dict)
     """SHA-256 of the files that the model is opened from and of those under data/, by name. Empty for runs of earlier
-    versions; no weights while they are trained."""
+    versions; without the weights during training."""
 
     def write(self, run: Path) -> None:
         """Write run.yaml into a run folder."""
@@ -121,18 +121,18 @@ def require_verb(folder: Path, config: TaskConfig, verb: str) -> None:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder, which is made if need be. Raises RunError if another process holds it."""
+    """Hold the lock of a folder, which is created if missing. Raises RunError if another process holds it."""
     descriptor = _lock(folder)
     try:
         yield
     finally:
-        (folder / LOCK).unlink(missing_ok=True)  # before it is released: afterwards it may be another process's
+        (folder / LOCK).unlink(missing_ok=True)  # before the release: afterwards the file may be another process's
         os.close(descriptor)
 
 
 @contextmanager
 def named_full_disk(folder: Path) -> Iterator[None]:
-    """Raise RunError with the folder's name where its disk is full or read-only."""
+    """Raise RunError with the folder's name if its disk is full or read-only."""
     try:
         yield
     except OSError as error:
@@ -142,7 +142,7 @@ def named_full_disk(folder: Path) -> Iterator[None]:
 
 
 def require_free(folder: Path) -> None:
-    """Raise RunError for a file, and for a folder with anything but the start of a run in it."""
+    """Raise RunError unless a new run may begin in a folder: it must be absent, empty, or hold an unfinished start."""
     if folder.exists() and not folder.is_dir():
         raise RunError(f"{folder} is a file, where the folder of a run is needed: give another --out")
     if not (folder / UNFINISHED).is_file() and set(names_in(folder)) - {LOCK}:
@@ -157,7 +157,7 @@ def clear_start(folder: Path) -> None:
 
 
 def _lock(folder: Path) -> int:
-    """Return the descriptor of the locked file, with the id of this process in it."""
+    """Lock the folder; return the descriptor of the locked file, which contains the id of this process."""
     while True:
         try:
             folder.mkdir(parents=True, exist_ok=True)

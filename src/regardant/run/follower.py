@@ -1,4 +1,4 @@
-"""Program of a process that shares a training: python -m regardant.run.follower RUN [MODULE...], started as a rank."""
+"""Program of a follower, a rank of a training other than 0: python -m regardant.run.follower RUN [MODULE...]"""
 
 import sys
 from pathlib import Path

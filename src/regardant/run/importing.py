@@ -1,4 +1,4 @@
-"""A run folder from a model of another program."""
+"""Import of a Hugging Face model as a run folder."""
 
 import json
 from pathlib import Path
@@ -17,20 +17,20 @@ from regardant.training.checkpoints import save_weights, write_atomically
 
 
 def import_model(source: Path, folder: Path, log: Log = print) -> None:
-    """Make the folder of a run from a folder of Hugging Face: config.json, model.safetensors, tokenizer.json.
+    """Make a run folder from a Hugging Face folder: config.json, model.safetensors, tokenizer.json.
 
-    Nothing in the folder is executed. The run is opened once before it takes its place.
+    Nothing in the folder is executed. The new run is opened once, as a check, before it is moved to `folder`.
 
     Raises:
         DataError: the model cannot be imported; the message names the setting and its value.
-        RunError: `folder` holds something.
+        RunError: `folder` is not empty.
     """
     from regardant.interop.huggingface.reading import read
 
     require_empty(folder)
     try:
         found = read(source)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:  # of other types, of zeros
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:  # from a wrong type, a zero
         raise DataError(f"{source}: its .json files hold what cannot be understood ({error}): restore them") from error
     config = load_recipe(found.recipe, origin=str(source))
     task = task_named(config.task)

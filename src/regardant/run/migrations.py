@@ -33,7 +33,7 @@ def migrated(content: dict[str, Any], origin: str) -> dict[str, Any]:
 
 
 def _add_files(content: dict[str, Any]) -> dict[str, Any]:
-    """Give a run of format 1 the entry for fingerprints. Those of files that were never fingerprinted stay unknown."""
+    """Add the entry `files`, empty if this run of format 1 has no fingerprints of files."""
     return {"files": {}, **content}
 
 

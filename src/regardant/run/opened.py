@@ -1,4 +1,4 @@
-"""An open run folder: use the trained model in it."""
+"""Open run folders: the methods that use a trained model."""
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 OPENED, SLACK = 4, 1 << 30
-"""Memory that opening a model may take: a multiple of its weights, and bytes beside them."""
+"""Limit of the memory for opening a model: a multiple of the size of its weights, plus a number of bytes."""
 
 
 class Run:
@@ -71,10 +71,10 @@ class Run:
     def translate(
         self, lines: Sequence[str], *, prefixes: Sequence[str] | None = None, engine: str = "torch", **generation: Any
     ) -> "list[GeneratedText]":
-        """Return a translation of each line; `generation` of the recipe says what may be given, as beam_size=5.
+        """Return a translation of each line. Any field of the recipe's `generation` may be given: beam_size=5.
 
-        Each prefix is the beginning that the translation of its line must have. Engines are `torch`, `torch-bfloat16`,
-        `ctranslate2` and the like, and `auto`, the fastest that translates the validation text as well as torch.
+        The translation of a line begins with its prefix. Engines are `torch`, `torch-bfloat16`, `ctranslate2` and the
+        like, and `auto`, the fastest that translates the validation text as well as torch.
         """
         translator = self.translator if engine == "torch" else self.translation.on(engine)
         given = self.translation.config.generation
@@ -84,18 +84,18 @@ class Run:
         self, to: str, folder: Path, quantization: str | None = None, *, data: Sequence[Path] = ()
     ) -> "Exported":
         """Write the model to a new folder in the format of another program: `hf` (transformers), `ctranslate2`, `onnx`
-        or `torch` (torch.export). Return how it compares with the run on its test set, or on that in files."""
+        or `torch` (torch.export). Return a comparison with the run on its test set, or on the files `data`."""
         from regardant.run.exporting import export_run
 
         return export_run(self, to, folder, quantization, data)
 
     def generate(self, prompt: str, *, samples: int = 1, seed: int = 0, **generation: Any) -> list[str]:
-        """Return texts that continue the prompt, without it. Any field of the recipe's `generation` may be given:
+        """Return continuations of the prompt, without the prompt. Any field of the recipe's `generation` may be given:
         temperature=0.8."""
         return self.language_model.generate(prompt, samples=samples, seed=seed, **generation)
 
     def inspect(self, item: str, target: str | None = None, **options: Any) -> "Inspection":
-        """Return the answer to an item, with a record of everything that passed the model.
+        """Return the answer to an item, with a record of the activations of the model.
 
         A translator takes a `target` in place of its own translation.
         """
@@ -120,21 +120,21 @@ class Run:
         return self.language_model.stream(prompt, sample=sample, seed=seed, **generation)
 
     def score(self, *texts: Any) -> Any:
-        """Return how probable given texts are: of (sources, targets) log-probabilities in nats, of a language model's
-        text its TextScore. Raises RunError for a run that writes no text."""
+        """Score given texts: return log-probabilities in nats of a translator's (sources, targets), or the TextScore of
+        a language model's text. Raises RunError for a run that writes no text."""
         if not hasattr(self.trained, "score"):
             raise RunError(f"{self.folder} is a run of {self.config.task}, which scores no text")
         return self.trained.score(*texts)
 
     def trace(self, clean: str, corrupted: str) -> "Trace":
-        """Return which vectors of a language model carry its answer to a clean text, by activation patching with a
-        corrupted text of as many tokens."""
+        """Find the activations of a language model that carry its answer to a clean text, by activation patching with a
+        corrupted text of as many tokens. Raises RunError for a run of another task."""
         if not hasattr(self.trained, "trace"):
             raise RunError(f"{self.folder} is a run of {self.config.task}, and a language model alone is traced")
         return cast("Trace", self.trained.trace(clean, corrupted))
 
     def evaluate(self, *, data: Sequence[Path] = (), **options: Any) -> dict[str, dict[str, Any]]:
-        """Return the scores by name of the test set: the run's test sets, or files. They are kept in RUN/evaluation."""
+        """Evaluate on the run's test sets, or on files; return scores by test set. They are kept in RUN/evaluation."""
         if not data:
             self.require_data()
         scores = self.trained.evaluate(data, **options)
@@ -148,8 +148,8 @@ class Run:
         return examine(Case(self.config, record.decided, record.plan, events, lambda: self.trained))
 
     def check(self) -> Agreement:
-        """Compare two ways to compute the same, on the model and its validation data: with a cache and without, alone
-        and in a batch, loaded once and again. Agreement.failed names those that differ."""
+        """Check on the validation data that equivalent computations of the model agree: with and without a cache, alone
+        and in a batch, before and after loading it again. Agreement.failed names those that differ."""
         self.require_data()
         record = self.record
         return compare_ways(
@@ -159,11 +159,11 @@ class Run:
         )
 
     def require_data(self) -> None:
-        """Raise RunError if data that is not trained on is no longer what training wrote."""
+        """Raise RunError if data other than the training split is no longer what training wrote."""
         require_unchanged(self.folder, of_evaluation(self.record.files))
 
     def generation(self, **fields: Any) -> Config:
-        """Return the recipe's search with those fields replaced that are not None. Raises RunError for a run that
+        """Return the recipe's `generation` with the fields replaced that are not None. Raises RunError for a run that
         writes no text."""
         if not hasattr(self.config, "generation"):
             raise RunError(f"{self.folder} is a run of {self.config.task}, which writes no text")
@@ -184,7 +184,7 @@ class Run:
 
     @cached_property
     def sentence_encoder(self) -> "SentenceEncoder":
-        """The model that gives texts vectors. Raises RunError for a run of another task."""
+        """The trained sentence encoder. Raises RunError for a run of another task."""
         self.require_verb("encode")
         return cast("SentenceEncoder", self.trained)
 
@@ -198,7 +198,7 @@ class Run:
         return Answers(self.trained.predict(items, **options))
 
     def items_of(self, arguments: Sequence[str]) -> list[str]:
-        """Return arguments, and where items are files, in the place of a folder the files in it. Raises DataError for a
+        """Return the items of arguments. If items are files, a folder stands for those in it. Raises DataError for a
         folder without any."""
         items: list[str] = []
         for argument in arguments:

@@ -1,4 +1,4 @@
-"""A run in a notebook: what it has learned, how well, and what can be done with it, without opening its model."""
+"""Notebook view of a run: task, data, model, best score and possible calls, without opening its model."""
 
 from pathlib import Path
 from typing import Any
@@ -9,17 +9,17 @@ from regardant.run.folder import Record
 from regardant.training.events import read_events
 
 MOST_LETTERS = 100
-"""Characters of the settings of the data."""
+"""Maximum number of characters of the settings of the data."""
 
 CALLS = {"translate": "run.translate([text])", "generate": "run.generate(prompt)"}
-"""The verbs of a task as calls."""
+"""Python calls by verb."""
 
 UNSCORED = "encode"
 """Verb of models whose answers are vectors, which cannot be evaluated or measured."""
 
 
 def overview(folder: Path, record: Record) -> str:
-    """Return a table: the task, the data, the model, the best score on validation data, and how to go on."""
+    """Return an HTML table: the task, the data, the model, the best score on validation data, and possible calls."""
     config = record.config
     verbs = [CALLS[verb] for verb in config.verbs if verb in CALLS] or ["run.predict([item])"]
     calls = [*verbs, "run.evaluate()", "run.inspect(item)", "run.measure()"]
@@ -52,7 +52,7 @@ def _model(model: Config, plan: dict[str, Any]) -> str:
 
 
 def _best(folder: Path, unit: str) -> str:
-    """Return the best score of validation so far."""
+    """Return the best validation score so far, with its unit."""
     best = None
     for event in read_events(folder / "metrics.jsonl"):
         found = (value for name, value in event.items() if name.startswith("best_") and value is not None)

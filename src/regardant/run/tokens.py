@@ -26,13 +26,13 @@ class ElementsOfInput:
     words: list[tuple[str, int]]
     """(word, number of its elements). Empty where elements make no words."""
     ids: list[int | None]
-    """Numbers in the vocabulary, None for a class token. Empty where elements are no tokens."""
+    """Token ids, None for a class token. Empty where elements are no tokens."""
     neighbours: list[list[tuple[str, float]]]
-    """Tokens of the nearest vectors with their cosines, by element, none for a class token. Empty if none were asked
-    for."""
+    """Nearest tokens with their cosine similarities, by element; none for a class token. Empty if none were
+    requested."""
 
     def lines(self, name: str) -> list[str]:
-        """Return the lines for people."""
+        """Return the lines to print."""
         found = [f"{name}: {len(self.labels)} elements"]
         for number, label in enumerate(self.labels):
             id = f"{'' if self.ids[number] is None else self.ids[number]:>7}" if self.ids else ""
@@ -48,7 +48,7 @@ class ElementsOfInput:
 def elements(run: Run, folder: Path, item: str, neighbours: int = 0) -> dict[str, ElementsOfInput]:
     """Return the elements of an item by the name of the input.
 
-    Raises RunError if neighbours are asked for and the model reads no tokens of a vocabulary of its own.
+    Raises RunError if neighbours are requested and the model reads no tokens of a vocabulary of its own.
     """
     found = run.inspect(item)
     model: Any = run.trained.model
@@ -58,7 +58,7 @@ def elements(run: Run, folder: Path, item: str, neighbours: int = 0) -> dict[str
         ids: list[int | None] = []
         near: list[list[tuple[str, float]]] = []
         if table is not None and isinstance(given, Tensor):
-            before = len(class_tokens(model, name))  # they stand before the tokens, and have no id
+            before = len(class_tokens(model, name))  # class tokens precede the others and have no id
             ids = [*[None] * before, *given[0].tolist()][: len(input.labels)]
             near = _near(_tokenizer(folder, name), table, ids, neighbours) if neighbours else []
         result[name] = ElementsOfInput(input.labels, input.units, ids, near)
@@ -73,7 +73,7 @@ def _table(model: Any, name: str) -> TokenEmbedding | None:
 
 
 def _tokenizer(folder: Path, name: str) -> Tokenizer:
-    """Return the vocabulary of an input of a run."""
+    """Return the tokenizer of an input of a run."""
     if name == "target":
         target = folder / TARGET_TOKENIZER
         return Tokenizers.load(target if target.is_file() else folder / TOKENIZER).target

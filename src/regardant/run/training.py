@@ -1,4 +1,4 @@
-"""Training into a run folder: plan, begin, resume, and follow as another process."""
+"""Training into a run folder: planning, starting, resuming, and following rank 0 as another process."""
 
 import sys
 from contextlib import nullcontext
@@ -53,8 +53,8 @@ def plan(config: TaskConfig, folder: Path, log: Log) -> tuple[Prepared, Decision
 
 
 def shapes(config: TaskConfig, log: Log) -> ModelShapes:
-    """Return the modules of a recipe's model with their shapes. Data is read only where its sizes are those of the
-    model."""
+    """Return the modules of a recipe's model with their shapes. Data is read only if the shapes of the model depend on
+    it."""
     config = taken_over(config)
     if (found := shapes_without_data(config)) is not None:
         return found
@@ -63,7 +63,7 @@ def shapes(config: TaskConfig, log: Log) -> ModelShapes:
 
 
 def _plan(config: TaskConfig, folder: Path, log: Log, processes: int | None = None) -> tuple[Prepared, Decisions, Plan]:
-    """Prepare and measure. `processes` is the number of those that torchrun has started."""
+    """Prepare a run and measure its cost. `processes` is the number of processes that torchrun has started."""
     prepared = _prepare(config, folder, log)
     return prepared, *plan_run(prepared, the_device(), log, partial(_strategy, prepared), processes or 1)
 
@@ -81,8 +81,8 @@ def _prepare(config: TaskConfig, folder: Path, log: Log) -> Prepared:
 def train(config: TaskConfig, folder: str | Path, log: Log = print) -> Outcome | None:
     """Train into a folder, or resume the run in it. A resumed run ends bit-equal to an uninterrupted one.
 
-    If torchrun has started this process, it trains together with the others, and rank 0 does all that is not training.
-    Returns None in the others.
+    If torchrun has started this process, it trains together with the others, and rank 0 alone plans, validates and
+    reports. Returns None in the other ranks.
     """
     if launched_rank() is None:
         return _lead(config, Path(folder), log, None)
@@ -94,7 +94,7 @@ def train(config: TaskConfig, folder: str | Path, log: Log = print) -> Outcome |
 
 
 def train_in_turn(config: TaskConfig, folder: Path, log: Log) -> Outcome:
-    """Train one of several models that follow each other. Raises RunError if torchrun has started this process."""
+    """Train one of several models in turn. Raises RunError if torchrun has started this process."""
     outcome = train(config, folder, log)
     if outcome is None:
         raise RunError("several models are trained in turn, each by processes of its own: start this without torchrun")
@@ -102,7 +102,7 @@ def train_in_turn(config: TaskConfig, folder: Path, log: Log) -> Outcome:
 
 
 def _lead(config: TaskConfig, folder: Path, log: Log, group: Group | None) -> Outcome:
-    """Train as rank 0 of a group that has met. None: start as many processes as is decided."""
+    """Train as rank 0 of a joined group. Without a group, start the decided number of processes."""
     if group is not None:
         config = _of_launched(config, group.size)
     require_trackers(config.training.trackers)
@@ -147,7 +147,7 @@ def _begin(config: TaskConfig, continued: TaskConfig, folder: Path, log: Log, gr
 
 
 def taken_over(config: TaskConfig) -> TaskConfig:
-    """Return a configuration with all that it takes over from the run that training starts from, if there is one."""
+    """Return a configuration with the settings that it takes over from the run of `training.from`, if it names one."""
     if config.training.start_from is None:
         return config
     folder = Path(config.training.start_from)
@@ -173,7 +173,7 @@ def _resume(config: TaskConfig, folder: Path, log: Log, group: Group | None) -> 
     decided = record.decided
     log(f"as decided at the start: {decided.summary()}")
     if (targets := record.plan.get("validation_targets")) is not None:
-        prepared.job.validate_on(targets)  # whatever the budget is now: scores of other data are not compared
+        prepared.job.validate_on(targets)  # whatever the budget is now: scores on other data are not comparable
     resolved = prepared.with_speed(record.plan["tokens_per_second"], log)
     files = {name: found for name, found in record.files.items() if name != WEIGHTS}
     require_unchanged(folder, files)
@@ -188,8 +188,8 @@ def _resume(config: TaskConfig, folder: Path, log: Log, group: Group | None) -> 
 
 
 def with_changes(recorded: TrainingConfig, asked: TrainingConfig) -> TrainingConfig:
-    """Return the recorded settings, those that may change as they are asked for. Minutes that were chosen stay the
-    same."""
+    """Return the recorded settings with the requested values of those that may change. An automatic `max_minutes` keeps
+    the recorded value."""
     changes = {name: getattr(asked, name) for name in CHANGEABLE}
     if asked.max_minutes == "auto" and not (asked.max_updates or asked.max_epochs):
         changes["max_minutes"] = recorded.max_minutes or "auto"
@@ -201,7 +201,7 @@ def _fit(prepared: Prepared, record: Record, folder: Path, group: Group | None) 
     decisions.apply(prepared.job.model)
     follower = [sys.executable, "-m", "regardant.run.follower", str(folder), *_modules_of(prepared.config)]
     with started(decisions.processes, follower) if group is None else nullcontext(group) as group:
-        group.wait_for_all()  # run.yaml is written
+        group.wait_for_all()  # run.yaml is written: followers may read it
         outcome = _trainer(prepared, decisions, folder, group).fit()
     files = fingerprints_of(folder, task_named(prepared.config.task).files_of(prepared.config))
     replace(record, files=files | {name: one for name, one in record.files.items() if is_data(name)}).write(folder)
@@ -209,7 +209,7 @@ def _fit(prepared: Prepared, record: Record, folder: Path, group: Group | None) 
 
 
 def follow(folder: Path, group: Group) -> None:
-    """Train as one of the processes that rank 0 leads."""
+    """Train as a process that follows rank 0."""
     group.wait_for_all()
     record = Record.read(folder)
     prepared = _prepare(record.config, folder, lambda line: None)
@@ -218,11 +218,11 @@ def follow(folder: Path, group: Group) -> None:
 
 
 def _strategy(prepared: Prepared, processes: int) -> Strategy:
-    """Return how processes share the model: as asked, or chosen by the device and the size of the model."""
+    """Return the strategy by which processes share the model: as given, or chosen by device and size of the model."""
     training, model = prepared.config.training, prepared.job.model
     if processes == 1:
         return "sum"
-    from regardant.training.strategies import chosen_strategy, require_shareable  # Fabric takes as long as torch
+    from regardant.training.strategies import chosen_strategy, require_shareable  # imports Fabric, as slow as torch
 
     if training.strategy == "auto":
         return chosen_strategy(model, training)
@@ -231,10 +231,10 @@ def _strategy(prepared: Prepared, processes: int) -> Strategy:
 
 
 def _trainer(prepared: Prepared, decisions: Decisions, folder: Path, group: Group) -> Trainer:
-    from regardant.training.strategies import make_fabric  # Fabric takes as long as torch, and only training needs it
+    from regardant.training.strategies import make_fabric  # imports Fabric, as slow as torch, for training alone
 
     group.divide_threads()
-    if decisions.strategy == "fsdp":  # it is chosen for its memory
+    if decisions.strategy == "fsdp":  # fsdp is chosen to save memory
         return_freed_memory()
     config, group = prepared.config, replace(group, strategy=decisions.strategy)
     trainer = Trainer(
@@ -253,7 +253,7 @@ def _trainer(prepared: Prepared, decisions: Decisions, folder: Path, group: Grou
 
 
 def _modules_of(config: Config) -> list[str]:
-    """Return the modules outside of the package from which classes of a configuration come."""
+    """Return the modules outside the package that define classes of a configuration."""
     parts = [value for _, value in config if isinstance(value, Config)]
     own = [] if type(config).__module__.startswith("regardant.") else [type(config).__module__]
     return sorted({*own, *(module for part in parts for module in _modules_of(part))})

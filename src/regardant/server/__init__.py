@@ -1,8 +1,8 @@
 """The server: trained runs behind an HTTP interface (`docs/serving.md`).
 
-`serve` puts it on an address, `app` makes the web application, `service` holds the runs, `worker` computes batches of
-calls in a thread for each run. `admission` and `hosts` decide who may ask, `limits` how much, `connections` cuts off
-slow clients. `listening` and `hosts` also serve the studio.
+`serve` binds the address, `app` builds the web application, `service` holds the runs, `worker` computes batches of
+calls in one thread per run. `admission` and `hosts` authorise requests, `limits` bounds them, `connections` disconnects
+slow clients. The studio uses `listening` and `hosts`, too.
 """
 
 from regardant.errors import ConfigError

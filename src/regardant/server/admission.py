@@ -1,4 +1,4 @@
-"""Who may ask: clients with the API key, or those of this machine where the server listens on a loopback address."""
+"""Admission of requests: API key, names of this machine on a loopback address, rate limit, draining."""
 
 import hmac
 import os
@@ -18,17 +18,17 @@ from regardant.server.limits import RETRY_SECONDS, Refusal
 from regardant.server.service import Service
 
 WORK = "/v1/"
-"""Start of the addresses that are work for a model."""
+"""Prefix of the paths that need a model."""
 
 WITHOUT_KEY = frozenset({"/health", "/ready"})
-"""Addresses that answer without a key, for the probes of a supervisor."""
+"""Paths that need no key, for the probes of a supervisor."""
 
 KEY_VARIABLE = "REGARDANT_API_KEY"
 LEAST_KEY = 16
-"""Characters of a key, at least."""
+"""Minimum number of characters of a key."""
 
 DRAIN_SECONDS = 5
-"""Seconds after which a client may ask again while the server ends: another one may have started."""
+"""Seconds after which a client may retry while the server drains: another server may have started by then."""
 
 
 @dataclass(frozen=True)
@@ -36,15 +36,15 @@ class Access:
     """Requirements on a client."""
 
     key: bytes | None
-    """The API key. None: no key is needed."""
+    """API key. None: no key is needed."""
     is_loopback: bool
-    """Whether the server listens on a loopback address, so that requests have to name this machine."""
+    """True if the server listens on a loopback address; requests must then name this machine."""
 
 
 def read_key(file: Path | None, *, is_loopback: bool) -> bytes | None:
-    """Return the API key in a file, or in the environment. None: there is none.
+    """Return the API key in a file, or in the environment if no file is given. None: there is none.
 
-    Raises ConfigError for a key that is too short, and where an address that others can reach has none.
+    Raises ConfigError for an unreadable file, an invalid key, and a missing key if other machines can reach the server.
     """
     if file is not None:
         try:
@@ -69,7 +69,8 @@ def read_key(file: Path | None, *, is_loopback: bool) -> bytes | None:
 
 
 class Admission:
-    """Turns away clients that may not ask, and new work while the server drains. Counts the work in progress."""
+    """Middleware that refuses unauthorised or too frequent requests, and new work while the server drains. Counts the
+    work in progress."""
 
     def __init__(self, app: ASGIApp, service: Service, access: Access) -> None:
         self.app, self.service, self.access = app, service, access
@@ -113,6 +114,6 @@ class Admission:
         return None
 
     def _is_slow_enough(self, scope: Scope) -> bool:
-        """Count a request. Return whether its address may send another one in this second."""
+        """Count a request. Return whether its address is within the rate limit."""
         most, (address, *_) = self.service.limits.max_rate, scope.get("client") or ("",)
         return most is None or self.rates.hit(RateLimitItemPerSecond(most), address)

@@ -1,4 +1,6 @@
-"""Problems as answers: a JSON object with one line, `error`, that says what was given, what is allowed, what to do."""
+"""Responses to failed requests: a JSON object whose `error` says in one line what was given, what is allowed and what
+to do.
+"""
 
 import traceback
 from collections.abc import Mapping
@@ -15,15 +17,15 @@ from regardant.server.service import ClientLeft
 from regardant.training.devices import ran_out_of_memory
 
 CLIENT_LEFT = 499
-"""Status of a request whose client left, as nginx writes it. Nobody receives it."""
+"""Status of a request whose client has disconnected, as in nginx. It is logged and counted, not sent."""
 
 NO_JSON = "the body is no JSON object: send one, as /openapi.json shows, with the header Content-Type: application/json"
 
 LONGEST_SHOWN = 50
-"""Characters of what was given in a message."""
+"""Maximum number of characters of an input value in a message."""
 
 MOST_MISTAKES = 5
-"""Mistakes in a body that a message lists."""
+"""Maximum number of mistakes in a body that a message lists."""
 
 STATUSES = {
     401: "API key missing or wrong",
@@ -33,11 +35,11 @@ STATUSES = {
     503: "server ending, or out of memory",
     504: "took too long",
 }
-"""Statuses of problems, for the description of the interface."""
+"""Statuses of failed requests, for the OpenAPI description."""
 
 
 def add_problems(app: FastAPI) -> None:
-    """Have an application answer every problem in one line."""
+    """Add exception handlers to an application, so that every error is one line of JSON."""
 
     def http(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
@@ -64,7 +66,7 @@ def add_problems(app: FastAPI) -> None:
 
 
 def as_refusal(error: Exception) -> Refusal:
-    """Return the refusal for what a computation raises. Raises the error itself if it is a fault of the server."""
+    """Return the refusal for an error of a computation. Raises the error itself if it is a fault of the server."""
     if isinstance(error, Refusal):
         return error
     if isinstance(error, OutOfMemory) or (isinstance(error, MemoryError | RuntimeError) and ran_out_of_memory(error)):
@@ -75,33 +77,34 @@ def as_refusal(error: Exception) -> Refusal:
 
 
 def _described(error: Mapping[str, Any]) -> str:
-    """Return a mistake in a body in one line."""
-    if error["type"] == "value_error":  # of `Body`, which says it all
+    """Return the description of a validation error in one line."""
+    if error["type"] == "value_error":  # from `Body`, whose message is complete
         return str(error["ctx"]["error"])
     place = ".".join(map(str, error["loc"][1:]))
     if error["type"] == "json_invalid" or not place:
         return NO_JSON
-    # A large list is not written out: that alone would take the event loop for a while.
+    # The repr of a large list would block the event loop.
     shown = repr(error["input"]) if isinstance(error["input"], str | int | float) else ""
     given = f"given {shown}, " if 0 < len(shown) <= LONGEST_SHOWN else ""
     return f"{place}: {given}{error['msg'][:1].lower()}{error['msg'][1:]}"
 
 
 def refused(refusal: Refusal) -> JSONResponse:
-    """Return the answer for a refusal."""
+    """Return the response for a refusal."""
     return problem(str(refusal), refusal.status, refusal.retry_after)
 
 
 def problem(line: str, status: int, retry_after: int | None = None) -> JSONResponse:
-    """Return a problem in one line."""
+    """Return the response with a problem in one line."""
     headers = {} if retry_after is None else {"retry-after": str(retry_after)}
     if status == 401:
         headers["www-authenticate"] = "Bearer"
-    line = line.encode(errors="replace").decode()  # it may quote half of a character
+    line = line.encode(errors="replace").decode()  # the message may quote a lone surrogate
     return JSONResponse({"error": line}, status, headers)
 
 
 def place_of(error: BaseException) -> str:
-    """Return the type of an error and the lines that it passed. Its message may hold a user's text, and is left out."""
+    """Return the type of an error and its traceback, innermost line first. The message may hold a user's text and is
+    left out."""
     frames = traceback.extract_tb(error.__traceback__)
     return f"{type(error).__name__} at {' < '.join(f'{one.filename}:{one.lineno}' for one in reversed(frames))}"

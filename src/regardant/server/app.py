@@ -19,12 +19,12 @@ PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def make_app(service: Service, access: Access) -> FastAPI:
-    """Return the application over the runs of a service."""
+    """Return the application that serves the runs of a service."""
     app = FastAPI(
         title="Regardant",
         version=__version__,
         description="Trained runs: translations, predictions, continuations, scores, attention.",
-        docs_url=None,  # its page would load scripts from elsewhere
+        docs_url=None,  # its page would load scripts from another host
         redoc_url=None,
     )
     add_problems(app)
@@ -42,7 +42,7 @@ def make_app(service: Service, access: Access) -> FastAPI:
 
 
 def _operations(service: Service) -> APIRouter:
-    """`/health`, `/ready` and `/metrics`."""
+    """Return the router of `/health`, `/ready` and `/metrics`."""
     router = APIRouter()
 
     @router.get("/health", response_class=Response, responses={503: {"model": Problem}})

@@ -1,11 +1,11 @@
-"""Bodies of requests and of answers, with examples. Their limits are checked by `limits`, as a server is told them."""
+"""Bodies of requests and responses, with examples. The limits that a server sets are checked by `limits`."""
 
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 LONGEST_FIELD = 50
-"""Characters of an unknown field's name in a message."""
+"""Maximum number of characters of an unknown field's name in a message."""
 
 SENTENCE = "The old judge sees the small cat."
 
@@ -23,10 +23,10 @@ BeamSize = Annotated[int | None, Field(ge=1, description="Hypotheses followed at
 
 
 class Body(BaseModel):
-    """Base of bodies of requests, which refuse unknown fields.
+    """Base of request bodies. Unknown fields are refused.
 
-    Lists are checked up to their first mistake (`fail_fast`): a body of the allowed size may hold millions, and each
-    would become an error.
+    Validation of a list stops at the first mistake (`fail_fast`): a body of the allowed size may hold millions of
+    mistakes, and each would become an error.
     """
 
     model_config: ClassVar[ConfigDict] = {"extra": "forbid"}

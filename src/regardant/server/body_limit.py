@@ -1,4 +1,4 @@
-"""A limit on the bytes of a body, held while it comes in."""
+"""Limit on the size of a request body, enforced while the body is received."""
 
 from collections.abc import Callable
 
@@ -13,9 +13,9 @@ TOO_LARGE = 413
 
 
 class BodyLimit:
-    """Refuses a request whose body has more bytes, by its Content-Length, or as soon as so many were read.
+    """Middleware that refuses a body of more than `most` bytes: by its Content-Length, or as soon as more were read.
 
-    Starlette's own middleware answers in plain text. `answer` makes the response of a line and a status.
+    Starlette's own middleware answers in plain text. `answer` builds the response from a line and a status.
     """
 
     def __init__(self, app: ASGIApp, most: int, answer: Callable[[str, int], Response] = problem) -> None:
@@ -37,7 +37,7 @@ class BodyLimit:
             message = await receive()
             read += len(message.get("body", b""))
             if read > self.most:
-                raise HTTPException(TOO_LARGE, line)  # the only error that FastAPI lets pass while it reads
+                raise HTTPException(TOO_LARGE, line)  # the only error that FastAPI lets pass while it reads a body
             return message
 
         await self.app(scope, receive_limited, send)

@@ -1,6 +1,6 @@
-"""Connections that slow clients cannot hold: a time for each request to come in, and for its answer to be taken.
+"""Timeouts for slow clients: one for receiving a request, one for each pause while the response is written.
 
-uvicorn ends connections that are idle between requests, and no others.
+uvicorn itself closes only connections that are idle between requests.
 """
 
 from asyncio import TimerHandle, Transport
@@ -9,14 +9,14 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 SPARE = 100
-"""Connections beyond `limit_concurrency` that are answered by 503. Further ones are closed without an answer."""
+"""Connections beyond `limit_concurrency` that get status 503. Further ones are closed without a response."""
 
 
 def timed_protocol(read_seconds: float) -> type[H11Protocol]:
-    """Return the protocol of connections that are closed when a client needs longer than this."""
+    """Return the protocol class that closes a connection if one of the timeouts, `read_seconds`, expires."""
 
     class TimedProtocol(H11Protocol):
-        """HTTP/1.1 with a time for reading a request, and for each pause while an answer is written."""
+        """HTTP/1.1 with timeouts for receiving a request, and for each pause while the response is written."""
 
         reading: TimerHandle | None = None
         writing: TimerHandle | None = None
@@ -36,7 +36,7 @@ def timed_protocol(read_seconds: float) -> type[H11Protocol]:
 
         def on_response_complete(self) -> None:
             super().on_response_complete()
-            if self.conn.their_state is h11.SEND_BODY and self.reading is None:  # of a request sent before the answer
+            if self.conn.their_state is h11.SEND_BODY and self.reading is None:  # of a pipelined request
                 self.reading = self._timer()
 
         def pause_writing(self) -> None:

@@ -1,7 +1,7 @@
-"""Protection of a server on a loopback address: it answers requests that name this machine and come from no other site.
+"""Protection of a server on a loopback address against DNS rebinding and cross-site requests.
 
-A page elsewhere can make a browser ask 127.0.0.1, and by rebinding its own name even read the answer: but then the
-Host header has that name. There is no CORS header, so nobody else's script reads an answer either.
+A page of another site can make a browser send requests to 127.0.0.1, and read the responses by rebinding its own name;
+the Host header then has that name. Without CORS headers, scripts of other origins cannot read responses otherwise.
 """
 
 from urllib.parse import urlsplit
@@ -13,7 +13,7 @@ NAMES = {"localhost", "127.0.0.1", "::1"}
 
 
 def is_ours(host: str, scope: Scope) -> bool:
-    """Return whether a Host header names this machine and the port that was asked."""
+    """Return whether a Host header names this machine and the port of the server."""
     try:
         asked = urlsplit(f"//{host}")
         port = asked.port or (443 if scope.get("scheme") == "https" else 80)
@@ -24,6 +24,7 @@ def is_ours(host: str, scope: Scope) -> bool:
 
 
 def is_of_another_site(scope: Scope) -> bool:
-    """Return whether a browser sends a request that may change something for a page of another site."""
+    """Return whether a request that may change state (not GET or HEAD) was sent by a browser for a page of another
+    origin."""
     site = Headers(scope=scope).get("sec-fetch-site", "same-origin")
     return scope["method"] not in ("GET", "HEAD") and site != "same-origin"

@@ -1,4 +1,4 @@
-"""Addresses under `/v1/` about what a run makes of given texts: their scores, and the attention over an item."""
+"""Routes under `/v1/` that score given texts and inspect the attention over an item."""
 
 import json
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from regardant.tasks.inspection import Inspection
 
 
 def routes(service: Service) -> APIRouter:
-    """Return `/v1/score` and `/v1/inspect`."""
+    """Return the router of `/v1/score` and `/v1/inspect`."""
     router, limits = APIRouter(prefix="/v1"), service.limits
 
     @router.post("/score", response_model=Scores)
@@ -73,7 +73,7 @@ def _inspection(run: Run, item: str, limits: Limits, options: dict[str, Any]) ->
 
 
 def num_weights(found: Inspection) -> int:
-    """Return the number of weights in all pictures of an inspection, without computing a weight."""
+    """Return the number of attention weights of an inspection, without computing them."""
     heads = {
         kind: sum(found.records[f"{place}.query"][0].shape[1] for place in places)
         for kind, places in found.layers.items()
@@ -83,7 +83,7 @@ def num_weights(found: Inspection) -> int:
 
 
 def _require_scored(worker: Worker[Run], body: ScoreBody, limits: Limits) -> None:
-    """Raise Refusal unless a request has the texts that the run scores."""
+    """Raise Refusal for a run that scores no text, and for a request without the texts that the run scores."""
     config = worker.run.config
     if not hasattr(worker.run.trained, "score"):
         raise Refusal(f"{worker.name} is a run of {config.task}, which scores no text: ask /v1/predict")

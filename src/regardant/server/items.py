@@ -1,4 +1,6 @@
-"""Items of requests as a run reads them. Files come with the request: no path of a request is ever opened."""
+"""Conversion of request items to the form that a run reads. Files are sent in the request: no path in a request is
+ever opened.
+"""
 
 import base64
 import json
@@ -16,16 +18,16 @@ from regardant.server.worker import Worker
 from regardant.tasks.base import TaskConfig
 
 COMPRESSED = frozenset({".gz", ".flac"})
-"""Suffixes of files that may hold much more than their bytes, and are refused."""
+"""Suffixes of compressed files, which are refused: their content may be far larger than the file."""
 
 PICTURES = frozenset({".png", ".jpg", ".jpeg"})
-"""Suffixes of files that may hold much more, which their first bytes tell."""
+"""Suffixes of compressed images, whose number of pixels is in the header of the file."""
 
 WAV, RIFF = ".wav", b"RIFF"
-"""The suffix of uncompressed sound, and the bytes that it begins with: readers go by these, and take FLAC as well."""
+"""Suffix of uncompressed sound, and its first bytes. Readers go by the first bytes, and would accept FLAC, too."""
 
 LONGEST_NAME = 255
-"""Bytes of the name of a file, in UTF-8: file systems take no more."""
+"""Maximum length of a file name [bytes in UTF-8], the limit of file systems."""
 
 
 def suffixes_of(suffixes: Sequence[str]) -> list[str]:
@@ -35,9 +37,9 @@ def suffixes_of(suffixes: Sequence[str]) -> list[str]:
 
 @contextmanager
 def given(worker: Worker[Run], items: Sequence[Any], limits: Limits) -> Iterator[tuple[list[str], str]]:
-    """Return items as the run reads them, and the folder of those that are files, which exists while the block runs.
+    """Yield items in the form that the run reads, and the folder of their files, which is removed after the block.
 
-    Messages of errors name files as the request does.
+    Error messages name files as the request does.
     """
     with TemporaryDirectory(prefix="regardant-") as folder:
         try:
@@ -49,9 +51,9 @@ def given(worker: Worker[Run], items: Sequence[Any], limits: Limits) -> Iterator
 
 
 def read_items(config: TaskConfig, items: Sequence[Any], folder: Path, limits: Limits, name: str) -> list[str]:
-    """Return items as a command line gives them. Files are written to `folder`.
+    """Return items as arguments of a command line. Files are written to `folder`.
 
-    Raises Refusal for an item that is too long or none of the kind that the run reads.
+    Raises Refusal for an item that is too long, blank, or not of the kind that the run reads.
     """
     limits.require_rows(name, items)
     parts = getattr(config.modality, "parts", None)
@@ -85,7 +87,7 @@ def _argument(item: Any, suffixes: Sequence[str], folder: Path, limits: Limits, 
 
 
 def _written(item: Any, suffixes: Sequence[str], folder: Path, place: str) -> Path:
-    """Return the path of a file of a request, which is written into a folder of its own."""
+    """Write a file of a request into a folder of its own, and return its path."""
     try:
         name, content = Path(item["name"]).name, base64.b64decode("".join(item["content"].split()), validate=True)
     except (TypeError, KeyError, AttributeError, ValueError):

@@ -1,4 +1,4 @@
-"""Limits of a request, checked before any of it is computed, and the error of one that is refused."""
+"""Limits on requests, checked before anything is computed, and the error of a refused request."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from regardant.errors import RegardantError
 
 RETRY_SECONDS = 1
-"""Seconds after which a client may try again when the queue is full."""
+"""Seconds after which a client may retry: the queue was full, the rate limit exceeded, or memory ran out."""
 
 
 class Refusal(RegardantError):
-    """A request that is not answered, with its HTTP status."""
+    """A refused request, with its HTTP status and the seconds after which the client may retry."""
 
     def __init__(self, message: str, status: int = 422, retry_after: int | None = None) -> None:
         super().__init__(message)
@@ -22,31 +22,31 @@ class Limits:
     """Limits of a server."""
 
     max_batch: int = 32
-    """Rows (texts, items) that are computed at once. A request has at most as many."""
+    """Maximum number of rows (texts, items) of a batch, and of a request."""
     max_wait_ms: float = 5.0
-    """Milliseconds that a row waits for others before a batch that is not full is computed."""
+    """Milliseconds that a row waits before a batch that is not full is computed."""
     max_queue: int = 256
-    """Rows of a run that wait. A request beyond them is answered by 429."""
+    """Maximum number of rows that wait for a run. Further requests get status 429."""
     max_rate: int | None = None
-    """Requests of one address in a second. Further ones are answered by 429. None: no limit."""
+    """Maximum number of requests per second from one address. Further ones get status 429. None: no limit."""
     timeout: float = 30.0
-    """Seconds after which a request is answered by 504."""
+    """Seconds after which a request gets status 504."""
     max_characters: int = 4000
-    """Characters of a text."""
+    """Maximum number of characters of a text."""
     max_beam_size: int = 10
     """Largest beam size, and the most translations of a text."""
     max_tokens: int = 1000
-    """Tokens that a language model writes in one request."""
+    """Maximum number of tokens that a language model generates in one request."""
     body_bytes: int = 4 * 2**20
-    """Bytes of the body of a request."""
+    """Maximum size of a request body [bytes]."""
     max_pixels: int = 4_000_000
-    """Pixels of a picture in a file."""
+    """Maximum number of pixels of an image file."""
     inspected_numbers: int = 1_000_000
-    """Attention weights of an inspection."""
+    """Maximum number of attention weights of an inspection."""
     connections: int = 1000
-    """Connections at once. A request on a further one is answered by 503."""
+    """Maximum number of open connections. A request on a further one gets status 503."""
     read_seconds: float = 10.0
-    """Seconds in which a client must have sent a request and taken each part of its answer."""
+    """Timeout in seconds for sending a request, and for receiving each part of the response."""
 
     def require_rows(self, name: str, rows: Sequence[object]) -> None:
         """Raise Refusal for more rows than a batch holds."""
@@ -54,7 +54,7 @@ class Limits:
             raise Refusal(f"{name} has {len(rows)} entries, allowed are {self.max_batch}: send several requests")
 
     def require_text(self, name: str, text: str) -> None:
-        """Raise Refusal for a text that is too long, or that has half of a character."""
+        """Raise Refusal for a text that is too long, or that has a lone surrogate."""
         if len(text) > self.max_characters:
             raise Refusal(
                 f"{name} has {len(text):,} characters, allowed are {self.max_characters:,}: shorten or split it"

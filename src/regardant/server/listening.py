@@ -1,4 +1,4 @@
-"""A socket with an address, and a server that says when it answers."""
+"""A socket bound to an address, and a server that reports when it is ready."""
 
 import gc
 import socket
@@ -13,13 +13,13 @@ from regardant.errors import RunError
 
 @contextmanager
 def bound(host: str, port: int) -> Iterator[socket.socket]:
-    """Hold an address while the block runs: connections are refused until a server listens. Port 0 takes a free one.
+    """Yield a socket bound to an address. Connections are refused until a server listens. Port 0: any free one.
 
     Raises RunError for an address that cannot be used.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    except (OSError, UnicodeError) as error:  # UnicodeError: of a name with an empty or a long part, as a..b
+    except (OSError, UnicodeError) as error:  # UnicodeError: a name with an empty or a long part, as a..b
         reason = error.strerror if isinstance(error, OSError) else "no name of a host"
         raise RunError(f"the host {host!r} is no address of this machine ({reason}): give another") from error
     with socket.socket(family, kind, protocol) as opened:
@@ -32,12 +32,12 @@ def bound(host: str, port: int) -> Iterator[socket.socket]:
 
 
 SWITCH_SECONDS = 0.0005
-"""Seconds for which a model's thread keeps the interpreter when the event loop asks for it. By default it is ten times
-as long at each step of an answer, and a page waits for many steps."""
+"""Switch interval of the interpreter: seconds for which a model's thread keeps the GIL when the event loop needs it.
+Python's default is ten times as long, at each step of a response, and a page takes many steps."""
 
 
 class AnnouncingServer(uvicorn.Server):
-    """A server that calls `started` once it answers and handles Ctrl-C."""
+    """uvicorn server that calls `started` once it accepts requests and handles Ctrl-C."""
 
     def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
         super().__init__(config)
@@ -45,6 +45,6 @@ class AnnouncingServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         sys.setswitchinterval(SWITCH_SECONDS)
-        gc.freeze()  # a collection that looks through all that is imported stops every answer
+        gc.freeze()  # a garbage collection over all imported objects would pause every response
         await super().startup(sockets=sockets)
         self.started_up()

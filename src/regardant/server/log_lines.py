@@ -1,8 +1,8 @@
-"""Lines of the log while requests are served: a JSON object each."""
+"""Log lines of a server, each a JSON object."""
 
 import json
 
 
 def log_line(event: str, **fields: object) -> str:
-    """Return the line of an event."""
+    """Return the log line of an event."""
     return json.dumps({"event": event, **fields}, ensure_ascii=False)

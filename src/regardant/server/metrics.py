@@ -1,4 +1,4 @@
-"""Numbers of a server in the text format of Prometheus."""
+"""Metrics of a server in the text format of Prometheus."""
 
 from collections.abc import Callable
 
@@ -14,8 +14,8 @@ ROWS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
 class Metrics:
-    """The metrics of one server, in a registry of their own. All names begin with `regardant_`, but those of the
-    process: `process_resident_memory_bytes`, ..."""
+    """The metrics of one server, in their own registry. All names begin with `regardant_`, except those of the process:
+    `process_resident_memory_bytes`, ..."""
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
@@ -38,7 +38,7 @@ class Metrics:
         self._active = Gauge("regardant_active_requests", "Requests that are being answered.", registry=registry)
 
     def watch_queue(self, run: str, rows_waiting: Callable[[], int]) -> None:
-        """Report the length of a run's queue."""
+        """Report the number of rows in a run's queue."""
         self._queue.labels(run).set_function(rows_waiting)
 
     def watch_active(self, active: Callable[[], int]) -> None:
@@ -46,5 +46,5 @@ class Metrics:
         self._active.set_function(active)
 
     def text(self) -> bytes:
-        """Return all metrics."""
+        """Return all metrics in the text format."""
         return generate_latest(self.registry)

@@ -1,4 +1,4 @@
-"""Requests in metrics and log lines, without texts of users unless asked, and faults of the server as answers."""
+"""Metrics and log lines of requests, without texts of users by default, and responses to faults of the server."""
 
 import time
 
@@ -10,16 +10,16 @@ from regardant.server.log_lines import log_line
 from regardant.server.service import Service
 
 QUIET = frozenset({"/health", "/ready", "/metrics"})
-"""Addresses that are asked every few seconds and are not logged."""
+"""Paths that are polled every few seconds and are not logged."""
 
 METHODS = frozenset({"GET", "HEAD", "POST"})
-"""Methods that are logged by name: any other may be a client's own word."""
+"""HTTP methods that are logged by name. Any other one may be arbitrary text of a client."""
 
 FAULT = 500
 
 
 class Observing:
-    """Counts, times and logs every request, by the pattern of its address."""
+    """Middleware that counts, times and logs every request by its route."""
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self.app, self.service = app, service
@@ -49,7 +49,7 @@ class Observing:
             await self.app(scope, receive_observed, send_observed)
         except Exception as error:
             self.service.log(log_line("fault", place=place_of(error)))
-            if status:  # the client sees an answer without an end
+            if status:  # the client receives a truncated response
                 raise ConnectionError("the answer ended early") from None
             await problem("the server made a mistake, which it has logged: report it", FAULT)(
                 scope, receive, send_observed

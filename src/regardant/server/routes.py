@@ -1,4 +1,4 @@
-"""Addresses under `/v1/`: the runs, translations and predictions, by calls of the runs' workers."""
+"""Routes under `/v1/` that list runs, translate and predict, by calls to the workers of the runs."""
 
 import json
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from regardant.server.worker import ModelCall, Worker
 
 
 def routes(service: Service) -> APIRouter:
-    """Return `/v1/runs`, `/v1/translate` and `/v1/predict`."""
+    """Return the router of `/v1/runs`, `/v1/translate` and `/v1/predict`."""
     router, limits = APIRouter(prefix="/v1"), service.limits
 
     @router.get("/runs", response_model=list[ServedRun])

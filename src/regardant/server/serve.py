@@ -1,7 +1,7 @@
-"""The server on an address, until a signal ends it.
+"""The server process: it listens on an address until a signal ends it.
 
-SIGTERM and Ctrl-C drain it: no new work is taken on, accepted work is answered, then it ends. SIGHUP opens the runs
-again.
+SIGTERM and Ctrl-C drain the server: new work is refused, accepted work is answered, then the process ends. SIGHUP
+reloads the runs.
 """
 
 import asyncio
@@ -27,21 +27,21 @@ KEEP_ALIVE_SECONDS = 5
 """Seconds that a connection may be idle between two requests."""
 
 CLOSING_SECONDS = 5
-"""Seconds in which clients must take the last answers when the server ends."""
+"""Timeout in seconds for sending the last responses when the server ends."""
 
 
 @dataclass(frozen=True)
 class Address:
-    """Address that a server listens on, and how clients prove who they are."""
+    """Address that a server listens on, with its API key and its certificate."""
 
     host: str = "127.0.0.1"
     port: int = 8000
-    """0: any free one."""
+    """TCP port. 0: any free one."""
     api_key_file: Path | None = None
     tls_cert: Path | None = None
     """Certificate chain in PEM. None: no TLS."""
     tls_key: Path | None = None
-    """Its private key in PEM."""
+    """Private key of the certificate in PEM."""
 
 
 def serve(
@@ -53,9 +53,9 @@ def serve(
     *,
     logs_bodies: bool = False,
 ) -> None:
-    """Serve runs until a signal; `engine` translates. The log has the bodies of requests if that is asked.
+    """Serve runs until a signal. `engine` is the engine of translations; `logs_bodies` logs the bodies of requests.
 
-    Raises ConfigError for settings that cannot be used, RunError for a run or a port that cannot.
+    Raises ConfigError for unusable settings, RunError for an unusable run, host or port.
     """
     if (address.tls_cert is None) != (address.tls_key is None):
         raise ConfigError("--tls-cert and --tls-key need each other: give both, or none of them")
@@ -93,15 +93,16 @@ class DrainingServer(AnnouncingServer):
         self.reloads: set[asyncio.Task[None]] = set()
 
     def stop(self) -> None:
-        """Begin to end."""
+        """Start draining; the server ends when accepted work is answered."""
         self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._reload)  # by default it ends a process
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._reload)  # by default SIGHUP ends a process
         await super().startup(sockets=sockets)
 
     async def on_tick(self, counter: int) -> bool:
-        """Return whether all accepted work is answered after a signal. uvicorn asks ten times a second."""
+        """Return whether the server may end: after a signal, once accepted work is answered. uvicorn asks ten times a
+        second."""
         if not await super().on_tick(counter):
             return False
         self.service.is_draining = True
@@ -122,7 +123,7 @@ def configured(service: Service, access: Access, address: Address) -> uvicorn.Co
         ws="none",
         lifespan="off",
         log_level="error",
-        access_log=False,  # it has whole addresses, in which users may write texts
+        access_log=False,  # it has whole URLs, in which users may write texts
         server_header=False,
         limit_concurrency=limits.connections,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,

@@ -1,4 +1,4 @@
-"""The runs of a server, each with its worker, and whether new work is taken on."""
+"""The runs of a server with their workers, and the requests that wait for them."""
 
 import asyncio
 import os
@@ -19,7 +19,7 @@ from regardant.server.worker import Compute, ModelCall, Worker
 
 
 class ClientLeft(Exception):
-    """The client has closed its connection, and nobody waits for the answer."""
+    """A request whose client has disconnected, so that nobody waits for the response."""
 
 
 class Service:
@@ -34,21 +34,21 @@ class Service:
         *,
         logs_bodies: bool = False,
     ) -> None:
-        """Open all runs; `engine` translates. Raises RunError for a run that cannot be used, ConfigError for two of one
-        name."""
+        """Open all runs. `engine` is the engine of translations. Raises RunError for an unusable run, ConfigError for
+        two runs of one name."""
         named: dict[str, Path] = {}
         for folder in folders:
-            name = Path(os.path.abspath(folder)).name  # of a link, its own name
+            name = Path(os.path.abspath(folder)).name  # a symbolic link keeps its own name
             if name in named:
                 raise ConfigError(f"{named[name]} and {folder} are both named {name}: rename one of the folders")
             named[name] = folder
         self.limits, self.log, self.engine, self.metrics = limits, log, engine, Metrics()
         self.logs_bodies = logs_bodies
-        """The log has the bodies of requests, which hold texts of users."""
+        """True if the bodies of requests, which hold texts of users, are logged."""
         self.active = 0
-        """Requests that are being answered."""
+        """Number of requests in progress under `/v1/`."""
         self.is_draining = False
-        """New work is refused, as the server is about to end."""
+        """True if new work is refused because the server is about to end."""
         self._reloading = Lock()
         opened = {name: _opened(folder, engine, log) for name, folder in named.items()}
         self.workers = {name: Worker(name, run, limits, self.metrics) for name, run in opened.items()}
@@ -62,9 +62,9 @@ class Service:
         return [name for name, worker in self.workers.items() if worker.is_alive]
 
     def worker(self, name: str | None, verb: str | None = None) -> Worker[Run]:
-        """Return the worker of a run, of the only one if none is named.
+        """Return the worker of a run; if none is named, of the only run.
 
-        Raises Refusal for an unknown run, and for one whose task lacks the verb.
+        Raises Refusal for an unknown run, for no name among several runs, and for a run whose task lacks the verb.
         """
         known = ", ".join(self.workers)
         if name is None and len(self.workers) > 1:
@@ -81,7 +81,7 @@ class Service:
         return worker
 
     def reload(self) -> None:
-        """Open every run again, while the old one answers. A run that cannot be opened stays as it was."""
+        """Reload every run, while its old model answers. A run that cannot be opened stays as it was."""
         with self._reloading:
             for name, worker in self.workers.items():
                 try:
@@ -100,7 +100,7 @@ class Service:
 
 
 class Asking:
-    """A request's way to a worker: until its time is over or its client leaves."""
+    """A request that waits for a worker, until its timeout or until its client disconnects."""
 
     def __init__(self, worker: Worker[Any], request: Request) -> None:
         self.limits, self.worker, self.request = worker.limits, worker, request
@@ -109,7 +109,8 @@ class Asking:
     async def answer(self, call: ModelCall, *, is_begun: bool = False) -> list[Any]:
         """Return the results of a call.
 
-        Raises Refusal where the queue is full or the time is over, ClientLeft, and what the computation raises.
+        Raises Refusal if the queue is full or the request times out, ClientLeft if the client disconnects, and any
+        error of the computation.
         """
         answer: asyncio.Future[Any] = asyncio.wrap_future(self.worker.submit(call, is_begun=is_begun))
         left: asyncio.Future[Any] = asyncio.ensure_future(self._leave())
@@ -130,7 +131,7 @@ class Asking:
         )
 
     async def answer_rows(self, kind: str, compute: Compute, rows: list[str]) -> list[Any]:
-        """Return the results of all rows. A language model takes them one by one, so that others come between them."""
+        """Return the results of all rows. A language model computes them singly, interleaved with other requests."""
         if "generate" not in self.worker.run.config.verbs:
             return await self.answer(ModelCall(compute, rows, max(map(len, rows)), kind))
         found: list[Any] = []
@@ -144,7 +145,7 @@ class Asking:
 
 
 def _opened(folder: Path, engine: str, log: Callable[[str], None]) -> Run:
-    """Return a run that is ready: what is opened when it is first needed is opened now."""
+    """Return a run whose model and engine are loaded now instead of on first use."""
     run = load(folder)
     _ = run.trained
     if "translate" in run.config.verbs:

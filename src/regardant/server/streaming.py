@@ -1,7 +1,8 @@
-"""`/v1/generate`: a text as it is written, as server-sent events.
+"""Route `/v1/generate`: a text, streamed as server-sent events while it is generated.
 
 https://html.spec.whatwg.org/multipage/server-sent-events.html
-Each token is a call of its own, so that several texts are written in turn, and none after its client has left.
+Each token is a separate call to the worker, so that several texts are generated in turn, and none after its client has
+disconnected.
 """
 
 import json
@@ -23,7 +24,7 @@ EVENTS = "text/event-stream"
 
 
 def routes(service: Service) -> APIRouter:
-    """Return `/v1/generate`."""
+    """Return the router of `/v1/generate`."""
     router, limits = APIRouter(prefix="/v1"), service.limits
 
     @router.post("/generate", response_class=StreamingResponse, responses={200: {"content": {EVENTS: {}}}})
@@ -34,14 +35,14 @@ def routes(service: Service) -> APIRouter:
         limits.require_most("max_tokens", body.max_tokens, limits.max_tokens)
         asking = Asking(worker, request)
         begin = ModelCall(lambda run, rows: [_begin(run, body, limits)], [body.prompt])
-        ((pieces, first),) = await asking.answer(begin)  # a mistake is answered before the stream begins
+        ((pieces, first),) = await asking.answer(begin)  # its errors have a status, as the stream has not begun
         return StreamingResponse(_events(asking, pieces, first), media_type=EVENTS)
 
     return router
 
 
 def _begin(run: Run, body: GenerateBody, limits: Limits) -> tuple[Any, str | None]:
-    """Return the pieces of a continuation after the first, and the first."""
+    """Return an iterator over the pieces of a continuation after the first, and the first, None if there is none."""
     options = body.model_dump(include={"temperature", "top_k", "top_p"})
     tokens = body.max_tokens or min(run.config.generation.max_tokens, limits.max_tokens)  # type: ignore[attr-defined]
     pieces = run.stream(body.prompt, seed=body.seed, max_tokens=tokens, **options)
@@ -62,7 +63,7 @@ async def _events(asking: Asking, pieces: Any, first: str | None) -> AsyncIterat
         yield _event({"characters": characters}, "end")
     except ClientLeft:
         return
-    except Exception as error:  # its status was sent before the stream began
+    except Exception as error:  # status 200 was sent when the stream began
         yield _event({"error": str(as_refusal(error))}, "error")
 
 

@@ -1,8 +1,8 @@
-"""The thread that owns the model of a run, and the queue in front of it.
+"""The worker thread that owns the model of a run, its queue, and dynamic batching.
 
-A batch begins with the oldest call and takes the calls of its kind that are nearest to it in length, while their rows
-fit. It is computed when it is full, or when its oldest call has waited for so long as the limits say. A model is not
-safe to use from several threads, so all that a run computes for requests goes through its worker.
+A batch has the oldest call and those calls of its kind that are nearest to it in length, as far as their rows fit. It
+is computed when it is full, or when its oldest call has waited for `max_wait_ms`. A model is not thread-safe, so every
+computation for a request goes through the run's worker.
 """
 
 import time
@@ -17,32 +17,32 @@ from regardant.server.limits import RETRY_SECONDS, Limits, Refusal
 from regardant.server.metrics import Metrics
 
 Owned = TypeVar("Owned")
-"""Type of what a thread owns: a run, or the runs that take turns in it."""
+"""Type of the object that a worker owns: a run, or several runs that take turns."""
 
 Compute = Callable[[Any, list[Any]], Sequence[Any]]
-"""Returns a result for each row, given what the thread owns."""
+"""Function of the owned object and rows that returns a result for each row."""
 
 JOIN_SECONDS = 5.0
-"""Seconds that the last batch may take when the server ends. Its clients have left: all others are answered before."""
+"""Timeout in seconds for the last batch when the server ends. Its clients have left; all other calls were answered."""
 
 
 @dataclass(eq=False)
 class ModelCall:
-    """Rows of a request that wait for the model."""
+    """Rows of a request that wait to be computed."""
 
     compute: Compute
     rows: list[Any]
     length: int = 0
-    """Length of the longest row, in any unit: calls of like lengths share a batch."""
+    """Length of the longest row, in any unit: calls of similar length share a batch."""
     kind: Hashable | None = None
-    """Calls of one kind may share a batch. None: it is computed alone, and without waiting for others."""
+    """Key of calls that may share a batch. None: the call is computed alone, without waiting for others."""
     answer: Future[list[Any]] = field(default_factory=Future)
-    """The results of the rows. A call whose answer is cancelled is not computed."""
+    """Future of the results of the rows. A call whose future is cancelled is not computed."""
     since: float = field(default_factory=time.monotonic)
 
 
 class Worker(Generic[Owned]):
-    """A run, or several, with a queue and a thread."""
+    """Owner of a run, or of several, with a queue and a thread."""
 
     def __init__(self, name: str, run: Owned, limits: Limits, metrics: Metrics) -> None:
         self.name, self.run, self.limits, self.metrics = name, run, limits, metrics
@@ -64,7 +64,7 @@ class Worker(Generic[Owned]):
             return self._rows()
 
     def submit(self, call: ModelCall, *, is_begun: bool = False) -> Future[list[Any]]:
-        """Put a call into the queue and return its answer, which is to come.
+        """Add a call to the queue and return the future of its results.
 
         Raises Refusal if the queue is full, unless the call continues a request that was begun.
         """
@@ -81,7 +81,7 @@ class Worker(Generic[Owned]):
         return call.answer
 
     def close(self) -> None:
-        """Answer the calls in the queue, and end the thread. A batch may take JOIN_SECONDS; then it is left alone."""
+        """Answer the calls in the queue and end the thread. Leaves a batch that takes longer than JOIN_SECONDS."""
         with self.changed:
             self.closed = True
             self.changed.notify()
@@ -113,7 +113,7 @@ class Worker(Generic[Owned]):
                     self.changed.wait()
 
     def _next_batch(self) -> tuple[list[ModelCall], bool]:
-        """Return the oldest call with those that go with it, and whether no other row could be added."""
+        """Return the oldest call with those that share its batch, and whether the batch is full."""
         oldest, room = self.calls[0], self.limits.max_batch
         if oldest.kind is None:
             return [oldest], True
@@ -129,7 +129,7 @@ class Worker(Generic[Owned]):
         return sum(len(call.rows) for call in self.calls)
 
     def _is_full_for(self, call: ModelCall) -> bool:
-        """Return whether the queue has no room for a call. Looking for cancelled ones takes a lock of each."""
+        """Return whether the queue has no room for a call. Cancelled calls are checked last: each takes a lock."""
         if self._rows() + len(call.rows) <= self.limits.max_queue:
             return False
         self._drop_cancelled()
@@ -142,7 +142,7 @@ class Worker(Generic[Owned]):
             self.calls = deque(left)
 
     def _answer(self, batch: list[ModelCall]) -> None:
-        """Compute a batch. If that fails, compute each call alone: a mistake in one is none of the others'."""
+        """Compute a batch. If it fails, compute each call alone, so that an error in one does not fail the others."""
         rows = [row for call in batch for row in call.rows]
         began = time.monotonic()
         try:

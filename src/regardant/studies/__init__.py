@@ -1,1 +1,1 @@
-"""Questions that take several trainings: settings, sizes, models and mechanisms compared on the user's own data."""
+"""Studies of several trainings each: comparisons of settings, sizes, models and mechanisms."""

@@ -1,7 +1,7 @@
-"""An answer to "should I use a Transformer?", from short trainings of it and of a simpler model on the user's data.
+"""Advice on whether to use a Transformer, from short trainings of one and of a simpler model on the user's data.
 
-Lectures advise against it below 10,000 examples, for answers in real time and on small machines. What is measured here
-decides: a Transformer is advised where it is better with two seeds.
+Lectures advise against a Transformer below 10,000 examples, for answers in real time and on small machines. Here the
+measurement decides: a Transformer is advised if its worst score is better than the best score of the simpler model.
 """
 
 import os
@@ -33,37 +33,40 @@ class Question:
 
     recipe: str
     simpler: str
-    """Name of the simpler model for people."""
+    """Name of the simpler model, for display."""
     settings: Sequence[str]
-    """Overrides that choose it."""
+    """Overrides that choose the simpler model."""
+    counts_items: bool = True
+    """True if a target of training is an item. False: it is a token."""
 
 
 QUESTIONS = {
     "table": Question("classification", "a bag of word vectors", ("model.kind=bag",)),
     "images": Question("image_classification", "a convolutional network", ("model.kind=convolutional",)),
-    "text": Question("language_modelling", "an LSTM", ("model={kind: recurrent}",)),
+    "text": Question("language_modelling", "an LSTM", ("model={kind: recurrent}",), counts_items=False),
 }
 
 
 @dataclass(frozen=True)
 class Advice:
-    """Measured reasons, and the answer."""
+    """Measurements of both models, and the advice that follows."""
 
     question: Question
     metric: Metric
     scores: dict[str, list[float]]
     """Best validation scores of both models, by seed."""
     speeds: dict[str, float]
-    """Targets trained on per second."""
+    """Targets trained on per second, by model, from the plan of the last seed."""
     memory: dict[str, int]
-    """Bytes of a training at its peak."""
-    examples: int
+    """Peak memory of a training [bytes], by model, from the plan of the last seed."""
+    targets: int
+    """Targets of an epoch, in `unit`."""
     unit: str
     minutes: float
 
     @property
     def advised(self) -> bool:
-        """True if the Transformer is better with both seeds."""
+        """True if every score of the Transformer is better than every score of the simpler model."""
         worst = min(map(self.metric.score, self.scores["Transformer"]))
         return worst > max(map(self.metric.score, self.scores[self.question.simpler]))
 
@@ -76,20 +79,21 @@ class Advice:
             "scores": self.scores,
             "targets_per_second": self.speeds,
             "memory_bytes": self.memory,
-            "examples": self.examples,
+            "targets": self.targets,
             "unit": self.unit,
             "reasons": self.lines(),
         }
 
     def lines(self) -> list[str]:
-        """Return the lines for people: the answer first."""
+        """Return the lines to print, the answer first."""
         simpler = self.question.simpler
         answer = "yes, a Transformer" if self.advised else f"no, {simpler} does as well"
-        few = f"; lectures advise against a Transformer below {FEW:,}" if self.examples < FEW else ""
+        is_small = self.question.counts_items and self.targets < FEW
+        few = f"; lectures advise against a Transformer below {FEW:,}" if is_small else ""
         device = "an accelerator" if the_device().type != "cpu" else f"{os.cpu_count()} CPU cores"
         found = [
             f"answer          {answer}, after {self.minutes:.1f} minutes of training each on {device}",
-            f"data            {self.examples:,} {self.unit}s to train on{few}",
+            f"data            {self.targets:,} {self.unit}s to train on{few}",
         ]
         width = 2 + max(map(len, self.scores))
         for name, scores in self.scores.items():
@@ -102,9 +106,10 @@ class Advice:
 
 
 def advise(data: Path, folder: Path, minutes: float, overrides: Sequence[str] = (), log: Log = print) -> Advice:
-    """Train both models with two seeds within about so many minutes, and compare them.
+    """Train both models with two seeds each, within about `minutes` in total, and compare them.
 
-    Raises DataError for data of no known kind, KeyboardInterrupt for an interrupted training.
+    Raises ConfigError for `minutes` that are not above 0, DataError for data of no known kind, KeyboardInterrupt for an
+    interrupted training.
     """
     question = QUESTIONS[_kind(data)]
     each = minutes / 2 / len(SEEDS)

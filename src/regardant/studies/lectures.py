@@ -1,6 +1,6 @@
-"""Labs of the lectures from data to picture: each trains its recipes, compares them and draws one answer.
+"""Labs of the lectures from data to figures: each trains its recipes, compares the runs and draws their attention.
 
-Data are the embedded grammar's, so a lab needs no download.
+The data come from the embedded grammar, so a lab needs no download.
 """
 
 from collections.abc import Sequence
@@ -18,13 +18,13 @@ from regardant.tasks.base import Log
 
 @dataclass(frozen=True)
 class Lab:
-    """Trainings of one lab, by the name of the run."""
+    """Trainings of one lab, and the items that their runs translate."""
 
     about: str
     runs: dict[str, tuple[str, Sequence[str]]]
-    """A recipe and overrides for each run. The first is what the others are compared with."""
+    """Recipe and overrides of each run, by its name. The others are compared with the first."""
     items: Sequence[str]
-    """Items that each run answers in the end."""
+    """Items that each run translates in the end."""
 
 
 GRAMMAR = (
@@ -33,7 +33,7 @@ GRAMMAR = (
     "evaluation={tokenize: 13a}",
     "training.validate_every=200",
 )
-"""Overrides that train a rung of the ladder on the embedded grammar."""
+"""Overrides that train a recipe of the ladder on the embedded grammar."""
 
 FRENCH_FIRST = (*GRAMMAR, "data.direction=fr-en")
 
@@ -65,9 +65,9 @@ LABS: dict[str, Lab] = {
 
 
 def lecture(name: str, folder: Path, minutes: float, log: Log = print) -> list[str]:
-    """Run a lab within about so many minutes; return the lines of its comparison, its answers and its files.
+    """Run a lab, with about `minutes` of training; return the lines of its comparison, its answers and its files.
 
-    Raises KeyboardInterrupt for an interrupted training; the same call continues it.
+    Raises KeyboardInterrupt for an interrupted training; the same call resumes it.
     """
     lab = LABS[name]
     each = minutes / len(lab.runs)
@@ -93,7 +93,7 @@ def lecture(name: str, folder: Path, minutes: float, log: Log = print) -> list[s
 
 
 def _picture(run: Run, out: Path, item: str) -> list[str]:
-    """Draw the attention of the first item, if the model has any."""
+    """Draw the attention over an item, if the model has any; return the lines to print."""
     found = run.inspect(item)
     if not found.layers:
         return []

@@ -1,4 +1,4 @@
-"""Checks of a study that is resumed: of its file of settings, of its minutes, of its evaluated runs."""
+"""Checks of a study that is resumed: its settings file, its minutes, its evaluated runs."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ from regardant.run.fingerprints import EVALUATION, SUMS, WEIGHTS
 
 @contextmanager
 def naming_damage(file: Path) -> Iterator[None]:
-    """Raise RunError with the name of a file whose content cannot be understood."""
+    """Raise RunError with the name of a file whose content the block cannot parse."""
     try:
         yield
     except (ValueError, TypeError, KeyError) as error:

@@ -1,7 +1,7 @@
-"""Sweeps of a model's size, its data or its compute, to whose losses a power law is fitted.
+"""Sweeps over model size, data or compute, with a power law fitted to the losses.
 
-FOLDER/budget-BY.json     minutes of the sweep, and the updates that they give its largest training
-FOLDER/NAME-SEED/         the run of a point, which is not trained again, so that an interrupted sweep continues
+FOLDER/budget-BY.json     minutes of the sweep, and the updates of its largest training
+FOLDER/NAME-SEED/         the run of a point; a resumed sweep does not train finished points again
 """
 
 import json
@@ -25,7 +25,7 @@ from regardant.training.checkpoints import write_atomically
 By = Literal["size", "data", "compute"]
 
 FACTORS = (1 / 8, 1 / 4, 1 / 2, 1.0)
-"""Shares of what is swept. The recipe's own is the largest."""
+"""Shares of the swept quantity, relative to the recipe's own value, which is the largest."""
 
 WIDTHS = ("model.d_model", "model.d_ff", "model.hidden_size", "model.embedding_size")
 """Fields that grow together with the size of a model, by the square root of its parameters."""
@@ -33,25 +33,25 @@ WIDTHS = ("model.d_model", "model.d_ff", "model.hidden_size", "model.embedding_s
 SEEDS = 3
 
 LEAST_UPDATES = 8
-"""Updates of the longest training, at least."""
+"""Minimum number of updates of the longest training."""
 
 UNITS = {"size": "parameters", "data": "training items", "compute": "FLOPs of training"}
 
 
 @dataclass(frozen=True)
 class Point:
-    """One training."""
+    """One training of a sweep."""
 
     name: str
     x: float
     seed: int
     loss: float
-    """The least validation loss, nats per target."""
+    """Lowest validation loss [nats per target]."""
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """A sweep with its law."""
+    """Points of a sweep, and the power law fitted to them."""
 
     by: By
     points: list[Point]
@@ -62,14 +62,14 @@ class Scaling:
         return {"by": self.by, "law": self.law.as_dict(), "points": [vars(point) for point in self.points]}
 
     def lines(self) -> list[str]:
-        """Return the lines for people."""
+        """Return the lines to print."""
         table = [
             f"{point.x:14,.4g} {UNITS[self.by]}  seed {point.seed}  loss {point.loss:.4f}" for point in self.points
         ]
         return [*table, *self.law.lines(), self.verdict()]
 
     def verdict(self) -> str:
-        """Return whether the losses lie on a falling line."""
+        """Return a sentence that says whether the losses follow a power law."""
         low, high = self.law.interval
         if low <= 0 <= high:
             return "no power law: the interval of the exponent holds 0"
@@ -98,10 +98,9 @@ class Scaling:
 
 
 def scale(load: Load, folder: Path, by: By, minutes: float, log: Log = print) -> Scaling:
-    """Train four sizes with three seeds each within so many minutes, and fit the law.
+    """Train four points with three seeds each, within about `minutes`, and fit a power law.
 
-    Raises ConfigError for a recipe without the field that is swept, KeyboardInterrupt for an
-    interrupted sweep.
+    Raises ConfigError for a recipe without the field that is swept, KeyboardInterrupt for an interrupted sweep.
     """
     base, updates = _budget(load, folder, by, minutes, log)
     points = []
@@ -120,9 +119,9 @@ def scale(load: Load, folder: Path, by: By, minutes: float, log: Log = print) ->
 
 
 def _budget(load: Load, folder: Path, by: By, minutes: float, log: Log) -> tuple[TaskConfig, int]:
-    """Return the recipe with what is chosen, and the updates of its largest training.
+    """Return the recipe with its open settings chosen, and the number of updates of its largest training.
 
-    The updates are measured once and kept, so that all points of a sweep that is resumed have the same.
+    The number is measured once and kept, so that all points of a resumed sweep are trained alike.
     """
     file = folder / f"budget-{by}.json"
     kept = _kept_updates(file, minutes)
@@ -141,7 +140,7 @@ def _budget(load: Load, folder: Path, by: By, minutes: float, log: Log) -> tuple
 
 
 def _kept_updates(file: Path, minutes: float) -> int | None:
-    """Return the updates that an earlier call has kept. None: there was none. Raises ConfigError for other minutes."""
+    """Return the updates that an earlier call has kept, None without one. Raises ConfigError for other minutes."""
     if not file.is_file():
         return None
     with naming_damage(file):
@@ -185,5 +184,5 @@ def _point(name: str, out: Path, by: By, seed: int) -> Point:
 
 
 def _targets(record: Record) -> float:
-    """Return the targets that a training of so many updates has read, by its plan."""
+    """Return the number of targets that a training reads, by its plan."""
     return float(record.plan["epochs"] * record.plan["tokens_per_epoch"])

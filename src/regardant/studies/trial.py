@@ -1,4 +1,4 @@
-"""A trial of a mechanism of one's own: its contracts, then runs of the demo with it and without it, compared.
+"""Trial of a user's attention mechanism: checks of its contracts, then the demo trained with and without it.
 
 OUT/trial.json             settings of all runs, decided when the trial began
 OUT/baseline/seed-1        the demo as it is
@@ -35,10 +35,10 @@ PLACES = {
     "decoder.self_attention": frozenset({"causal"}),
     "decoder.cross_attention": frozenset({"keys"}),
 }
-"""Places of a mechanism in the model, with the fields of a view that it must honour there."""
+"""Places of a mechanism in the model, with the fields of a view that it must honour at each."""
 
 AROUND_TRAINING = 20.0
-"""Seconds of a run beside its training: reading the corpus, planning, evaluation. Measured on two cores."""
+"""Seconds of a run outside its training: reading the corpus, planning, evaluation. Measured on two cores."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Settings:
 
 
 class Interrupted(Exception):
-    """A signal stopped a run, which has saved a checkpoint."""
+    """A run that was stopped by a signal, after it saved a checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Trial:
         """Train and evaluate the demo with the mechanism and without it from each seed. Return the comparison and its
         page.
 
-        Runs that are finished are kept. Raises Interrupted where a signal stops a run.
+        Evaluated runs are kept. Raises Interrupted if a signal stops a run.
         """
         settings, version = self._begin(minutes, log)
         new = [f"model.{place}.kind={self.kind}" for place in self.places()]

@@ -1,4 +1,4 @@
-"""The result of a trial: scores of both arms over seeds, their spread, and whether they differ."""
+"""The result of a trial: scores of both arms over seeds, their spread, and a test of the difference."""
 
 import json
 import statistics
@@ -14,19 +14,19 @@ from regardant.tasks.base import Report
 from regardant.tasks.training_history import read_history
 
 NOT_TESTED = "–"
-"""Cell of a difference that no test can judge."""
+"""Table cell of a difference that cannot be tested."""
 
 
 @dataclass(frozen=True)
 class Score:
-    """A number of a run that arms are compared by."""
+    """Score of a run by which arms are compared."""
 
     name: str
     higher_is_better: bool
     decimals: int
 
     def text(self, value: float, sign: str = "") -> str:
-        """Return a value in the digits of the score."""
+        """Format a value with the score's number of decimals."""
         return f"{value:{sign},.{self.decimals}f}"
 
 
@@ -37,7 +37,8 @@ SCORES: Mapping[Score, Callable[[Mapping[str, Any]], float]] = {
     Score("alignment error rate", False, 4): lambda found: found["test"]["alignment_error_rate"],
     Score("target tokens trained a second", True, 0): lambda found: found["tokens_per_second"],
 }
-"""Scores in the order of the table, and how each is read from the evaluations of a run. The verdict is on the first."""
+"""Scores in the order of the table, with the function that reads each from the evaluations of a run. The verdict is on
+the first."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class TrialReport:
         return f"{said} (95 % interval {low} to {high}, p = {found.p:.2g}, {seeds} seeds): {verdict}"
 
     def lines(self) -> list[str]:
-        """Return lines for people."""
+        """Return the lines to print."""
         return [*self._table().lines(), "", self.verdict()]
 
     def as_dict(self) -> dict[str, Any]:

@@ -1,11 +1,11 @@
-"""Sweeps in an order: learning rate, warm-up, batch, dropout, architecture last. Each stage keeps its best value.
+"""Sweeps in stages: learning rate, warm-up, batch, dropout, architecture last. Each stage keeps its best value.
 
 A stage trains every value for a short time; Optuna's successive halving decides which of them train for the whole time
 (Jamieson and Talwalkar 2016, https://arxiv.org/abs/1502.07943). In the end the best settings and the recipe's own train
-with another seed: only better in both seeds counts as better.
+with another seed: settings count as better only if they are better with both seeds.
 
-FOLDER/tuning.json   minutes and recipe of the sweep, which is refused with others
-FOLDER/tuning.log    Optuna's journal of all trials, by which an interrupted sweep continues
+FOLDER/tuning.json   minutes and recipe of the sweep; others are refused when it is resumed
+FOLDER/tuning.log    Optuna's journal of all trials, from which an interrupted sweep is resumed
 FOLDER/NUMBER/       the run of each training
 """
 
@@ -41,13 +41,13 @@ SHORT = 1 / 3
 """Share of a whole training that every value gets."""
 
 TRAININGS = 11
-"""Whole trainings that a sweep takes, about: 1.4 for each of five stages, the recipe's own, two at the end."""
+"""Whole trainings in the time of a sweep: 1.4 for each of five stages, the recipe's own, two at the end, one spare."""
 
 OF_BUDGET = 0.7
 """Share of the minutes that is training. The rest is preparation."""
 
 LEAST_MINUTES = 0.05
-"""Minutes of a sweep, at least."""
+"""Minimum length of a sweep [minutes]."""
 
 SCHEDULE = "training.schedule"
 """Section of the recipe that its task chooses as a whole, where it is left open."""
@@ -59,9 +59,9 @@ class Stage:
 
     name: str
     paths: Sequence[str]
-    """Dotted fields of the recipe. Those that it lacks are left out."""
+    """Dotted fields of the recipe. Missing ones are left out."""
     values: Callable[[float], list[float]]
-    """The values to try, from the current one of the first field."""
+    """Function from the current value of the first field to the values to try."""
 
 
 def _times(*factors: float, whole: bool = False, least: float = 0.0) -> Callable[[float], list[float]]:
@@ -83,7 +83,7 @@ STAGES = (
         lambda current: [one for one in (current - 1, current + 1) if one > 0],
     ),
 )
-"""The lectures' order."""
+"""Stages in the order of the lectures."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Training:
     minutes: float
     seed: int
     score: float
-    """Best validation score. The worst infinity if the training failed."""
+    """Best validation score. Infinity of the worse sign if the training failed."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for --json."""
@@ -113,7 +113,8 @@ class Tuned:
     settings: tuple[str, ...] = ()
     """Overrides of the best whole training. Empty: the recipe's own settings."""
     again: tuple[float, float] | None = None
-    """Scores of the recipe's own and of the best settings with another seed. None: the time was up."""
+    """Scores of the recipe's own and of the best settings with another seed. None: no settings were better, or the time
+    was up."""
     skipped: list[str] = field(default_factory=list)
     """Reasons why a stage was left out."""
 
@@ -125,7 +126,7 @@ class Tuned:
         return self.metric.score(self.again[1]) > self.metric.score(self.again[0])
 
     def verdict(self) -> str:
-        """Return the answer in a sentence."""
+        """Return the result in a sentence."""
         if not self.settings:
             return "no setting was better than the recipe's own"
         if self.again is None:
@@ -148,7 +149,7 @@ class Tuned:
 
 
 class Sweep:
-    """Trainings of one sweep, each of which is made once: a sweep that is begun again finds them in its journal."""
+    """Trainings of one sweep. A resumed sweep reads finished trainings from its journal."""
 
     def __init__(self, load: Load, folder: Path, minutes: float, log: Log) -> None:
         if minutes < LEAST_MINUTES:
@@ -166,7 +167,7 @@ class Sweep:
         self.made: list[Training] = []
 
     def study(self, name: str) -> optuna.Study:
-        """Return the journal's study of a stage, begun or continued."""
+        """Return the Optuna study of a stage, loaded from the journal if it exists."""
         return optuna.create_study(
             study_name=name,
             storage=self.storage,
@@ -189,8 +190,8 @@ class Sweep:
     ) -> float | None:
         """Return the best validation score of a training, from the journal if it was made. None: the time is up.
 
-        A training that does not fit into memory or diverges has the worst score, unless it is of the recipe's own
-        settings, the first one: its error is raised.
+        A training that does not fit into memory or diverges has the worst score. The error of the first training, of
+        the recipe's own settings, is raised.
         """
         key = " ".join([*settings, f"{share:.3f}", str(seed)])
         for name in optuna.get_all_study_names(self.storage):
@@ -245,9 +246,10 @@ class Sweep:
 
 
 def tune(load: Load, folder: Path, minutes: float, log: Log = print) -> Tuned:
-    """Sweep the stages within so many minutes; the same call continues an interrupted sweep.
+    """Sweep the stages within about `minutes`; the same call resumes an interrupted sweep.
 
-    Raises ConfigError for a recipe that cannot be trained within minutes.
+    Raises ConfigError for too few minutes and for a folder that was begun with other settings, KeyboardInterrupt for an
+    interrupted training.
     """
     sweep = Sweep(load, folder, minutes, log)
     first = sweep.study("recipe")
@@ -328,7 +330,7 @@ def _with(settings: tuple[str, ...], changed: dict[str, str]) -> tuple[str, ...]
 
 
 def _require_same(folder: Path, settings: dict[str, Any]) -> None:
-    """Keep the settings of a sweep that begins. Raises ConfigError for a folder that was begun with others."""
+    """Write the settings of a new sweep. Raises ConfigError for a folder begun with others, RunError without them."""
     file = folder / SETTINGS
     if not file.is_file():
         if (folder / JOURNAL).is_file():
@@ -349,7 +351,7 @@ def _finite(score: float) -> float | None:
 
 
 def value_at(config: Any, path: str) -> Any:
-    """Return the number or text of a dotted field. None: there is none, or it is a switch."""
+    """Return the value of a dotted field. None: the field is missing, or its value is a bool."""
     for name in path.split("."):
         config = getattr(config, name, None)
     return None if isinstance(config, bool) else config

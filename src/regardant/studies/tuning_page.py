@@ -10,7 +10,7 @@ HEADS = ("no.", "stage", "minutes", "seed", "score")
 
 
 def lines(tuned: Tuned) -> list[str]:
-    """Return the lines for people."""
+    """Return the lines to print."""
     found = ["  ".join([*(head.ljust(width) for head, width in zip(HEADS, WIDTHS, strict=True)), "settings"])]
     for one in tuned.trainings:
         cells = [cell.ljust(width) for cell, width in zip(_cells(one), WIDTHS, strict=True)]

@@ -1,8 +1,8 @@
-"""The studio: pages in a browser that follow runs while they train and inspect trained ones. For this machine only.
+"""The studio: browser pages that follow runs while they train and inspect trained ones, on this machine only.
 
-`app` makes the web application, `guard` restricts who may ask it, `serve` puts it on a port. `catalogue` lists the
-runs, `curves` reads their training, `open_runs` keeps trained models, `items` has items for them, `attention_routes`
-and `steps` inspect them.
+`app` builds the web application, `guard` restricts its clients, `serve` runs it on a port. `catalogue` lists the runs,
+`curves` reads their training events, `open_runs` keeps trained models, `items` provides items for them,
+`attention_routes` and `steps` inspect them.
 """
 
 from regardant.errors import ConfigError

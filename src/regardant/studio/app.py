@@ -1,7 +1,7 @@
 """The studio as a web application: pages and their modules from `static/`, numbers under `/api/`.
 
-Pages come from this machine, load nothing from elsewhere and answer to nobody else (`guard`). A user's text travels as
-JSON and is written as text nodes.
+Pages are served to this machine only and load nothing from elsewhere (`guard`). A user's text is sent as JSON and
+inserted as text nodes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +26,7 @@ from regardant.studio.guard import Guard
 from regardant.studio.open_runs import OpenRuns
 
 MOST_PROBLEMS = 5
-"""Problems of a request that are listed."""
+"""Largest number of problems of a request that are listed."""
 
 WORDS = {
     ("string_too_long",): "at most {max_length} characters",
@@ -40,7 +40,7 @@ WORDS = {
     ("bool_type", "bool_parsing"): "true or false is needed",
     ("int_type", "int_parsing", "int_from_float", "float_type", "float_parsing"): "a number is needed",
 }
-"""Problems of a field by their types, in words, with the bounds of the field."""
+"""Messages for a field by pydantic's error types, with placeholders for the bounds of the field."""
 
 STATIC = Path(str(files("regardant.studio") / "static"))
 PICTURES = Path(str(files("regardant.pictures") / "assets"))
@@ -48,14 +48,14 @@ PAGES = {"/": "home", "/runs": "runs", "/look": "look", "/steps": "steps", "/lab
 """Folders of `static/` that hold the pages' index.html, by address."""
 
 LARGEST_BODY = 17 * 2**20
-"""Bytes of a request: a little more than the largest file of an item (`studio.items`)."""
+"""Largest body of a request in bytes: a little more than the largest file of an item (`studio.items`)."""
 
 
 def make_app(folders: Sequence[Path]) -> FastAPI:
     """Return the studio's application over run folders, and over folders that hold runs."""
     app = FastAPI(title="Regardant studio", docs_url=None, redoc_url=None, openapi_url=None)
     app.add_middleware(BodyLimit, most=LARGEST_BODY, answer=_too_large)
-    app.add_middleware(Guard)  # outside of the limit: its refusals come first, and its headers go everywhere
+    app.add_middleware(Guard)  # outside the limit: it refuses first, and every response gets its headers
     app.add_exception_handler(RegardantError, _problem)
     app.add_exception_handler(ClientLeft, lambda request, error: JSONResponse(None, CLIENT_LEFT))
     app.add_exception_handler(RequestValidationError, _misunderstood)
@@ -86,17 +86,17 @@ def _page(name: str) -> Callable[[], FileResponse]:
 
 
 def _plotly() -> FileResponse:
-    """Return the library from the installed wheel."""
+    """Return plotly.js from the installed wheel."""
     return FileResponse(str(files("plotly") / "package_data" / "plotly.min.js"), media_type="text/javascript")
 
 
 def _too_large(line: str, status: int) -> JSONResponse:
-    """Return the refusal of a body as pages read it."""
+    """Return the refusal of a body that is too large, in the form that pages read."""
     return JSONResponse({"detail": line}, status_code=status)
 
 
 def _problem(request: Request, error: Exception) -> JSONResponse:
-    """Return a user's mistake as one line."""
+    """Return an error of the package as one line."""
     status = 404 if isinstance(error, UnknownRun) else error.status if isinstance(error, Refusal) else 422
     return JSONResponse({"detail": " ".join(str(error).split())}, status_code=status)
 
@@ -108,7 +108,7 @@ def _misunderstood(request: Request, error: Exception) -> JSONResponse:
 
 
 def told(problem: Mapping[str, Any]) -> str:
-    """Return a field's problem in words of the page, never the library's."""
+    """Return a field's problem in the studio's words, never in pydantic's."""
     field = ".".join(map(str, problem["loc"][1:])) or "the request"
     bounds = problem.get("ctx", {})
     if problem["type"] == "value_error":
@@ -120,7 +120,7 @@ def told(problem: Mapping[str, Any]) -> str:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    """Return a refusal as one line. A browser that asks for an unknown address gets the page that lists the others."""
+    """Return an HTTP error as one line. A browser that requests an unknown page gets the page that lists all pages."""
     assert isinstance(error, HTTPException)
     if error.status_code == 404 and "text/html" in request.headers.get("accept", ""):
         return FileResponse(STATIC / "missing" / "index.html", status_code=404)

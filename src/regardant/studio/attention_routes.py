@@ -1,4 +1,4 @@
-"""One item, the answer of a run, all attention on the way, and the views that the run's task has beside it."""
+"""Routes that run a model on one item and return its answer, all attention, and the views of the run's task."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from regardant.tasks.inspection import Inspection
 
 
 class AskedView(Asked):
-    """A view of an item."""
+    """Request for a view of an item."""
 
     view: str
 
@@ -63,15 +63,15 @@ def view_of(trained: Trained, asked: AskedView) -> dict[str, Any]:
 
 
 def unseen_words(trained: Trained, text: str) -> list[str]:
-    """Return the words of a text that training never had, each once. Empty where those of training are not known."""
+    """Return the words of a text that are not in the training data, each once. Empty if those are not known."""
     known = trained.known_words()
     named = dict.fromkeys(word.text for word in words(text) if word.text.isalnum())
     return [word for word in named if known and word.lower() not in known]
 
 
 def _pictures(found: Inspection, title: str) -> dict[str, Any] | None:
-    """Return the record of `view.js` and the places of each picture's layers, whose heads can be switched off: none for
-    convolutions and dense layers. Return None for a model without attention."""
+    """Return the data that `view.js` reads, with the attentions of each picture, whose heads can be switched off: none
+    for convolutions and dense layers. Return None for a model without attention."""
     if not found.pictures:
         return None
     drawn = record(found.pictures)

@@ -1,4 +1,4 @@
-"""The runs that the studio knows: those it was given, and those below folders it was given, at each moment."""
+"""The runs of the studio: the given run folders and the runs below given folders, listed anew for each request."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,16 +10,16 @@ from regardant.run import Record
 from regardant.training.events import last_events
 
 DEPTH = 3
-"""How far below a given folder runs are looked for."""
+"""Levels below a given folder that are searched for runs."""
 
 
 class UnknownRun(RunError):
-    """A name that is no run of the studio's."""
+    """Error for a name that is not a run of the studio."""
 
 
 @dataclass(frozen=True)
 class Catalogue:
-    """Runs by name: the path as it was given, or found below a folder that was given."""
+    """Runs by name: the path as given, or as found below a given folder."""
 
     folders: Sequence[Path]
 
@@ -37,7 +37,7 @@ class Catalogue:
 
 
 def summary(name: str, folder: Path) -> dict[str, Any]:
-    """Return the row of a run in the list of runs: its recipe, its state, and the line of a problem."""
+    """Return the row of a run in the list of runs: its recipe and its state, or why it cannot be read."""
     try:
         record = Record.read(folder)
     except RegardantError as error:
@@ -64,7 +64,7 @@ def summary(name: str, folder: Path) -> dict[str, Any]:
 
 
 def _runs_in(folder: Path, depth: int) -> list[Path]:
-    """Return the runs in a folder. Empty for one that may not be read, as lost+found, or that is just being removed."""
+    """Return the runs in a folder. Empty if it may not be read, such as lost+found, or is being removed."""
     try:
         if (folder / "run.yaml").is_file():
             return [folder]
@@ -75,5 +75,5 @@ def _runs_in(folder: Path, depth: int) -> list[Path]:
 
 
 def _may_hold_runs(path: Path) -> bool:
-    """Return whether runs are looked for in a path. A hidden folder is of a run that is just being imported."""
+    """Return whether a path is searched for runs. A hidden folder is a run that is being imported."""
     return path.is_dir() and not path.is_symlink() and not path.name.startswith(".")

@@ -1,4 +1,4 @@
-"""A mask composed of parts by `attention.masks`, for a page."""
+"""A mask composed of parts by `attention.masks`, for the page *Step through*."""
 
 import re
 from typing import Annotated, Any
@@ -12,11 +12,11 @@ from regardant.errors import DataError
 
 EDGE = re.compile(r"(\d+)\s*[-:>]+\s*(\d+)")
 LONGEST = 64
-"""Tokens of a matrix that is still readable."""
+"""Largest number of tokens of a legible matrix."""
 
 
 class AskedMask(BaseModel):
-    """The parts of a mask."""
+    """Request for a mask composed of parts."""
 
     length: Annotated[int, Field(ge=1, le=LONGEST)] = 10
     padding: Annotated[int, Field(ge=0, le=LONGEST)] = 0
@@ -29,7 +29,10 @@ class AskedMask(BaseModel):
 
 
 def composed(asked: AskedMask) -> dict[str, Any]:
-    """Return the mask of each part and of all together, the weights of equal scores under it, and the code."""
+    """Return the mask of each part, the joint mask, the weights of equal scores under it, and the code that builds it.
+
+    Raises DataError for edges that cannot be read.
+    """
     parts: dict[str, tuple[str, View]] = {}
     if asked.padding:
         real = torch.arange(asked.length) < asked.length - asked.padding

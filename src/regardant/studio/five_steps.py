@@ -1,7 +1,7 @@
 """One query of one head, from its input vector to the mixed values, with the model's own numbers.
 
 Project, score, scale, softmax, mix: Vaswani et al. 2017, section 3.2.1. A mechanism with other scores shows them in
-place of scaled products, one without scores shows its weights only.
+place of scaled products; a mechanism without scores shows its weights only.
 
 Shape legend: M d_model, D size of a head's queries and keys, E of its values, K keys.
 """
@@ -25,14 +25,14 @@ from regardant.tasks.inspection import Inspection
 from regardant.tasks.measure_tables import kind_title
 
 MOST_WEIGHTS = 2500
-"""Weights of a head that are sent for all queries."""
+"""Largest number of weights of a head for which all queries are sent."""
 
 DIGITS = 4
 """Significant digits of the numbers of all queries."""
 
 
 class AskedQuery(Asked):
-    """A query of a head."""
+    """Request for one query of a head."""
 
     attention: str | None = None
     """Name of the attention's place. None: the last one, a cross-attention if the model has any."""
@@ -79,7 +79,7 @@ def _numbers(model: nn.Module, records: Records, place: str, asked: AskedQuery) 
     mechanism = model.get_submodule(_mechanism(model, place))
     assert isinstance(mechanism, Attention)
     whole = records.whole(f"{place}.query")
-    k, v = records[f"{place}.key"][-1], records[f"{place}.value"][-1]  # a recurrent decoder asks the same keys again
+    k, v = records[f"{place}.key"][-1], records[f"{place}.value"][-1]  # a recurrent decoder attends to the same keys
     group = asked.head * k.shape[1] // whole.shape[1]
     q, keys, values = whole[0, asked.head, asked.query], k[0, group], v[0, group]
     weights = records.whole(f"{place}.weights")[0, asked.head, asked.query]
@@ -120,9 +120,9 @@ def _is_self(model: nn.Module, place: str) -> bool:
 
 
 def _asymmetry(mechanism: Attention, q: Tensor, k: Tensor, head: int) -> float:
-    """Return the size of the antisymmetric part of a head's scores, before masks, as a share of all.
+    """Return the norm of the antisymmetric part of a head's scores, before masks, relative to that of the scores.
 
-    0: scores[i, j] = scores[j, i], as where queries and keys share a projection.
+    0: scores[i, j] = scores[j, i], as with a projection that queries and keys share.
     """
     device = next((one.device for one in mechanism.parameters()), q.device)
     with torch.inference_mode():
@@ -135,9 +135,9 @@ def _num_heads(records: Records, place: str) -> int:
 
 
 def _projection(trained: Trained, found: Inspection, place: str, asked: AskedQuery) -> dict[str, Any] | None:
-    """Return x W + b of the query: its input vector, and all products of one component. None if it is not linear.
+    """Return x W + b of the query: its input vector, and the products of one component. None: no linear projection.
 
-    Rotary positions act afterwards. A projection without biases adds zeros.
+    Rotary positions act afterwards. Without biases, b is zero.
     """
     layer = trained.model.get_submodule(place)
     if isinstance(layer, CrossAttention):
@@ -181,13 +181,13 @@ def _input_of(linear: nn.Linear, trained: Trained, found: Inspection) -> Tensor:
 
 
 def _choice(found: Inspection, kind: str, place: str) -> dict[str, Any]:
-    """Return a place to choose, named for people, who count layers from 1."""
+    """Return a place to choose, with a display name that counts layers from 1."""
     name = f"{kind_title(kind)}, layer {found.layers[kind].index(place) + 1}"
     return {"place": place, "name": name, "heads": _num_heads(found.records, place), "queries": found.rows(kind).labels}
 
 
 def _whole_head(records: Records, place: str, head: int) -> dict[str, Any] | None:
-    """Return scores, weights and outputs of all queries of a head, to four digits. None where they are too many."""
+    """Return scores, weights and outputs of all queries of a head, to four digits. None above MOST_WEIGHTS."""
     weights = records.whole(f"{place}.weights")[0, head]
     if weights.numel() > MOST_WEIGHTS:
         return None

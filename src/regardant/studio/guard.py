@@ -1,4 +1,4 @@
-"""Who may ask: a browser on this machine that knows the studio by a name of this machine (`server.hosts`)."""
+"""Access for browsers on this machine only, under a host name of this machine (`server.hosts`)."""
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
@@ -9,21 +9,21 @@ from regardant.server.hosts import is_of_another_site, is_ours
 POLICY = "; ".join(
     (
         "default-src 'self'",
-        "img-src 'self' data: blob:",  # painted maps, and pictures on their way to a file
+        "img-src 'self' data: blob:",  # maps drawn on a canvas, and pictures that are saved
         "object-src 'none'",
         "base-uri 'none'",
         "form-action 'none'",
         "frame-ancestors 'none'",
     )
 )
-"""Policy sent with every answer: a page may load and run what the studio serves, and nothing else."""
+"""Content security policy of every response: a page loads and runs only files that the studio serves."""
 
 STYLED_BY_SCRIPT = {"/runs"}
-"""Pages whose library, plotly, writes style elements of its own."""
+"""Pages whose library, plotly, inserts its own style elements."""
 
 
 class Guard:
-    """Turns away who asks by another name, and tells browsers what pages may do."""
+    """Middleware that refuses requests under other host names and from other sites, and adds security headers."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

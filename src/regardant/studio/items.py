@@ -1,4 +1,4 @@
-"""Items for a page: examples from a run's validation set, and files that a browser sends."""
+"""Items for a page: examples from a run's validation set, and files uploaded by a browser."""
 
 import shutil
 from collections import deque
@@ -18,13 +18,13 @@ from regardant.studio.open_runs import OpenRuns
 from regardant.tasks.base import Trained
 
 EXAMPLES = 8
-"""Examples of a run."""
+"""Number of examples of a run."""
 
 MOST_FILES = 32
-"""Sent files that are kept; of more, the oldest are removed."""
+"""Largest number of uploaded files kept; the oldest are removed."""
 
 LARGEST_FILE = 16 * 2**20
-"""Bytes of a sent file."""
+"""Largest uploaded file, in bytes."""
 
 
 class ItemFiles:
@@ -43,7 +43,7 @@ class ItemFiles:
         return path
 
     def keep(self, name: str, content: bytes) -> Path:
-        """Write a sent file. Return its path, which ends in the name that it was sent with."""
+        """Write an uploaded file. Return its path, which ends in its original name."""
         self.count += 1
         path = Path(self.folder) / str(self.count) / Path(name).name
         path.parent.mkdir()
@@ -54,7 +54,7 @@ class ItemFiles:
         return path
 
     def shown_name(self, item: str) -> str | None:
-        """Return the name of a file that is kept here, whose folder says nothing. None for any other item."""
+        """Return the name, without the folder, of a file that is kept here. None for any other item."""
         return Path(item).name if item.startswith(self.folder) else None
 
 

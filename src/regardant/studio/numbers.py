@@ -9,7 +9,7 @@ FLOAT32_DIGITS = 7
 
 
 def plain(x: Tensor | None, digits: int = FLOAT32_DIGITS) -> Any:
-    """Return nested lists of numbers, rounded to so many significant digits."""
+    """Return nested lists of numbers, rounded to `digits` significant digits."""
     if x is None:
         return None
     if x.dim() > 1:

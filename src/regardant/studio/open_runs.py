@@ -1,5 +1,5 @@
-"""Trained runs that pages inspect: opened at the first question, and used by one question at a time, in the thread and
-by the queue of the server's workers."""
+"""Trained runs that pages inspect: loaded at the first request, and used by one request at a time, with the worker
+thread and queue of the server."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
@@ -23,29 +23,29 @@ from regardant.tasks.base import Trained
 Answer = TypeVar("Answer")
 
 MOST_OPEN = 3
-"""Runs kept in memory."""
+"""Largest number of runs kept in memory."""
 
 MOST_OFF = 1000
-"""Heads that may be switched off."""
+"""Largest number of heads that may be switched off."""
 
 LIMITS = Limits(max_queue=8, timeout=120.0, max_beam_size=16)
-"""Limits of the server, for one reader who may ask for long answers: a few questions wait, others are refused."""
+"""Limits of the server, for one user who may request long answers: a few requests wait, others are refused."""
 
 
 class Head(BaseModel):
-    """A head of attention, by the name of its place."""
+    """An attention head, by the name of its attention and its index."""
 
     attention: str
     head: int
 
 
 class Asked(BaseModel):
-    """An item that a run reads, with some heads switched off."""
+    """Request to run a model on an item, with some heads switched off."""
 
     run: str
     text: str = Field(max_length=LIMITS.max_characters)
     target: str | None = Field(None, max_length=LIMITS.max_characters)
-    """The text that the model is made to write. None: its own."""
+    """Text that the model is forced to write. None: the model's own output."""
     beam_size: int | None = Field(None, ge=1, le=LIMITS.max_beam_size)
     off: list[Head] = Field([], max_length=MOST_OFF)
 
@@ -58,7 +58,7 @@ class Asked(BaseModel):
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options of `Trained.inspect` that are given."""
+        """Options of `Trained.inspect` that were given."""
         given = {"target": self.target, "beam_size": self.beam_size}
         return {name: value for name, value in given.items() if value is not None}
 
@@ -75,13 +75,13 @@ class OpenRuns:
     async def answer(
         self, request: Request, name: str, compute: Callable[[Trained], Answer], off: Sequence[Head] = ()
     ) -> Answer:
-        """Return what is computed with a run as it is now, with heads switched off. Dropped when the reader leaves.
+        """Return the result of `compute` on the current weights of a run, with the heads `off` switched off.
 
         Raises:
             UnknownRun: a name that is not listed.
             RunError: a run without weights, or a head that its model does not have.
-            Refusal: too many questions wait, or the answer takes too long.
-            ClientLeft: the reader has left.
+            Refusal: too many requests wait, or the answer takes too long.
+            ClientLeft: the client has disconnected; its request is dropped.
         """
 
         def computed(runs: OpenRuns, rows: list[str]) -> list[Answer]:
@@ -94,7 +94,7 @@ class OpenRuns:
 
     @contextmanager
     def _trained(self, name: str, off: Sequence[Head] = ()) -> Iterator[Trained]:
-        """Open a run in the thread of the worker. Raises UnknownRun and RunError as `answer` does."""
+        """Yield a run, opened in the worker's thread. Raises UnknownRun and RunError as `answer` does."""
         trained = self._open(self.catalogue.folder(name))
         try:
             with intervene(trained.model, *(ScaleHead(one.attention, one.head) for one in off)):

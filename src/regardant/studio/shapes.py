@@ -1,4 +1,4 @@
-"""The modules of a model as a tree, with the shapes that went in and out while it read one item."""
+"""The module tree of a model, with the input and output shapes of each module for one item."""
 
 from dataclasses import asdict
 from typing import Any
@@ -9,7 +9,7 @@ from regardant.tasks.base import Trained
 
 
 def traced(trained: Trained, asked: Asked) -> dict[str, Any]:
-    """Return the tree, and the elements of each input."""
+    """Return the tree, and the number of elements of each input."""
     found = trained.inspect(asked.text, **asked.options)
     return {
         "item": found.item,

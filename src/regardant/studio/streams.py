@@ -1,5 +1,5 @@
-"""Vectors that pass the layers: one a token at every place, with the outputs of sublayers and normalisations, and with
-states and gates of recurrent cells.
+"""Vectors of each token at every place: outputs of sublayers and normalisations, and states and gates of recurrent
+cells.
 
 Shape legend: T tokens, M numbers of a vector, R of a state.
 """
@@ -17,21 +17,21 @@ from regardant.tasks.base import Trained
 from regardant.tasks.inspection import Inspection
 
 OF_STREAMS = frozenset({"written", "before", "after", "state", *(gate for gates in GATES.values() for gate in gates)})
-"""Quantities that are a vector a token."""
+"""Quantities with one vector per token."""
 
 DIRECTIONS = ("forwards", "backwards")
 DIGITS = 4
 
 
 class AskedPlace(Asked):
-    """Whose vectors are shown."""
+    """Request for the vectors at a place."""
 
     place: str | None = None
-    """The name of a module; the last that writes, where none is given."""
+    """Name of a module. None: the last one with a vector per token."""
 
 
 def streams(trained: Trained, asked: AskedPlace) -> dict[str, Any]:
-    """Return how long the vectors of every place are, and all numbers of one. Raises RunError for an unknown place."""
+    """Return the norms of the vectors at every place, and all numbers of one. Raises RunError for an unknown place."""
     found = trained.inspect(asked.text, **asked.options)
     quantities: dict[str, list[str]] = {}
     for name in found.records:
@@ -68,10 +68,10 @@ def streams(trained: Trained, asked: AskedPlace) -> dict[str, Any]:
 
 
 def input_of(found: Inspection, place: str) -> str:
-    """Return the input whose elements pass a place: the first part of its name is an input or a stack.
+    """Return the input whose elements pass a place. The first part of a place's name is an input or a stack.
 
-    A stack reads the input that asks in its kinds of attention. One without attention, as a recurrent encoder, reads
-    an input that is only attended to.
+    A stack reads the input that gives the queries of its attention. A stack without attention, such as a recurrent
+    encoder, reads an input that gives no queries.
     """
     part = place.partition(".")[0]
     if part in found.inputs:
@@ -84,13 +84,13 @@ def input_of(found: Inspection, place: str) -> str:
 
 
 def _of_elements(found: Inspection, place: str, quantity: str) -> bool:
-    """Return whether a place has a vector for each element of its input, and not for those of a part of it alone."""
+    """Return whether a place has a vector for each element of its input, not only for a part of them."""
     count: int = found.records.whole(f"{place}.{quantity}")[0].shape[-2]
     return count == len(found.inputs[input_of(found, place)].labels)
 
 
 def _by_direction(quantity: str, values: Tensor) -> Iterator[tuple[str, Tensor]]:
-    """[T, M] by name; of a cell, [directions, T, R], each direction by its own."""
+    """Yield name and vectors of values [T, M], or of each direction of a cell's values [directions, T, R]."""
     if values.dim() == 2:
         yield quantity, values
     elif len(values) == 1:

@@ -1,4 +1,4 @@
-"""Papers whose models recipes train, by year."""
+"""Papers whose models the recipes train, in the order of years."""
 
 import re
 from typing import Any
@@ -10,7 +10,7 @@ from regardant.studio.catalogue import Catalogue
 
 PAPER = re.compile(r"^paper +(?P<authors>.+) (?P<year>\d{4}), (?P<link>https://\S+)", re.MULTILINE)
 COMMAND = re.compile(r"^command +(?P<command>.+?)(?: && .*)?$", re.MULTILINE)
-"""The first command in a recipe's header, which trains."""
+"""Pattern of the first command in a recipe's header, which trains."""
 
 
 def routes(catalogue: Catalogue) -> APIRouter:

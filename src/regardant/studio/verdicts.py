@@ -1,4 +1,4 @@
-"""Two runs or more beside each other in words: which is better, how sure that is, and which settings differ."""
+"""Comparison of two or more runs in words: which is better, how sure that is, and which settings differ."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
@@ -13,13 +13,13 @@ from regardant.studio.catalogue import Catalogue
 from regardant.training.events import last_events
 
 MOST_RUNS = 8
-"""Runs that are compared at once."""
+"""Largest number of runs compared at once."""
 
 LIKELY = 0.05
-"""Probability of a difference by chance, below which it counts."""
+"""p-value below which a difference counts as significant."""
 
 TESTED = {"bleu": "against_first", "accuracy": "accuracy_from_first"}
-"""Keys of a kept comparison that hold a paired test, by the metric that is tested."""
+"""Keys of a comparison that hold a paired test, by the tested metric."""
 
 
 def routes(catalogue: Catalogue) -> APIRouter:
@@ -51,7 +51,7 @@ def compared(catalogue: Catalogue, names: Sequence[str]) -> dict[str, Any]:
         sentences = list(_tested(tested, names))
     except RegardantError:  # a run that was not evaluated, or on other data
         return {"sentences": list(_validated(catalogue, records, names)), "settings": settings}
-    if not sentences:  # the task has no paired test, so that evaluating, the second sentence, changes nothing
+    if not sentences:  # no paired test for this task: advice to evaluate, the second sentence, would not help
         sentences = list(_validated(catalogue, records, names))[:1]
     return {"sentences": sentences, "settings": settings}
 

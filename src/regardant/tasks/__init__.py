@@ -1,4 +1,4 @@
-"""The tasks, by the name that recipes call them. A plugin registers its own by deriving from `Task`."""
+"""The tasks by the name in a recipe. A plugin registers a task by deriving from `Task`."""
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -22,12 +22,12 @@ MODULES = {
     "tagging": "regardant.tasks.tagging.task",
     "translation": "regardant.tasks.translation.task",
 }
-"""The package's own tasks. A module is imported when a recipe asks for its task: no task waits for another's
-libraries."""
+"""Modules of the package's own tasks. Each is imported when a recipe names its task, so that no task loads the
+libraries of another."""
 
 
 def task_named(name: object, origin: str = "recipe") -> Task:
-    """Return a task. Raises ConfigError if there is none of that name."""
+    """Return the task of a name. Raises ConfigError for an unknown name."""
     if isinstance(name, str) and name not in Task.registered and name in MODULES:
         import_module(MODULES[name])
     if not isinstance(name, str) or name not in Task.registered:
@@ -37,7 +37,7 @@ def task_named(name: object, origin: str = "recipe") -> Task:
 
 
 def load_recipe(document: Mapping[str, Any], overrides: Sequence[str] = (), origin: str = "recipe") -> TaskConfig:
-    """Return the configuration that a recipe describes, checked. Raises ConfigError with every problem of it."""
+    """Return the validated configuration of a recipe. Raises ConfigError that lists every problem."""
     document = dict(document)
     task = task_named(document.get("task", "translation"), origin)
     return configuration.load(task.config, document, overrides, origin)

@@ -1,4 +1,4 @@
-"""Checks of what a run is given: options that it has no use for, and names of test sets."""
+"""Checks of the arguments of a run: options that its task does not take, and names of test sets."""
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ OWN_SETS = ("test", "validation")
 
 
 def refuse_options(doing: str, options: Mapping[str, Any]) -> None:
-    """Raise ConfigError for options that are given. `doing` begins the message: "a language model is scored"."""
+    """Raise ConfigError for options that are not None. `doing` begins the message: "a language model is scored"."""
     if given := [name for name, value in options.items() if value is not None]:
         raise ConfigError(f"{doing} without {', '.join(given)}: leave that out")
 

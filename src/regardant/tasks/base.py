@@ -1,4 +1,4 @@
-"""The promise of a task: a recipe, something to train, something trained. Nothing else knows a task by name."""
+"""Interfaces of a task: its configuration, its training job and its trained runs."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from regardant.tasks.measures import Measures
 
 VALIDATION_SHARE = 0.1
-"""The most of a run's time that validation may take."""
+"""Maximum share of a run's time for validation."""
 
 LEAST_INTERVAL = 10
-"""Updates between validations, at least."""
+"""Minimum number of updates between validations."""
 
 READING_COST = 1 / 3
 """Cost of a validated target in trained targets, where a validation is the forward pass alone."""
@@ -38,7 +38,7 @@ READING_COST = 1 / 3
 Log = Callable[[str], None]
 
 View = Callable[..., dict[str, Any]]
-"""Plain values for a page, from an item and options."""
+"""Function from an item and options to plain values for a page."""
 
 
 class Batches(Protocol):
@@ -68,9 +68,9 @@ class Batches(Protocol):
 
 
 class TaskJob:
-    """Base of jobs, which implements `training.job.Job`: a model, its training batches, and how often it is validated.
+    """Base of jobs: a model, its training batches and the interval between validations.
 
-    A subclass validates, and says what a validation costs in trained targets.
+    Implements `training.job.Job`. A subclass validates, and passes the cost of a validation in trained targets.
     """
 
     unit: str
@@ -84,9 +84,10 @@ class TaskJob:
         self.validate_every = self.interval(validation_cost)
 
     def interval(self, validation_cost: float) -> int:
-        """Return the updates between validations that cost so many trained targets.
+        """Return the number of updates between validations, given the cost of a validation in trained targets.
 
-        It follows the number of targets and not the clock, so that a run can be repeated.
+        `training.validate_every` if set. Otherwise the interval follows from numbers of targets and not from the
+        clock, so that a run can be reproduced.
         """
         interval = math.ceil(validation_cost / VALIDATION_SHARE / self.targets_per_update)
         return self.config.training.validate_every or max(LEAST_INTERVAL, interval)
@@ -126,11 +127,11 @@ class TaskJob:
 
     @property
     def validation_targets(self) -> int | None:
-        """Number of targets of a validation, where the budget may leave a part of the data out. None: it never does."""
+        """Number of targets of a validation that the budget may restrict to a part of the data. None: it never does."""
         return None
 
     def validate_on(self, targets: int) -> None:
-        """Leave out of validation what was left out when a run began, which had so many targets in it."""
+        """Restrict validation to the same part of the data as when a run began, given its number of targets."""
 
     def warm_up_validation(self, device: torch.device) -> None:
         """Run the part of a validation that takes most memory."""
@@ -138,11 +139,11 @@ class TaskJob:
 
 
 class Prepared(Protocol):
-    """All that training needs."""
+    """Resolved recipe: its configuration, its job and the fingerprints of its data."""
 
     @property
     def config(self) -> "TaskConfig":
-        """The configuration with everything chosen that can be chosen so far."""
+        """Configuration with all settings resolved but those that depend on the training speed."""
 
     @property
     def job(self) -> TaskJob: ...
@@ -162,9 +163,9 @@ class Prediction:
     item: str
     """The item as it was given."""
     answer: str
-    """One line for people."""
+    """Answer in one line."""
     details: Mapping[str, Any]
-    """All else for --json: probabilities by label, candidates, scores."""
+    """Further values for --json: probabilities by label, candidates, scores."""
     notes: Sequence[str] = ()
     """Notes for the user: an item that was cut, words that were never seen."""
 
@@ -178,16 +179,16 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Example:
-    """An item of a run's own data, for a page to begin with."""
+    """An item of a run's own data that a page offers as an example."""
 
     item: str
     """The item as a command line gives it: a text, or the path of a file."""
     picture: str | None = None
-    """Data URL of its picture."""
+    """Data URL of the item's picture."""
 
 
 class Trained:
-    """Base of finished runs. The verbs of a task are methods of it."""
+    """Base of trained runs. Its methods are the verbs of a task."""
 
     model: Model
 
@@ -196,11 +197,11 @@ class Trained:
         raise NotImplementedError
 
     def inspect(self, item: str, **options: Any) -> "Inspection":
-        """Return the answer to one item and everything that passed the model. Raises DataError or ConfigError."""
+        """Return the answer to one item with the tensors recorded in the model. Raises DataError or ConfigError."""
         raise NotImplementedError
 
     def look(self, item: str, **options: Any) -> "Inspection":
-        """Return an inspection with everything that a page shows beside it, in its details."""
+        """Return an inspection whose details also hold everything else that a page shows."""
         return self.inspect(item, **options)
 
     @property
@@ -216,41 +217,41 @@ class Trained:
         return []
 
     def known_words(self) -> frozenset[str]:
-        """Return the words of the texts that it was trained on, in lower case. Empty: not known."""
+        """Return the words of the training texts in lower case. Empty: not known."""
         return frozenset()
 
     def measure(self, data: Sequence[Path] = (), treebank: Path | None = None) -> "Measures":
-        """Return measures of its attention, over validation data or that in files. All is kept in RUN/measures."""
+        """Measure the model's attention over validation data, or over files. Results are kept in RUN/measures."""
         raise NotImplementedError
 
     def probe(self) -> Probe:
-        """Return rows of the run's own validation data, always the same. Raises RunError if the data is gone."""
+        """Return a fixed choice of rows of the run's validation data. Raises RunError if the data is gone."""
         raise NotImplementedError
 
     def encoded_twice(self, count: int) -> list[tuple[Sequence[int], Sequence[int]]]:
-        """Return the tokens of up to `count` validation texts as training read them, and as they are encoded now.
+        """Return the tokens of up to `count` validation texts as training read them, and tokenised anew.
 
-        Empty: the run keeps no text from which its tokens can be made.
+        Empty: the run keeps no text to tokenise.
         """
         return []
 
     def export_differences(self, count: int) -> dict[str, tuple[float, str]]:
-        """Return by name of an export in the run folder how far its log-probabilities of a token are from the model's
-        at most, and where, over what it writes for up to `count` validation items."""
+        """Return the largest difference between an export's and the model's log-probability per token, in nats, and
+        its place, by name of the export. Both score the export's answers to up to `count` validation items."""
         return {}
 
     def exchange(self, data: Sequence[Path] = ()) -> "Exchange | None":
-        """Return the texts of its test set, or those in files, with its answers, for an export to be measured beside.
-        None: it has none, or a run of this task is not exported."""
+        """Return texts of the run's test set, or of files, with the run's answers, to compare an export with.
+        None: the run has no texts, or its task is not exported."""
         return None
 
     def target_counts(self) -> Tensor:
-        """Return how often each target occurs in validation data. Raises RunError if the data is gone."""
+        """Return how often each target occurs, by default in the rows of `probe`. Raises RunError without data."""
         targets = self.probe().targets
         return targets[targets != self.model.head.ignored].bincount().cpu()
 
     def evaluate(self, data: Sequence[Path] = (), **options: Any) -> dict[str, dict[str, Any]]:
-        """Return scores by name of the test set: the run's own ones, or those in files. All is kept in the run."""
+        """Return the scores of the run's own test sets, or of files, by name. They are kept in RUN/evaluation."""
         raise NotImplementedError
 
     def summary(self, name: str, scores: dict[str, Any]) -> Sequence[str]:
@@ -259,7 +260,7 @@ class Trained:
 
 
 class Report(Protocol):
-    """Runs compared with each other."""
+    """Comparison of runs."""
 
     def lines(self) -> list[str]:
         """Return lines for people."""
@@ -268,17 +269,17 @@ class Report(Protocol):
         """Return the chapters of the page."""
 
     def page(self) -> str:
-        """Return an offline page."""
+        """Return a self-contained HTML page."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for --json."""
 
 
 class TaskConfig(Config):
-    """The recipe of a task: data, and nothing that imports what reads it."""
+    """Configuration of a task: the content of a recipe."""
 
     verbs: ClassVar[tuple[str, ...]] = ()
-    """The natural words for `predict`, such as `translate`: methods of `Run` that runs of this task have alone."""
+    """Names of `predict` for this task, such as `translate`: further methods of `Run`."""
 
     inspect_options: ClassVar[tuple[str, ...]] = ()
     """Names of options that `Trained.inspect` takes beside the item."""
@@ -287,22 +288,22 @@ class TaskConfig(Config):
     """Names of `Trained.views`."""
 
     augments: ClassVar[bool] = False
-    """Whether training changes items at random, as `augment` or `bpe_dropout` of their kind says."""
+    """True if training changes items at random, as `augment` or `bpe_dropout` of their modality specifies."""
 
     task: str
     """The name of the task."""
 
     seed: int = Field(1, ge=0, lt=2**63)
-    """Decides the first weights, the order of batches, all dropout, and what is drawn or split off at random."""
+    """Seed of the initial weights, the order of batches, dropout, and random splits and samples of the data."""
 
     data: Config
-    """The data to learn from."""
+    """Data to train and validate on."""
 
     model: Config
     """The model."""
 
     training: TrainingConfig
-    """The training."""
+    """Settings of training."""
 
     @model_validator(mode="after")
     def best_by_is_a_metric(self) -> Self:
@@ -315,7 +316,7 @@ class TaskConfig(Config):
 
     @model_validator(mode="after")
     def items_can_be_augmented(self) -> Self:
-        """Refuse random changes of items where training makes none."""
+        """Refuse `augment` and `bpe_dropout` of a task that does not change training items."""
         sections = dict(self)
         for name, section in self:
             if isinstance(parts := getattr(section, "parts", None), Mapping):
@@ -330,20 +331,20 @@ class TaskConfig(Config):
 
     @property
     def metrics(self) -> Sequence[Metric]:
-        """Numbers that validation gives. The first one selects the best weights, unless `training.best_by` names one.
+        """Metrics of a validation. The first one selects the best weights, unless `training.best_by` names one.
 
-        A constant of the class, where a recipe has no say in them.
+        A constant of the class, unless they depend on the recipe.
         """
         raise NotImplementedError
 
     @property
     def modality(self) -> "ModalityConfig | None":
-        """The kind of item, of a task over items of any kind."""
+        """Modality of the items. None: the task has a fixed one."""
         return None
 
     @property
     def suffixes(self) -> Sequence[str]:
-        """Suffixes of the files that items are. Empty: items are texts."""
+        """File suffixes of items. Empty: items are texts."""
         return () if self.modality is None else self.modality.suffixes
 
     @property
@@ -373,11 +374,11 @@ class Task:
             Task.registered[cls.name] = cls()
 
     def prepare(self, config: Any, run: Path, log: Log) -> Prepared:
-        """Read the data into the run folder, choose what is left open, build the model from the seed."""
+        """Read the data into the run folder, resolve open settings, and build the model from the seed."""
         raise NotImplementedError
 
     def open(self, config: Any, run: Path, device: torch.device) -> Trained:
-        """Return what training has made of a run folder. Raises RunError if it is not whole."""
+        """Return the trained run in a folder. Raises RunError if the folder is incomplete."""
         raise NotImplementedError
 
     def compare(self, runs: Mapping[Path, tuple[Any, Mapping[str, Any]]]) -> Report:

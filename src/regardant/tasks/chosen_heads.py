@@ -1,4 +1,4 @@
-"""The heads that a picture shows, as people name them: layers and heads count from 1."""
+"""Choice of the heads that a picture shows. Layers and heads count from 1."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ UNITS = ("words", "pieces")
 
 @dataclass(frozen=True)
 class ChosenHeads:
-    """Heads of an item that are drawn. By default all heads of all kinds."""
+    """Choice of the heads to draw. By default all heads of all kinds of attention."""
 
     kind: str | None = None
     """Kind of attention, as "Cross-attention". None: all kinds, or the last one where a layer is chosen."""
@@ -38,9 +38,9 @@ class ChosenHeads:
         return [one if self.unit == "pieces" else one.in_words() for one in kinds]
 
     def place(self, picture: AttentionPicture) -> tuple[int, int | None] | None:
-        """Return the numbers from 0 of the layer and the head, None for the mean of heads; None where all are drawn.
+        """Return the chosen layer and head, counted from 0. Head None: the mean of heads. None: all heads are drawn.
 
-        Raises ConfigError for a layer or head that is not there.
+        Raises ConfigError for a layer or head that the picture lacks, and for a head without its layer.
         """
         num_layers, num_heads = picture.weights.shape[:2]
         if self.layer is None and self.head is None:

@@ -2,7 +2,7 @@
 
 RUN/evaluation/NAME.json                 scores of a test set
 RUN/evaluation/NAME.predictions.jsonl    its items in their order: {"target", "answer", ...}, where a task keeps them;
-                                         with "right" where a right answer may differ from the target
+                                         and "right", true or false, if a right answer may differ from the target
 """
 
 import json
@@ -36,7 +36,7 @@ from regardant.tasks.training_history import (
 from regardant.training.metrics import Metric
 
 COLUMN_WIDTH = 13
-"""Characters of a line of a metric's name."""
+"""Maximum number of characters in a line of a metric's name."""
 
 NOTHING = "–"
 """The cell of the first run, which is not compared with itself."""
@@ -48,7 +48,7 @@ PREDICTIONS = ".predictions.jsonl"
 
 
 SIZES = ("items", "characters", "sentences")
-"""Scores that are sizes of a test set."""
+"""Keys of scores that hold sizes of a test set."""
 
 
 class Settings(Protocol):
@@ -63,7 +63,7 @@ class Settings(Protocol):
 
 @dataclass(frozen=True)
 class ComparedRun:
-    """One of the runs."""
+    """A run of a comparison."""
 
     folder: Path
     name: str
@@ -72,7 +72,7 @@ class ComparedRun:
     scores: Mapping[str, Mapping[str, float | None]]
     """Scores by test set and metric. None: not known, as the perplexity of pairs longer than the model."""
     accuracy_from_first: Mapping[str, Difference]
-    """Differences by test set, if the answers to single items are kept. Empty for the first run."""
+    """Differences from the first run's accuracy by test set, where both keep their answers. Empty for the first run."""
     settings: Sequence[str]
     """Settings that differ from those of the first run."""
 
@@ -126,7 +126,7 @@ class RunComparison:
         return chapters
 
     def page(self) -> str:
-        """Return an offline page."""
+        """Return a self-contained HTML page."""
         return report_page(
             self.chapters(),
             title=f"{len(self.runs)} runs compared",
@@ -190,7 +190,7 @@ def compare_runs(runs: Mapping[Path, tuple[Settings, Mapping[str, Any]]]) -> Run
     """Compare run folders, given the configuration and the plan of each.
 
     Raises:
-        RunError: a run was not evaluated, or no test set is the same for all.
+        RunError: a run was not evaluated or not trained, or no test set is the same for all.
     """
     (first, _), *_ = runs.values()
     scores = {folder: _evaluated(folder) for folder in runs}
@@ -252,7 +252,7 @@ def _shared(scores: Mapping[Path, Mapping[str, Any]]) -> list[str]:
 
 
 def _right(folder: Path, name: str) -> tuple[list[str], list[float]] | None:
-    """Return the targets of a test set, and 1 for every item answered right. None where no answers are kept."""
+    """Return the targets of a test set, and 1 for every item answered right. None if no answers are kept."""
     path = folder / "evaluation" / f"{name}{PREDICTIONS}"
     if not path.is_file():
         return None

@@ -1,4 +1,4 @@
-"""The test texts of a run and its own answers to them, beside which an export of it is measured.
+"""Test texts of a run with its answers, with which an export of the run is compared.
 
 A task returns an `Exchange` from `Trained.exchange`.
 """
@@ -12,7 +12,7 @@ import numpy as np
 from regardant.interop.parity import TestTexts
 
 MOST_TEXTS = 1000
-"""Texts of a test set that an export is measured on."""
+"""Maximum number of test texts on which an export is compared with its run."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Exchange:
 
 
 def percent_equal(expected: Sequence[str], *, by_words: bool = False) -> Callable[[Sequence[str], Any], float]:
-    """Return what scores answers by the share that are the expected ones, in percent: whole answers, or their words."""
+    """Return a function that scores answers by the percentage that is as expected: of answers, or of words."""
 
     def score(answers: Sequence[str], scores: Any) -> float:
         pairs = list(zip(expected, answers, strict=True))

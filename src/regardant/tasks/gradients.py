@@ -33,9 +33,9 @@ class Gradients:
     rows: int
     """Rows of validation data."""
     depth: Mapping[str, float]
-    """See `inspection.gradients.GradientNorms`."""
+    """Norms by the name of an input or a layer, in the order of computation (`inspection.gradients.GradientNorms`)."""
     distance: Mapping[str, Sequence[float | None]]
-    """The same; None where no vector has the distance."""
+    """Mean norms by the name of an input, at distance 0, 1, 2, ... positions. None where no vector has the distance."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -56,7 +56,7 @@ class Gradients:
             )
 
     def lines(self) -> list[str]:
-        """Return a table after the other, blank lines between."""
+        """Return title, tables and legend as lines."""
         lines = [f"gradients: {self.rows:,} rows of validation data"]
         for table in self.tables():
             lines += ["", *table.lines()]
@@ -68,7 +68,7 @@ class Gradients:
         return [*lines, "", *LEGEND]
 
     def save(self, folder: Path) -> None:
-        """Keep both in a folder."""
+        """Write gradients.json and gradients.txt into a folder."""
         write_atomically(folder / "gradients.json", json.dumps(self.as_dict(), indent=1) + "\n")
         write_atomically(folder / "gradients.txt", "".join(f"{line}\n" for line in self.lines()))
 
@@ -84,7 +84,7 @@ def measure_gradients(model: Model, probe: Probe) -> Gradients:
 
 
 def _ranges(count: int) -> Iterator[tuple[str, int, int]]:
-    """Yield distances from 0 to count - 1 in ranges that double: their label, the first, the one after the last."""
+    """Yield ranges of distances from 0 to count - 1 whose sizes double: (label, first, end), end excluded."""
     yield "0", 0, 1
     first = 1
     while first < count:

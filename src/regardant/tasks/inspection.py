@@ -1,8 +1,8 @@
-"""One item and what passed the places of a model while it read it: to be drawn, kept and looked at.
+"""Inspection of one item: the tensors recorded while a model read it, to be drawn and saved.
 
-Rows and columns of attention are labelled by the inputs that `Model.attention_kinds` names. Where an input is written
-token by token, its row i has read tokens up to the i-th and writes the next: attention among its own tokens is between
-tokens that are read, attention to another input is from tokens that are written.
+Rows and columns of attention are labelled by the inputs that `Model.attention_kinds` names. If an input is generated
+token by token, its row i has read the tokens up to the i-th and predicts the next. Rows of its self-attention are
+therefore labelled by the tokens read, rows of cross-attention by the tokens predicted.
 """
 
 import json
@@ -42,21 +42,21 @@ from regardant.tasks.measure_tables import kind_title
 from regardant.training.checkpoints import write_atomically
 
 FORMATS = (".html", ".svg", ".png", ".pdf", ".json")
-"""Formats of a kept inspection."""
+"""File formats of a saved inspection."""
 
 NEXT_TOKENS = 10
 """Number of likeliest tokens in JSON."""
 
 SEARCHED = 200
-"""Items of the validation data in which examples are looked for."""
+"""Number of validation items searched for examples."""
 
 
 @dataclass(frozen=True)
 class Elements:
-    """One input, or the tokens that it writes, for people."""
+    """Labels of the elements of an input, or of the tokens that are predicted."""
 
     labels: list[str]
-    """Names of its elements, special ones too."""
+    """Names of the elements, special ones included."""
     units: list[tuple[str, int]] = field(default_factory=list)
     """(word, number of its elements), each element that belongs to no word by itself. Empty: elements make no words."""
     layout: Layout | None = None
@@ -75,13 +75,13 @@ class Elements:
 
 @dataclass(frozen=True, eq=False)
 class Inspection:
-    """An item, the model's answer, and what passed the places of the model in between."""
+    """An item, the model's answer, and the tensors recorded at the places of the model."""
 
     item: str
     answer: str
-    """One line."""
+    """Answer in one line."""
     note: str
-    """The answer in one line of a page, named: "Translation: ..."."""
+    """Answer with its name, as in "Translation: ...", in one line of a page."""
     inputs: Mapping[str, Elements]
     """The inputs of the model by name."""
     sides: Mapping[str, AttentionKind]
@@ -89,17 +89,17 @@ class Inspection:
     layers: Mapping[str, list[str]]
     """Places of attention by kind, in the order of layers: `decoder.layers.0.cross_attention`."""
     mixers: Mapping[str, list[str]]
-    """Places of convolutions and dense layers, by the kind of attention in whose place they are."""
+    """Places of convolutions and dense layers, by the kind of attention that they replace."""
     records: Records
     """Records of this item by the names of places."""
     batch: Mapping[str, Any]
-    """The inputs of the model as it took them: a batch of one."""
+    """Inputs of the model: a batch of one."""
     shares: Sequence[tuple[str, float]] = ()
     """The likeliest answers with their probabilities, the likeliest first. Empty where answers are texts."""
     details: Mapping[str, Any] = field(default_factory=dict)
     """Numbers of the answer, for JSON."""
     written: Mapping[str, Elements] = field(default_factory=dict)
-    """The tokens that are written, by the input that reads them afterwards."""
+    """Predicted tokens, by the input that reads them in the next step."""
     title: str = ""
     """Heading of the item on a page. Empty: the item itself."""
 
@@ -124,9 +124,9 @@ class Inspection:
         return self.inputs[self.sides[kind].keys]
 
     def page(self, chosen: ChosenHeads = ALL_HEADS) -> str:
-        """Return one HTML file that needs nothing else, which opens with the chosen heads.
+        """Return a self-contained HTML page that opens with the chosen heads.
 
-        Raises RunError for a model without attention, as do drawings.
+        Raises RunError for a model without attention, ConfigError for heads that it lacks.
         """
         pictures = self._drawn()
         shown = chosen.of(pictures)[-1]
@@ -182,8 +182,8 @@ class Inspection:
         head: int | None = None,
         unit: str | None = None,
     ) -> None:
-        """Keep it as the file's name says: the picture of `svg` as .svg, .png or .pdf; .html, a page that opens with
-        that picture; .json, all numbers, or those of that picture.
+        """Save the inspection in the format of the file's suffix: the picture of `svg` as .svg, .png or .pdf; a page
+        that opens with that picture as .html; all numbers, or those of that picture, as .json.
 
         Raises:
             ConfigError: another format, a choice that `svg` refuses, or a PDF without the library for it.
@@ -211,7 +211,7 @@ class Inspection:
         return head_grid_svg(pictures) if place is None else head_svg(pictures[-1], *place)
 
     def _numbers(self, chosen: ChosenHeads) -> dict[str, Any]:
-        """Return all numbers, or with a choice those of the chosen heads alone."""
+        """Return all numbers, or only those of the chosen heads."""
         if not chosen:
             return self.as_dict()
         if not self.pictures:
@@ -267,7 +267,7 @@ class Inspection:
 def examples_of(codec: Codec, items: Iterable[NDArray[Any]], count: int, folder: Path) -> list[Example]:
     """Return up to `count` encoded items as examples, of the first SEARCHED. Files are written to `folder`.
 
-    Items of which encoding has lost a part are passed over.
+    Items that cannot be restored from their encoding are left out.
     """
     found: list[Example] = []
     for one in islice(items, SEARCHED):
@@ -280,7 +280,7 @@ def examples_of(codec: Codec, items: Iterable[NDArray[Any]], count: int, folder:
 
 
 def look(model: Model, inputs: Mapping[str, Any]) -> tuple[Records, Tensor]:
-    """Return what passed the places of a model that read one item, and the head's scores of it in float32."""
+    """Return the records of a model that read one item, and the head's scores of the item in float32."""
     with torch.inference_mode(), capture(model) as records:
         scores = model.scores(**inputs)
     return records, scores[0].float()
@@ -328,7 +328,7 @@ def _rounded(weights: NDArray[np.floating[Any]]) -> list[Any]:
 
 
 def require_format(path: Path) -> None:
-    """Raise ConfigError for a file that an inspection cannot be kept as."""
+    """Raise ConfigError for a file in whose format an inspection cannot be saved."""
     if path.suffix not in FORMATS:
         raise ConfigError(f"{path} is none of {', '.join(FORMATS)}: give the file a name that ends in one of them")
     if path.suffix == ".pdf":

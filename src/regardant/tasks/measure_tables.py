@@ -50,7 +50,7 @@ COLUMNS = [
 """Legend of the tables' columns."""
 
 Extra = tuple[str, Sequence[Sequence[str]]]
-"""A column: its head, and its cells by layer and head."""
+"""A column: its heading, and its cells by layer and head."""
 
 
 def kind_title(kind: str) -> str:
@@ -70,7 +70,7 @@ def head_tables(
     extra: Sequence[Extra] = (),
     rows: Sequence[list[str]] = (),
 ) -> Iterator[Table]:
-    """Yield tables of where each head looks and what it is worth, with more columns and rows if given."""
+    """Yield a table of the attention of each head and one of its importance, the latter with extra columns and rows."""
     places = _places(found)
     idle = f" ({found.no_op.sum()} idle)" if found.no_op.any() else ""
     looks = [[f"{layer + 1}.{head + 1}", *_cells(found, layer, head)] for layer, head in places]
@@ -89,7 +89,7 @@ def head_tables(
 
 
 def followed_table(kind: str, rolled: HeadMeasures, flow: HeadMeasures | None) -> Table:
-    """Return rollout up to each layer, and flow."""
+    """Return the table of rollout up to each layer, and of flow."""
     rows = [[f"layer {layer + 1}", *_cells(rolled, layer, 0)] for layer in range(len(rolled.entropy))]
     if flow is not None:
         rows.append([f"flow of {flow.sentences}", *_cells(flow, 0, 0)])
@@ -97,7 +97,7 @@ def followed_table(kind: str, rolled: HeadMeasures, flow: HeadMeasures | None) -
 
 
 def lens_table(lens: "Sequence[LensLayer]") -> Table:
-    """Return what every layer would say."""
+    """Return the table of the logit lens, a row for each number of layers."""
     rows = [
         [f"{one.layers}", f"{one.first:.1%}", f"{one.rank:g}", f"{one.probability:.3f}", f"{one.divergence:.3f}"]
         for one in lens

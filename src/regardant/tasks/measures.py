@@ -3,7 +3,7 @@
 RUN/measures/NAME.json    all digits
 RUN/measures/NAME.txt     tables
 
-A task gives labelled rows of its data, and adds what it alone can measure.
+A task provides labelled rows of its data, and may add measures of its own.
 """
 
 import json
@@ -41,43 +41,43 @@ from regardant.tasks.probe import Probe
 from regardant.training.checkpoints import write_atomically
 
 SENTENCES = 100
-"""Rows that most is measured over: the first ones."""
+"""Maximum number of rows measured: the first ones. Costly measures use fewer."""
 
 FLOWED = 3
-"""Rows in which flow is sought: each costs much."""
+"""Number of rows whose attention flow is computed, which is costly."""
 
 FLOWED_TOKENS = 20
-"""Elements among which flow is sought where attention is causal, so that those after them make no difference."""
+"""First elements of a row among which flow is computed if attention is causal: later ones do not change it."""
 
 LONGEST_FLOW = 50
-"""Most elements of a row in which flow is sought: its cost grows faster than their third power."""
+"""Maximum number of elements of a row for flow: its cost grows faster than their third power."""
 
 OF_IMPORTED_MODELS = ("[CLS]", "[SEP]", "<s>", "</s>", "<|endoftext|>")
 """Labels of the tokens around a text in models that are imported."""
 
 LITTLE = frozenset({SPECIAL_TOKENS[SOS], SPECIAL_TOKENS[EOS], CLASS_TOKEN, *OF_IMPORTED_MODELS})
-"""Labels of elements that say little of an item."""
+"""Labels of special tokens, which carry little of an item's content."""
 
 
 @dataclass(frozen=True)
 class LensLayer:
-    """Prediction of the model after so many layers, in the mean over tokens."""
+    """Reading of the logit lens after a number of layers, summarised over targets."""
 
     layers: int
-    """0: the embeddings alone."""
+    """Number of layers. 0: the embeddings alone."""
     first: float
-    """The share of tokens that are the likeliest."""
+    """Share of targets that are the likeliest answer."""
     rank: float
-    """Median rank of the token."""
+    """Median rank of the target."""
     probability: float
-    """Mean probability of the token."""
+    """Mean probability of the target."""
     divergence: float
-    """Divergence from the last layer's distribution, in nats."""
+    """Mean Kullback-Leibler divergence of the layer's distribution from the final one, in nats."""
 
 
 @dataclass
 class Measures:
-    """All measures. Those that a model has none of are empty, and a note says why."""
+    """Measures of a model's attention. Those that the model lacks are empty, and a note gives the reason."""
 
     name: str
     """Name of the data."""
@@ -87,9 +87,9 @@ class Measures:
     """Measures of heads by kind of attention."""
     importance: dict[str, HeadImportance]
     rollout: dict[str, HeadMeasures] = field(default_factory=dict)
-    """Rollout up to every layer, measured as a layer of one head."""
+    """Rollout up to each layer, measured as a layer with one head."""
     flow: dict[str, HeadMeasures] = field(default_factory=dict)
-    """Attention flow from the last layer, rows divided by their sums, over the first few sentences."""
+    """Attention flow from the last layer, rows divided by their sums, over the first FLOWED short rows."""
     lens: list[LensLayer] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     unit: str = "item"
@@ -100,7 +100,7 @@ class Measures:
         return {name: _plain(value) for name, value in vars(self).items()}
 
     def title(self) -> str:
-        """Return the data that was measured, and its size."""
+        """Return the name of the data and its number of rows."""
         return f"{self.name}: {self.sentences:,} {self.unit}s"
 
     def tables(self) -> Iterator[Table]:
@@ -110,14 +110,14 @@ class Measures:
         yield from self.followed()
 
     def followed(self) -> Iterator[Table]:
-        """Yield what layers do together."""
+        """Yield the tables of rollout and flow, and of the logit lens."""
         for kind, rolled in self.rollout.items():
             yield followed_table(kind, rolled, self.flow.get(kind))
         if self.lens:
             yield lens_table(self.lens)
 
     def lines(self) -> list[str]:
-        """Return a table after the other, blank lines between."""
+        """Return title, tables, legend and notes as lines."""
         lines = [self.title()]
         for table in self.tables():
             lines += ["", *table.lines()]
@@ -127,14 +127,14 @@ class Measures:
         return tables_in_notebook(list(self.tables()), [self.title(), *self.notes])
 
     def save(self, folder: Path) -> None:
-        """Keep both in a folder."""
+        """Write NAME.json and NAME.txt into a folder."""
         write_atomically(folder / f"{self.name}.json", json.dumps(self.as_dict(), indent=1) + "\n")
         write_atomically(folder / f"{self.name}.txt", "".join(f"{line}\n" for line in self.lines()))
 
 
 def require_one_file(data: Sequence[Path], treebank: Path | None = None) -> None:
-    """Raise ConfigError for several files, and for a treebank, which the attention of translators alone is compared
-    with."""
+    """Raise ConfigError for several files, and for a treebank, with which only the attention of translators is
+    compared."""
     if treebank is not None:
         raise ConfigError("--treebank is compared with the encoder of a translator: leave it out for this run")
     if len(data) > 1:
@@ -142,7 +142,7 @@ def require_one_file(data: Sequence[Path], treebank: Path | None = None) -> None
 
 
 def measure(model: Model, name: str, probes: Sequence[Probe], unit: str) -> Measures:
-    """Measure a model over labelled rows: its heads, what its layers do together, and the logit lens.
+    """Measure a model over labelled rows: its heads, rollout and flow across its layers, and the logit lens.
 
     Raises:
         RunError: a model without attention.
@@ -167,7 +167,7 @@ def measure(model: Model, name: str, probes: Sequence[Probe], unit: str) -> Meas
 
 
 def attended(model: Model, probes: Iterable[Probe], kind: str) -> Iterator[Attended]:
-    """Yield each row, without its padding, under all attentions of a kind."""
+    """Yield the weights of each row, without its padding, in all layers and heads of a kind of attention."""
     sides, places = model.attention_kinds[kind], attention_places(model)[kind]
     for probe in probes:
         with torch.inference_mode(), capture(model, [f"{name}.weights" for name in places]) as records:
@@ -221,7 +221,7 @@ def _read_layers(found: Measures, model: Model, probes: Iterable[Probe]) -> None
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON has it."""
+    """Return a value as JSON represents it, null for NaN and infinity."""
     if isinstance(value, HeadMeasures | HeadImportance):
         return _plain(value.as_dict())
     if is_dataclass(value) and not isinstance(value, type):

@@ -14,17 +14,17 @@ from regardant.inspection import attention_places, capture, real_elements
 from regardant.models import Model
 
 PROBED = 16
-"""Items whose attention is looked at. Reading them costs a few thousandths of a validation with decoding."""
+"""Number of items whose attention is recorded. Reading them costs a few thousandths of a validation with decoding."""
 
 SAMPLES = 5
-"""Items whose texts are kept."""
+"""Number of items whose generated texts are kept."""
 
 
 def entropy_of_heads(model: Model, inputs: Mapping[str, Any]) -> dict[str, list[list[float | None]]]:
     """Return the mean entropy of a real query's weights, in nats, by kind of attention, layer and head.
 
-    0: it looks at one element; log K: at K alike. Negative weights count as zero, and rows are divided by their sums.
-    None where a weight is not finite. Empty for a model without attention.
+    0: all weight is on one element; log K: equal weights on K elements. Negative weights count as zero, and rows are
+    divided by their sums. None where a weight is not finite. Empty for a model without attention.
     """
     kinds = attention_places(model)
     if not kinds:
@@ -40,7 +40,7 @@ def entropy_of_heads(model: Model, inputs: Mapping[str, Any]) -> dict[str, list[
 
 
 def _entropy(weights: Tensor, real: Tensor) -> list[float | None]:
-    """Return the entropy of each head, from weights [B, H, Q, K] and which queries are no padding [B, Q]."""
+    """Return the entropy of each head, from weights [B, H, Q, K] and the mask of real queries [B, Q]."""
     shares = weights.clamp(min=0)
     shares = shares / shares.sum(-1, keepdim=True).clamp(min=torch.finfo(shares.dtype).tiny)
     entropy = torch.special.entr(shares).sum(-1).transpose(1, 2)[real]  # [queries, H]

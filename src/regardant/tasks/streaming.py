@@ -1,7 +1,7 @@
 """Training from a stream: each process reads its own shards, and plans batches within each buffer.
 
-What the trainer calls an epoch is a buffer here. All processes have as many batches of it: a batch of the
-update is that of each process together.
+An epoch of the trainer is one buffer here. All processes plan the same number of batches for it: a batch of the
+trainer consists of one batch of each process.
 """
 
 import json
@@ -20,10 +20,10 @@ from regardant.training.devices import trim_heap
 from regardant.training.processes import ALONE, Group
 
 STATE_BYTES = 4096
-"""Room for the position of a process, as JSON."""
+"""Maximum size of the position of a process, as JSON."""
 
 MOST_EMPTY = 1000
-"""Buffers in a row without a batch, before training stops."""
+"""Number of successive buffers without a batch after which training stops."""
 
 
 class Buffer(Protocol):
@@ -36,7 +36,7 @@ class Buffer(Protocol):
         """Return one batch as a `training.job.Batch`."""
 
     def count(self, rows: NDArray[np.int64]) -> int:
-        """Return the targets of a batch."""
+        """Return the number of targets of a batch."""
 
 
 class Planned(NamedTuple):
@@ -46,22 +46,22 @@ class Planned(NamedTuple):
     rows: NDArray[np.int64]
     """Rows of this process. Empty if it has none left."""
     targets: int
-    """Targets of all processes."""
+    """Number of targets, over all processes."""
 
 
 @dataclass(frozen=True)
 class StreamBatch:
-    """A batch of which this process has its own rows. Implements `training.job.Batch`."""
+    """A batch whose rows are spread over processes. Implements `training.job.Batch`."""
 
     own: Any
     """Rows of this process. None: it has none."""
     count: int
-    """Targets of all processes."""
+    """Number of targets, over all processes."""
     size: int
     """Number of processes."""
 
     def part(self, number: int, parts: int) -> Any:
-        """Return rows of this process: all of them for its own number, and parts of them if it reads more parts."""
+        """Return rows of this process: all of them if there is one part for each process, else one of its parts."""
         if self.own is None:
             return StreamBatch(None, 0, self.size)
         return self.own.part(number // self.size, parts // self.size)
@@ -75,16 +75,16 @@ class StreamedBatches:
         self.share(ALONE)
 
     def share(self, group: Group) -> None:
-        """Read as one of several processes, from the beginning."""
+        """Read as one process of a group, from the beginning of the stream."""
         self.group = group
         self.positions: list[Position] = [Position()] * group.size
-        """Beginning of the buffer of each process."""
+        """Position where the buffer of each process begins."""
         self.stream.seek(Position(), rank=group.rank, size=group.size)
         self._epoch = -1
         self._planned: list[Planned] = []
 
     def plan(self, epoch: int) -> Sequence[Planned]:
-        """Return the batches of the buffer of this number, which is the last one or the next one. Raises DataError."""
+        """Return the batches of a buffer: `epoch` is the number of the current one or the next. Raises DataError."""
         if epoch == self._epoch:
             return self._planned
         self._planned = []  # its buffer is freed before another is made
@@ -108,7 +108,7 @@ class StreamedBatches:
         return {"positions": [json.dumps(position) for position in self.positions]}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on with the buffer of a checkpoint. Raises RunError for another number of processes."""
+        """Resume at the buffer of a checkpoint. Raises RunError for another number of processes."""
         positions = [Position(*json.loads(position)) for position in state["positions"]]
         if len(positions) != self.group.size:
             raise RunError(
@@ -120,7 +120,7 @@ class StreamedBatches:
         self.stream.seek(positions[self.group.rank], rank=self.group.rank, size=self.group.size)
 
     def _shared(self, buffer: Buffer, generator: np.random.Generator) -> list[Planned]:
-        """Plan the buffer of this process in as many batches as those of all the others."""
+        """Plan the buffer of this process, in as many batches as the process with the most batches."""
         batches = buffer.plan(generator, self.group.size)
         most = int(max(self._of_all([len(batches)])[:, 0]))
         batches = divided(batches, most)
@@ -135,7 +135,7 @@ class StreamedBatches:
         return [Position(*json.loads(bytes(row.astype(np.uint8)))) for row in rows]
 
     def _of_all(self, numbers: list[int]) -> NDArray[np.float64]:
-        """Return the numbers of each process, in rows."""
+        """Return the numbers of all processes, a row for each process."""
         rows = torch.zeros(self.group.size, len(numbers), dtype=torch.float64)
         rows[self.group.rank] = torch.tensor(numbers, dtype=torch.float64)
         self.group.add_up([], rows)
@@ -143,8 +143,8 @@ class StreamedBatches:
 
 
 class StreamedJob:
-    """Trains on a stream; goes before a task's job among the bases. Its `batches` are those of the sample from the
-    beginning of the stream, which planning measures.
+    """Mixin of jobs that train on a stream, to be listed before the task's job among the bases. `batches` are those of
+    a sample from the beginning of the stream, which planning measures.
 
     Implements `training.job.ReadsShards`.
     """
@@ -164,7 +164,7 @@ class StreamedJob:
 
     @property
     def updates_per_epoch(self) -> int:
-        """Number of updates that the sample makes."""
+        """Number of updates in a pass over the sample."""
         return math.ceil(len(self.batches.plan(0)) / self.config.training.accumulate)
 
     def state_dict(self) -> dict[str, Any]:
@@ -175,7 +175,7 @@ class StreamedJob:
 
 
 def divided(batches: list[NDArray[np.int64]], count: int) -> list[NDArray[np.int64]]:
-    """Return as many batches with the same rows, by dividing those with most rows; some are empty if rows are few."""
+    """Return `count` batches with the same rows, made by halving the largest. Some are empty if rows are few."""
     batches = list(batches)
     while len(batches) < count:
         largest = max(range(len(batches)), key=lambda at: len(batches[at]), default=None)

@@ -35,7 +35,7 @@ DROPOUT_SMOOTHING_AND_CHECKPOINTING = {
 """Fields of a model and its head that may differ from the earlier run's: no weight depends on them."""
 
 VOCABULARY_SECTIONS = ("tokenizer", "input", "first", "second")
-"""Sections of a recipe that decide how items become elements, which the earlier run's vocabulary does."""
+"""Sections of a recipe that decide how items become elements: those of the earlier run, with its vocabulary."""
 
 MODEL_SECTIONS = ("model", "head")
 """Sections of a recipe that describe the model."""
@@ -50,11 +50,11 @@ INPUT_FIELDS = {"d_model", "embedding_size", "positions", "scale_embeddings", "e
 """Fields of a model's configuration that its representations depend on."""
 
 HEAD_AND_LENGTH_FIELDS = {"kind", "preset", "max_length", "tie_embeddings"}
-"""Fields of a model's configuration that its representations and stacks do not depend on, but for names and shapes."""
+"""Fields of a model's configuration that representations and stacks depend on in names and shapes alone."""
 
 
 def take_over(config: TaskConfig, earlier: TaskConfig) -> TaskConfig:
-    """Return a configuration with all that it takes over from that of the run in `training.from`.
+    """Return a configuration with the sections that it takes over from the run in `training.from`.
 
     Raises ConfigError if the two do not agree.
     """
@@ -84,9 +84,11 @@ def copy_files(names: Sequence[str], earlier: Path, run: Path) -> None:
     for name in names:
         (run / name).parent.mkdir(parents=True, exist_ok=True)
         try:
-            shutil.copyfile(earlier / name, run / name)
+            source = (earlier / name).open("rb")
         except OSError as error:
             raise RunError(f"training.from {earlier}: {name} cannot be read ({error.strerror}): restore it") from error
+        with source, (run / name).open("wb") as copy:
+            shutil.copyfileobj(source, copy)
 
 
 def require_same_files(names: Sequence[str], training: TrainingConfig, run: Path) -> None:
@@ -103,7 +105,7 @@ def require_same_files(names: Sequence[str], training: TrainingConfig, run: Path
 
 
 def load_earlier(model: Model, training: TrainingConfig, run: Path) -> None:
-    """Load what a model takes over from the earlier run. A checkpoint in `run` has it already.
+    """Load the weights that a model takes over from the earlier run, unless `run` has a checkpoint, which holds them.
 
     Raises ConfigError for an unknown part, RunError for weights that do not fit.
     """
@@ -117,9 +119,9 @@ def load_earlier(model: Model, training: TrainingConfig, run: Path) -> None:
 
 
 def with_first_weights(build: Callable[[], BuiltModel], config: TaskConfig, run: Path) -> BuiltModel:
-    """Return a model with the first weights of a run: fresh ones of the seed, and those of the run it starts from.
+    """Return a model with the initial weights of a run: drawn from the seed, or the earlier run's if taken over.
 
-    Raises OutOfMemory for a model that does not fit into memory.
+    Raises OutOfMemory for a model that does not fit into memory, and errors as `load_earlier` and `freeze`.
     """
     require_memory(build)
     torch.manual_seed(config.seed)
@@ -133,7 +135,7 @@ def with_first_weights(build: Callable[[], BuiltModel], config: TaskConfig, run:
 
 
 def freeze(model: Model, parts: Sequence[str]) -> None:
-    """Leave parts of a model out of training. Raises ConfigError for an unknown part, and if nothing is left."""
+    """Freeze parts of a model. Raises ConfigError for an unknown part, and if no weight is left to train."""
     known = dict(model.named_modules())
     for part in parts:
         if not part or part not in known:
@@ -150,7 +152,7 @@ def _needs_vocabulary(parts: Sequence[str] | None) -> bool:
 
 
 def _agreed(config: TaskConfig, earlier: TaskConfig, names: Sequence[str]) -> dict[str, Any]:
-    """Return sections of the earlier run, with dropout and the like as given. Raises ConfigError for what differs."""
+    """Return sections of the earlier run, with dropout and the like as given. Raises ConfigError for other changes."""
     names = [name for name in names if hasattr(earlier, name) and hasattr(config, name)]
     sections = {name: getattr(config, name) for name in names if name in config.model_fields_set}
     given = {name: section.model_dump(exclude_unset=True) for name, section in sections.items()}
@@ -170,10 +172,10 @@ def _agreed(config: TaskConfig, earlier: TaskConfig, names: Sequence[str]) -> di
 
 
 def _with_model_of(config: TaskConfig, earlier: TaskConfig) -> TaskConfig:
-    """Return a configuration with the earlier run's model, if the recipe sets nothing of a model of its kind but
-    what no weight depends on, such as dropout.
+    """Return a configuration with the earlier run's model, if it is of the same kind and the recipe sets no field that
+    weights depend on.
 
-    Embeddings are tied as they are by default, since the heads may differ.
+    `tie_embeddings` has its default, since the heads may differ.
     """
     own = config.model
     said = own.model_fields_set - {"kind"} if "model" in config.model_fields_set else set()

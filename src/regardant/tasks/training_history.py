@@ -11,7 +11,7 @@ from regardant.errors import RunError
 from regardant.training.events import named, peak_bytes, read_events
 
 COSTS = ["targets\na second", "minutes of\ntraining", "peak\nGiB", "parameters"]
-"""Heads of the columns that `cost_cells` fills."""
+"""Headings of the columns that `cost_cells` fills."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Validation:
     minutes: float
     """Minutes of training and validation so far."""
     scores: Mapping[str, float | None]
-    """Scores by metric. None if one was not finite or not measured."""
+    """Scores by metric. None: not finite, or not measured."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class TrainingHistory:
 
     parameters: int
     memory_bytes: int
-    """The most that training held, with what the process brings along."""
+    """Peak memory of training, including that of the process itself."""
     tokens_per_second: float
-    """Targets, the median over training."""
+    """Median number of targets per second."""
     training_seconds: float
     """Seconds of training with validations, over all resumes."""
     validations: list[Validation]
@@ -53,7 +53,7 @@ class TrainingHistory:
 
 
 def read_history(folder: Path, plan: Mapping[str, Any], metrics: Sequence[str]) -> TrainingHistory:
-    """Return the history of a run, given its plan and the names of its metrics. Raises RunError where there is none."""
+    """Return the history of a run, given its plan and the names of its metrics. Raises RunError if there is none."""
     if "parameters" not in plan:
         raise RunError(f"{folder / 'run.yaml'} is damaged (no plan.parameters): restore it or train anew")
     path = folder / "metrics.jsonl"
@@ -72,7 +72,7 @@ def read_history(folder: Path, plan: Mapping[str, Any], metrics: Sequence[str]) 
 
 
 def require_current(folder: Path, names: Sequence[str]) -> None:
-    """Raise RunError where a run was not evaluated, or was trained on afterwards."""
+    """Raise RunError if a run was not evaluated, or was trained further after its evaluation."""
     weights = folder / "model.safetensors"
     if not names:
         raise RunError(f"{folder} was not evaluated: evaluate it first: regardant evaluate {folder}")
@@ -82,7 +82,7 @@ def require_current(folder: Path, names: Sequence[str]) -> None:
 
 
 def names_from_where_paths_part(folders: Sequence[Path]) -> list[str]:
-    """Return each path without the folders that all have in common."""
+    """Return each path without the folders that all paths have in common."""
     whole = [folder.resolve() for folder in folders]
     common = os.path.commonpath([folder.parent for folder in whole])
     return [str(folder.relative_to(common)) for folder in whole]

@@ -7,8 +7,8 @@ ema     average = d * average + (1 - d) * weights after update n, where d = min(
         (the decay grows, so that the random first weights are forgotten quickly)
 last    mean of the weights at the last validations (Vaswani et al. 2017, section 6.1)
 
-Parameters are averaged in float32, tied ones once. Buffers are not averaged. Where processes hold shares of the
-parameters, each averages its own.
+Parameters are averaged in float32, tied ones once. Buffers are not averaged. Processes with shards of the parameters
+average their own.
 """
 
 from collections import deque
@@ -53,7 +53,10 @@ class Average:
 
     @contextmanager
     def averaged(self, model: nn.Module) -> Iterator[None]:
-        """Give the model the averaged weights inside the context, and its own, bit by bit, after it. Costs a copy."""
+        """Load the averages into the model inside the context, and restore its own weights, bit by bit, after it.
+
+        Costs a copy of the weights.
+        """
         averages = self.weights()
         if averages is None:
             yield
@@ -139,7 +142,7 @@ class EmaConfig(Config):
     kind: Literal["ema"] = "ema"
 
     decay: float = Field(0.999, gt=0, lt=1)
-    """Share of the average that an update keeps, once warmed up: 0.999 averages about the last thousand updates."""
+    """Decay of the average, once warmed up: 0.999 averages about the last thousand updates."""
 
     def build(self, model: nn.Module) -> Average:
         return ExponentialAverage(model, self.decay)

@@ -1,9 +1,9 @@
-"""The return to calm weights after a spike of the loss (`training.spike_factor`).
+"""Rollback to earlier weights after a spike of the loss (`training.spike_factor`).
 
-While the loss is as usual, a snapshot of the weights, the optimizers and the average is kept at every report. A loss
-that is several times the usual one restores the snapshot, and training goes on with the batches that follow. All
+While the loss is normal, a snapshot of the weights, the optimizers and the average is kept at every report. A loss
+above a multiple of its running mean restores the snapshot, and training continues with the batches that follow. All
 decisions depend on the number of the update and on losses alone, and the snapshot is in the checkpoint, so that a
-resumed run ends bit-equal. The first process decides; the others follow its order before their next update.
+resumed run ends bit-equal. Rank 0 decides; the others follow before their next update.
 """
 
 import copy
@@ -20,21 +20,21 @@ from regardant.training.cursor import Cursor
 from regardant.training.processes import Act
 
 MOST_RETURNS = 3
-"""Returns without a calm report in between after which training stops."""
+"""Maximum number of returns without a normal loss in between. The next spike stops training."""
 
 MEMORY = 0.9
-"""Share of the usual loss before a report in the usual loss after it."""
+"""Decay of the running mean of the loss (`Cursor.usual_loss`)."""
 
 
 class Calm:
-    """The snapshot of a training."""
+    """Snapshot of a model, its optimizers and its average."""
 
     def __init__(self, model: nn.Module, optimizers: Sequence[Optimizer], average: Average) -> None:
         self.model, self.optimizers, self.average = model, optimizers, average
         self.snapshot: dict[str, Any] | None = None
 
     def keep(self) -> None:
-        """Keep a snapshot of the present state."""
+        """Keep a snapshot of the current state."""
         self.snapshot = copy.deepcopy(
             {
                 "model": self.model.state_dict(),
@@ -44,7 +44,7 @@ class Calm:
         )
 
     def restore(self) -> None:
-        """Return to the last snapshot."""
+        """Restore the last snapshot."""
         assert self.snapshot is not None
         state = copy.deepcopy(self.snapshot)  # optimizers keep the tensors that they load
         self.model.load_state_dict(state["model"])
@@ -54,9 +54,12 @@ class Calm:
 
 
 def act_after(loss: float, factor: float, cursor: Cursor) -> Act | None:
-    """Return what follows from the loss of a report, and count it. Raises RunError for a loss that stays too high."""
+    """Return the act that follows a reported loss, None for no act, and record the loss in the cursor.
+
+    Raises RunError for a loss that is still too high after MOST_RETURNS returns.
+    """
     if not math.isfinite(loss):
-        return None  # updates that are not finite are left out anyway
+        return None  # updates that are not finite are skipped anyway
     if cursor.usual_loss is None or loss <= factor * cursor.usual_loss:
         usual = loss if cursor.usual_loss is None else cursor.usual_loss
         cursor.usual_loss = MEMORY * usual + (1 - MEMORY) * loss

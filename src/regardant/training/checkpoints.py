@@ -5,8 +5,8 @@ Several processes may write one path: each writes beside it under a name of its 
 the holder of the folder's lock writes checkpoints and weights. Files loaded here cannot run code: checkpoints are plain
 containers and tensors (`weights_only`), weights are safetensors.
 
-    RUN/checkpoints/update-00001234.pt    all that resuming needs; a folder if processes share the model
-    RUN/model.safetensors                 all that using the model needs
+    RUN/checkpoints/update-00001234.pt    all state needed to resume; a folder if the model is sharded
+    RUN/model.safetensors                 the weights, to use the model
 """
 
 import json
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from regardant.training.processes import Group
 
 _PART = ".part"
-"""End of the name of a file that is still being written."""
+"""Suffix of a file that is still being written."""
 
 _HEADER = "regardant"
 """Our entry in the header of a safetensors file."""
@@ -41,7 +41,8 @@ _HEADER = "regardant"
 def write_atomically(path: Path, content: bytes | str) -> None:
     """Write `content` (text as UTF-8) to `path`, in one step for every reader. Makes the folder if need be.
 
-    Of a symbolic link the file that it names is replaced. A device or a pipe is written into.
+    The target of a symbolic link is replaced. A device or a pipe is written to directly. Raises RunError if `path`
+    cannot be written.
     """
     written = content.encode() if isinstance(content, str) else content
     with _named_errors(path):
@@ -67,10 +68,10 @@ def save_checkpoint(run: Path, state: dict[str, Any], update: int, keep: int) ->
 
 
 def save_shares(run: Path, state: dict[str, Any], update: int, keep: int, group: "Group") -> None:
-    """Write the state after `update`, of which every process has shares, as a folder. All processes have to call it.
+    """Write the state after `update`, sharded over the processes, as a folder. All processes have to call it.
 
-    Rank 0 renames it when all of it is on the disk, and deletes others as `save_checkpoint` does. Raises RunError if a
-    file cannot be written.
+    Rank 0 renames the folder when it is complete on disk, and deletes others as `save_checkpoint` does. Raises RunError
+    if a file cannot be written.
     """
     from torch.distributed.checkpoint.api import CheckpointException  # takes a second
 
@@ -133,7 +134,7 @@ def latest_checkpoint(run: Path) -> Path | None:
 def load_checkpoint(path: Path, mesh: "DeviceMesh | None" = None) -> dict[str, Any]:
     """Return the state given to `save_checkpoint`, its tensors on the CPU. Raises RunError if it cannot be read.
 
-    If processes share the model, `mesh` is that of their shares: a folder is then read as shares of its tensors.
+    With `mesh`, the tensors of a sharded checkpoint (a folder) are this process's shards; without it, they are whole.
     """
     if path.is_dir():
         from regardant.training.sharded_checkpoints import load_shares  # takes seconds
@@ -191,8 +192,8 @@ def load_weights(path: Path) -> dict[str, Tensor]:
 def load_into(model: nn.Module, path: Path, parts: Sequence[str] | None = None) -> None:
     """Load the weights in `path` into `model`, or into its submodules named `parts`.
 
-    A model may map prefixes of its parameters' names in earlier versions to today's: `former_names`. A tensor that has
-    several names in the model may have one of them in the file.
+    A model may map prefixes of its parameters' names in earlier versions to today's: `former_names`. A tied tensor may
+    have any one of its names in the file.
 
     Raises RunError and leaves the model as it is unless names and shapes agree.
     """
@@ -213,7 +214,7 @@ def load_into(model: nn.Module, path: Path, parts: Sequence[str] | None = None) 
 
 
 def _place(tensor: Tensor) -> tuple[object, ...]:
-    """Return what is the same for the names of one tensor."""
+    """Return a key that is equal for all names of one tensor."""
     return tensor.device, tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype
 
 
@@ -261,14 +262,14 @@ def _named_errors(path: Path) -> Iterator[None]:
 
 
 def _clear_checkpoints(folder: Path) -> None:
-    """Delete what a kill left of checkpoints, files and folders of shares of any update."""
+    """Delete the unfinished checkpoints of any update that a kill left behind, files and folders."""
     _clear(folder, "*")
     for left in folder.glob(f"update-*{_PART}"):
         shutil.rmtree(left, ignore_errors=True)
 
 
 def _clear(folder: Path, name: str) -> None:
-    """Delete what a kill left of files of a name, which only the holder of the folder's lock writes."""
+    """Delete unfinished files of a name that a kill left behind. Only the holder of the folder's lock writes them."""
     for left in folder.glob(f"{name}.*{_PART}"):
         left.unlink(missing_ok=True)
 
@@ -287,7 +288,7 @@ def _checkpoints(run: Path) -> list[Path]:
 
 
 def _is_whole(path: Path) -> bool:
-    """Return whether all checksums of a checkpoint are right and torch finds all its parts, which it maps alone."""
+    """Return whether all checksums of a checkpoint are right and torch can open it (memory-mapped, without reading)."""
     if path.is_dir():
         from regardant.training.sharded_checkpoints import is_whole
 

@@ -1,4 +1,4 @@
-"""Settings of a training."""
+"""Configuration of training."""
 
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
@@ -27,10 +27,10 @@ TRAINING_SHARE = 0.93
 
 
 class FirstRun(NamedTuple):
-    """A first training for users who set no end: so many epochs, and no fewer updates, within bounds in minutes."""
+    """Budget of a run that sets no end: a number of epochs, but at least `least_updates`, within bounds in minutes."""
 
     epochs: int
-    """Passes that a small data set bears before the model stops learning from it."""
+    """Passes over a small data set after which the model stops learning from it."""
     least_updates: int
     least_minutes: float
     most_minutes: float
@@ -47,11 +47,11 @@ class TrainingConfig(Config):
     differ. Empty: the whole model."""
 
     frozen: tuple[str, ...] = ()
-    """Parts of the model whose weights stay as they are, as [input, encoder.layers.0] of a model that is taken over."""
+    """Parts of the model that are not trained, as [input, encoder.layers.0] of a model that is taken over."""
 
     lora: LoraConfig | None = None
-    """Low-rank adaptation of the parts that are taken over, as {rank: 8, alpha: 16}: their weights stay as they are,
-    and each linear layer learns a product of two thin matrices, which kept weights contain. Empty: all learn."""
+    """Low-rank adaptation of the parts that are taken over, as {rank: 8, alpha: 16}: their weights are frozen, and each
+    of their linear layers learns a product of two thin matrices, merged into the saved weights. Empty: no LoRA."""
 
     max_minutes: Annotated[float, Field(gt=0, allow_inf_nan=False)] | Literal["auto"] | None = None
     """Minutes of training and validation, over all resumes, after which training stops and the schedule ends.
@@ -67,10 +67,10 @@ class TrainingConfig(Config):
     """Maximum number of elements (tokens, patches, frames) of a batch, with padding, on its longer side."""
 
     accumulate: int = Field(1, gt=0)
-    """Batches per update. The loss is the mean over the targets of all of them."""
+    """Number of batches per update (gradient accumulation). The loss is the mean over the targets of all batches."""
 
     schedule: ScheduleConfig = LinearConfig()
-    """The learning rate over time."""
+    """Schedule of the learning rate."""
 
     optimizer: OptimizerConfig = AdamWConfig()
     """Optimizer, which turns gradients into updates."""
@@ -79,8 +79,8 @@ class TrainingConfig(Config):
     """Maximum norm of the gradient; a longer gradient is scaled down to it. 0: no clipping."""
 
     spike_factor: Annotated[float, Field(gt=1, allow_inf_nan=False)] | None = None
-    """Multiple of the usual loss at which training returns to the weights of the last report below it and leaves out
-    the batches since. Takes the memory of the weights, the optimizer and the average once more. Empty: never."""
+    """Multiple of the running mean of the loss above which training returns to the weights of the last report below it
+    and skips the batches since. Takes the memory of weights, optimizer and average once more. Empty: never."""
 
     precision: Precision | Literal["auto"] = "auto"
     """Precision of matrix products; weights stay float32. auto: the faster on this machine, measured once and kept."""
@@ -94,12 +94,13 @@ class TrainingConfig(Config):
 
     processes: Annotated[int, Field(gt=0)] | Literal["auto"] = "auto"
     """Number of processes that divide the rows of each batch, and the threads, among them. auto: one, or more on a CPU
-    if that is faster and the run is long enough; measured once and kept. torchrun decides it where it starts them."""
+    if that is faster and the run is long enough; measured once and kept. Leave it out if torchrun starts them."""
 
     strategy: Strategy | Literal["auto"] = "auto"
-    """How processes share a model. sum: each has all weights, and gradients are summed in one block after the backward
-    passes. ddp: the same, summed in blocks during the last backward pass. fsdp: each has a share of weights, gradients
-    and optimizer state. auto: sum on CPUs; on accelerators ddp, or fsdp for a model that fills half of their memory."""
+    """Strategy by which processes share a model. sum: each has all weights, and gradients are summed in one block after
+    the backward passes. ddp: the same, summed in blocks during the last backward pass. fsdp: each has a shard of
+    weights, gradients and optimizer state. auto: sum on CPUs; on accelerators ddp, or fsdp for a model that fills half
+    of their memory."""
 
     averaging: AveragingConfig = EmaConfig()
     """Average of the weights that is validated and kept in place of the last weights."""
@@ -111,7 +112,7 @@ class TrainingConfig(Config):
     """Metric of the validation that selects the weights to keep. Empty: the first metric of the task."""
 
     patience: int | None = Field(None, gt=0)
-    """Validations without a better one after which training stops. Empty: never."""
+    """Number of validations without improvement after which training stops. Empty: never."""
 
     checkpoint_minutes: float = Field(5.0, gt=0)
     """Minutes between checkpoints: a crash loses no more."""
@@ -120,11 +121,11 @@ class TrainingConfig(Config):
     """Number of checkpoints to keep."""
 
     trackers: tuple[str, ...] = DEFAULT
-    """Programs that follow the numbers: tensorboard, and those of plugins. []: none."""
+    """Programs that record the metrics: tensorboard, and those of plugins. []: none."""
 
     @model_validator(mode="after")
     def takes_over_from_a_run(self) -> Self:
-        """Refuse parts and their adaptation without the run that has them."""
+        """Raise ValueError if `parts` or `lora` is set without the run that has the weights."""
         if self.parts is not None and self.start_from is None:
             raise ValueError("parts are those of an earlier run: set training.from=RUN too")
         if self.lora is not None and self.start_from is None:
@@ -133,7 +134,7 @@ class TrainingConfig(Config):
 
     @model_validator(mode="after")
     def has_an_end(self) -> Self:
-        """Require a budget."""
+        """Raise ValueError if no budget is set."""
         if self.max_minutes is None and self.max_updates is None and self.max_epochs is None:
             raise ValueError("a run needs an end: set max_minutes, max_updates or max_epochs")
         return self
@@ -144,7 +145,7 @@ class TrainingConfig(Config):
         return type(self).model_validate({**given, **fields})
 
     def with_minutes(self, first: FirstRun, targets_per_epoch: int, targets_per_second: float) -> Self:
-        """Fill in `max_minutes: auto`: those of a first run, or none if the run has another end."""
+        """Return a copy with `max_minutes: auto` resolved: by `first`, or to None if the run has another end."""
         if self.max_minutes != "auto":
             return self
         if self.max_updates or self.max_epochs:

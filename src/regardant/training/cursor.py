@@ -12,7 +12,7 @@ ADDED = {"parts", "skipped", "skipped_in_a_row", "usual_loss", "returns", "retur
 """Fields of the cursor that checkpoints of earlier versions lack."""
 
 NEARLY = 0.1
-"""Share by which updates may differ from those announced without a word."""
+"""Relative difference from the announced number of updates above which the summary explains it."""
 
 
 @dataclass
@@ -29,17 +29,17 @@ class Cursor(BestValidation):
     validated_at: int = 0
     """The update of the last validation."""
     parts: int = 1
-    """Parts in which a batch is read, since a whole one did not fit into memory."""
+    """Number of parts that each batch is split into, if whole batches did not fit into memory."""
     skipped: int = 0
-    """Updates that were left out, since their gradients were not finite."""
+    """Updates that were skipped, since their gradients were not finite."""
     skipped_in_a_row: int = 0
-    """Those of the last reported updates, without one that was made after them."""
+    """Skipped updates since the last one that was made, as of the last report."""
     usual_loss: float | None = None
-    """Running mean of the losses of calm reports, where spikes are watched for."""
+    """Running mean of the reported losses, without spikes. None: nothing reported yet, or no `spike_factor`."""
     returns: int = 0
     """Returns to earlier weights after a spike of the loss."""
     returns_in_a_row: int = 0
-    """Those without a calm report since."""
+    """Returns since the last report without a spike."""
 
 
 @dataclass(frozen=True)
@@ -54,17 +54,17 @@ class Outcome:
     metric: Metric
     """The metric that selected the best weights."""
     patience: int | None = None
-    """Validations without a better one after which training stops early."""
+    """Number of validations without improvement after which training stops early. None: never."""
     announced: int | None = None
-    """Updates that the plan announced. None: the budget was changed afterwards."""
+    """Number of updates that the plan announced. None: the settings were changed afterwards."""
 
     @property
     def best(self) -> float:
-        """Value of that metric for the best weights."""
+        """Value of the metric for the best weights."""
         return self.metric.score(self.cursor.best)
 
     def summary(self) -> list[str]:
-        """Return lines for people: what was done, and why it is not what was announced where it is not."""
+        """Return lines of text: updates, time and best validation, and why the updates differ from those announced."""
         cursor, made = self.cursor, self.cursor.update
         share = cursor.validation_seconds / cursor.seconds if cursor.seconds else 0.0
         line = (

@@ -39,7 +39,7 @@ def keep_freed_memory() -> None:
 
 
 def return_freed_memory() -> None:
-    """Make glibc return large blocks to the system after each use, and those that it has kept.
+    """Make glibc return large blocks to the system after each use, and those that it already keeps at once.
 
     Weights that are gathered for each sublayer would otherwise leave a heap of twice the memory in use.
     """
@@ -50,14 +50,14 @@ def return_freed_memory() -> None:
 def trim_heap() -> None:
     """Make glibc return the free pages of its heap to the system, once.
 
-    The texts of a corpus leave gaps in it, which grow for a while as one buffer follows another.
+    The texts of a corpus fragment it, more and more for a while as one buffer follows another.
     """
     if libc := _glibc():
         libc.malloc_trim(0)
 
 
 def _set_allocator(mmap_threshold: int, trim_threshold: int) -> None:
-    """Set the bytes from which a block is mapped by itself, and the free bytes that the heap keeps."""
+    """Set the size in bytes from which a block is mapped by itself, and the free bytes that the heap keeps."""
     if libc := _glibc():
         libc.mallopt(_MMAP_THRESHOLD, mmap_threshold)
         libc.mallopt(_TRIM_THRESHOLD, trim_threshold)
@@ -73,7 +73,7 @@ def _glibc() -> ctypes.CDLL | None:
 
 
 def bound_kernel_cache() -> None:
-    """Make oneDNN keep the kernels of 256 shapes. Call it before the first matrix product.
+    """Make oneDNN cache the kernels of at most 256 shapes. Call it before the first matrix product.
 
     An entry holds half a megabyte. oneDNN keeps a thousand by default, though few shapes recur: docs/decisions/0014.
     """
@@ -140,9 +140,9 @@ def memory_guard(what: str, advice: str, most: int | None = None) -> Iterator[No
 
 
 class MemoryLimit:
-    """Context in which an allocation fails that this machine has no memory for, as `memory_guard` describes.
+    """Context in which an allocation beyond the free memory fails, as `memory_guard` describes.
 
-    It may be entered for every update: the memory that is free is looked at once a second.
+    Cheap enough for every update: free memory is read at most once a second.
     """
 
     def __init__(self) -> None:

@@ -47,7 +47,7 @@ STATE = {"model", "optimizers", "average", "cursor", "generator", "waiting"}
 
 
 class Trainer:
-    """Updates the model of a job, from the start or the last checkpoint of a run folder.
+    """Trainer of a job's model, from the start or the last checkpoint of a run folder.
 
     Call `fit` in the first process and `follow` in the others, once.
     """
@@ -69,16 +69,16 @@ class Trainer:
         self.dropout_key = dropout_key
         dropout_key.seed, dropout_key.rank = seed, group.rank
         self.divided = self.group.strategy == "fsdp"
-        """True if each process has a share of the model."""
+        """True if each process has a shard of the model."""
         self.form = without_weights(job.model) if self.divided and group.leads else None
-        """The model that validates, where no process has all weights."""
+        """Copy of a sharded model without weights, which rank 0 fills with the whole weights to validate."""
         self.model: Any = fabric.setup_module(job.model)
         self.parameters = list(job.model.parameters())
-        """Those of the model, listed once: walking through its modules takes a millisecond."""
+        """Parameters of the model, listed once: walking through its modules takes a millisecond."""
         self.multiplied = self._multiplied()
         """Weights that are narrowed together for the products of each batch."""
         self.optimizers: list[Any] = [fabric.setup_optimizers(one) for one in config.optimizer.build(job.model)]
-        # On the device that the model is on by now.
+        # Built after `setup_module`, which moves the model to its device.
         self.average = config.averaging.build(job.model) if group.leads or self.divided else Average()
         self.calm = Calm(job.model, self.optimizers, self.average)
         self.cursor = Cursor()
@@ -86,7 +86,7 @@ class Trainer:
         self.validating = False
         self.memory_limit = MemoryLimit()
         self.batches: list[Batch] = []
-        """Those of the last update."""
+        """Batches of the last update."""
         self.planned: Sequence[Any] = []
         self.rate = 0.0
         """Learning rate of the last update."""
@@ -97,7 +97,7 @@ class Trainer:
         self._resume()
 
     def fit(self) -> Outcome:
-        """Train until the budget is spent, patience runs out or a signal interrupts."""
+        """Train until the budget is spent, patience runs out or a signal asks to stop."""
         cursor = self.cursor
         reporter = Reporter(
             self.run,
@@ -111,10 +111,11 @@ class Trainer:
             return Fit(self, reporter).complete()
 
     def follow(self) -> None:
-        """Do what the first process decides, until that one stops."""
+        """Carry out the acts that rank 0 decides, until it stops."""
         act = {
             Act.UPDATE: self.update,
             Act.GATHER: self.whole_weights,
+            Act.GATHER_NEWEST: self.newest_weights,
             Act.SAVE: self._write_checkpoint,
             Act.KEEP: self.calm.keep,
             Act.RETURN: self.calm.restore,
@@ -123,12 +124,12 @@ class Trainer:
             act[decided]()
 
     def decide(self, act: Act) -> Act:
-        """Return what all processes do next, and set their clocks: the act and the clock of the first process."""
+        """Return the next act of all processes, and set their clocks: both are those of rank 0."""
         decided, self.cursor.seconds = self.group.agree(act, self.cursor.seconds)
         return Act(int(decided))
 
     def goes_on(self) -> bool:
-        """Return whether to make another update, for which the others wait."""
+        """Return whether to make another update, and announce it to the other processes."""
         if self.stop_asked or self._is_over():
             return False
         self.decide(Act.UPDATE)
@@ -146,9 +147,7 @@ class Trainer:
         if not self.job.model.training:  # visits every module
             self.model.train()
         self.dropout_key.update = cursor.update
-        if (
-            self.group.size > 1 and self.fabric.device.type == "cuda"
-        ):  # each draws masks of its own, which can be redrawn
+        if self.group.size > 1 and self.fabric.device.type == "cuda":  # each draws masks of its own, reproducibly
             seed = (self.dropout_key.seed * 1_000_003 + cursor.update) * self.group.size + self.group.rank
             torch.cuda.manual_seed(seed % 2**63)
         plain = self._gradients()
@@ -187,12 +186,16 @@ class Trainer:
         }
 
     def whole_weights(self) -> dict[str, Tensor]:
-        """Return the averaged weights of a divided model to the first process. All processes have to call it."""
+        """Return the averaged weights of a sharded model in rank 0. All processes have to call it."""
         return whole_weights(self.job.model, self.average.weights(), keep=self.group.leads)
+
+    def newest_weights(self) -> dict[str, Tensor]:
+        """Return the weights of the last update of a sharded model in rank 0. All processes have to call it."""
+        return whole_weights(self.job.model, None, keep=self.group.leads)
 
     @contextlib.contextmanager
     def validated(self) -> Iterator[nn.Module]:
-        """Give the model with its averaged weights, merged, in evaluation mode."""
+        """Yield the model in evaluation mode, with its averaged weights and merged low-rank products."""
         self.average.snapshot(self.job.model)
         if self.form is not None:
             self.decide(Act.GATHER)
@@ -216,7 +219,8 @@ class Trainer:
             save_checkpoint(self.run, self.state(), update, keep)
 
     def _multiplied(self) -> list[Tensor]:
-        """Return the weights of linear layers where products are narrow and their launches cost: on an accelerator."""
+        """Return the weights to narrow together: those of linear layers in mixed precision on an accelerator, where
+        kernel launches cost."""
         with self.fabric.autocast():
             kind = self.fabric.device.type
             narrow = kind != "cpu" and torch.is_autocast_enabled(kind) and not self.divided
@@ -234,11 +238,11 @@ class Trainer:
         return taken
 
     def _gradients(self) -> Tensor:
-        """Compute the gradients of the update and return its loss. Batches that do not fit into memory are read in
-        twice as many parts, also from then on."""
+        """Compute the gradients of the update and return its loss. Batches that do not fit into memory are split into
+        twice as many parts, for the rest of the run."""
         while (plain := self._gradients_if_they_fit()) is None:
-            self.job.model.zero_grad(set_to_none=True)  # those of a part that was read before
-            # In the other strategies the others wait in the middle of a backward pass, which cannot be made anew.
+            self.job.model.zero_grad(set_to_none=True)  # gradients of the parts that did fit
+            # With ddp and fsdp the other ranks wait in the middle of a backward pass, which cannot be repeated.
             together = self.group.size > 1 and self.group.strategy != "sum"
             divisible = self.job.divisible and not isinstance(self.job, CarriesState)
             if together or not divisible or self.cursor.parts == MOST_PARTS:
@@ -273,10 +277,10 @@ class Trainer:
             return self.job.loss(self.model, part, self.fabric.device)
 
     def _unsent(self) -> Callable[[], contextlib.AbstractContextManager[object]] | None:
-        """Return the context of a pass whose gradients are not sent. None: no pass sends."""
+        """Return the context of a pass whose gradients are not sent, for `add_gradients`. None: no pass sends."""
         if self.group.strategy == "ddp":
             return lambda: self.fabric.no_backward_sync(self.model)
-        # Gradients that are not sent would be whole ones, which take the memory that shares are there to save.
+        # Gradients that are not sent would be whole, and take the memory that sharding saves.
         return contextlib.nullcontext if self.divided else None
 
     def _step(self, norm: Tensor) -> None:
@@ -333,7 +337,7 @@ class Trainer:
 
     @contextlib.contextmanager
     def stoppable(self) -> Iterator[None]:
-        """Let a signal that asks to stop raise ValidationStopped at once, also one that has come before."""
+        """Raise ValidationStopped as soon as a signal asks to stop, or at once if one has already."""
         self.validating = True
         try:
             if self.stop_asked:
@@ -344,13 +348,13 @@ class Trainer:
 
     @contextlib.contextmanager
     def _interruptible(self) -> Iterator[None]:
-        """Let the first Ctrl-C or SIGTERM end the current update, or the validation at once, and save; a second one is
-        the usual interrupt."""
+        """Let the first Ctrl-C or SIGTERM stop training after the current update, or at once in a validation, and save;
+        a second one interrupts as usual."""
 
         def ask_to_stop(number: int, frame: FrameType | None) -> None:
             self.stop_asked = True
             signal.signal(number, signal.default_int_handler)
-            with contextlib.suppress(OSError):  # past Python's buffer, in which the signal may have come
+            with contextlib.suppress(OSError):  # not through Python's buffer, which the signal may have interrupted
                 os.write(2, b"\nstopping after this update; press again to discard it\n")
             if self.validating:
                 raise ValidationStopped

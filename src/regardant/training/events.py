@@ -1,6 +1,6 @@
 """Events of a training, the lines of metrics.jsonl, read by every tool alike.
 
-A line that is no event is skipped: one cut short by a kill, one of other text, one with a text where a number stands.
+A line that is no event is skipped: one cut short by a kill, one of other text, one with text in place of a number.
 Numbers that JSON does not have (NaN, Infinity) become null, as the reporter writes them.
 """
 
@@ -14,7 +14,7 @@ OF_NUMBERS = ("train", "validation")
 """Names of events whose values are numbers alone."""
 
 LARGEST = 2**63
-"""Bound of an integer. A larger one is damage, and no float may hold it."""
+"""Bound of an integer. A larger one is damage, and may be too large for a float."""
 
 LAST_EVENTS = 65_536
 """Bytes at the end of a file in which the last events are looked for."""
@@ -41,14 +41,14 @@ def parse_events(lines: Iterable[bytes]) -> list[dict[str, Any]]:
 
 
 def named(events: Iterable[Mapping[str, Any]], name: str, *numbers: str) -> list[Mapping[str, Any]]:
-    """Return the events of a name that have all of these numbers."""
+    """Return the events called `name` that have a value for each of `numbers`."""
     return [
         event for event in events if event["event"] == name and all(event.get(number) is not None for number in numbers)
     ]
 
 
 def peak_bytes(updates: Iterable[Mapping[str, Any]]) -> int:
-    """Return the peak memory of a training, given its events `train`, of which there is at least one.
+    """Return the peak memory of a training in bytes, given its `train` events, at least one.
 
     Runs of earlier versions have the memory between updates alone, which is less.
     """

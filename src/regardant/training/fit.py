@@ -1,4 +1,4 @@
-"""The part of a training that only its first process does: reports, validations and checkpoints."""
+"""Part of training that rank 0 alone does: reports, validations and checkpoints."""
 
 import math
 import time
@@ -26,11 +26,11 @@ LOG_EVERY = 10
 
 
 class ValidationStopped(Exception):
-    """A signal came in a validation, which a resumed run makes anew."""
+    """A signal interrupted a validation, which the resumed run repeats."""
 
 
 class Fit:
-    """The part of a training that only the first process does: reports, validations and checkpoints."""
+    """Part of training that rank 0 alone does: reports, validations and checkpoints."""
 
     def __init__(self, trainer: "Trainer", reporter: Reporter) -> None:
         self.trainer, self.reporter = trainer, reporter
@@ -78,7 +78,7 @@ class Fit:
             self._validate()
 
     def _validate(self) -> None:
-        """Validate. If a signal asks to stop, leave that to the resumed run."""
+        """Validate, and save the best weights. If a signal asks to stop, leave the validation to the resumed run."""
         self._report()
         trainer, cursor, start = self.trainer, self.trainer.cursor, time.perf_counter()
         job, metric, device = trainer.job, trainer.metric, trainer.fabric.device
@@ -128,12 +128,12 @@ class Fit:
         )
         waiting.clear()
         if cursor.skipped_in_a_row >= MOST_SKIPPED or (cursor.skipped_in_a_row and not self._weights_are_finite()):
-            self._give_up()  # after the report, in which the cause can be looked for
+            self._give_up()  # after the report, which may show the cause
         if trainer.config.spike_factor is not None:
             self._return_after_spike(loss, trainer.config.spike_factor)
 
     def _return_after_spike(self, loss: float, factor: float) -> None:
-        """Keep a snapshot while the loss is as usual, and return to it when the loss is not."""
+        """Keep a snapshot while the loss is normal, and restore it after a spike."""
         trainer, cursor = self.trainer, self.trainer.cursor
         act = act_after(loss, factor, cursor)
         if act is None:
@@ -149,7 +149,7 @@ class Fit:
             )
 
     def _without_skipped(self, waiting: Sequence[Update]) -> list[Update]:
-        """Count the updates that were left out, and return the others."""
+        """Count the skipped updates, and return the others."""
         cursor = self.trainer.cursor
         finite = torch.stack([update.norm for update in waiting]).isfinite().tolist()
         for one in finite:
@@ -166,8 +166,8 @@ class Fit:
         trainer, cursor = self.trainer, self.trainer.cursor
         path = trainer.run / f"not-finite-{cursor.update:08d}.pt"
         if trainer.divided:
-            trainer.decide(Act.GATHER)
-        weights = trainer.whole_weights() if trainer.divided else trainer.job.model.state_dict()
+            trainer.decide(Act.GATHER_NEWEST)
+        weights = trainer.newest_weights() if trainer.divided else trainer.job.model.state_dict()
         save_for_study(path, trainer.batches, weights, update=cursor.update, epoch=cursor.epoch)
         raise Diverged(
             f"the gradients of {cursor.skipped_in_a_row} updates in a row were not finite, the last at update "
@@ -179,7 +179,7 @@ class Fit:
         return all(bool(local(parameter).isfinite().all()) for parameter in self.trainer.job.model.parameters())
 
     def _is_sound(self) -> bool:
-        """Return whether the last update was made. If not, the weights may be why, and the last checkpoint stays."""
+        """Return whether the last update was made. If it was skipped, the weights may be the cause."""
         waiting = self.trainer.waiting
         return bool(waiting[-1].norm.isfinite()) if waiting else self.trainer.cursor.skipped_in_a_row == 0
 

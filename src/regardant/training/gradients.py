@@ -1,4 +1,4 @@
-"""The gradients of an update, of batches that may be read in parts, and the study of those that are not finite."""
+"""Gradients of an update, from batches that may be split into parts, and a file to study those that are not finite."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -15,10 +15,10 @@ from regardant.training.job import Batch, Loss
 from regardant.training.processes import ALONE, Group
 
 MOST_PARTS = 64
-"""Parts into which a batch that does not fit into memory is divided, at most."""
+"""Maximum number of parts that a batch is split into if it does not fit into memory."""
 
 MOST_SKIPPED = 5
-"""Updates in a row that are left out, since their gradients are not finite, before training stops."""
+"""Number of updates skipped in a row, since their gradients are not finite, at which training stops."""
 
 
 def add_gradients(
@@ -32,13 +32,13 @@ def add_gradients(
     parts: int = 1,
     unsent: Callable[[], AbstractContextManager[object]] | None = None,
 ) -> Tensor:
-    """Add the gradients of the mean loss over all targets of some batches, of which this process reads its rows.
+    """Accumulate the gradients of the mean loss over all targets of `batches`, from the rows of this process.
 
     Each batch is read in `parts` parts, one after the other, which take less memory and give the same gradients.
-    Returns the loss without regularisation, summed over the targets that are read here.
+    Returns the loss without regularisation, summed over the targets of these rows.
 
-    `unsent` is given where a backward pass also averages gradients over the processes: the context of all passes but
-    the last, which sends. Then every process makes every pass, also one without a row of its own.
+    `unsent` is given if a backward pass also averages gradients over the processes: the context of all passes but the
+    last, which sends. Then every process makes every pass, even without a row of its own.
     """
     targets = sum(batch.count for batch in batches)
     plain = torch.zeros((), device=device)
@@ -51,7 +51,7 @@ def add_gradients(
         key.micro_batch = parts * number + part
         with nullcontext() if unsent is None or (number, part) == passes[-1] else unsent():
             loss = loss_of(rows if counts else batches[number].part(0, group.size * parts))
-            # Sums over processes come as means.
+            # With `unsent`, gradients are averaged over processes, so the loss is multiplied by their number.
             backward(loss.total / targets if unsent is None else loss.total * (counts * group.size / targets))
         if counts:
             plain += loss.plain.detach()

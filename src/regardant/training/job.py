@@ -78,9 +78,9 @@ class Job(Protocol):
 
 @runtime_checkable
 class CarriesState(Protocol):
-    """A job whose batches continue one another: each begins with a state that earlier ones of its epoch left.
+    """A job whose batches continue one another: each begins with the state that earlier batches of its epoch left.
 
-    The state has a row for each row of a batch. A process computes those of its own rows.
+    The state has a row for each row of a batch. A process computes the state of its own rows.
     """
 
     def own_state(self, rank: int, size: int) -> Sequence[Tensor]:
@@ -96,16 +96,16 @@ class CarriesState(Protocol):
 
 @runtime_checkable
 class ReadsShards(Protocol):
-    """A job of which each process reads rows of its own, and which goes on from where a checkpoint was.
+    """A job whose processes read rows of their own, and resume reading at the position in a checkpoint.
 
-    All processes plan an epoch at once. `count` of a batch is that of all of them together.
+    All processes plan an epoch at the same time. `count` of a batch is the sum over all processes.
     """
 
     def share(self, group: Group) -> None:
-        """Read as one of these processes. Called once, before a checkpoint is loaded."""
+        """Read the rows of this process of a group. Called once, before a checkpoint is loaded."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Return where each process reads, as plain containers, for a checkpoint."""
+        """Return the reading position of each process for a checkpoint, as plain containers."""
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on with the epoch of a checkpoint. Raises RunError."""
+        """Resume the epoch of a checkpoint. Raises RunError for one of another number of processes."""

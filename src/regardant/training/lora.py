@@ -1,11 +1,11 @@
-"""Low-rank adaptation: the matrices of an earlier run stay as they are, and each learns a sum of few products.
+"""Low-rank adaptation: the matrices of an earlier run are frozen, and each learns an added product of low rank.
 
 Hu et al. 2021, "LoRA: Low-Rank Adaptation of Large Language Models", https://arxiv.org/abs/2106.09685, section 4.1:
 W' = W + alpha / rank * B A, with B = 0 at the start.
 
-The sum is formed in each pass, so that every layer and kernel reads one matrix, whatever it does with it. That takes
-the memory of a full gradient for one matrix at a time, and saves the optimizer's. Kept weights are the sums: the run is
-one like any other.
+The sum is formed in each pass, so that every layer and kernel reads one matrix. This takes the memory of a full
+gradient for one matrix at a time, and saves the optimizer's state. Saved weights are the sums, so that the run can be
+used like any other.
 
 Shape legend: I inputs, O outputs, R rank.
 """
@@ -46,7 +46,7 @@ class LowRankSum(nn.Module):
         self.up = nn.Parameter(torch.zeros(num_outputs, config.rank))
         self.scale = config.alpha / config.rank
         self.merged = False
-        """W contains the product already."""
+        """True if W contains the product already."""
         nn.init.kaiming_uniform_(self.down, a=5**0.5)
 
     def forward(self, weight: Float[Tensor, "O I"]) -> Float[Tensor, "O I"]:
@@ -58,7 +58,9 @@ class LowRankSum(nn.Module):
 
 
 def adapt(model: nn.Module, config: LoraConfig, parts: Sequence[str]) -> None:
-    """Let parts of a model learn by low-rank sums alone. Matrices that several layers share stay as they are.
+    """Freeze parts of a model, and add trainable products of low rank to their linear layers.
+
+    A matrix that several layers share is frozen without a product.
 
     Raises ConfigError if the parts have no linear layer of their own.
     """
@@ -79,7 +81,7 @@ def adapt(model: nn.Module, config: LoraConfig, parts: Sequence[str]) -> None:
 
 @contextmanager
 def merged(model: nn.Module) -> Iterator[None]:
-    """Give the model its sums as plain matrices inside the context. Costs a copy of each."""
+    """Merge the products into the model's matrices inside the context. Costs a copy of each matrix."""
     own: list[tuple[LowRankSum, Tensor, Tensor]] = []
     with torch.no_grad():
         for layer in model.modules():

@@ -1,4 +1,4 @@
-"""The numbers of a validation: whether a higher value is better, and which of them selects the best weights."""
+"""Metrics of a validation: their direction, and the one that selects the best weights."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class Metric:
     unit: str = ""
 
     def score(self, value: float) -> float:
-        """Return a value on a scale where higher is better, or such a score as a value again."""
+        """Return the score of a value, where higher is better. Given a score, return its value."""
         return value if self.higher_is_better else -value
 
 

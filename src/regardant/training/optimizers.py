@@ -36,15 +36,15 @@ class OptimizerConfig(Variants):
     default_kind: ClassVar[str] = "adamw"
 
     betas: tuple[_Share, _Share] = (0.9, 0.98)
-    """Shares of the running mean of gradients, and of their squares, that an update keeps."""
+    """Decay rates of the running means of gradients and of their squares."""
 
     eps: float = Field(1e-9, gt=0)
     """Term added to the root of the mean square, against division by zero. Small enough for gradients of a loss per
     token, and safe in float32, in which the optimizer works under mixed precision too."""
 
     weight_decay: float = Field(0.0, ge=0)
-    """Share, times the learning rate, by which an update shrinks matrices. Embeddings, biases and norms do not decay.
-    0 is plain Adam, as in the paper; 0.01 to 0.1 is usual for large models."""
+    """Weight decay: share, times the learning rate, by which an update shrinks matrices. Embeddings, biases and norms
+    do not decay. 0 is plain Adam, as in the paper; 0.01 to 0.1 is usual for large models."""
 
     rate_factors: dict[str, _Factor] = Field({})
     """Factors on the learning rate by part of the model, as {encoder: 0.1}. Other parts have 1. The factor of
@@ -103,7 +103,7 @@ class MuonConfig(OptimizerConfig):
     kind: Literal["muon"] = "muon"
 
     momentum: _Share = 0.95
-    """Share of the running mean of a matrix's gradients that an update keeps."""
+    """Momentum: decay rate of the running mean of a matrix's gradients."""
 
     def build(self, model: nn.Module) -> list[torch.optim.Optimizer]:
         """Return AdamW, then Muon if there are matrices for it."""
@@ -154,12 +154,12 @@ class Muon(torch.optim.Muon):
 
 
 def step_where(optimizer: torch.optim.Optimizer, finite: Tensor) -> None:
-    """Let an optimizer step if `finite` [], which is on the device of its parameters and is not waited for.
+    """Step an optimizer if `finite` [], a tensor on the device of its parameters, without a wait for the device.
 
-    The kernel of Adam asks itself, as under torch.amp.GradScaler. Other optimizers, and shares of a divided model, step
-    with gradients of zero where it is not.
+    Adam's kernel skips the step itself (`found_inf`), as under torch.amp.GradScaler. Other optimizers, and sharded
+    models, step with gradients of zero if `finite` is False.
     """
-    inner: Any = getattr(optimizer, "optimizer", optimizer)  # inside Fabric's
+    inner: Any = getattr(optimizer, "optimizer", optimizer)  # Fabric wraps optimizers
     parameters = [one for group in inner.param_groups for one in group["params"] if one.grad is not None]
     if isinstance(inner, torch.optim.Adam) and all(local(one) is one for one in parameters):
         inner.found_inf = (~finite).float()  # type: ignore[attr-defined]

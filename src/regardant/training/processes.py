@@ -1,12 +1,12 @@
-"""The processes that train one model together: how they are started, meet, and agree. A small model leaves threads of
-one process idle, and a large one needs several accelerators.
+"""Processes that train one model together: their start, rendezvous and agreement. A small model leaves threads of one
+process idle, and a large one needs several accelerators.
 
 Each process computes its rows of every batch, and all make the same update. The first process (rank 0) alone validates,
 reports and writes, and decides when to stop.
 
-Processes are told their rank by the environment variables of torchrun (RANK, WORLD_SIZE, ...), whoever starts them:
-torchrun starts all of them, on any number of machines; `started` starts the others of this machine, which meet through
-a file in a private folder and listen on loopback alone.
+A process reads its rank from the environment variables of torchrun (RANK, WORLD_SIZE, ...). Either torchrun starts all
+processes, on any number of machines, or `started` starts the others of this machine, which meet through a file in a
+private folder and listen on loopback alone.
 """
 
 import contextlib
@@ -45,50 +45,52 @@ TIMEOUT = timedelta(minutes=10)
 """Time that processes wait for each other within an update."""
 
 ROLL_CALL = 5.0
-"""Seconds in which a process answers after an exchange has failed. One that does not is named as the cause."""
+"""Seconds that a process has to answer after a failed exchange. One that does not answer is named as the cause."""
 
 
 class Act(IntEnum):
-    """The next act of all processes, which the first one decides."""
+    """The next act of all processes, which rank 0 decides."""
 
     STOP = 0
     UPDATE = 1
     GATHER = 2
-    """Make the weights whole in the first process."""
-    SAVE = 3
-    """Write a checkpoint of all shares."""
-    KEEP = 4
+    """Gather the whole weights in rank 0, averaged as validations read them."""
+    GATHER_NEWEST = 3
+    """Gather the whole weights in rank 0, as the last update left them."""
+    SAVE = 4
+    """Write a checkpoint of all shards."""
+    KEEP = 5
     """Keep a snapshot of the weights, to return to after a spike of the loss."""
-    RETURN = 5
+    RETURN = 6
     """Return to the snapshot."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """The processes of a training, from the view of one of them."""
+    """Processes of a training, from the view of one of them."""
 
     rank: int = 0
     size: int = 1
     local_size: int = 1
-    """Processes of this machine."""
+    """Number of processes on this machine."""
     others: tuple[int, ...] = ()
-    """Process ids of those that this process has started, known to rank 0."""
+    """Process ids of the processes that rank 0 has started. Empty in other ranks."""
     store: Any = None
     """Key-value store through which the processes met. None: there is one process."""
     control: Any = None
     """Process group of rank 0's decisions, for which the others wait as long as PATIENCE."""
     share: int = 1
-    """Processes that divide the threads among them."""
+    """Number of processes that divide the CPU threads among them."""
     strategy: Strategy = "sum"
-    """How they share the model."""
+    """Strategy by which the processes share the model."""
 
     @property
     def leads(self) -> bool:
-        """Whether this is the first process."""
+        """True if this is rank 0."""
         return self.rank == 0
 
     def divide_threads(self) -> None:
-        """Take this process's share of the threads."""
+        """Limit torch to this process's share of the CPU threads."""
         torch.set_num_threads(max(1, torch.get_num_threads() // self.share))
 
     def wait_for_all(self) -> None:
@@ -98,7 +100,7 @@ class Group:
 
     @contextlib.contextmanager
     def undivided(self) -> Iterator[None]:
-        """Give the first process the threads of all while the others wait."""
+        """Let rank 0 use the threads of all processes while the others wait."""
         threads = torch.get_num_threads()
         torch.set_num_threads(threads * self.share)
         try:
@@ -120,7 +122,7 @@ class Group:
             part.copy_(summed.view_as(part))
 
     def agree(self, *numbers: float) -> list[float]:
-        """Return the numbers of the first process in all of them."""
+        """Return the numbers of rank 0 in all processes."""
         if self.size == 1:
             return list(numbers)
         shared = torch.tensor(numbers, dtype=torch.float64)
@@ -141,8 +143,8 @@ class Group:
             ) from error
 
     def _absent(self) -> list[int]:
-        """Return the ranks that do not answer in the seconds of a roll call."""
-        dist.destroy_process_group()  # closes the connections, so that nobody goes on waiting for this process
+        """Return the ranks that do not answer within ROLL_CALL seconds."""
+        dist.destroy_process_group()  # closes the connections, so that no other rank keeps waiting for this one
         end = time.monotonic() + ROLL_CALL
         absent = [rank for rank in range(self.size) if rank != self.rank]
         with contextlib.suppress(RuntimeError):  # the machine that holds the store is gone: nobody answers
@@ -157,7 +159,7 @@ ALONE = Group()
 
 
 def launched_rank() -> int | None:
-    """Return the rank with which torchrun has started this process. None: it did not start it, or as the only one."""
+    """Return the rank that torchrun gave this process. None: torchrun did not start it, or started it alone."""
     if dist.is_available() and dist.is_torchelastic_launched() and int(os.environ["WORLD_SIZE"]) > 1:
         return int(os.environ["RANK"])
     return None
@@ -165,7 +167,7 @@ def launched_rank() -> int | None:
 
 @contextlib.contextmanager
 def joined() -> Iterator[Group]:
-    """Meet the other processes of a training, of which this one was started as a rank."""
+    """Meet the other processes of a training, as the rank that the environment variables give, and yield the group."""
     rank, size, local, local_size = (
         int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
     )
@@ -225,8 +227,8 @@ def started(size: int, command: Sequence[str]) -> Iterator[Group]:
 def end_with_starter() -> None:
     """End this process as soon as the one that started it has ended, even by a kill.
 
-    A process that computes would notice at its next exchange, and one that waits for rank 0 only after PATIENCE. Rank 0
-    holds the other end of standard input, which is closed when it ends.
+    Otherwise a process that computes would notice at its next exchange, and one that waits for rank 0 after PATIENCE.
+    Rank 0 holds the other end of standard input, which is closed when it ends.
     """
     threading.Thread(target=_exit_at_end_of_input, daemon=True).start()
 
@@ -300,7 +302,7 @@ def _file_store(path: Path, size: int) -> Any:
 
 
 def _network_store(rank: int) -> Any:
-    """Return the store that torchrun holds, or that rank 0 has to hold where torchrun does not."""
+    """Return a client of torchrun's store, or of one that rank 0 hosts if torchrun does not."""
     holds = rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
     address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
     return dist.TCPStore(  # type: ignore[attr-defined]

@@ -2,7 +2,7 @@
 
     stderr               a live line on a terminal; elsewhere a plain line every few seconds, for readable logs
     RUN/metrics.jsonl    one JSON object per event, in the order of updates
-    RUN/tensorboard/     the same numbers, if `tensorboard` is installed; or what other `trackers` keep
+    RUN/tensorboard/     the same numbers, if `tensorboard` is installed; or the files of other `trackers`
 
 Nothing is written to stdout. The reporter reads no clock: it computes targets per second and the time left from the
 seconds that it is given.
@@ -38,7 +38,7 @@ class Reporter:
     `update` and `seconds` are the position of the run: 0 for a fresh one, the checkpoint's on resuming. Resuming drops
     the events after that update, so that metrics.jsonl is the same with and without an interruption. `unit` is the
     name of a target. If stderr is not a terminal, a line is written every ten seconds. `others` are the process ids
-    of the followers, whose memory is added; `trackers` the names of programs that follow the numbers.
+    of the other ranks, whose memory is added; `trackers` the names of programs that record the same numbers.
     """
 
     every: ClassVar = 10.0
@@ -201,7 +201,7 @@ def _memory_of(process: str) -> Memory | None:
     except OSError:
         return None
     kib = dict(line.split(":", 1) for line in status.splitlines() if line.startswith("Vm"))
-    if "VmRSS" not in kib:  # it has ended, and nobody has asked for its exit code
+    if "VmRSS" not in kib:  # a zombie: it has ended, and its exit code was not read
         return None
     return Memory(*(int(kib[field].split()[0]) * 1024 for field in ("VmRSS", "VmHWM")))
 

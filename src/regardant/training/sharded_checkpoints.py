@@ -1,9 +1,9 @@
-"""Checkpoints of a model that processes share: each process writes its own shares, by torch.distributed.checkpoint.
+"""Checkpoints of a sharded model: each process writes its own shards, by torch.distributed.checkpoint.
 
-A checkpoint is a folder. It can be read by any number of processes, in which the shares are others, and by one
-that holds the whole model. Shares are safetensors, so that loading cannot run code.
+A checkpoint is a folder. It can be read by any number of processes, which reshard it, and by one that holds the whole
+model. Shards are safetensors, so that loading cannot run code.
 
-    RUN/checkpoints/update-00001234/*.safetensors    the shares
+    RUN/checkpoints/update-00001234/*.safetensors    the shards
     RUN/checkpoints/update-00001234/state.pt         all else: the cursor, the place of each tensor, checksums
 """
 
@@ -25,7 +25,7 @@ from regardant.errors import RunError
 from regardant.training.processes import Group
 
 STATE = "state.pt"
-"""File with all that is no share. It is written last."""
+"""File with all state but the shards. It is written last."""
 
 Place = tuple[str | int, ...]
 """The keys and indices that lead to a tensor in nested containers."""
@@ -34,11 +34,11 @@ BLOCK = 1 << 24
 """Bytes of a file that are read at a time."""
 
 FILE_BYTES = 1 << 25
-"""Bytes of shares after which another file begins: a file is put together in memory."""
+"""Bytes of shards after which another file begins: a file is assembled in memory."""
 
 
 def write_shares(folder: Path, state: dict[str, Any], group: Group) -> dict[str, Any]:
-    """Write the shares of a state to a new folder. All processes have to call it.
+    """Write the shards of a state to a new folder. All processes have to call it.
 
     Returns the content of STATE, in rank 0 with the checksums of all files. Raises OSError or CheckpointException if a
     file cannot be written.
@@ -62,8 +62,8 @@ def is_whole(folder: Path) -> bool:
 
 
 def load_shares(folder: Path, mesh: DeviceMesh | None) -> dict[str, Any]:
-    """Return the state given to `write_shares`: with the shares of this process among those of a mesh, or, without one,
-    with whole tensors on the CPU."""
+    """Return the state given to `write_shares`: with this process's shards of a mesh, or, without one, with whole
+    tensors on the CPU. Raises RunError for a damaged checkpoint."""
     try:
         content = torch.load(folder / STATE, map_location="cpu", weights_only=True)
         found = HuggingFaceStorageReader(str(folder)).read_metadata().state_dict_metadata
@@ -74,7 +74,7 @@ def load_shares(folder: Path, mesh: DeviceMesh | None) -> dict[str, Any]:
             for name, one in found.items()
         }
         reader = HuggingFaceStorageReader(str(folder))
-        with warnings.catch_warnings():  # that one process alone reads is meant so
+        with warnings.catch_warnings():  # reading in one process is intended
             warnings.filterwarnings("ignore", message="torch.distributed is disabled")
             load(tensors, storage_reader=reader, no_dist=mesh is None)
         state: dict[str, Any] = content["state"]
@@ -90,8 +90,8 @@ def load_shares(folder: Path, mesh: DeviceMesh | None) -> dict[str, Any]:
 
 
 def divide(state: dict[str, Any], model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> None:
-    """Replace tensors of a state that are as large as their parameter by this process's share, as the parameter is
-    divided."""
+    """Replace tensors of a state that have the shape of their parameter by this process's shard, sharded like the
+    parameter."""
     own = model.state_dict()
     state["model"] = {name: _like(own.get(name), tensor) for name, tensor in state["model"].items()}
     for optimizer, saved in zip(optimizers, state["optimizers"], strict=True):
@@ -114,8 +114,8 @@ def _like(parameter: Tensor | None, value: Any) -> Any:
 def _without_shares(
     value: Any, way: Place, shares: dict[str, DTensor], places: list[tuple[str, Place]], known: dict[Any, str]
 ) -> Any:
-    """Return nested containers with None for each divided tensor, which `shares` gets by name and `places` tells where
-    it belongs. A tensor with several places is written once."""
+    """Return nested containers with None for each sharded tensor, and add the tensor to `shares` by name and its place
+    to `places`. A tensor with several places is written once."""
     if isinstance(value, dict):
         return {key: _without_shares(one, (*way, key), shares, places, known) for key, one in value.items()}
     if isinstance(value, list):

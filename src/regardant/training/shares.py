@@ -1,6 +1,6 @@
-"""Shares of a model that several processes hold together (`training.strategy: fsdp`), and the whole that they make.
+"""Shards of a model that is divided among processes (`training.strategy: fsdp`), and whole tensors gathered from them.
 
-A divided tensor is a DTensor. Its module takes a second to import, so tensors are told apart by their methods here.
+A sharded tensor is a DTensor. Its module takes a second to import, so tensors are told apart by their methods here.
 """
 
 import copy
@@ -12,27 +12,22 @@ from torch import Tensor, nn
 
 
 def local(tensor: Tensor) -> Tensor:
-    """Return this process's share of a divided tensor, in the same memory. Any other tensor is returned as it is."""
+    """Return this process's shard of a sharded tensor, in the same memory. Any other tensor is returned as it is."""
     share: Tensor = tensor.to_local() if hasattr(tensor, "to_local") else tensor
     return share
 
 
 def whole(tensor: Tensor) -> Tensor:
-    """Return a divided tensor as a whole, which all processes have to ask for. Any other is returned as it is."""
+    """Return a sharded tensor as a whole: all processes have to call this. Any other tensor is returned as it is."""
     gathered: Tensor = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
     return gathered
 
 
-def is_divided(tensor: Any) -> bool:
-    """Return whether a tensor has shares in several processes."""
-    return hasattr(tensor, "to_local")
-
-
 def whole_weights(model: nn.Module, averages: Sequence[Tensor] | None, *, keep: bool) -> dict[str, Tensor]:
-    """Return the weights of a divided model by name, which all processes have to ask for.
+    """Return the weights of a sharded model by name. All processes have to call it.
 
-    `averages` replace parameters, in their order. Without `keep`, the process only helps: nothing is returned, and no
-    more than one tensor is whole at a time.
+    `averages` replace parameters, in their order. Without `keep`, the process only takes part in gathering: the result
+    is empty, and no more than one tensor is whole at a time.
     """
     parameters = list(model.parameters())
     newest = dict(zip(map(id, parameters), averages or parameters, strict=True))
@@ -48,7 +43,7 @@ def whole_weights(model: nn.Module, averages: Sequence[Tensor] | None, *, keep: 
 
 
 def without_weights(model: nn.Module) -> nn.Module:
-    """Return a copy of a model whose parameters have no memory."""
+    """Return a copy of a model whose parameters are on the meta device, where they take no memory."""
     known: dict[int, Any] = {
         id(parameter): nn.Parameter(torch.empty_like(parameter, device="meta"), requires_grad=False)
         for parameter in model.parameters()

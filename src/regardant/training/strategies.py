@@ -1,9 +1,9 @@
-"""Lightning Fabric for a group of processes, and the ways in which they share a model.
+"""Lightning Fabric for a group of processes, and the strategies by which they share a model.
 
 sum     each process has all weights; gradients are summed in one block after the backward passes of an update
 ddp     the same, summed in blocks during the last backward pass, so that sending overlaps with computing
-fsdp    each process has a share of weights, gradients and optimizer state (FSDP2), and gathers the weights of a
-        sublayer just before it computes it. Zhao et al. 2023, "PyTorch FSDP", https://arxiv.org/abs/2304.11277.
+fsdp    each process has a shard of weights, gradients and optimizer state (FSDP2), and gathers the weights of a
+        sublayer just before its computation. Zhao et al. 2023, "PyTorch FSDP", https://arxiv.org/abs/2304.11277.
 """
 
 import logging
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def make_fabric(precision: Precision, group: Group = ALONE) -> Fabric:
-    """Return Lightning Fabric on the device of this process, for the processes of a group that have met."""
+    """Return Lightning Fabric on the device of this process, for a group whose processes have met."""
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # it reports the precision, as the plan does
     name_in_fabric: Literal["bf16-mixed", "32-true"] = "bf16-mixed" if precision == "bfloat16" else "32-true"
     accelerator = the_device().type
@@ -52,7 +52,7 @@ def make_fabric(precision: Precision, group: Group = ALONE) -> Fabric:
 
 
 def require_shareable(model: nn.Module, config: TrainingConfig, strategy: Strategy) -> None:
-    """Raise ConfigError if processes cannot share a model, or train it with these settings, as the strategy says."""
+    """Raise ConfigError if the strategy does not support the model or these settings."""
     if strategy == "sum":
         return
     reason = None
@@ -75,7 +75,7 @@ def require_shareable(model: nn.Module, config: TrainingConfig, strategy: Strate
 def chosen_strategy(model: nn.Module, config: TrainingConfig) -> Strategy:
     """Return the strategy of several processes on this device: the simplest that is fast and fits."""
     device = the_device()
-    if device.type == "cpu":  # it alone can read a batch in parts when memory runs out: docs/decisions/0024
+    if device.type == "cpu":  # sum alone can split a batch when memory runs out: docs/decisions/0024
         return "sum"
     strategy: Strategy = "ddp"
     held = COPIES * sum(parameter.nbytes for parameter in model.parameters())
@@ -105,13 +105,13 @@ class _Sum(DDPStrategy):
 
 
 def _shard(model: nn.Module, mesh: "DeviceMesh") -> nn.Module:
-    """Divide the parameters of each sublayer of a stack, then all others together.
+    """Shard the parameters of each sublayer of a stack, then all others together.
 
-    Parameters that a sublayer shares with other parts, as a position bias, are divided with the others.
+    Parameters that a sublayer shares with other parts, such as a position bias, are sharded with the others.
     """
     from torch.distributed.fsdp import fully_shard  # takes two seconds
 
-    # A sublayer returns a view of a product, which nothing changes in place.
+    # A sublayer returns a view of a product, which is never changed in place.
     warnings.filterwarnings("ignore", message="FSDP2-wrapped module", category=UserWarning)
     units = sublayers(model)
     uses = Counter(parameter for unit in units for parameter in set(unit.parameters()))
@@ -133,7 +133,7 @@ def sublayers(model: nn.Module) -> list[nn.Module]:
 
 
 def _outside(module: nn.Module, units: list[nn.Module]) -> Iterator[nn.Parameter]:
-    """Yield the parameters that are reached without entering one of some modules."""
+    """Yield the parameters of `module` that are not inside `units`."""
     if not any(module is unit for unit in units):
         yield from module.parameters(recurse=False)
         for child in module.children():
@@ -141,7 +141,7 @@ def _outside(module: nn.Module, units: list[nn.Module]) -> Iterator[nn.Parameter
 
 
 class _Met(ClusterEnvironment):
-    """Processes that have met already, for Fabric: who they are, and that it has none to start."""
+    """Environment, for Fabric, of processes that have met already: their ranks, and no process to start."""
 
     def __init__(self, group: Group) -> None:
         self.group = group
@@ -152,7 +152,7 @@ class _Met(ClusterEnvironment):
 
     @property
     def main_address(self) -> str:
-        return "127.0.0.1"  # read only to meet
+        return "127.0.0.1"  # read only for the rendezvous, which is over
 
     @property
     def main_port(self) -> int:

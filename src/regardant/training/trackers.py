@@ -1,7 +1,7 @@
-"""Programs that follow the numbers of a training, as TensorBoard does.
+"""Programs that record the metrics of a training, such as TensorBoard.
 
-A subclass of `Tracker` with a `name` is known by being imported, in a plugin of yours too: Weights & Biases and MLflow
-take a dozen lines each (docs/using.md).
+A subclass of `Tracker` with a `name` is registered when it is imported, also by a plugin of yours: Weights & Biases and
+MLflow take a dozen lines each (docs/using.md).
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,14 +25,14 @@ class Tracker:
         Tracker.known[cls.name] = cls
 
     def __init__(self, run: Path, update: int) -> None:
-        """Begin to follow a run, or resume after `update`. Raises ImportError for a program that is not installed."""
+        """Open the record of a run, or resume it after `update`. Raises ImportError if the program is not installed."""
 
     def write(self, numbers: Mapping[str, float], update: int) -> None:
-        """Keep numbers of an update, by names such as train/loss."""
+        """Record the numbers of an update, by names such as train/loss."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """End. Does nothing by default."""
+        """Close the record. Does nothing by default."""
 
 
 class TensorBoard(Tracker):

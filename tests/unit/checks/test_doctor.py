@@ -14,7 +14,8 @@ from PIL import Image
 
 from regardant import config, run
 from regardant.checks.doctor import CHECKS
-from regardant.checks.doctor.case import Case
+from regardant.checks.doctor.case import Case, LeftOut
+from regardant.checks.doctor.curves import plateau
 from regardant.checks.doctor.entropy import judged
 from regardant.checks.doctor.self_tests import (
     future_change,
@@ -286,6 +287,14 @@ CURVE_FAULTS = {
     ),
     "memory": ("memory", "more memory than planned", lambda share, event: {"memory_peak_bytes": 1 << 36}),
 }
+
+
+@pytest.mark.parametrize("patience", [None, 3])
+def test_a_training_within_its_budget_has_no_plateau_to_judge(patience):
+    config = SimpleNamespace(training=SimpleNamespace(patience=patience))
+    events = [{"event": "train", "update": 10 * at, "progress": at / 100, "loss": 6 - at / 20} for at in range(60)]
+    with pytest.raises(LeftOut, match=r"^training is at 59% of its budget$"):
+        plateau(Case(config, None, {}, events, None))
 
 
 @pytest.mark.parametrize("case", CURVE_FAULTS)

@@ -91,6 +91,13 @@ def test_the_nearest_head_is_the_twin():
     assert measure_heads(given).nearest.tolist() == twins.tolist()
 
 
+def test_a_head_without_weights_is_like_no_other():
+    weights = torch.full((1, 3, 4, 4), 1 / 4)
+    weights[0, 1] = 0
+    found = measure_heads([Attended(weights, torch.zeros(4, dtype=torch.bool))])
+    assert found.nearest.tolist() == [2, 1, 0]
+
+
 def test_uniform_attention_has_the_entropy_of_the_number_of_keys():
     found = measure_heads([Attended(torch.full((1, 1, 8, 8), 1 / 8), torch.zeros(8, dtype=torch.bool))])
     assert float(found.entropy) == pytest.approx(math.log(8))

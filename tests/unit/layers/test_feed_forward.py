@@ -46,10 +46,11 @@ def test_dropout_falls_on_what_is_widened():
     assert [type(module) for module in layer.children()].count(Dropout) == 1
 
 
+@pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
-def test_two_convolutions_of_kernel_one_are_the_linear_network(activation):
+def test_two_convolutions_of_kernel_one_are_the_linear_network(activation, bias):
     torch.manual_seed(0)
-    linear = LinearFeedForward(512, 2048, 0.0, activation).double()
+    linear = LinearFeedForward(512, 2048, 0.0, activation, bias=bias).double()
     convolution = ConvolutionalFeedForward(512, 2048, 0.0, activation, kernel=1, causal=False).double()
     convolution.copy_linear(linear)
     x = torch.randn(2, 10, 512, dtype=torch.float64)

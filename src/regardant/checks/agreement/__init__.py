@@ -1,7 +1,8 @@
-"""Two ways to compute the same, compared on a trained model and its own validation data.
+"""Two ways to compute the same result, compared on a trained model and its own validation data.
 
-`ways` compares what the model computes, `files` what the run folder keeps. A comparison has a largest difference, the
-place of it and a bound, which rounding does not reach. One that does not apply to the run is left out by name.
+`ways` compares computations of the model, `files` the contents of the run folder. A comparison has a largest
+difference, its place, and a bound that rounding does not reach. A comparison that does not apply is left out with a
+reason.
 """
 
 import math
@@ -28,7 +29,7 @@ class Agreement:
 
     @property
     def failed(self) -> list[str]:
-        """Names of comparisons over their bounds."""
+        """Names of comparisons whose difference exceeds the bound or is NaN."""
         return [name for name, one in self.compared.items() if not one.agrees]
 
     def as_dict(self) -> dict[str, Any]:
@@ -48,7 +49,7 @@ class Agreement:
         }
 
     def lines(self) -> list[str]:
-        """Return a table for people."""
+        """Return a table for people, with a verdict as its last line."""
         width = max(len(name) for name in (*self.compared, *self.left_out, ""))
         lines = [
             f"{'agrees' if one.agrees else 'FAILED'}  {name:{width}}  {one.difference:8.2g} of at most "
@@ -62,7 +63,7 @@ class Agreement:
 
 
 def compare_ways(case: KeptCase) -> Agreement:
-    """Make all comparisons of a run."""
+    """Run all comparisons on a run."""
     compared, left_out = {}, {}
     for name, compare in COMPARISONS.items():
         try:

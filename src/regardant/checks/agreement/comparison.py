@@ -1,4 +1,4 @@
-"""The result of a comparison, and the difference of scores."""
+"""The result of a comparison, and the comparison of scores."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,9 +12,10 @@ from regardant.tasks.base import Trained
 
 @dataclass(frozen=True)
 class KeptCase(Case):
-    """A run that can be opened once more, from its folder as it is now."""
+    """Run to be checked that can also be loaded again from its folder."""
 
     open_anew: Callable[[], Trained]
+    """Function that loads the run from its folder as it is now."""
 
 
 SPREADS = "standard deviations of the scores"
@@ -22,27 +23,27 @@ SPREADS = "standard deviations of the scores"
 
 @dataclass(frozen=True)
 class Compared:
-    """The largest difference of what two ways compute."""
+    """Largest difference between two ways to compute the same result."""
 
     difference: float
     bound: float
-    """Largest difference that is no fault."""
+    """Largest allowed difference."""
     unit: str = SPREADS
     where: str = ""
     """Place of the largest difference."""
 
     @property
     def agrees(self) -> bool:
-        """True if the difference is within the bound. NaN is not."""
+        """True if the difference is within the bound, which NaN is not."""
         return self.difference <= self.bound
 
 
 def compare_scores(
     case: Case, before: Tensor, after: Tensor, *, among: Tensor | None = None, bound: float = NOTHING
 ) -> Compared:
-    """Compare scores [N, ...] of the rows of the probe, at the elements `among` [N, T] alone if given.
+    """Compare scores [N, ...] of the rows of the probe, only at elements where `among` [N, T] is True if given.
 
-    A score that is masked on one side alone, as minus infinity, makes the difference infinite.
+    A score that is masked (minus infinity) on one side only makes the difference infinite.
     """
     difference = differences(case, before.float().cpu(), after.float().cpu())
     if among is not None:

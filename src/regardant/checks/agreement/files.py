@@ -1,4 +1,4 @@
-"""Comparison of what a run folder keeps (weights, encoded data, exports) with what is computed from it."""
+"""Comparisons of the contents of a run folder (weights, encoded data, exports) with the open model and its texts."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -7,28 +7,28 @@ from regardant.checks.agreement.comparison import Compared, KeptCase, compare_sc
 from regardant.checks.doctor.case import LeftOut, worst
 
 SAMPLES = 16
-"""Items of the validation data that are encoded anew or decoded by exports."""
+"""Number of validation items that are encoded anew or decoded by exports."""
 
 OF_EXPORTS = {"float32": 0.01, "int16": 0.05}
-"""Bound of the difference of log-probabilities of a token in nats, by the type of an export's weights."""
+"""Bound of the difference in log-probability, in nats per token, by the type of an export's weights."""
 
 OF_OTHER_EXPORTS = 0.5
-"""The same of int8, float16 and bfloat16."""
+"""The same for all other types: int8, float16 and bfloat16."""
 
 
 def loaded_again(case: KeptCase) -> Compared:
     """Compare the scores of the open model with those of the model loaded from the run folder once more.
 
-    A difference means that a part of the model is drawn at loading and not kept with the weights, or that the open
-    model was changed since it was loaded. Changed weights in the folder are no difference: both sides load them, unless
-    their fingerprint in run.yaml refuses them.
+    A difference means that a part of the model is drawn at random on loading and not saved with the weights, or that
+    the open model was changed since it was loaded. Changed weights in the folder make no difference: both sides load
+    them, unless loading is refused because their fingerprint in run.yaml does not match.
     """
     again = replace(case, open=case.open_anew)
     return compare_scores(case, again.scores(case.probe.inputs), case.answers, bound=0.0)
 
 
 def encoded(case: KeptCase) -> Compared:
-    """Compare tokens that training read with those of the same texts encoded now."""
+    """Compare the tokens that training read with the tokens of the same texts encoded now."""
     pairs = case.trained.encoded_twice(SAMPLES)
     if not pairs:
         raise LeftOut("the run keeps no text beside its tokens")
@@ -38,7 +38,7 @@ def encoded(case: KeptCase) -> Compared:
 
 
 def exported(case: KeptCase) -> Compared:
-    """Compare the log-probabilities that exports give to what they write with those of the model."""
+    """Compare the log-probabilities that exports give to their own output with those of the model."""
     found = []
     for name, (difference, where) in case.trained.export_differences(SAMPLES).items():
         bound = OF_EXPORTS.get(name.rpartition("-")[2], OF_OTHER_EXPORTS)

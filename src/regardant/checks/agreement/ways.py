@@ -20,22 +20,22 @@ from regardant.training.gradients import add_gradients
 from regardant.training.job import Loss
 
 IN_BFLOAT16 = 0.5
-"""Bound of the differences by bfloat16, whose numbers have eight bits: ten times those of rounding one product."""
+"""Bound of the differences by bfloat16, whose significand has eight bits: ten times those of rounding one product."""
 
 GRADIENTS = 1e-3
-"""Bound of the difference of gradients, as a share of the gradient's norm."""
+"""Bound of the norm of the difference of gradients, as a share of the gradient's norm."""
 
 WEIGHTS = 1e-4
-"""Bound of the difference of what a kernel mixes and what the weights mix, as a share of the largest."""
+"""Bound of the difference between a kernel's output and weights times values, as a share of the largest value."""
 
 
 def repeated(case: Case) -> Compared:
-    """Compare the scores with those of the same rows once more: nothing is drawn in evaluation."""
+    """Compare the scores with those of a second pass over the same rows: evaluation draws no random numbers."""
     return compare_scores(case, case.answers, case.scores(case.probe.inputs), bound=0.0)
 
 
 def cached(case: Case) -> Compared:
-    """Compare the scores of steps, with beams that change places at each, with those of one pass."""
+    """Compare the scores of decoding step by step with those of one pass. Beams, if any, swap places at each step."""
     model = case.trained.model
     name = written_input(model)
     if name is None:
@@ -58,7 +58,7 @@ def _steps_of_text(model: CausalModel, text: Tensor) -> Tensor:
 
 
 def _steps_of_beams(model: SequenceToSequenceModel, source: Any, texts: Tensor) -> Tensor:
-    """Return the scores [N, 2, T, V] of two texts [N, 2, T] of each source, which change places at each step."""
+    """Return the scores [N, 2, T, V] of two texts [N, 2, T] of each source, as beams that swap places at each step."""
     rows, _, length = texts.shape
     state, found = model.start(model.encode(source), 2, length), []
     order = torch.arange(2, device=texts.device).expand(rows, -1)
@@ -96,7 +96,7 @@ def future(case: Case) -> Compared:
 
 
 def accumulated(case: Case) -> Compared:
-    """Compare the gradients of all rows at once with those of micro-batches of unequal size."""
+    """Compare the gradients of all rows in one batch with those accumulated over micro-batches of unequal size."""
     model, probe = case.trained.model, case.probe
     count = len(probe.targets)
     divisible = all(isinstance(value, Tensor) and len(value) == count for value in probe.inputs.values())
@@ -126,7 +126,7 @@ def accumulated(case: Case) -> Compared:
 
 
 class _Rows:
-    """Rows of the probe as a batch of training."""
+    """Rows of the probe as a training batch."""
 
     def __init__(self, numbers: list[int], per_row: list[int]) -> None:
         self.numbers, self.per_row = numbers, per_row
@@ -137,7 +137,7 @@ class _Rows:
 
 
 def kernel(case: Case) -> Compared:
-    """Compare what the fast kernels of attention mix with what the matrices of weights mix."""
+    """Compare the output of fast attention kernels with explicit weights times values."""
     model = case.trained.model
     places = [place for layers in attention_places(model).values() for place in layers]
     if not places:
@@ -162,7 +162,7 @@ def kernel(case: Case) -> Compared:
 
 
 def bfloat16(case: Case) -> Compared:
-    """Compare the scores in float32 with those of products in bfloat16."""
+    """Compare the scores in float32 with those under autocast to bfloat16."""
     model = case.trained.model
     if any(isinstance(module, Attention) and module.discontinuous for module in model.modules()):
         raise LeftOut("its attention chooses keys by comparison, and rounded numbers may choose others")

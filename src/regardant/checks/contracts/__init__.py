@@ -1,6 +1,6 @@
-"""Contracts of attention, which any mechanism must keep: one of this package, or one in a module of a user.
+"""Contracts of attention, which every mechanism must keep, of this package or in a user's module.
 
-`scenes` has queries and keys under every kind of view, `contract` says what a contract is, `attention` has them all.
+`scenes` has queries and keys under every kind of view, `contract` defines a contract, `attention` holds all contracts.
 """
 
 import functools
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 
 from regardant.attention import Attention, AttentionConfig
-from regardant.checks.contracts import attention as attention  # which fills CONTRACTS
+from regardant.checks.contracts import attention as attention  # fills CONTRACTS
 from regardant.checks.contracts.contract import CONTRACTS, BrokenContract, Contract, Make
 from regardant.checks.contracts.scenes import HEAD_SIZE, NUM_HEADS
 
@@ -19,7 +19,7 @@ __all__ = ["CONTRACTS", "BrokenContract", "Contract", "Contracts", "check_contra
 
 @dataclass(frozen=True)
 class Contracts:
-    """Contracts of one mechanism, checked."""
+    """Results of the contracts of one mechanism."""
 
     kept: list[str]
     broken: Mapping[str, str]
@@ -28,7 +28,7 @@ class Contracts:
     """Contracts on fields of a view that the mechanism does not honour."""
 
     def lines(self) -> list[str]:
-        """Return lines for people."""
+        """Return the results as lines for people."""
         broken = [f"BROKEN  {name}: {why}" for name, why in self.broken.items()]
         left_out = f", {len(self.left_out)} do not apply" if self.left_out else ""
         total = len(self.kept) + len(self.broken)
@@ -36,7 +36,7 @@ class Contracts:
 
 
 def maker(config: AttentionConfig) -> Make:
-    """Return what makes the mechanism of a configuration, with the same weights every time."""
+    """Return a function that builds the mechanism of a configuration, with the same weights every time."""
     return functools.partial(_build, config)
 
 
@@ -63,7 +63,7 @@ def check_contracts(make: Make) -> Contracts:
 
 
 def _explained(error: Exception) -> str:
-    """Return the first two lines of a failure, and the scene."""
+    """Return the first two lines of a failure with its scene."""
     said = [line.strip() for line in str(error).splitlines() if line.strip()][:2] or ["no message"]
     kind = [] if isinstance(error, AssertionError) else [type(error).__name__]
     return "; ".join([*kind, *said, *getattr(error, "__notes__", [])])

@@ -25,20 +25,21 @@ from regardant.checks.contracts.scenes import (
 )
 
 PORTIONS = ([1] * LENGTH, [1, 3, 2], [LENGTH])
-"""Numbers of tokens that are decoded at once."""
+"""Numbers of tokens in each step of a decoding of LENGTH tokens."""
 
 ROWS = ([0, 1, 2], [2, 0, 0], [1], [2, 2, 1, 0, 1])
-"""Rows of a state that continue."""
+"""Indices of the rows of a decoding state that continue, in their new order."""
 
 BF16_BOUND = 2e-2
-"""Values of unit variance reach 4, where a bfloat16 is off by up to 4 / 512; scores and weights add as much again."""
+"""Maximum error in bfloat16. Values of unit variance reach 4, with a rounding error of up to 4 / 512; scores and
+weights add as much again."""
 
 
 def _gradients(mixed: Tensor, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Return the gradients of a sum in which every number of `mixed` counts differently."""
+    """Return the gradients of a randomly weighted sum of `mixed` with respect to the inputs."""
     generator = torch.Generator().manual_seed(3)
     of_mixed = torch.randn(mixed.shape, generator=generator, dtype=mixed.dtype)
-    # Hard attention learns nothing from queries and keys, location nothing from keys: zeros.
+    # Hard attention has no gradient to queries and keys, location attention none to keys: zeros instead.
     return torch.autograd.grad(mixed, inputs, of_mixed, materialize_grads=True)
 
 
@@ -63,7 +64,7 @@ def rows_of_weights_sum_to_one_or_to_zero_where_nothing_may_be_seen(make: Make, 
     attention = make()
     weights, sees_some = attention.weights(q, k, scene.view()), scene.attended(attention).any(-1)
     require(weights[~sees_some] == 0, "a row of weights in which nothing may be seen is not zero")
-    if not isinstance(attention, Linformer):  # whose mixtures of values are free
+    if not isinstance(attention, Linformer):  # its mixtures are unconstrained
         assert_close(weights.sum(-1), sees_some.float())
 
 
@@ -93,7 +94,7 @@ def what_training_drops_is_dropped_from_the_weights(make: Make, scene: Scene) ->
     q, k, v = scene.tensors()
     attention = make().train()
     expected = attention.weights(q, k, scene.view()).square() @ v
-    attention.drop = _Square()  # which is no chance, and the same however weights are laid out
+    attention.drop = _Square()  # deterministic, and independent of the layout of weights
     assert_close(attention(q, k, v, scene.view()), expected)
 
 
@@ -108,7 +109,7 @@ def the_better_a_pair_scores_the_more_it_weighs_and_hidden_ones_score_nothing(ma
     require((scores == -torch.inf) == hidden, "scores of masked pairs, and of no others, must be minus infinity")
     descending = weights.gather(-1, scores.argsort(-1, descending=True))
     require(descending.diff(dim=-1) <= 1e-6, "a pair of a lower score has a higher weight")
-    if not isinstance(attention, DotProductAttention):  # these normalise by something else than a softmax
+    if not isinstance(attention, DotProductAttention):  # its normalisers are no softmax
         assert_close(torch.softmax(scores, -1).nan_to_num(0), weights)
 
 
@@ -317,7 +318,7 @@ def a_state_can_be_reordered_before_the_first_step(make: Make) -> None:
     attention = make()
     with torch.no_grad():
         mixed, _ = attention.step(q, k, v, attention.reorder(attention.start(LENGTH), rows), causal())
-    assert_close(mixed, v)  # the one key there is gets all the weight
+    assert_close(mixed, v)  # the only key gets all the weight
 
 
 @contract()

@@ -12,7 +12,7 @@ from regardant.attention import Attention, View
 from regardant.checks.contracts.scenes import SCENES
 
 Make = Callable[[], Attention]
-"""Maker of a mechanism for NUM_HEADS heads of HEAD_SIZE, with the same weights every time."""
+"""Function that builds a mechanism for NUM_HEADS heads of HEAD_SIZE, with the same weights every time."""
 
 
 class BrokenContract(AssertionError):
@@ -24,7 +24,7 @@ class Contract:
     """A property, and the mechanisms that must have it."""
 
     name: str
-    """The property in words, as "the future never changes the past"."""
+    """The property in words, such as "the future never changes the past"."""
     check: Callable[..., None]
     """Function of (make, scene), or of (make) if there are no scenes. Raises AssertionError."""
     needs: frozenset[str]
@@ -33,12 +33,14 @@ class Contract:
     """Names of the scenes of the check."""
 
     def applies_to(self, attention: Attention) -> bool:
-        """Return whether a mechanism honours what the check asks of it."""
+        """Return whether a mechanism honours all fields in `needs`."""
         return self.needs <= attention.honours
 
     def keep(self, make: Make) -> None:
-        """Check the property in every scene that the mechanism honours. Raises AssertionError, or what the mechanism
-        raises, with a note that names the scene."""
+        """Check the property in every scene that the mechanism honours.
+
+        Raises AssertionError, or any exception of the mechanism, with a note that names the scene.
+        """
         if not self.scenes:
             self.check(make)
             return
@@ -74,13 +76,13 @@ def contract(*needs: str, scenes: Collection[str] = SCENES.keys()) -> Callable[[
 
 
 def require(holds: bool | Tensor, otherwise: str) -> None:
-    """Raise BrokenContract, which says what is wrong, unless something holds of all elements."""
+    """Raise BrokenContract with the message `otherwise` unless all elements of `holds` are true."""
     if not bool(torch.as_tensor(holds).all()):
         raise BrokenContract(otherwise)
 
 
 def require_refused(begins: str, function: Callable[..., Any], *arguments: Any) -> None:
-    """Raise BrokenContract unless a call raises a ValueError whose message begins so."""
+    """Raise BrokenContract unless the call raises a ValueError whose message begins with `begins`."""
     try:
         function(*arguments)
     except ValueError as error:
@@ -90,5 +92,5 @@ def require_refused(begins: str, function: Callable[..., Any], *arguments: Any) 
 
 
 def causal() -> View:
-    """Return the view of a decoder."""
+    """Return the causal view of a decoder."""
     return View(causal=True)

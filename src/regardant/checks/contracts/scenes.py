@@ -43,20 +43,20 @@ def _fully_masked_query() -> Tensor:
 
 @dataclass(frozen=True)
 class Scene:
-    """Queries, keys, and the pairs of them that may attend."""
+    """Sizes of queries and keys, and the view that masks and biases them."""
 
     fields: dict[str, Any]
-    """Fields of the view."""
+    """Fields of the view, by name."""
     num_queries: int = LENGTH
     num_keys: int = LENGTH
 
     def view(self) -> View:
-        """Return a new view."""
+        """Return a new view with the fields of the scene."""
         return View(**self.fields)
 
     @functools.cached_property
     def visible(self) -> Tensor:
-        """[B, H, Q, K] bool, computed pair by pair from the fields. Do not write to it: all contracts share it."""
+        """Mask [B, H, Q, K] of pairs that the view lets attend, built pair by pair. Read-only: contracts share it."""
         sees = torch.zeros(BATCH, NUM_HEADS, self.num_queries, self.num_keys).bool()
         for b, h, i, j in torch.cartesian_prod(*(torch.arange(n) for n in sees.shape)).tolist():
             sees[b, h, i, j] = self._sees(b, h, i, j)
@@ -75,7 +75,7 @@ class Scene:
         return at_keys[j] <= at_queries[i]
 
     def attended(self, attention: Attention) -> Tensor:
-        """Return [B, H, Q, K] bool: pairs that the view and the mechanism let attend."""
+        """Return a mask [B, H, Q, K] of pairs that both the view and the mechanism let attend."""
         q, k, _ = self.tensors()
         return self.visible & attention.mask(q, k, self.view())
 
@@ -139,4 +139,4 @@ FULL_SCENES = (
     "everything-at-once",
     "any-positions",
 )
-"""Scenes that together ask for every field: enough for checks that cost much."""
+"""Scenes that together ask for every field of a view, for expensive checks."""

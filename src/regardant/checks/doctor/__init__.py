@@ -1,8 +1,8 @@
 """The debugging checklist of a run: findings, each with its evidence and a cure.
 
-`curves` reads metrics, `self_tests` run the model, `entropy` reads attention, `settings` the configuration; `case` is
-the run that they are given. Bounds are beyond all values seen in healthy training, so a healthy run has no findings. A
-check that does not apply is left out by name.
+`curves` reads metrics, `self_tests` runs the model, `entropy` reads attention, `settings` reads the configuration;
+`case` holds the run that they check. Bounds are beyond all values seen in healthy training, so a healthy run has no
+findings. A check that does not apply is listed as left out, with the reason.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The run that checks are given, and the results that they return."""
+"""The run that checks read, and the results that they return."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,17 +22,17 @@ from regardant.training.events import named
 Found = TypeVar("Found")
 
 LEAST_EVENTS = 20
-"""Lines of metrics that make a curve, ten updates each."""
+"""Minimum number of training events in a curve. An event covers ten updates."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that is wrong with a run."""
+    """Problem of a run."""
 
     what: str
-    """One line."""
+    """The problem, in one line."""
     evidence: str
-    """Numbers, and where in the run."""
+    """Measurements, and their place in the run."""
     cure: str
     """The change to make."""
 
@@ -45,7 +45,7 @@ class Seen:
     """One line with the measurement, also if nothing is wrong."""
     findings: Sequence[Finding] = ()
     pictures: Sequence[str] = ()
-    """SVG elements of a page."""
+    """SVG elements for the page."""
 
 
 class LeftOut(Exception):
@@ -58,22 +58,22 @@ class Check:
 
     name: str
     look: Callable[["Case"], Seen]
-    """Return the result. Raises LeftOut."""
+    """Function that checks a run. Raises LeftOut if the check does not apply."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A run, finished or not, that is checked."""
+    """Run to be checked, finished or not."""
 
     config: TaskConfig
-    """The recipe with everything chosen."""
+    """The recipe with all automatic settings resolved."""
     decided: Decisions
     plan: Mapping[str, Any]
-    """The plan as `Plan.as_dict` gives it."""
+    """The plan, as `Plan.as_dict` returns it."""
     events: Sequence[Mapping[str, Any]]
     """The events of metrics.jsonl."""
     open: Callable[[], Trained]
-    """Raises RunError where there is no model yet."""
+    """Function that opens the trained run. Raises RunError if there is no model yet."""
 
     @cached_property
     def training(self) -> list[Mapping[str, Any]]:
@@ -82,12 +82,12 @@ class Case:
 
     @cached_property
     def validations(self) -> list[Mapping[str, Any]]:
-        """Events of validation, a loss in each."""
+        """Events of validation that have a loss."""
         return named(self.events, "validation", "loss")
 
     @property
     def kept(self) -> Mapping[str, Any]:
-        """The validation whose weights were kept. Raises LeftOut before the first."""
+        """The validation event whose weights were kept. Raises LeftOut before the first validation."""
         metric = self.config.metric
         validations = named(self.validations, "validation", metric.name)
         if not validations:
@@ -95,7 +95,7 @@ class Case:
         return max(validations, key=lambda event: metric.score(event[metric.name]))
 
     def curve(self, name: str) -> list[tuple[int, float]]:
-        """Return (update, value) of a number of training events, if finite. Raises LeftOut for too few events."""
+        """Return (update, value) of a field of training events, without missing values. Raises LeftOut for too few."""
         points = [(event["update"], event[name]) for event in self.training if event[name] is not None]
         if len(points) < LEAST_EVENTS:
             updates = self.training[-1]["update"] if self.training else 0
@@ -104,7 +104,7 @@ class Case:
 
     @cached_property
     def trained(self) -> Trained:
-        """Raises LeftOut where there is no model yet."""
+        """The trained run. Raises LeftOut if there is no model yet."""
         try:
             return self.open()
         except RunError as error:
@@ -112,7 +112,7 @@ class Case:
 
     @cached_property
     def probe(self) -> Probe:
-        """Raises LeftOut where the run's data is gone."""
+        """Rows of validation data that checks run the model on. Raises LeftOut if the data is gone."""
         try:
             return self.trained.probe()
         except RunError as error:
@@ -120,12 +120,12 @@ class Case:
 
     @cached_property
     def answers(self) -> Tensor:
-        """The scores of the probe."""
+        """Scores of the probe, as `scores` returns them."""
         return self.scores(self.probe.inputs)
 
     def scores(self, inputs: Mapping[str, Any]) -> Tensor:
-        """Return the head's scores of inputs, in float32. For a head that compares inputs, the directions of their
-        vectors, which depend on no other row."""
+        """Return the head's scores of inputs, in float32. For a head that compares inputs, the unit vectors of the
+        inputs instead, which depend on no other row."""
         model = self.trained.model
         with torch.inference_mode():
             if model.head.compares_inputs:
@@ -137,9 +137,9 @@ class Case:
         return [len(labels) for labels in self.probe.labels[name]]
 
     def unit(self, name: str) -> str:
-        """Return what an element of an input is called."""
+        """Return the name of an element of an input, such as "token"."""
         model = self.trained.model
-        part = getattr(model, name, None)  # one that a model does not read has none
+        part = getattr(model, name, None)  # None for an input that the model does not read
         part = model.representation(name) if isinstance(part, Model) else part
         return part.unit if isinstance(part, Representation) else "element"
 
@@ -150,15 +150,15 @@ class Case:
 
     @property
     def loss_unit(self) -> str:
-        """Unit of the loss: "nats per label"."""
+        """Unit of the loss, such as "nats per label"."""
         return next((one.unit for one in self.config.metrics if one.name == "loss" and one.unit), "nats")
 
 
 def differences(case: Case, before: Tensor, after: Tensor, *, of_other_rows: bool = False) -> Tensor:
     """Return the differences of scores, in standard deviations of the scores of the probe.
 
-    Minus infinity is the score of a masked answer. The difference is 0 where both scores are masked, and infinite where
-    one is. Scores `of_other_rows` are masked at the padding of those rows, where the difference is 0 too.
+    A masked answer has the score minus infinity. The difference is 0 where both scores are masked, and infinite where
+    only one is. With `of_other_rows`, where scores are also masked at the padding of other rows, it is 0 there too.
     """
     masked = before.isneginf() | after.isneginf() if of_other_rows else before.isneginf() & after.isneginf()
     spread = float(case.answers[~case.answers.isneginf()].std().clamp_min(1e-12))

@@ -1,4 +1,4 @@
-"""Checks of metrics.jsonl: gradients and losses."""
+"""Checks of metrics.jsonl: gradient norms and losses."""
 
 from collections.abc import Sequence
 from itertools import combinations
@@ -8,34 +8,35 @@ from regardant.checks.doctor.case import Case, Check, Finding, LeftOut, Seen, lo
 from regardant.pictures import Curve, line_chart
 
 MOST_POINTS = 200
-"""Most points of a drawn curve."""
+"""Maximum number of points of a drawn curve."""
 
 EXPLODES = 10.0
-"""A gradient norm, of a loss that is a mean over tokens, that healthy training seldom reaches once it is under way."""
+"""Gradient norm that healthy training seldom exceeds after UNDER_WAY, for a loss that is a mean over tokens."""
 OFTEN = 0.05
-"""The share of lines of metrics with such a norm that is too many; learning `reverse` has two of ninety."""
+"""Maximum healthy share of training events above EXPLODES. The recipe `reverse` has two of ninety."""
 BURSTS = 10 * EXPLODES
-"""A norm that, of two such lines, is too large for either to be an accident."""
+"""Norm that is a finding at any share of events, if a second event is above EXPLODES too."""
 VANISHES = 1e-4
+"""Median gradient norm in the second half of a run below which gradients vanish, if the loss is still high."""
 
 UNDER_WAY = 0.1
-"""The share of a run after which its numbers should have settled."""
+"""Share of a run after which gradient norms should have settled."""
 
 SPIKE, SPIKE_RATIO = 1.0, 1.5
-"""Nats over the median of the five lines of metrics before, and times it."""
+"""Excess of a spike over the median of the five training events before it, in nats and as a ratio."""
 
 RISE, RISE_RATIO = 0.3, 1.2
-"""Nats by which a loss ends over its lowest, and times it, where the learning rate is too high; on its way it may not
-rise by a spike's height either."""
+"""Excess of the final loss over the lowest, in nats and as a ratio, that indicates too high a learning rate. A rise by
+SPIKE between any two tenths of the run indicates the same."""
 
 OVERFIT, OVERFIT_RATIO = 0.1, 1.15
-"""The same of the validation loss, where the training text is learned by heart."""
+"""Excess of the last validation loss over the lowest, in nats and as a ratio, that indicates overfitting."""
 
 STILL_FALLING, STILL_FALLING_RATIO = 0.5, 0.8
-"""Nats by which the loss fell in the last quarter of a run, and what is left of it, where it was stopped early."""
+"""Fall of the loss in the last quarter of a run, in nats and as the ratio left, that indicates too early a stop."""
 
 LEARNED_NOTHING = 0.95
-"""The share of the first loss that is left at the end."""
+"""Share of the first loss above which the loss of the last tenth shows no learning."""
 
 
 def gradient_norms(case: Case) -> Seen:
@@ -137,10 +138,10 @@ def overfitting(case: Case) -> Seen:
 
 
 def plateau(case: Case) -> Seen:
-    """Find training that stopped while the loss still fell."""
+    """Find training that stopped while the loss was still falling."""
     losses = case.curve("loss")
     progress = case.training[-1]["progress"]
-    if progress < 1 and case.config.training.patience is None:
+    if progress < 1:
         raise LeftOut(f"training is at {progress:.0%} of its budget")
     before, last = middle(losses, 0.7, 0.8), middle(losses, 0.9, 1)
     measured = f"training loss {before:.2f} before the last quarter, {last:.2f} at its end"

@@ -1,4 +1,4 @@
-"""Findings about attention on the run's own validation data: heads that are stuck, or that cannot choose.
+"""Collapsed attention on the run's own validation data: heads with one-hot weights, or with uniform ones.
 
 Shape legend: N rows, H heads, Q queries, K keys.
 """
@@ -15,30 +15,30 @@ from regardant.inspection import attention_places, capture, real_elements
 from regardant.pictures import Bars, bar_chart
 
 ONE_HOT = 0.99
-"""Least largest weight of a row that looks at one key alone, and least share of such rows in a one-hot head."""
+"""Minimum largest weight of a one-hot row, and minimum share of such rows in a one-hot head."""
 
 ONE_POSITION = 0.95
-"""The share of a sentence's rows whose largest weight is on the same key."""
+"""Minimum share of a stuck head's rows whose largest weight is on the same key as that of the sentence's last row."""
 
 UNIFORM = 1e-3
-"""Largest excess of a uniform row's largest weight over the mean weight, as a share of the mean."""
+"""Maximum excess of a uniform row's largest weight over its mean weight, as a share of the mean."""
 
 NEARLY_ALL = 0.9
-"""Least share of a layer's heads for a finding about the layer."""
+"""Minimum share of heads for a finding about a layer."""
 
 
 @dataclass(frozen=True)
 class Head:
-    """One head of a layer, on the probe."""
+    """Statistics of one attention head on the probe."""
 
     entropy: float
     """Mean entropy of the rows, as a share of that of uniform weights: 0 to 1."""
     one_hot: bool
-    """Whether every query attends to one key alone."""
+    """True if nearly every query attends to one key alone."""
     stuck: bool
-    """Whether all queries of a sentence attend to the same key."""
+    """True if nearly all queries of a sentence attend to the same key."""
     uniform: bool
-    """Whether every query attends alike to all keys that it sees."""
+    """True if every query has equal weights on several keys, and none on others."""
 
 
 def attention_entropy(case: Case) -> Seen:
@@ -114,7 +114,8 @@ def _layers(case: Case) -> Iterator[tuple[str, Sequence[Head]]]:
         queries, keys = (real_elements(model, name, probe.inputs[name]) for name in (sides.queries, sides.keys))
         for place in places:
             weights = records.whole(f"{place}.weights")
-            fits = weights.shape[2:] == (queries.shape[1], keys.shape[1])  # or keys are other things than elements
+            # Keys that are not elements of the input have no mask of real ones.
+            fits = weights.shape[2:] == (queries.shape[1], keys.shape[1])
             if place in by_design or not fits or weights.min() < 0 or weights.sum(-1).max() > 1.01:
                 continue
             if heads := judged(weights, queries, keys, causal=sides.causal):
@@ -122,7 +123,7 @@ def _layers(case: Case) -> Iterator[tuple[str, Sequence[Head]]]:
 
 
 def judged(weights: Tensor, queries: Tensor, keys: Tensor, *, causal: bool) -> list[Head]:
-    """Return heads of weights [N, H, Q, K], from queries that see two real keys at least. Without such, no heads."""
+    """Return heads of weights [N, H, Q, K], judged by queries with at least two real keys. Empty without any."""
     seen = keys.sum(1)[:, None].expand_as(queries)
     if causal:
         seen = torch.minimum(seen, torch.arange(1, weights.shape[2] + 1)[None])

@@ -1,7 +1,7 @@
-"""The trained model on its own validation data, with a change that must make no difference, or must make one.
+"""Tests of the trained model on its own validation data, with input changes that must, or must not, change the scores.
 
-Which tests apply follows from the promises of the model and the probe: a padding test needs rows of unequal length, a
-test of the future a model that writes token by token, and so on. A test that does not apply is left out with a reason.
+The properties of the model and the probe decide which tests apply: the padding test needs rows of unequal length, the
+future test an autoregressive model. A test that does not apply is left out with a reason.
 
 Shape legend: N rows, T elements of an input, V answers to choose from.
 """
@@ -21,45 +21,47 @@ from regardant.models.base import CausalModel, Model, SequenceToSequenceModel
 from regardant.models.representations import Blocks
 
 NOTHING = 1e-3
-"""A change of scores that rounding explains, in standard deviations of the scores."""
+"""Largest change of scores that rounding explains, in standard deviations of the scores."""
 
 ORDER = 1e-4
-"""The same where elements run backwards. Sums in another order change scores by a hundredth of it."""
+"""The same for reversed elements. Summation in another order changes scores by a hundredth of it."""
 
 FEW_ROWS = 4
-"""Rows that are run alone, without padding."""
+"""Maximum number of rows that are run alone, without padding."""
 
 NATS_OFF = 1.0
-"""Nats by which a loss may differ from the validated one, on a part of the data."""
+"""Nats by which the loss of the probe, a part of the data, may exceed the validation loss."""
 
 AS_FREQUENCIES = 0.97
-"""Share of the entropy of the targets' frequencies that is left where nothing else was learned."""
+"""Minimum ratio of validation loss to the entropy of target frequencies, for a model that learned only these."""
 
 SIGMAS = 2.0
-"""Standard errors by which a share of right answers exceeds that of the most frequent one, if more was learned."""
+"""Standard errors by which accuracy must exceed that of the most frequent answer to show that more was learned."""
 
 REPEATS = 0.5
-"""The share of places in which a model that repeats its input does so."""
+"""Minimum share of positions with the token just read as prediction, for a model that repeats its input."""
 
 
 def written_input(model: Model) -> str | None:
-    """Return the input that a model writes token by token; None for one that reads all inputs at once."""
+    """Return the name of the input that a model writes token by token. None: the model is not autoregressive."""
     return model.inputs[-1] if isinstance(model, SequenceToSequenceModel | CausalModel) else None
 
 
 class Change(NamedTuple):
-    """The largest change of scores by something that must not change them."""
+    """Largest change of scores by an edit of the input that must not change them."""
 
     size: float
     """Size of the change, in standard deviations of all scores."""
     where: str
+    """Item or position of the change."""
     rows: int = 0
-    """Rows that were tried."""
+    """Number of rows that were tried."""
     bound: float = NOTHING
+    """Largest size that rounding explains."""
 
 
 def padding_change(case: Case) -> Change:
-    """Compare the scores of items in a padded batch with those of the same items alone. Raises LeftOut."""
+    """Compare the scores of items in a padded batch with those of each item alone. Raises LeftOut without padding."""
     probe, padded = case.probe, {name: width for name, width in _padded(case)}
     if not padded:
         raise LeftOut("no input of this task is padded, or all rows that were tried are equally long")
@@ -103,7 +105,8 @@ def padding_mask(case: Case) -> Seen:
 
 
 def future_change(case: Case) -> Change:
-    """Compare the scores of the first positions with those for other tokens after them. Raises LeftOut."""
+    """Compare the scores of the first positions before and after a change of later tokens. Raises LeftOut if the model
+    is not autoregressive or the data too short."""
     name = _require_written(case)
     written, lengths = case.probe.inputs[name], torch.tensor(case.lengths(name))
     cut = int(lengths.max()) // 2
@@ -139,7 +142,7 @@ def future_mask(case: Case) -> Seen:
 
 
 def shift(case: Case) -> Seen:
-    """Compare the loss of the next token with the validated loss."""
+    """Compare the loss of the next token on the probe with the validation loss."""
     name = _require_written(case)
     probe, kept = case.probe, case.kept
     real = probe.targets != PAD
@@ -164,8 +167,8 @@ def shift(case: Case) -> Seen:
 
 
 def frequencies(case: Case) -> Seen:
-    """Compare the validated loss with the entropy of the targets' frequencies."""
-    case.curve("loss")  # a few updates teach no more
+    """Compare the validation loss with the entropy of the targets' frequencies."""
+    case.curve("loss")  # raises LeftOut: a few updates teach no more than frequencies
     if case.probe.targets.is_floating_point():
         raise LeftOut("the targets are numbers, which have no frequencies")
     if not case.trained.model.head.divisible:
@@ -180,7 +183,7 @@ def frequencies(case: Case) -> Seen:
     measured = f"{kept['loss']:.2f} {case.loss_unit} in validation, {entropy:.2f} from the frequencies of targets alone"
     if kept["loss"] < AS_FREQUENCIES * entropy:
         return Seen(measured)
-    if (right := kept.get("accuracy", kept.get("exact_match"))) is not None:  # answers may be right and too certain
+    if (right := kept.get("accuracy", kept.get("exact_match"))) is not None:  # right, but overconfident answers
         measured += f"; {right:.0%} right, {most:.0%} by the most frequent answer alone"
         if right > most + SIGMAS * (most * (1 - most) / total) ** 0.5:
             return Seen(measured)
@@ -194,7 +197,7 @@ def frequencies(case: Case) -> Seen:
 
 
 def order(case: Case) -> Seen:
-    """Compare the effect of other elements on the scores with that of the same elements backwards."""
+    """Compare the effect of other elements on the scores with that of the same elements reversed."""
     model, findings, measured = case.trained.model, [], []
     if not model.reads_order:
         raise LeftOut("this model reads elements in no order by design")
@@ -232,7 +235,7 @@ SELF_TESTS = (
 
 
 def reversed_between(rows: Tensor, lengths: Tensor, *, first: int) -> Tensor:
-    """Return rows [N, T, ...] with the elements from `first` to the last but one of each row backwards."""
+    """Return rows [N, T, ...] with the elements from `first` to the last but one of each row reversed."""
     at = torch.arange(rows.shape[1], device=rows.device).expand(len(rows), -1)
     ends = lengths.to(rows.device)[:, None]
     inside = (at >= first) & (at < ends - 1)
@@ -256,19 +259,19 @@ def _padded(case: Case) -> Iterator[tuple[str, int]]:
 
 
 def _alone(value: Tensor | Blocks, row: int, length: int) -> Tensor | Blocks:
-    """Return a row of an input of so many elements without its padding."""
+    """Return one row of an input, of `length` elements, without its padding."""
     return value.alone(row) if isinstance(value, Blocks) else value[row : row + 1, :length]
 
 
 def _real(case: Case, name: str) -> Tensor:
-    """Return which elements of an input are no padding [N, T]."""
+    """Return a mask [N, T] of an input's elements that is False at padding."""
     value = case.probe.inputs[name]
     lengths = torch.tensor(case.lengths(name), device=value.device)
     return torch.arange(value.shape[1], device=value.device) < lengths[:, None]
 
 
 def _read_effects(case: Case, name: str) -> tuple[float, float]:
-    """Return how other items, and the same ones backwards, change the scores of an input that is read at once."""
+    """Return the changes of scores by elements of another row, and by reversed elements, in an input read at once."""
     probe, written = case.probe, written_input(case.trained.model)
     where = None if written is None else _real(case, written)
     value, lengths = probe.inputs[name], torch.tensor(case.lengths(name))
@@ -279,12 +282,12 @@ def _read_effects(case: Case, name: str) -> tuple[float, float]:
 
 
 def _written_effects(case: Case, name: str) -> tuple[float, float]:
-    """Return how other tokens before the last, and the same ones backwards, change the scores of the token after it."""
+    """Return the changes of the next token's scores by other tokens before the last one read, and by reversed ones."""
     written, lengths = case.probe.inputs[name], torch.tensor(case.lengths(name))
     last = lengths.to(written.device)[:, None] - 1
     at_last = torch.arange(written.shape[1], device=written.device) == last
     others = written.roll(1, 0)
-    others = torch.where(others == PAD, others[:, :1], others)  # among real positions there is no padding
+    others = torch.where(others == PAD, others[:, :1], others)  # real positions must hold no padding
     others = torch.where(at_last, written.gather(1, last), others)
     content, backwards = (
         _change(case, case.answers, case.scores(case.probe.replaced(name, other)), where=at_last)
@@ -296,7 +299,7 @@ def _written_effects(case: Case, name: str) -> tuple[float, float]:
 def _change(
     case: Case, before: Tensor, after: Tensor, *, where: Tensor | None = None, of_other_rows: bool = False
 ) -> float:
-    """Return the largest of the differences, of those at `where` alone if given."""
+    """Return the largest of the differences, only of those at `where` if given."""
     found = differences(case, before, after, of_other_rows=of_other_rows)
     return float((found if where is None else found[where]).max())
 

@@ -13,17 +13,19 @@ from regardant.tasks.base import TaskConfig
 from regardant.training.events import peak_bytes
 
 MOST_PADDING = 0.4
+"""Maximum share of padding in the batches of an epoch."""
 MOST_UNKNOWN = 0.05
+"""Maximum share of unknown tokens in validation data."""
 
 LEAST_WARMUP = 10
-"""Updates until the learning rate is at its peak; with fewer there is no warm-up."""
+"""Minimum number of updates up to the peak learning rate that counts as warm-up."""
 
 OVER_PLAN = 1.5
-"""Largest memory of training, as a multiple of the planned one."""
+"""Maximum peak memory of training, as a multiple of the planned memory."""
 MEMORY_SLACK = 512 << 20
-"""Bytes over the plan that are ignored."""
+"""Bytes above the planned memory that are ignored."""
 MOST_MEMORY = 0.9
-"""Largest share of the machine's memory."""
+"""Maximum share of the machine's memory."""
 
 
 def warm_up(case: Case) -> Seen:
@@ -103,7 +105,7 @@ def _tokenizer(config: TaskConfig, name: str) -> tuple[str, Any]:
 
 
 def memory(case: Case) -> Seen:
-    """Compare the memory that training took with the plan and with the machine's."""
+    """Compare the peak memory of training with the plan and with the machine's memory."""
     updates = [event for event in case.training if event.get("memory_bytes")]
     if not updates:
         raise LeftOut("no update has been logged yet")
@@ -123,7 +125,7 @@ def memory(case: Case) -> Seen:
 
 
 def precision(case: Case) -> Seen:
-    """Report the precision and kernel. Never a finding: they were measured to be the fastest."""
+    """Report the precision and kernel, which are never a finding: they were measured to be the fastest."""
     return Seen(case.decided.summary())
 
 

@@ -1,6 +1,6 @@
-"""The lectures' numbers and statements, checked: what they claim, what is true, what this project measures.
+"""Checks of the lectures' numbers and statements: the claim, the true value, and this project's measurement.
 
-The checks stand beside each other by subject; `check` says how one is written and how exactly it must agree.
+Modules hold the checks by subject; `check` defines the form of a check and the precision of its values.
 """
 
 import math
@@ -26,7 +26,7 @@ CHECKS = [*NUMBERS, *STATEMENTS]
 """Every check, in the order of its id."""
 
 ROUNDING = 2e-6
-"""Largest error allowed to a learner's attention, whatever the digits say: it may compute in float32."""
+"""Minimum tolerance for a learner's attention, whatever the digits say: it may compute in float32."""
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,13 @@ class Report:
 
     checked: list[Checked]
     mine: str | None = None
-    """The learner's function, if it was checked and not ours."""
+    """Name of the learner's function that was checked. None: this project's attention was."""
     left_out: list[str] = field(default_factory=list)
-    """Checks that need a mask, which the learner's function does not take."""
+    """Ids of checks that need a mask, which the learner's function does not take."""
 
     @property
     def measured(self) -> list[Checked]:
-        """Checks that measure something, and do not only name a source."""
+        """Checks with a measurement, not only a source."""
         return [one for one in self.checked if not one.evidence]
 
     @property
@@ -50,11 +50,11 @@ class Report:
         return [one for one in self.checked if not one.ok]
 
     def verdicts(self) -> Counter[str]:
-        """Count the claims of the lectures that are right, rounded, wrong ..."""
+        """Return the number of claims of each verdict."""
         return Counter(one.claim.verdict for one in self.checked)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values for --json, with the errors of numbers of a learner's function that do not agree."""
+        """Return plain values for --json, with `Checked.difference` if a learner's function was checked."""
         if self.mine is None:
             return {"checks": [one.as_dict() for one in self.checked]}
         off = [one.difference if math.isfinite(one.difference) else None for one in self.checked]
@@ -62,9 +62,9 @@ class Report:
 
 
 def verify(mine: str | None = None) -> Report:
-    """Run every check, or with `mine`, a `module:function`, those of attention on a learner's own.
+    """Run every check, or with `mine`, a learner's `module:function`, the checks of attention on that function.
 
-    Raises ConfigError where that function cannot be called as (q, k, v).
+    Raises ConfigError if the function cannot be called as (q, k, v).
     """
     if mine is None:
         return Report([check.run(ours) for check in CHECKS])

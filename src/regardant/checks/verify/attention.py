@@ -152,7 +152,7 @@ def masked_table(attend: Attend) -> dict[str, Any]:
 ).attended
 def symmetric_scores(attend: Attend) -> dict[str, Any]:
     def asymmetry(weights: Tensor) -> Tensor:
-        """Return log a_ij + log a_jk + log a_ki less the same the other way round, for all i, j, k."""
+        """Return log a_ij + log a_jk + log a_ki - (log a_ji + log a_kj + log a_ik), for all i, j, k."""
         a = weights.log() - weights.log().T
         return a[:, :, None] + a[None] + a.T[:, None]
 
@@ -174,7 +174,7 @@ def symmetric_scores(attend: Attend) -> dict[str, Any]:
 
 
 def four_words(seed: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return queries, keys and values [4, 2] of the lecture's program, had it set that seed."""
+    """Return the queries, keys and values [4, 2] that the lecture's program would compute with this seed."""
     words = exactly([1, 0, 0], [0, 1, 0], [1, 1, 0], [0, 0, 1])
     random = np.random.RandomState(seed)
     q, k, v = (words @ torch.from_numpy(random.randn(3, 2)) for _ in range(3))

@@ -1,6 +1,6 @@
-"""The worked example of the lectures: which words a decoder looks at that is about to write "chat" for "cat".
+"""Worked example of the lectures: the words that a decoder attends to when it translates "cat" as "chat".
 
-Four features a word: animal, action, object, definiteness.
+Four features per word: animal, action, object, definiteness.
 """
 
 from collections.abc import Callable, Mapping
@@ -40,17 +40,17 @@ ACTION_QUERY_IN_PROSE = exactly([[0.1, 0.9, 0.1, 0.1]])
 
 
 def at_temperature(attend: Attend, query: Tensor, temperature: float, values: Tensor = VALUES) -> Tensor:
-    """Return attention with scores that are divided by the temperature instead of sqrt(4)."""
+    """Return the output of attention with scores divided by the temperature instead of sqrt(4)."""
     return attend(query * (2 / temperature), KEYS, values)[0]
 
 
 def by_size(output: Tensor) -> str:
-    """Return the features, largest first."""
+    """Return the names of the features, largest first."""
     return " ".join(FEATURES[index] for index in output.argsort(descending=True))
 
 
 def highest_temperature(holds: Callable[[float], bool]) -> float:
-    """Return the highest temperature at which a statement holds that is true at 0.1 and false at 2, by bisection."""
+    """Return the highest temperature at which `holds`, true at 0.1 and false at 2, is true, by bisection."""
     low, high = 0.1, 2.0
     for _ in range(30):
         middle = (low + high) / 2

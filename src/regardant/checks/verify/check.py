@@ -1,9 +1,9 @@
-"""One claim of the lectures: what they print, what is true, what we measure and the verdict.
+"""One claim of the lectures: the printed value, the true value, the measured value and the verdict.
 
-True values are text, and their digits say how exactly they hold:
+True values are text, and their digits define the tolerance:
 
     0.227738    within half a unit of the last digit
-    1.5±0.2     within 0.2: what is sampled, or computed in float32
+    1.5±0.2     within 0.2, for values that are sampled or computed in float32
     <1e-12      smaller than that        >0.01   larger
     sat         this word
     a b; c d    a table, whose rows end at semicolons
@@ -27,7 +27,7 @@ WALKTHROUGH = "Attention is All You Need, the walk-through"
 WANG = "Attention Mechanism and Transformer Architecture, Wang"
 
 Verdict = Literal["right", "rounded", "partly", "wrong", "unstated", "experiment"]
-"""Verdict on the lecture's claim. unstated: it gives no value. experiment: only training can tell."""
+"""Verdict on the lecture's claim. unstated: the lecture gives no value. experiment: only training can decide."""
 
 Scalar = float | int | str
 Table = list[list[Scalar]]
@@ -41,23 +41,24 @@ class Attend(Protocol):
     """Scaled dot-product attention of one head."""
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Mix values [n, e] of q [n, d], k [m, d] and v [m, e]. mask [n, m] is True where a query may see a key."""
+        """Mix v [m, e] into [n, e] by q [n, d] and k [m, d]. mask [n, m] is True where a query may see a key."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A lecture's statement and the truth. A claim with several figures names them."""
+    """A lecture's statement and the true figures. A claim with several figures names them."""
 
     id: str
     title: str
     source: str
     """The lecture's title."""
     lecture: str | Mapping[str, str] | None
-    """The lecture's figures or words. None: it gives none."""
+    """The lecture's figures or words. None: the lecture gives none."""
     true: str | Mapping[str, str]
+    """The true figures, with their tolerance."""
     verdict: Verdict
     note: str = ""
-    """Why the verdict, for people."""
+    """Reason for the verdict, for people."""
 
     def measured(self, measure: Callable[[], Any]) -> "Check":
         """Decorate the function that measures the figures."""
@@ -68,7 +69,7 @@ class Claim:
         return Check(self, measure, attends=True)
 
     def shown_by(self, check: "Check", *names: str) -> "Check":
-        """Return a check of these figures of another check, or of all of them."""
+        """Return a check of this claim by the named figures of another check, or by all of them."""
         figures = named(check.claim.true)
         kept = {name: figures[name] for name in names or figures}
 
@@ -85,55 +86,56 @@ class Claim:
 
 @dataclass(frozen=True)
 class Check:
-    """A claim and how to measure it."""
+    """A claim with the function that measures it."""
 
     claim: Claim
     measure: Callable[[Attend], Any]
     """Function that returns one value or, if the claim has several figures, values by name."""
     attends: bool
-    """Whether it measures the attention that it is given."""
+    """True if `measure` uses the attention that it is given."""
     evidence: str = ""
-    """The source, where nothing is measured."""
+    """Source that decides the claim, if nothing is measured."""
 
     def found(self, attend: Attend) -> dict[str, Any]:
-        """Measure, always from the same random numbers. Returns values by the name of their figure."""
+        """Measure with a fixed seed of random numbers. Returns values by the name of their figure."""
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             found = self.measure(attend)
         return found if isinstance(found, dict) else {"": found}
 
     def run(self, attend: Attend, least: float = 0.0) -> "Checked":
-        """Measure. `least` is allowed whatever the digits say."""
+        """Measure. `least` is the minimum tolerance, whatever the digits say."""
         figures = {name: _table(value) for name, value in self.found(attend).items()}
         return Checked(self.claim, figures, least, self.evidence)
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One value of a check beside the true one."""
+    """One measured figure of a check beside the true one."""
 
     name: str
     true: list[list[str]]
     measured: Table
     least: float
+    """Minimum tolerance."""
 
     @property
     def fits(self) -> bool:
-        """Whether there are as many numbers as there should be."""
+        """True if the measured table has the shape of the true one."""
         return [len(row) for row in self.true] == [len(row) for row in self.measured]
 
     @property
     def ok(self) -> bool:
-        """Whether all of them agree."""
+        """True if all values agree with the true ones."""
         return self.fits and all(_difference(*pair) <= _allowed(pair[0], self.least) for pair in self._pairs())
 
     @property
     def difference(self) -> float:
-        """The largest, infinite where numbers are missing or a word is another."""
+        """Largest difference of a value from the true one, infinite if values are missing or a word differs."""
         return max((_difference(*pair) for pair in self._pairs()), default=0.0) if self.fits else math.inf
 
     def shown(self) -> str:
-        """Return what was measured, in as many digits as are true."""
+        """Return the measured values as text, with as many digits as the true ones."""
         if not self.fits:
             return "; ".join(" ".join(_shown("", value) for value in row) for row in self.measured)
         rows = zip(self.true, self.measured, strict=True)
@@ -146,7 +148,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Checked:
-    """A claim and what was measured."""
+    """A claim with its measured figures."""
 
     claim: Claim
     measured: dict[str, Table]
@@ -163,12 +165,12 @@ class Checked:
 
     @property
     def ok(self) -> bool:
-        """Whether every figure agrees with the true one."""
+        """True if every figure agrees with the true one."""
         return all(figure.ok for figure in self.figures)
 
     @property
     def difference(self) -> float:
-        """The largest of the figures that do not agree."""
+        """Largest difference among figures that do not agree. 0 if all agree."""
         return max((figure.difference for figure in self.figures if not figure.ok), default=0.0)
 
     def as_dict(self) -> dict[str, Any]:
@@ -259,7 +261,7 @@ def _shown(true: str, measured: Scalar) -> str:
 
 
 def _said(text: str) -> Any:
-    """Return what a lecture says: numbers where it is nothing else."""
+    """Return a lecture's text as numbers if it holds nothing else."""
     rows = _rows(text)
     return _value(_numbers(rows)) if all(NUMBER.fullmatch(item) for row in rows for item in row) else text
 

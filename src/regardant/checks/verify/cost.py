@@ -1,6 +1,6 @@
-"""Training: schedule, compute, money, results and scaling laws. Plain arithmetic where the project has no part in it.
+"""Training: schedule, compute, money, results and scaling laws. Plain arithmetic where no code of the project applies.
 
-What was published is quoted: Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, table 2; Kaplan et al. 2020,
+Published numbers are quoted from Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, table 2; Kaplan et al. 2020,
 https://arxiv.org/abs/2001.08361, equation 1.1; Brown et al. 2020, https://arxiv.org/abs/2005.14165.
 """
 
@@ -30,8 +30,8 @@ P100_FLOPS = 9.5e12
 
 
 def training_flops(size: float, tokens: float) -> float:
-    """Return 6 N D of N parameters and D tokens, the operations of a training: two for each weight and token forward,
-    four backward."""
+    """Return the FLOPs of training N parameters on D tokens, 6 N D: two per parameter and token in the forward pass,
+    four in the backward pass."""
     return 6 * size * tokens
 
 
@@ -161,7 +161,8 @@ def path_lengths() -> dict[str, list[int]]:
 
 
 def _layers(n: int, *, reach: int, growth: int) -> int:
-    """Return the layers until a token has met n tokens. A layer adds `reach`, the next one `growth` times as many."""
+    """Return the number of layers until the receptive field has n tokens. The first adds `reach` tokens, each next one
+    `growth` times as many."""
     met, layers = 1, 0
     while met < n:
         met, reach, layers = met + reach, reach * growth, layers + 1
@@ -239,7 +240,7 @@ def depth() -> dict[str, float]:
 
 
 def _gradient_through(residual: Literal["add", "none"]) -> float:
-    """Return the norm of d(u · output) / d(input) over that of u, a random direction."""
+    """Return the norm of d(u · output) / d(input) over that of u, a random direction, for 100 encoder layers."""
     config = EncoderDecoderConfig(preset=None, d_model=32, num_heads=4, d_ff=64, dropout=0.0, residual=residual)
     encoder = Encoder(config, EncoderStackConfig(num_layers=100), NoPositions(), max_length=8)
     x, direction = torch.randn(1, 8, 32, requires_grad=True), torch.randn(1, 8, 32)

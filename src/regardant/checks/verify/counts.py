@@ -1,4 +1,4 @@
-"""Parameters, bytes and multiplications, counted on the project's own models and layers, built without memory."""
+"""Parameters, bytes and multiplications, counted on the project's own models and layers, built on the meta device."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +19,7 @@ from regardant.positions.learned import LearnedConfig
 
 
 def transformer(preset: str, vocab_size: int, tied: str = "all") -> EncoderDecoder:
-    """Return an encoder-decoder of the project."""
+    """Return an encoder-decoder Transformer of the project."""
     config = EncoderDecoderConfig.model_validate({"preset": preset, "tie_embeddings": tied})
     with torch.device("meta"):
         return config.build(tokens(vocab_size), tokens(vocab_size), next_token(vocab_size))
@@ -33,8 +33,8 @@ def gpt(vocab_size: int, **fields: Any) -> DecoderOnly:
 
 
 def bert_base(num_classes: int) -> EncoderOnly:
-    """Return the encoder of BERT-base with its pooler and a head of classes. It has no table of segments: the project
-    adds the vector of the first segment to the positions."""
+    """Return the encoder of BERT-base with its pooler and a classification head. It has no segment embeddings: the
+    project adds the vector of the first segment to the positions."""
     config = EncoderOnlyConfig(
         d_model=768,
         num_heads=12,

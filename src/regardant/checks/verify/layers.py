@@ -26,13 +26,13 @@ def matrices(module: nn.Module) -> int:
 
 
 def self_attention(shape: HeadShape, projections: Projections = "separate") -> SelfAttention:
-    """Return a layer of the project, without memory for its weights."""
+    """Return a self-attention layer of the project, on the meta device."""
     with torch.device("meta"):
         return SelfAttention(shape, ScaledDotProductConfig(), NoPositions(), projections, causal=False)
 
 
 def feed_forward(d_model: int, d_ff: int) -> LinearFeedForward:
-    """Return a layer of the project, without memory for its weights."""
+    """Return a feed-forward layer of the project, on the meta device."""
     with torch.device("meta"):
         return LinearFeedForward(d_model, d_ff, 0.0)
 

@@ -1,4 +1,4 @@
-"""The project's own mechanisms on one head and no batch, as the lectures write them."""
+"""The project's own mechanisms for one head and no batch, as the lectures write them."""
 
 import torch
 from torch import Tensor
@@ -14,7 +14,7 @@ def ours(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
 
 
 def weights(config: AttentionConfig, q: Tensor, k: Tensor, view: View = EVERYTHING) -> Tensor:
-    """Return the matrix [n, m] of any mechanism."""
+    """Return the weights [n, m] of any mechanism."""
     mechanism = config.build(num_heads=1, head_size=q.shape[-1])
     return mechanism.weights(q[None, None], k[None, None], view)[0, 0]
 

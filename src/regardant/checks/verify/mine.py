@@ -1,4 +1,4 @@
-"""A learner's own attention, called the way the checks call ours."""
+"""A learner's own attention, callable as the project's is."""
 
 import importlib
 import inspect
@@ -16,14 +16,14 @@ from regardant.errors import ConfigError
 
 
 class MaskNotTaken(Exception):
-    """The function has no parameter `mask`: what needs one is left out."""
+    """Reason to leave out a check that needs a mask: the learner's function has no parameter `mask`."""
 
 
 class Mine:
-    """Implements `check.Attend` by `module:function`, a module of the working directory or an installed one.
+    """A learner's `module:function` as a `check.Attend`. The module is in the working directory or installed.
 
-    What it prints goes to stderr. Raises ConfigError where there is no such function, where it raises, and where it
-    returns anything but a tensor of the right shape.
+    The function's output to stdout goes to stderr. Raises ConfigError if there is no such function, if it raises, or if
+    it returns anything but a tensor of the right shape.
     """
 
     def __init__(self, name: str) -> None:
@@ -85,11 +85,11 @@ def _function(name: str) -> Callable[..., Any]:
 def _mask_parameter(function: Callable[..., Any]) -> inspect.Parameter | None:
     try:
         return inspect.signature(function).parameters.get("mask")
-    except (TypeError, ValueError):  # what is written in C may not say
+    except (TypeError, ValueError):  # a function written in C may have no signature
         return None
 
 
 def _told(error: BaseException) -> str:
-    """Return the error's message on one line."""
+    """Return the type of an error and the first line of its message."""
     first, *_ = str(error).splitlines() or [""]
     return f"{type(error).__name__}: {first}" if first else type(error).__name__

@@ -12,13 +12,13 @@ from regardant.positions.two_dimensional import TwoDimensionalConfig
 
 
 def frequencies(size: int, first: int = 0) -> Tensor:
-    """Return the angles in radians by which one position turns each pair, as position 1 shows them."""
+    """Return the angles in radians by which one position rotates each pair, read from the code of position 1."""
     sine, cosine = sinusoids(torch.tensor([1]), size, first)[0].double().unflatten(0, (-1, 2)).unbind(-1)
     return torch.atan2(sine, cosine)
 
 
 def codes(count: int, size: int) -> Tensor:
-    """[count, size] in float64, as exact as the project's float32 is."""
+    """Return sinusoidal codes [count, size] in float64, with the precision of the project's float32."""
     return sinusoids(torch.arange(count), size).double()
 
 
@@ -97,7 +97,7 @@ def waves() -> dict[str, Any]:
 
 
 def rotated(code: Tensor, angles: Tensor) -> Tensor:
-    """T_k: each pair (sin, cos) times [[cos β, sin β], [-sin β, cos β]]."""
+    """Return T_k times a code: each pair (sin, cos) times [[cos β, sin β], [-sin β, cos β]]."""
     sine, cosine = code.unflatten(-1, (-1, 2)).unbind(-1)
     turned = (sine * angles.cos() + cosine * angles.sin(), cosine * angles.cos() - sine * angles.sin())
     return torch.stack(turned, -1).flatten(-2)

@@ -11,7 +11,7 @@ COLUMNS = (("id", 4), ("claim", 38), ("lecture", 18), ("true", 18), ("measured",
 
 
 def summary(report: Report) -> list[str]:
-    """Return one line per claim, the counts of verdicts, and the claims that fail with their numbers."""
+    """Return one line per claim, the counts of verdicts, and the checks that fail with their numbers."""
     lines = [_line([name for name, _ in COLUMNS]), "  ".join("-" * width for _, width in COLUMNS)]
     lines += [_line(_cells(one)) for one in report.checked]
     counts = ", ".join(f"{count} {verdict}" for verdict, count in report.verdicts().most_common())
@@ -46,7 +46,7 @@ def _cut(text: str, width: int) -> str:
 
 
 def _cells(one: Checked) -> list[str]:
-    """Return the cells of a check. The first figure of each stands for all of them."""
+    """Return the cells of a check, with the first of its figures only."""
     claim = one.claim
     if not one.figures:
         return [claim.id, claim.title, _first_of_lecture(claim, ""), claim.note, "cited", claim.verdict, "ok"]

@@ -1,4 +1,4 @@
-"""Attention told as retrieval: libraries, students, fuzzy keys, and weights that are drawn under words."""
+"""Attention explained as retrieval: libraries, students, fuzzy keys, and weights drawn under words."""
 
 from collections import Counter
 from difflib import SequenceMatcher
@@ -87,7 +87,7 @@ def _matching(query: str, key: str) -> float:
 
 
 def _pairs_cosine(query: str, key: str) -> float:
-    """Return the cosine between counts of neighbouring letters, the ends of a word being letters too."""
+    """Return the cosine similarity of letter bigram counts, where the ends of a word count as letters."""
     counts = [Counter(zip(f"^{word}", f"{word}$", strict=True)) for word in (query, key)]
     lengths = [sqrt(sum(number * number for number in count.values())) for count in counts]
     return sum(counts[0][pair] * counts[1][pair] for pair in counts[0]) / (lengths[0] * lengths[1])

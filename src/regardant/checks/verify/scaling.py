@@ -1,4 +1,4 @@
-"""Why scores are divided by sqrt(d): what random vectors say. Sampled, always with the same random numbers."""
+"""Why scores are divided by sqrt(d): statistics of random vectors, sampled with a fixed seed."""
 
 import torch
 from torch import Tensor

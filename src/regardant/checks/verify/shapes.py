@@ -1,4 +1,4 @@
-"""Anything as a sequence: how many tokens become of text, images and sound."""
+"""Anything as a sequence: numbers of tokens of text, images and sound."""
 
 import math
 from typing import Any

@@ -1,10 +1,10 @@
-"""A small language written for this project: English-French sentence pairs with gold word alignments, without end.
+"""A small language written for this project: English-French sentence pairs with gold word alignments.
 
 `corpus` draws train, validation, test and held-out sets; `LECTURE_SENTENCES` are two sentences of the language that
-none of them holds; `count` says how many pairs there are. A tree (`syntax`) is drawn from the language (`language`)
-and said in both tongues at once (`realisation`): one English sentence has one translation.
+none of them holds; `count` returns the number of all pairs. A tree (`syntax`) is drawn from the language (`language`)
+and written in both languages at once (`realisation`): one English sentence has one translation.
 
-Links join words that carry a meaning in common, many to many, and no target word goes without:
+Links join words that share a meaning, many to many, and every target word has a link:
 
 - Determiners, adjectives, nouns, pronouns, prepositions, adverbs and punctuation go with their counterparts, all words
   of a phrase with all that render them: "in front of", devant; "many", beaucoup de.
@@ -16,7 +16,7 @@ Links join words that carry a meaning in common, many to many, and no target wor
   dormira; does not sleep: "does" and "sleep" with dort).
 - In the passive "was" goes with a and été, "will" and "be" with sera, and participle with participle.
 - "not" and "never" go with both halves: ne, pas; ne, jamais.
-- In a question the auxiliary that comes first goes with est-ce que as well as with what it would in a statement.
+- In a question the auxiliary that comes first goes with est-ce que as well as with its counterpart in a statement.
 - A particle and a preposition go with each other (about, de), and with the verb where the other language has none
   (waits for, attend; phones, téléphone à).
 """

@@ -39,7 +39,7 @@ class GrammarConfig(Config):
     """Pairs that hold an adjective and noun, or a verb, tense and negation, that never meet in training."""
 
     links: Literal["gold"] | None = None
-    """gold: keep the gold alignments of the training pairs too, for `alignment_guidance`."""
+    """Word alignments kept for the training pairs too: gold, for `alignment_guidance`. Empty: none."""
 
     def read(self, folder: Path, seed: int) -> Splits:
         """Write the corpus and open it."""

@@ -1,4 +1,4 @@
-"""English inflection by rule; what the rules miss is spelled out in the tables."""
+"""English inflection by rule; the tables spell out irregular forms."""
 
 VOWELS = "aeiou"
 

@@ -1,6 +1,6 @@
-"""French inflection by rule; what the rules miss is spelled out in the tables.
+"""French inflection by rule; the tables spell out irregular forms.
 
-Forms of a noun's companions are ordered masculine, feminine, masculine plural, feminine plural.
+Forms that agree with a noun are ordered masculine, feminine, masculine plural, feminine plural.
 Forms of a verb are ordered je, il, nous, vous, ils.
 """
 

@@ -1,6 +1,6 @@
 """All sentences of the grammar, as one space that can be counted, drawn from and searched.
 
-The weights aim at sentences of eight to eleven English words in which every word of the lexicon is met often.
+The weights aim at sentences of eight to eleven English words in which every word of the lexicon is frequent.
 """
 
 from functools import cache
@@ -86,7 +86,7 @@ def has_passive(verb: Verb) -> bool:
 
 
 def place(verb: Verb, chance: float) -> Space[Any]:
-    """Return the places of a verb: one for a verb that needs it, one by chance for a verb that may have it."""
+    """Return the places of a verb: required if the verb needs one, with probability `chance` if the verb allows one."""
     if not verb.places or not (chance or verb.place_needed):
         return only(None)
     somewhere = Union([Union(places(kind)) for kind in sorted(verb.places)])
@@ -103,7 +103,7 @@ def roles(polarity: Polarity) -> tuple[str, str]:
 
 
 def actions(verb: Verb) -> Space[Clause]:
-    """Return statements in the active voice. Those with "never" have no time; stative verbs have neither."""
+    """Return active statements. Those with "never" have no time; stative verbs have neither "never" nor a time."""
     spaces, weights = [], []
     for tense, tense_weight in TENSES.items():
         for polarity in verb.polarities:
@@ -113,7 +113,7 @@ def actions(verb: Verb) -> Space[Clause]:
 
 
 def shapes(verb: Verb, tense: Tense, polarity: Polarity) -> Space[Clause]:
-    """Return clauses in which one part is long: the subject, the object, or what follows them."""
+    """Return clauses in which one part is long: the subject, the object, or the parts after them."""
     of_subject, of_object = roles(polarity)
     timeless = verb.stative or polarity is Polarity.NEVER
     when = only(None) if timeless else optional(times(tense), 0.3)
@@ -177,7 +177,7 @@ def passives(verb: Verb, polarities: tuple[Polarity, ...]) -> Space[Clause]:
 
 @cache
 def descriptions(tenses: tuple[Tense, ...], polarities: tuple[Polarity, ...], *, brief: bool) -> Space[Clause]:
-    """Return clauses such as "the house was very old". An adjective at the noun could only repeat or contradict."""
+    """Return clauses such as "the house was very old". An adjective of the subject could only repeat or contradict."""
     spaces, weights = [], []
     of_people = [adjective for adjective in adjectives().values() if "person" in adjective.nouns]
     for polarity in polarities:
@@ -241,7 +241,7 @@ def can_ask(verb: Verb, word: str) -> bool:
 
 
 def asked(verb: Verb, word: str | None) -> Space[Clause]:
-    """Return what a question about this word says; None asks for yes or no."""
+    """Return the clauses of questions with this question word; None: yes-no questions."""
     timed = word is None and not verb.stative
     return Union(
         [

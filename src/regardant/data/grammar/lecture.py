@@ -1,7 +1,7 @@
 """The two sentences that attention is usually drawn on, as trees of the language.
 
 The second is the one of Bahdanau, Cho and Bengio 2015, "Neural Machine Translation by Jointly Learning to Align and
-Translate", figure 3: in French the three words of its area come in reverse.
+Translate", figure 3: in French "European Economic Area" is in reverse order.
 """
 
 from regardant.data.grammar.lexicon import (
@@ -57,4 +57,4 @@ AGREEMENT_WAS_SIGNED = Statement(
 )
 LECTURE_TREES = (CAT_ON_THE_MAT, AGREEMENT_WAS_SIGNED)
 LECTURE_SENTENCES: tuple[Pair, ...] = tuple(map(realise, LECTURE_TREES))
-"""Never part of a corpus, so that they may be shown as unseen."""
+"""Pairs that are never part of a corpus, so that they may be shown as unseen."""

@@ -1,7 +1,7 @@
 """The words of the language, read from the tables beside this file.
 
-Two marks stand in the tables and are taken off when text is written. `le|l'` is a word with a second form, which it
-takes before a vowel sound. `*héros` is a word that sounds against its first letter: an aspirated h in French,
+Two marks in the tables are removed when text is written. `le|l'` is a word with a second form, which is used before a
+vowel sound. `*héros` is a word whose first sound does not match its first letter: an aspirated h in French,
 *European (a consonant) and *honest (a vowel) in English. Where a table has a plural, a feminine or a verb form, it
 is one that the rules of `english` and `french` would get wrong.
 """
@@ -37,7 +37,7 @@ class Noun:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Rows of the determiner table that the noun can follow. Countable nouns have two numbers."""
+        """Kinds of determiners that can precede the noun. Countable nouns have two: singular and plural."""
         if "countries" in self.tags:
             return ("countries",)
         if "single" in self.tags:
@@ -56,9 +56,9 @@ class Adjective:
     french: tuple[str, ...]
     """Masculine, feminine, masculine plural, feminine plural."""
     before: bool
-    """Stands before the French noun, as beautiful, old, good and big ones do."""
+    """True if the adjective precedes the noun in French, like those of beauty, age, goodness and size."""
     rank: int
-    """Place in an English row of adjectives; see the table's first line."""
+    """Position in a sequence of English adjectives; see the table's first line."""
     predicative: bool
     nouns: frozenset[str]
 
@@ -74,7 +74,7 @@ class Verb:
     past: str
     participle: str
     french: dict[Tense, tuple[str, ...]]
-    """Simple tenses for je, il, nous, vous, ils; without a past, it is compound."""
+    """Forms of the simple tenses for je, il, nous, vous, ils. The past is compound if it is missing here."""
     french_participle: tuple[str, ...]
     with_etre: bool
     reflexive: bool
@@ -89,17 +89,17 @@ class Verb:
 
     @property
     def direct(self) -> bool:
-        """Takes its object with no word between, in both languages."""
+        """True if no word stands between the verb and its object, in both languages."""
         return not (self.english_particle or self.french_preposition)
 
     @property
     def stative(self) -> bool:
-        """Says what lasts, so that its French past is simple: he had, il avait."""
+        """True if the verb describes a state, so that its French past is the imperfect: he had, il avait."""
         return Tense.PAST in self.french
 
     @property
     def polarities(self) -> tuple[Polarity, ...]:
-        """Never does not go with the simple past that lasts."""
+        """Polarities of the verb. A stative verb does not go with "never"."""
         return (Polarity.AFFIRMATIVE, Polarity.NOT) if self.stative else tuple(Polarity)
 
 
@@ -121,7 +121,7 @@ class Determiner:
 
     @property
     def partitive(self) -> bool:
-        """Shortens to de before an adjective: des maisons, de vieilles maisons."""
+        """True if the determiner becomes de before an adjective: des maisons, de vieilles maisons."""
         return self.forms[0].french[:1] == (("des", 1),)
 
 
@@ -130,9 +130,9 @@ class Pronoun:
     english: str
     french: str
     person: int
-    """Row in a French verb's forms: je, il, nous, vous, ils."""
+    """Index into a French verb's forms: je, il, nous, vous, ils."""
     agreement: int
-    """Column in an adjective's or participle's forms."""
+    """Index into an adjective's or participle's forms."""
 
 
 # Gender and number that English leaves open are fixed: I, we, you and they are masculine, you is one person.

@@ -43,7 +43,7 @@ def articles(kind: str, role: str) -> tuple[Determiner, ...]:
 
 @cache
 def noun_phrases(classes: Classes, role: str, most_adjectives: int) -> Space[NounPhrase]:
-    """Return the nouns of these classes without complement or relative clause."""
+    """Return noun phrases of these classes, without complement or relative clause."""
     able = [noun for noun in fitting(classes) if articles(noun.kinds[0], role)]
     return Union([plain(noun, role, most_adjectives) for noun in able])
 
@@ -75,7 +75,7 @@ def around(noun: Noun, role: str, rows: Space[tuple[Adjective, ...]], **fields: 
 
 @cache
 def adjective_rows(noun: Noun, most: int) -> Space[tuple[Adjective, ...]]:
-    """Return rows of adjectives for a noun. Titles (the European Council) have at least one."""
+    """Return sequences of adjectives for a noun. Titles (the European Council) have at least one."""
     singles = [adjective for adjective in adjectives().values() if noun.fits(adjective.nouns)]
     pairs = [(first, second) for first in singles for second in singles if may_stand_in_row(first, second)]
     spaces: list[Space[tuple[Adjective, ...]]] = []
@@ -93,8 +93,8 @@ def adjective_rows(noun: Noun, most: int) -> Space[tuple[Adjective, ...]]:
 
 
 def may_stand_in_row(first: Adjective, second: Adjective) -> bool:
-    """Return whether two adjectives may follow each other in English order. Of two that stand before the French noun,
-    none may be a quality: une belle petite maison."""
+    """Return whether two adjectives may follow each other in English order. Of two that precede the French noun,
+    neither may be a quality (rank 3): une belle petite maison."""
     both_before = first.before and second.before
     return first.rank < second.rank and not (both_before and 3 in (first.rank, second.rank))
 
@@ -150,7 +150,7 @@ def objects(verb: Verb, role: str, most_adjectives: int) -> Space[Any]:
 
 @cache
 def extended(classes: Classes) -> Space[NounPhrase] | None:
-    """Return the nouns of these classes with a complement or a relative clause, where there are any."""
+    """Return the nouns of these classes with a complement or a relative clause. None if there are none."""
     spaces = [space for noun in fitting(classes) if (space := extended_noun(noun, 1)) is not None]
     return Union(spaces) if spaces else None
 

@@ -1,9 +1,9 @@
 """Sentences of trees, written in both languages at once, so that the links cannot be wrong.
 
 Every constituent writes its English and its French from one set of meanings, each a bit; two words are linked where
-they share a bit. The package's docstring lists the rules this comes to.
+they share a bit. The package's docstring lists the resulting rules.
 
-Brackets stand among the English words, marks without a bit, and make the tree of the sentence. Their labels: S a
+Brackets among the English words are marks without a bit, and make the tree of the sentence. Their labels: S a
 clause, SQ a question, SBAR a relative clause, NP, VP and PP, ADJP a predicative adjective, ADVP a phrase of manner,
 frequency or time, WH a question word or phrase. The verb phrase of a statement begins with its auxiliary.
 """
@@ -38,7 +38,7 @@ from regardant.data.words import words
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A sentence, its translation, and which words render which."""
+    """A sentence, its translation, and the links between their words."""
 
     source: str
     target: str
@@ -63,24 +63,24 @@ class Both(NamedTuple):
         self.french.extend(other.french)
 
     def within(self, label: str) -> "Both":
-        """Return the same in a bracket of this label."""
+        """Return both, with the English words in a bracket of this label."""
         return Both(bracketed(label, self.english), self.french)
 
 
 def bracketed(label: str, english: list[Marked]) -> list[Marked]:
-    """Return words in a bracket."""
+    """Return English words in a bracket of this label."""
     return [Marked(f"({label}", NO_WORD), *english, Marked(f"){label}", NO_WORD)]
 
 
 class Agreement(NamedTuple):
     person: int
-    """Row in a French verb's forms: je, il, nous, vous, ils."""
+    """Index into a French verb's forms: je, il, nous, vous, ils."""
     form: int
-    """Column in an adjective's or participle's forms."""
+    """Index into an adjective's or participle's forms."""
 
 
 class Meanings:
-    """Hands out bits that no other word of the sentence has."""
+    """Allocator of bits, each for one meaning in the sentence."""
 
     def __init__(self) -> None:
         self.next = 1
@@ -244,9 +244,9 @@ def question(sentence: Question, meanings: Meanings) -> Both:
 def predicate(
     clause: Clause, subject: Agreement, antecedent: Agreement | None, meanings: Meanings, *, asked: bool = False
 ) -> tuple[list[Marked], Both]:
-    """Return the English auxiliary, if there is one, and all the rest in order.
+    """Return the English auxiliary, if there is one, and the rest of the predicate in both languages.
 
-    `antecedent` is the noun that a relative clause takes for its object.
+    `antecedent` is the agreement of the noun that is the object of a relative clause.
     """
     tense, be, verb = meanings.take(), meanings.take(), meanings.take()
     if clause.description is not None:
@@ -303,7 +303,7 @@ def english_verb(
 def french_verb(
     clause: Clause, subject: Agreement, preceding: Agreement | None, tense: int, be: int, verb: int
 ) -> tuple[Marked, list[Marked]]:
-    """Return the word that ne and pas stand around, and the participles. `preceding` is an object before the verb."""
+    """Return the finite verb, for ne and pas to enclose, and the participles. `preceding` is of an object before it."""
     when = clause.tense
     if clause.passive:
         participle = Marked(clause.verb.french_participle[subject.form], verb)
@@ -321,7 +321,7 @@ def french_verb(
 
 
 def complements(clause: Clause, subject: Agreement, him: list[Marked], verb: int, meanings: Meanings) -> Both:
-    """Return what follows the verb. `him` is an object pronoun, which French has before it."""
+    """Return the parts after the verb. `him` is an English object pronoun; in French it precedes the verb."""
     written = Both([], [])
     if clause.description is not None:
         degree = clause.description.degree
@@ -333,7 +333,7 @@ def complements(clause: Clause, subject: Agreement, him: list[Marked], verb: int
         written.add(described.within("ADJP"))
     if clause.object is not None:
         both = clause.verb.english_particle and clause.verb.french_preposition
-        link = meanings.take() if both else verb  # alone, it belongs to the verb
+        link = meanings.take() if both else verb  # a particle or preposition alone belongs to the verb
         if clause.verb.english_particle:
             written.english.append(Marked(clause.verb.english_particle, link))
         if clause.verb.french_preposition:

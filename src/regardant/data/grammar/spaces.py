@@ -22,7 +22,7 @@ class Space(Protocol[T_co]):
 
 
 class Choice(Generic[T]):
-    """One of some options, which are drawn in proportion to their weights."""
+    """Space of options, which are drawn in proportion to their weights."""
 
     def __init__(self, options: Sequence[T], weights: Sequence[float] | None = None) -> None:
         self.options = options
@@ -37,7 +37,7 @@ class Choice(Generic[T]):
 
 
 class Union(Generic[T]):
-    """One of some spaces that share nothing, or counting would count twice."""
+    """Union of disjoint spaces; items in two of them would be counted twice."""
 
     def __init__(self, spaces: Sequence[Space[T]], weights: Sequence[float] | None = None) -> None:
         self.spaces = spaces
@@ -52,7 +52,7 @@ class Union(Generic[T]):
 
 
 class Product(Generic[T]):
-    """Every `make(field=...)` with each field from its space; the fields left out keep their defaults."""
+    """Space of all `make(field=...)` with each field from its space; the fields left out keep their defaults."""
 
     def __init__(self, make: Callable[..., T], **fields: Space[Any]) -> None:
         self.make = make

@@ -35,7 +35,10 @@ class Corpus:
 
 
 def corpus(*, seed: int, train: int, validation: int, test: int, heldout: int) -> Corpus:
-    """Draw so many pairs for each list, the same on every machine. No list holds a sentence of the lectures."""
+    """Draw a corpus with lists of these sizes, the same on every machine, without the sentences of the lectures.
+
+    Raises DataError for a negative size.
+    """
     sizes = {"train": train, "validation": validation, "test": test, "heldout": heldout}
     for name, size in sizes.items():
         if size < 0:
@@ -67,7 +70,7 @@ def corpus(*, seed: int, train: int, validation: int, test: int, heldout: int) -
 
 @cache
 def held_out_combinations(seed: int) -> frozenset[Combination]:
-    """Return a tenth of all, chosen by hash, but none that a lecture sentence needs."""
+    """Return a tenth of all combinations, chosen by hash, without those of the lecture sentences."""
     familiar = {combination for sentence in LECTURE_TREES for combination in combinations(sentence)}
     held_out: set[Combination] = set()
     for adjective in adjectives().values():
@@ -78,7 +81,7 @@ def held_out_combinations(seed: int) -> frozenset[Combination]:
 
 
 def held_out_nouns(seed: int, adjective: Adjective) -> set[Combination]:
-    """Return the nouns that may be held out with an adjective: all but one, with which training meets it."""
+    """Return the held-out combinations of an adjective. One noun never is, so that training has the adjective."""
     hashes = {
         noun: fraction(f"{seed} {adjective.english} {noun.english[0]}")
         for noun in nouns().values()
@@ -89,8 +92,8 @@ def held_out_nouns(seed: int, adjective: Adjective) -> set[Combination]:
 
 
 def held_out_forms(seed: int, verb: Verb) -> set[Combination]:
-    """Return the forms of a verb that are held out. The affirmative may be one only if "never" is met: nothing else has
-    the English forms "sleeps" and "slept"."""
+    """Return the forms of a verb that are held out. An affirmative is held out only if "never" in its tense is not: no
+    other form has the English "sleeps" and "slept"."""
     held_out = {
         (tense, polarity)
         for tense in Tense

@@ -1,7 +1,7 @@
 """The last pass: from marked words to the text of a sentence.
 
-Takes off the marks of the tables (see `lexicon`), elides, contracts, capitalises and spaces. French punctuation is set
-as English is, with no space before a question mark.
+This pass removes the marks of the tables (see `lexicon`), elides, contracts, capitalises and spaces. French punctuation
+is set like English, with no space before a question mark.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ def english_text(sentence: list[Marked]) -> tuple[str, list[int]]:
 
 
 def french_text(sentence: list[Marked]) -> tuple[str, list[int]]:
-    """Return the text, and the meaning of each of its words: a contraction means what both its parts do."""
+    """Return the text, and the meaning of each of its words: a contraction has the meanings of both its parts."""
     return write(contract(settle(sentence, FRENCH_VOWELS), CONTRACTIONS))
 
 

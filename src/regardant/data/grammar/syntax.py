@@ -1,4 +1,4 @@
-"""The trees a sentence is drawn as. A tree holds what both languages say, and neither's word order nor agreement."""
+"""Syntax trees of sentences. A tree holds the content shared by both languages, without word order or agreement."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from regardant.data.grammar.lexicon import Adjective, Determiner, Noun, Phrase, 
 
 @dataclass(frozen=True, slots=True)
 class NounPhrase:
-    """the beautiful old house"""
+    """Noun with its modifiers: the beautiful old house."""
 
     noun: Noun
     plural: bool
@@ -16,9 +16,9 @@ class NounPhrase:
     adjectives: tuple[Adjective, ...] = ()
     """Adjectives in English order."""
     complement: "PrepositionalPhrase | None" = None
-    """... of the king"""
+    """Complement: ... of the king."""
     relative: "Clause | None" = None
-    """... that the king bought: a clause that lacks its subject or its object."""
+    """Relative clause, which lacks its subject or its object: ... that the king bought."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class PrepositionalPhrase:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """very old, after be"""
+    """Predicative adjective, after be: very old."""
 
     adjective: Adjective
     degree: Phrase | None
@@ -50,7 +50,7 @@ Subject = NounPhrase | Coordination | Pronoun
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A verb and what stands around it; `verb` is be where there is a description."""
+    """A verb with its arguments and adverbials; `verb` is be if there is a description."""
 
     verb: Verb
     tense: Tense
@@ -62,7 +62,7 @@ class Clause:
     description: Description | None = None
     object: NounPhrase | Pronoun | None = None
     recipient: PrepositionalPhrase | None = None
-    """Who is given something, or by whom something is done."""
+    """Receiver of something, or agent in the passive."""
     manner: Phrase | None = None
     place: PrepositionalPhrase | None = None
     time: Phrase | None = None
@@ -75,7 +75,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Did the cat sleep?, or Where did the cat sleep?; one about who needs no turning round."""
+    """Question: Did the cat sleep? Where did the cat sleep? Without inversion if it asks for who."""
 
     clause: Clause
     about: Phrase | None = None
@@ -83,7 +83,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Compound:
-    """He slept because he was tired."""
+    """Two clauses joined by a conjunction: He slept because he was tired."""
 
     first: Clause
     conjunction: Phrase

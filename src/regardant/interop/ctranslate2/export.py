@@ -1,10 +1,10 @@
-"""A model as a folder that CTranslate2 reads.
+"""Export of a model to a folder that CTranslate2 reads.
 
 FOLDER/model.bin, config.json, *_vocabulary.json    CTranslate2's own
-FOLDER/tokenizer.json                               how text becomes the vocabulary's tokens, and text again
-FOLDER/origin.sha256                                which weights it was made of, and by which versions
+FOLDER/tokenizer.json                               the tokenizers: text to tokens of the vocabulary, and back
+FOLDER/origin.sha256                                hash of the weights, the two programs' versions and the files
 
-Everything is written beside its place and renamed into it, so that a reader meets a whole folder or none.
+The folder is written under a temporary name and renamed, so that a reader finds a complete folder or none.
 """
 
 import hashlib
@@ -20,23 +20,27 @@ from regardant.interop.folders import replacing, require_empty
 from regardant.models import SequenceToSequenceModel
 
 QUANTIZATIONS = ("int8", "int16", "float16", "bfloat16", "float32")
-"""How weights are stored. What a machine cannot compute with, CTranslate2 widens when it reads it."""
+"""Number formats of stored weights. CTranslate2 widens those that a machine cannot compute with on loading."""
 
 ORIGIN = "origin.sha256"
 
 
 def export(model: SequenceToSequenceModel, tokenizers: Tokenizers, folder: Path, quantization: str) -> None:
-    """Make `folder`.
+    """Export a model to `folder`.
 
-    Raises RunError where it holds something and for a model that CTranslate2 cannot compute, ConfigError for a
-    quantization that there is not.
+    Raises RunError if the folder is not empty or CTranslate2 cannot compute the model, ConfigError for an unknown
+    quantization.
     """
     require_empty(folder)
     _write(model, tokenizers, folder, quantization)
 
 
 def exported(model: SequenceToSequenceModel, tokenizers: Tokenizers, folder: Path, quantization: str) -> None:
-    """See to it that `folder` holds these very weights: exported before, or now. Raises as `export`."""
+    """Export a model to `folder`, in place of an earlier export, unless an intact export of these weights is there.
+
+    Give each quantization a folder of its own: it is not compared. Raises as `export`, but for a folder that is not
+    empty.
+    """
     with suppress(OSError, ValueError):
         if (folder / ORIGIN).read_text(encoding="ascii") == _fingerprint(model, folder):
             return
@@ -65,9 +69,9 @@ def origin_of(model: SequenceToSequenceModel) -> str:
 
 
 def _fingerprint(model: SequenceToSequenceModel, folder: Path) -> str:
-    """Return the SHA-256 of the origin and of the files of an export, so that a damaged one is written anew."""
+    """Return the SHA-256 of the origin and of the files of an export, so that a damaged export is written again."""
     digest = hashlib.sha256(origin_of(model).encode())
-    # Threads are measured when the export is opened. What is kept of them is checked where it is read.
+    # Threads are measured when the export is opened; threads.json is checked by its reader.
     for path in sorted(one for one in folder.iterdir() if one.name not in (ORIGIN, THREADS)):
         digest.update(f"{path.name} {path.stat().st_size}".encode())
         digest.update(path.read_bytes())

@@ -1,21 +1,21 @@
-"""CTranslate2's beam search behind the same promise as our own.
+"""CTranslate2's beam search behind the same interface as our own.
 
 Both take the 2 W best continuations of W beams, keep W that do not end, and rank by log-probability / length ** alpha
 with EOS counted. They differ where CTranslate2
 
-- forbids tokens before the softmax, which deals their probability out to the others: scores then are not the model's.
-  Ours keeps it;
-- counts a forced prefix as certain. Ours counts what the model thinks of it;
-- takes one length limit for a whole batch, and ranks a hypothesis that the limit cut among those that ended. Ours has
-  a limit for every sentence, and what was cut comes last;
-- is done when W hypotheses have ended, or W times its patience. Ours goes on while a live one is better than those.
+- masks forbidden tokens before the softmax, which renormalises over the others: its scores are not the model's. Ours
+  masks them after the softmax;
+- counts a forced prefix as certain. Ours counts the model's log-probability of the prefix;
+- has one length limit for a whole batch, and ranks a hypothesis that the limit cut among those that ended. Ours has
+  a limit for every sentence, and ranks cut hypotheses last;
+- stops when W hypotheses, times its patience, have ended. Ours goes on while a live hypothesis is better than those.
 
-So a sentence is first searched freely: nothing is forbidden, nothing forced, and the limit is the batch's. Where that
-will not do (a prefix, n-grams that must not repeat) or did not (a hypothesis that was cut, is too long or holds a token
-that is never written), it is searched carefully: with others of its own limit, until 2 W have ended, and what was
-found is scored once more by teacher forcing and ranked by that. What stays of the differences is the last: W poor
-hypotheses may end before a good one. A patient search waits for more of them: of a model that is sure of itself it
-writes what ours does, of one that is not it may find better ones than ours.
+A sentence is therefore first searched freely: no token is forbidden, no prefix forced, and the limit is the batch's.
+If that cannot be done (a prefix, n-grams that must not repeat) or fails (a hypothesis was cut, is too long or holds a
+token that is never written), the sentence is searched carefully: in batches of one limit, until 2 W hypotheses have
+ended, which are then scored again by teacher forcing and ranked by these scores. Only the last difference remains: W
+poor hypotheses may end before a good one. A patient search waits for more hypotheses: with a confident model it writes
+the same texts as ours, with a less confident one it may find better hypotheses than ours.
 
 Shape legend: W beams.
 """
@@ -40,16 +40,16 @@ from regardant.generation.search import batches_of_like_length, length_limits
 from regardant.interop.ctranslate2.threads import Choice, Threads
 
 BATCH_TOKENS = 1024
-"""Source tokens of a batch, with padding. Half as many take a tenth longer in float32."""
+"""Source tokens of a batch, with padding. Batches of half the size take a tenth longer in float32."""
 BATCH_TOKENS_INT8 = 512
-"""Twice as many take some hundredths longer in int8."""
+"""BATCH_TOKENS with int8 weights. Batches of twice the size take a few per cent longer."""
 PATIENCE = 1.5
-"""Hypotheses of a patient search that have to end, as a multiple of W."""
+"""Hypotheses that must end before a patient search stops, as a multiple of W."""
 IMPOSSIBLE = -1e9
-"""Less than any text's log-probability: what CTranslate2 gives to a forbidden token, or a copy of a forced prefix."""
+"""Bound below any text's log-probability. CTranslate2 gives less to a forbidden token, or a copy of a forced prefix."""
 
 Found = list[tuple[list[int], float]]
-"""Hypotheses: the tokens after SOS, with EOS if it was written, and their log probability in CTranslate2."""
+"""Hypotheses: the tokens after SOS, with EOS if it was written, and CTranslate2's log-probability of them."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,11 @@ class Sentence:
     """Source tokens without EOS, which CTranslate2 adds."""
     prefix: list[int]
     limit: int
-    """Most tokens of its target, with EOS."""
+    """Maximum number of target tokens, EOS included."""
 
 
 class CTranslate2Searcher:
-    """An exported model: implements `generation.search.Searcher`."""
+    """Searcher (`generation.search.Searcher`) that decodes with an exported model."""
 
     def __init__(
         self, folder: Path, tokenizers: Tokenizers, threads: Choice, device: str, *, patient: bool = False
@@ -79,7 +79,7 @@ class CTranslate2Searcher:
 
     @cached_property
     def engine_alone(self) -> ctranslate2.Translator:
-        """Translator of single sentences. If its threads differ, it reads the weights again for the first sentence."""
+        """Translator of single sentences. If its numbers of threads differ, it loads the weights again at first use."""
         return self.engine if self.threads.alone == self.threads.many else self._load(self.threads.alone)
 
     def _load(self, threads: Threads) -> ctranslate2.Translator:
@@ -90,7 +90,11 @@ class CTranslate2Searcher:
     def search(
         self, sources: Sequence[NDArray[Any]], prefixes: list[list[int]], config: GenerationConfig, max_length: int
     ) -> list[list[Hypothesis]]:
-        """See Searcher. Raises DataError for a prefix that cannot be written, RunError where scores are NaN."""
+        """Find the best targets, as `Searcher.search` describes.
+
+        Raises ConfigError for `generation.trees`, DataError for a prefix that cannot be written, RunError if no target
+        has a finite score.
+        """
         if config.trees:
             raise ConfigError(
                 "CTranslate2 cannot restrict its search to trees (generation.trees): choose the engine torch"
@@ -121,7 +125,7 @@ class CTranslate2Searcher:
         self, sentences: list[Sentence], rows: list[int], config: GenerationConfig
     ) -> Iterator[tuple[int, list[Hypothesis]]]:
         groups = defaultdict(list)
-        for row in rows:  # beside a sentence with a prefix, one without is searched otherwise
+        for row in rows:  # CTranslate2 searches a sentence without a prefix differently beside one with a prefix
             groups[sentences[row].limit, bool(sentences[row].prefix)].append(row)
         wide = {"patience": 2, "num_hypotheses": 2 * config.beam_size} if config.beam_size > 1 else {}
         searched = self._search(
@@ -144,12 +148,12 @@ class CTranslate2Searcher:
     def _search(
         self, sentences: list[Sentence], groups: list[list[int]], config: GenerationConfig, **options: Any
     ) -> Iterator[tuple[int, Found]]:
-        """Each row of the groups with its hypotheses; a batch is of one group."""
+        """Yield each row of the groups with its hypotheses. A batch holds rows of one group."""
         engine = self.engine_alone if len(sentences) == 1 else self.engine
         waiting: list[tuple[int, Any]] = []
         for rows in groups:
             lengths = [len(sentences[row].source) + 1 for row in rows]
-            share = math.ceil(sum(lengths) / self.threads.many.batches)  # of few sentences, so that no thread is idle
+            share = math.ceil(sum(lengths) / self.threads.many.batches)  # keeps all threads busy
             for batch in batches_of_like_length(lengths, min(self.batch_tokens, share)):
                 chosen = [rows[index] for index in batch]
                 results = engine.translate_batch(
@@ -178,7 +182,7 @@ class CTranslate2Searcher:
             )
 
     def _totals(self, sentences: list[Sentence], written: list[tuple[int, list[int]]]) -> list[float]:
-        """Log-probability of the tokens after SOS that were written for each row, by teacher forcing."""
+        """Return the log-probability of each written target (the tokens after SOS), by teacher forcing."""
         results = self.engine.score_batch(
             [sentences[row].source for row, _ in written],
             [[self.targets[token] for token in tokens if token != EOS] for _, tokens in written],
@@ -191,8 +195,8 @@ class CTranslate2Searcher:
 
 
 def _will_do(hypothesis: Hypothesis, sentence: Sentence, config: GenerationConfig) -> bool:
-    """Return whether careful search would have found the same. One of several that was cut has come to its limit, or
-    past it; a single one is the same up to there."""
+    """Return whether a careful search would find the same hypothesis. Of the cut ones, only those of greedy search (one
+    beam) would be found: their tokens do not depend on the limit."""
     length = len(hypothesis.tokens) + hypothesis.finished
     in_time = length <= sentence.limit and (hypothesis.finished or config.beam_size == 1)
     return in_time and set(NEVER_WRITTEN).isdisjoint(hypothesis.tokens)

@@ -123,7 +123,7 @@ def _fill_stack(spec: Any, stack: Any, names: Mapping[str, str]) -> None:
         _fill_attention(layer_spec.self_attention, layer.self_attention)
         if hasattr(layer_spec, "attention"):
             layer_spec.attention.queries_scale = layer.cross_attention.mechanism.scale
-    if hasattr(spec, "layer_norm"):  # which ends a pre-norm stack
+    if hasattr(spec, "layer_norm"):  # the last norm of a pre-norm stack
         _fill(spec.layer_norm, stack.final_norm)
 
 
@@ -141,7 +141,7 @@ def _fill_attention(spec: Any, attention: SelfAttention) -> None:
 
 
 def _all_three(projected: Numbers, attention: SelfAttention) -> Numbers:
-    """Return the rows of query, key and value apart, also if some of them share a matrix in the model."""
+    """Return separate rows for query, key and value, repeated where they share a matrix in the model."""
     cuts = np.cumsum(attention.widths)[:-1]
     found = dict(zip(attention.parts, np.split(projected, cuts), strict=True))
     return np.concatenate([found.get(part, found["key"]) for part in ("query", "key", "value")])
@@ -164,5 +164,5 @@ def _fill_input(spec: Any, table: Any, embedding: Representation, config: Encode
 
 
 def _numbers(tensor: Tensor) -> Numbers:
-    """Return a copy, since quantising writes into its argument."""
+    """Return a float32 copy on the CPU: quantising writes into its argument."""
     return tensor.detach().float().cpu().numpy().copy()

@@ -1,10 +1,10 @@
-"""Numbers of threads that CTranslate2 decodes with: measured, since speeds differ tenfold and no rule tells them.
+"""Numbers of threads that CTranslate2 decodes with: measured, since speeds differ tenfold and no rule predicts them.
 
-Either as many batches at a time as there are cores, each on one thread, or one batch at a time on all of them. The
-second has been seen ten times slower than the first, with int8 weights on two threads; and for a sentence that comes
-alone, where nothing can be decoded beside it, nearly twice as fast, with weights in float32. What was found is kept.
+Either as many batches at a time as there are cores, each on one thread, or one batch at a time on all cores. The
+second has been seen ten times slower than the first, with int8 weights on two threads; and nearly twice as fast for a
+single sentence, beside which no other batch can be decoded, with float32 weights. The result is kept.
 
-FOLDER/threads.json    the cores it was measured on, what was chosen, sentences a second of both
+FOLDER/threads.json    the number of cores, the chosen numbers of threads, sentences per second of both ways
 """
 
 import json
@@ -21,46 +21,46 @@ import ctranslate2
 from regardant.data.vocabulary import SPECIAL_TOKENS
 
 THREADS = "threads.json"
-"""File of an export that keeps the measured threads."""
+"""File of an export with the measured numbers of threads."""
 
 SENTENCES, LENGTH, BEAM_SIZE = 32, 16, 5
-"""Sizes of a batch of the probe, one batch for each core. Any model has that many positions:
-see `specification.PADDED_TO`."""
+"""Sentences of a probe batch, their tokens, and the beam size. Each core gets one batch. Any model has that many
+positions: see `specification.PADDED_TO`."""
 ROUNDS = 3
-"""Times that a way is measured, after one to warm up. The best counts, since other work can only slow it down."""
+"""Measurements of each way, after one to warm up. The fastest counts, since other load can only slow one down."""
 ALONE = 4
-"""Sentences of the probe that come one after the other."""
+"""Probe sentences that are decoded one at a time."""
 NEAR_TIE = 1.1
-"""Least ratio of speeds for all threads on one batch: batches by themselves fill the cores more evenly."""
+"""Minimum speed-up at which all threads share one batch: separate batches load the cores more evenly."""
 
 
 class Threads(NamedTuple):
     """Numbers of threads of a CTranslate2 translator."""
 
     batches: int
-    """Decoded at the same time (inter_threads)."""
+    """Batches decoded at the same time (inter_threads)."""
     a_batch: int
     """Threads that share the work of one batch (intra_threads)."""
 
 
 class Choice(NamedTuple):
-    """Numbers of threads by the amount of text to decode."""
+    """Numbers of threads by the number of sentences to decode."""
 
     many: Threads
-    """Any number of sentences."""
+    """Threads for several sentences."""
     alone: Threads
-    """One of them."""
+    """Threads for a single sentence."""
 
 
 class Speeds(NamedTuple):
-    """Sentences a second."""
+    """Sentences per second, of several sentences and of single ones."""
 
     many: float
     alone: float
 
 
 def choose_threads(folder: Path, cores: int, vocabulary: Sequence[str]) -> Choice:
-    """Return the faster ways to use that many cores for the export in `folder`, measured there once."""
+    """Return the faster way to use `cores` with the export in `folder`, measured once and kept in the folder."""
     if cores == 1:
         return Choice(Threads(1, 1), Threads(1, 1))
     kept = folder / THREADS
@@ -80,7 +80,7 @@ def choose_threads(folder: Path, cores: int, vocabulary: Sequence[str]) -> Choic
             for threads, speed in speeds.items()
         },
     }
-    with suppress(OSError):  # another one's run, which may be read only: measured again next time
+    with suppress(OSError):  # another user's run may be read-only: it is measured again next time
         part = kept.with_name(f"{kept.name}.{os.getpid()}")
         part.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
         os.replace(part, kept)
@@ -88,7 +88,7 @@ def choose_threads(folder: Path, cores: int, vocabulary: Sequence[str]) -> Choic
 
 
 def speeds_of(folder: Path, threads: Threads, num_batches: int, vocabulary: Sequence[str]) -> Speeds:
-    """Measure beam search over random sentences, each decoded to the same length."""
+    """Measure beam search over random sentences, each decoded to LENGTH tokens."""
     translator = ctranslate2.Translator(str(folder), inter_threads=threads.batches, intra_threads=threads.a_batch)
     draw = random.Random(0)
     words = vocabulary[len(SPECIAL_TOKENS) :]

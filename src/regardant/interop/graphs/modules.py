@@ -1,6 +1,7 @@
 """Trained models as functions of plain tensors, which can be traced to a graph.
 
-A decoder returns the keys and values that it is given back at the next step, so that a graph keeps no state.
+A decoder takes the keys and values of earlier steps as inputs and returns them with the new ones, so that a graph
+keeps no state.
 
 Shape legend: B sentences, N rows (a row is a beam of a sentence), S source length, T new tokens, P tokens before them,
 L layers, G key heads, D size of a key, E size of a value, V vocabulary.
@@ -33,9 +34,9 @@ from regardant.positions import Positions
 
 
 class TokenizerIds(nn.Module):
-    """Ids of a tokenizer to those of a model, and scores of words back in the tokenizer's order.
+    """Map from a tokenizer's ids to the model's, and from the model's scores back to the tokenizer's order.
 
-    rows: the tokenizer's id of each of the model's. The id after the last is padding.
+    rows: the tokenizer's id for each id of the model, None if it has none. The id after the last of these is padding.
     """
 
     ours: Tensor
@@ -47,16 +48,16 @@ class TokenizerIds(nn.Module):
         self.register_buffer("ours", torch.tensor([named.get(theirs, PAD) for theirs in range(self.count + 1)]))
 
     def read(self, tokens: Tensor) -> Tensor:
-        """Return ids of the model."""
+        """Return the model's ids for `tokens`, which are ids of the tokenizer."""
         return self.ours[tokens]
 
     def write(self, scores: Tensor) -> Tensor:
-        """Return scores of words in the order of the tokenizer's ids."""
+        """Return `scores` [..., V] in the order of the tokenizer's ids."""
         return scores.index_select(-1, self.ours[: self.count])
 
 
 class SameIds(nn.Module):
-    """Ids of a tokenizer that was trained with the model."""
+    """Identity in place of `TokenizerIds`, for a tokenizer with the ids of the model."""
 
     def read(self, tokens: Tensor) -> Tensor:
         """Return the ids as they are."""
@@ -68,13 +69,13 @@ class SameIds(nn.Module):
 
 
 def ids_of(tokenizer: Tokenizer) -> nn.Module:
-    """Return what turns ids of a tokenizer's file into those of its model."""
+    """Return the module that maps ids of a tokenizer's file to the model's, and scores back."""
     rows = rows_of(tokenizer)
     return SameIds() if rows == list(range(len(rows))) else TokenizerIds(rows)
 
 
 class WholeInput(nn.Module):
-    """A model that reads one input at once: tokens [B, T] to the scores of its head."""
+    """Model that reads its input in one pass: maps tokens [B, T] to the scores of its head."""
 
     def __init__(self, model: Model, ids: Any) -> None:
         super().__init__()
@@ -88,8 +89,8 @@ class WholeInput(nn.Module):
 
 
 class Source(nn.Module):
-    """The encoder of a translator: tokens [B, S] to keys [L, B, G, S, D] and values [L, B, G, S, E] of each decoder
-    layer, and which tokens are real [B, S]."""
+    """Encoder of a translator: maps tokens [B, S] to the keys [L, B, G, S, D] and values [L, B, G, S, E] of the
+    cross-attention of each decoder layer, and to the mask of real tokens [B, S]."""
 
     def __init__(self, model: EncoderDecoder, ids: Any) -> None:
         super().__init__()
@@ -108,8 +109,8 @@ class Source(nn.Module):
 
 
 class Target(nn.Module):
-    """The decoder of a translator: new tokens [N, T], keys [L, N, G, P, D] and values [L, N, G, P, E] of those before
-    them, and what `Source` returns for each row, to scores [N, T, V] and the keys and values of all tokens."""
+    """Decoder of a translator: maps new tokens [N, T], the keys [L, N, G, P, D] and values [L, N, G, P, E] of those
+    before them, and the outputs of `Source` for each row to scores [N, T, V] and the keys and values of all tokens."""
 
     def __init__(self, model: EncoderDecoder, ids: Any) -> None:
         super().__init__()
@@ -132,7 +133,7 @@ class Target(nn.Module):
 
 
 class Continuation(nn.Module):
-    """A language model: new tokens [N, T], and keys and values as in `Target`, to scores [N, T, V] and the keys and
+    """Language model: maps new tokens [N, T], and keys and values as in `Target`, to scores [N, T, V] and the keys and
     values of all tokens."""
 
     def __init__(self, model: DecoderOnly, ids: Any) -> None:
@@ -148,7 +149,7 @@ class Continuation(nn.Module):
 
 @dataclass
 class GivenKeys(LayerCache):
-    """Keys and values that come from outside, and go out with the newest after them."""
+    """Cache whose keys and values are inputs of a graph, and outputs with the newest ones appended."""
 
     mechanism: Attention
     keys: Tensor
@@ -156,11 +157,11 @@ class GivenKeys(LayerCache):
 
     @property
     def length(self) -> int:
-        """Tokens so far."""
+        """Number of tokens in the cache."""
         return self.keys.shape[2]
 
     def open(self, x: Tensor, view: View) -> tuple[Tensor, View]:
-        """Return the newest tokens as rows of queries, and what these may attend to."""
+        """Return the newest tokens as rows of queries, and the view of the keys that they may attend to."""
         return x, view
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, view: View) -> Tensor:
@@ -172,10 +173,10 @@ class GivenKeys(LayerCache):
 
 @contextmanager
 def traceable(model: Model) -> Iterator[Model]:
-    """Yield a copy of a model on the CPU whose attention depends on no number of its input.
+    """Yield a float32 copy of a model on the CPU, whose attention has no control flow that depends on data.
 
     Raises:
-        RunError: the model has a part that no graph can express; the message names it.
+        RunError: the model has parts that no graph can express; the message names them.
     """
     require_traceable(model)
     copied = copy.deepcopy(model).cpu().float().eval()
@@ -231,11 +232,11 @@ def _kept(state: DecoderState) -> tuple[Tensor, Tensor]:
 
 
 def _attend(q: Tensor, k: Tensor, v: Tensor, view: View, scale: float) -> Tensor:
-    """Attend as every kernel does, in operations that do not look at numbers."""
+    """Compute attention as every kernel does, without control flow that depends on data."""
     scores = (q @ k.mT) * scale
     bias = view.bias_between(*view.positions(q, k), scores.dtype)
     if bias is not None:
         scores = scores + bias
-    if (mask := View.mask(view, q, k)) is not None:  # a PassView keeps masks by lengths, which a graph leaves open
+    if (mask := View.mask(view, q, k)) is not None:  # a PassView caches masks by length, which is dynamic here
         scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
     return torch.softmax(scores, -1) @ v

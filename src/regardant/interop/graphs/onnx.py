@@ -1,7 +1,7 @@
-"""A model as ONNX graphs, for onnxruntime and other programs.
+"""Export of a model as ONNX graphs, for onnxruntime and other programs.
 
 FOLDER/encoder.onnx, decoder.onnx    a translator
-FOLDER/model.onnx                    a language model with its cache, or a model that reads a text at once
+FOLDER/model.onnx                    a language model with its cache, or a model that reads a text in one pass
 
 Shape legend: as in `modules`.
 """
@@ -31,19 +31,19 @@ from regardant.models import EncoderDecoder
 from regardant.models.decoder_only import DecoderOnly
 
 try:
-    import onnxscript  # noqa: F401  # asked for here, so that nobody meets the error elsewhere
+    import onnxscript  # noqa: F401  # torch.onnx needs it: its absence is reported below
     from onnxruntime.quantization import QuantType, quantize_dynamic
 except ModuleNotFoundError as error:
     raise ConfigError("onnxruntime and onnxscript are not installed: pip install 'regardant[onnx]'") from error
 
 QUANTIZATIONS = ("float32", "int8")
-"""How weights are stored."""
+"""Number formats of stored weights."""
 
 NEW, BEFORE = 2, 3
-"""Tokens of the example by which a graph is traced. Any number of others may follow."""
+"""Numbers of new tokens, and of tokens before them, in the example that a graph is traced with. Both are dynamic."""
 
 OPEN = torch.export.Dim.DYNAMIC
-"""A size that a graph leaves open."""
+"""Marker of a dynamic dimension."""
 
 
 def write(given: Given, folder: Path, quantization: str) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def _write_language_model(model: DecoderOnly, ids: Any, folder: Path) -> dict[st
 
 
 def _decoding(decoder: Any) -> tuple[dict[str, Any], dict[str, Any], list[list[int]]]:
-    """Return an example of tokens, keys and values, which of their sizes are open, and (L, G, D) and (L, G, E)."""
+    """Return example tokens, keys and values, their dynamic dimensions, and (L, G, D) and (L, G, E)."""
     shape = decoder.layers[0].self_attention.shape
     cache = [[len(decoder.layers), shape.num_key_heads, size] for size in (shape.key_size, shape.value_size)]
     keys, values = (torch.zeros(layers, 2, heads, BEFORE, size) for layers, heads, size in cache)
@@ -121,7 +121,7 @@ def _trace(module: nn.Module, given: dict[str, Any], sizes: dict[str, Any], outp
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Leave out what the exporter says of its own parts."""
+    """Suppress the exporter's warnings, log lines and standard output, which are about its internals."""
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         logging.disable(logging.WARNING)

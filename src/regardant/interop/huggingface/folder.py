@@ -24,7 +24,7 @@ PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """Return config.json, the rotary parameters among the other fields. Raises DataError."""
+    """Return config.json, with rope_parameters merged into the other fields. Raises DataError if it is missing."""
     if not folder.is_dir():
         raise DataError(f"{folder} is no folder: give a folder with {CONFIG}, {WEIGHTS} and {TOKENIZER}")
     if not (folder / CONFIG).is_file():
@@ -34,7 +34,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Return the object in a file; an empty one for a file that is not there. Raises DataError."""
+    """Return the JSON object in a file; empty if there is no file. Raises DataError for other content."""
     content = _content(path, {})
     if not isinstance(content, dict):
         raise DataError(f"{path} holds no JSON object: restore it")
@@ -42,7 +42,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_json_list(path: Path) -> list[Any]:
-    """Return the list in a file; an empty one for a file that is not there. Raises DataError."""
+    """Return the JSON list in a file; empty if there is no file. Raises DataError for other content."""
     content = _content(path, [])
     if not isinstance(content, list):
         raise DataError(f"{path} holds no JSON list: restore it")
@@ -59,7 +59,7 @@ def _content(path: Path, otherwise: Any) -> Any:
 
 
 def read_tensors(folder: Path) -> dict[str, Tensor]:
-    """Return the tensors of a folder in float32, by name. Raises DataError, also for weights that are pickled alone."""
+    """Return the tensors of a folder in float32, by name. Raises DataError if they are missing, damaged or pickled."""
     if (folder / INDEX).is_file():
         named: Mapping[str, str] = read_json(folder / INDEX).get("weight_map", {})
         files = sorted(set(named.values()))

@@ -1,7 +1,7 @@
-"""Forms that a weight has in a checkpoint of Hugging Face and in a model of ours, in both directions.
+"""Forms: conversions of weights between a checkpoint of Hugging Face and a model of ours, in both directions.
 
-A form reads the checkpoint's tensors into ours and writes them back. `write(read(x)) == x`, bit for bit, but for what a
-form says that it leaves out.
+A form reads the checkpoint's tensors into ours and writes them back. `write(read(x)) == x`, bit for bit, but for the
+numbers that a form leaves out according to its description.
 
 Shape legend: H heads, G key heads, D size of a query and a key, M d_model, T positions, V vocabulary, P side of a
 patch, C channels.
@@ -33,7 +33,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Form:
-    """How tensors of a checkpoint become ours, and ours the checkpoint's."""
+    """Conversion of a checkpoint's tensors to ours (`read`) and back (`write`)."""
 
     read: Callable[[Tensors, Sizes], list[Tensor]]
     write: Callable[[Tensors, Sizes], list[Tensor]]
@@ -113,7 +113,7 @@ SPECIAL = 5
 """Number of special tokens of a vocabulary of ours."""
 
 TOKEN_TYPES = 2
-"""Token types of a checkpoint that is written."""
+"""Number of token types in a written checkpoint."""
 
 SAME = Form(lambda tensors, sizes: list(tensors), lambda tensors, sizes: list(tensors))
 
@@ -122,18 +122,18 @@ TRANSPOSED = Form(lambda tensors, sizes: [tensors[0].T], lambda tensors, sizes: 
 QUERY_KEY_VALUE = Form(
     lambda tensors, sizes: [torch.cat(list(tensors))], lambda tensors, sizes: list(tensors[0].split(_widths(sizes)))
 )
-"""Three matrices that are one here."""
+"""Three matrices of the checkpoint, which are one of ours."""
 
 KEY_VALUE = Form(
     lambda tensors, sizes: [torch.cat(list(tensors))], lambda tensors, sizes: list(tensors[0].split(_widths(sizes)[1:]))
 )
-"""Two matrices that are one here."""
+"""Two matrices of the checkpoint, which are one of ours."""
 
 ROTARY_QUERY_KEY_VALUE = Form(_read_rotary, _write_rotary)
-"""The same where the checkpoint rotates number i of a head with number i + D/2, and we number 2i with 2i + 1."""
+"""QUERY_KEY_VALUE where the checkpoint rotates element i of a head with element i + D/2, and we 2i with 2i + 1."""
 
 WORDS = Form(_read_words, _write_words)
-"""Rows by token id, in the order of the ids. A word that the checkpoint lacks is zeros here, and is not written."""
+"""Rows by token id. A token that the checkpoint lacks has a row of zeros in ours, and is not written."""
 
 WORDS_OF_ONE_ROW = Form(
     lambda tensors, sizes: _read_words([tensors[0][0]], sizes),
@@ -142,11 +142,11 @@ WORDS_OF_ONE_ROW = Form(
 """Numbers by token id, [1, V] in the checkpoint."""
 
 POSITIONS_AND_TYPES = _positions_from(0)
-"""Positions [T, M] and token types: the first type is added to all positions, others are left out. They are written as
+"""Positions [T, M] and token types: the first type is added to all positions, others are left out. Types are written as
 zeros."""
 
 POSITIONS_FROM_2_AND_TYPES = _positions_from(2)
-"""The same where the first two positions are never used (RoBERTa). They are written as zeros."""
+"""POSITIONS_AND_TYPES where the first two positions are never used (RoBERTa); these are written as zeros."""
 
 PATCHES = Form(_read_patches, _write_patches)
 """A convolution [M, C, P, P] as a matrix [M, P * P * C]."""
@@ -158,4 +158,5 @@ CLASS_TOKEN_AND_POSITIONS = Form(
         torch.cat([torch.zeros_like(tensors[0])[None, None], tensors[1][None]], 1),
     ],
 )
-"""A class token with positions of its own, [1, 1, M] and [1, 1 + T, M]: its position is added to it."""
+"""A class token [1, 1, M] and positions [1, 1 + T, M]: the first position is added to the class token, and written as
+zeros."""

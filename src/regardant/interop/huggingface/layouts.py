@@ -1,8 +1,7 @@
-"""A layout: the tables between one architecture of Hugging Face and a model of ours, read in both directions.
+"""Layouts: tables between one architecture of Hugging Face ("theirs") and a model of ours, read in both directions.
 
-`settings` names the fields of config.json and those of our configuration, `weights` the tensors. A family is a module
-of `families` that holds layouts and nothing else. Fields of a configuration are named by dotted paths from the recipe
-on.
+`settings` pairs the fields of config.json with those of our configuration, `weights` the tensors. A family is a module
+of `families` that holds layouts and nothing else. Our fields are named by dotted paths from the root of the recipe.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,7 +24,7 @@ ACTIVATIONS = {
 
 
 class Computed(NamedTuple):
-    """A number that is reckoned otherwise here."""
+    """Conversion of a number that is defined differently on the two sides."""
 
     read: Callable[[Any], Any]
     """Theirs to ours."""
@@ -38,13 +37,13 @@ Values = Mapping[Any, Any] | Computed
 
 
 class Setting(NamedTuple):
-    """A field of config.json, and ours."""
+    """A field of config.json, and our fields with the same value."""
 
     theirs: str
     ours: tuple[str, ...]
-    """All of them have the value."""
+    """Paths of our fields. All of them have the value."""
     default: Any = None
-    """Value of transformers where config.json leaves the field out, or what computes it from the other fields."""
+    """Default of transformers if config.json leaves the field out, or a function of config.json that returns it."""
     values: Values | None = None
 
     def read(self, config: Mapping[str, Any]) -> Any:
@@ -74,22 +73,22 @@ class Setting(NamedTuple):
 
 
 def setting(theirs: str, *ours: str, default: Any = None, values: Values | None = None) -> Setting:
-    """Return a setting."""
+    """Return a Setting, given our fields as positional arguments."""
     return Setting(theirs, ours, default, values)
 
 
 class Entry(NamedTuple):
-    """Weights of ours and the checkpoint's, by name. `{layer}` stands for the number of a layer."""
+    """Names of our weights and of the checkpoint's tensors that hold them. `{layer}` is the number of a layer."""
 
     ours: tuple[str, ...]
     theirs: tuple[str, ...]
     form: Form = SAME
     only_untied: bool = False
-    """Whether a model with one matrix for input and output leaves them out."""
+    """True if a model with tied embeddings leaves them out."""
 
 
 def linear(ours: str, *theirs: str, form: Form = SAME, bias: Form | None = SAME) -> Iterator[Entry]:
-    """Yield the weight and the bias of a linear layer or of a norm. bias: the form of the bias; None: there is none."""
+    """Yield the entries of the weight and bias of a linear layer or a norm. bias: form of the bias; None: no bias."""
     yield Entry((f"{ours}.weight",), tuple(f"{name}.weight" for name in theirs), form)
     if bias is not None:
         yield Entry((f"{ours}.bias",), tuple(f"{name}.bias" for name in theirs), bias)
@@ -108,15 +107,15 @@ class Layout:
     """Fields of our recipe that every model of the layout has."""
     settings: Sequence[Setting]
     weights: Sequence[Entry]
-    """Those that a model has once."""
+    """Entries that a model has once."""
     layers: Mapping[str, Sequence[Entry]]
-    """Those of each layer, by the path of the number of layers."""
+    """Entries of each layer, by the path of our field with the number of layers."""
     required: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     """Values of config.json that the layout can express, by field. The first is written, and assumed if left out."""
     prefix: str = ""
-    """Beginning of the names of tensors, which checkpoints of the bare model leave out."""
+    """Prefix of tensor names, which checkpoints of the bare model leave out."""
     ignored: Sequence[str] = ()
-    """Tensors that our model has no use for, as patterns."""
+    """Patterns (fnmatch) of tensors that our model does not use."""
     tokenizer: str | None = None
     """Path of our tokenizer's configuration. None: items are no texts."""
 
@@ -127,7 +126,7 @@ class Layout:
         return task
 
     def entries(self, document: Mapping[str, Any], *, tied: bool) -> Iterator[Entry]:
-        """Yield all weights of a model, whose recipe this is."""
+        """Yield the entries of all weights of a model, given its recipe. tied: input and output share a matrix."""
         yield from (one for one in self.weights if not (tied and one.only_untied))
         for path, entries in self.layers.items():
             for layer in range(value_at(document, path)):
@@ -137,7 +136,7 @@ class Layout:
 
 
 def recipe_of(layout: Layout, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return our recipe of a model, given its config.json. Raises DataError for what cannot be expressed, by name."""
+    """Return our recipe of a model, given its config.json. Raises DataError, by name, for an inexpressible setting."""
     for name, allowed in layout.required.items():
         if config.get(name, allowed[0]) not in allowed:
             raise DataError(
@@ -159,7 +158,7 @@ def recipe_of(layout: Layout, config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def config_of(layout: Layout, document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the config.json of a model, given our recipe. Raises RunError for what cannot be expressed, by name."""
+    """Return the config.json of a model, given our recipe. Raises RunError, by name, for an inexpressible setting."""
     config: dict[str, Any] = {"architectures": [layout.architecture], "model_type": layout.model_type}
     for name, allowed in layout.required.items():
         if allowed[0] is not None:
@@ -178,7 +177,7 @@ def value_at(document: Any, path: str) -> Any:
 
 
 def put_at(document: dict[str, Any], path: str, value: Any) -> None:
-    """Set the value at a path; sections on the way are made."""
+    """Set the value at a path, creating sections on the way."""
     *sections, last = path.split(".")
     for name in sections:
         document = document.setdefault(name, {})

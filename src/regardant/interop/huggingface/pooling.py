@@ -16,13 +16,13 @@ MODULES = "modules.json"
 POOLING = "Pooling"
 
 IMPORTED = (POOLING, "Normalize")
-"""Types of modules after the encoder that a run has as well."""
+"""Types of modules after the encoder that can be imported."""
 
 MODE, MODE_BEFORE = "pooling_mode", "pooling_mode_"
-"""The field of a pooling since version 5.4, and the beginning of the names of its switches before."""
+"""Name of the field of the pooling mode since version 5.4, and prefix of the boolean fields before."""
 
 MEANS = ("mean", ["mean"])
-"""Values of the field that are the mean of all tokens."""
+"""Values of MODE for the mean of all tokens."""
 
 SWITCH_OF_MEAN = "pooling_mode_mean_tokens"
 
@@ -30,7 +30,7 @@ SWITCH_OF_MEAN = "pooling_mode_mean_tokens"
 def require_mean_pooling(folder: Path) -> None:
     """Raise DataError unless the vector of a text is the mean of its tokens' vectors, as it is in a run.
 
-    A folder without modules.json is of a bare encoder, of which sentence-transformers takes the mean too.
+    A folder without modules.json holds a bare encoder, whose vectors sentence-transformers averages too.
     """
     for module in read_json_list(folder / MODULES)[1:]:
         kind, own = module["type"].rpartition(".")[2], Path(module["path"]).name

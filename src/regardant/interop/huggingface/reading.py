@@ -1,4 +1,4 @@
-"""A folder of Hugging Face as a recipe, weights and files of a run."""
+"""Import of a folder of Hugging Face: recipe, weights and files of a run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,10 +24,10 @@ from regardant.interop.huggingface.sentencepiece import has_sentence_pieces, rea
 from regardant.interop.huggingface.tokenizer import read_backend, tokenizer_of
 
 LEGACY = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
-"""Ends of names that early checkpoints write otherwise."""
+"""Suffixes of tensor names, with those that early checkpoints have in their place."""
 
 BILINEAR = 2
-"""Pillow's number of the way in which runs resize images, by weighted means of all pixels under a new one."""
+"""Pillow's number of the filter with which runs resize images: bilinear, antialiased."""
 
 PIXELS: Mapping[str, Any] = {
     "resample": BILINEAR,
@@ -35,10 +35,10 @@ PIXELS: Mapping[str, Any] = {
     "do_rescale": True,
     "rescale_factor": 1 / 255,
 }
-"""Fields of preprocessor_config.json by which pixels are made as in a run, and the only values that can be imported."""
+"""Fields of preprocessor_config.json, with the only values that can be imported: those of a run's preprocessing."""
 
 ROUNDING = 1e-6
-"""Relative difference of a factor that was written as a narrower number."""
+"""Relative tolerance for a factor that was written in lower precision."""
 
 SEARCH = {"num_beams": "generation.beam_size", "length_penalty": "generation.length_penalty"}
 """Fields of generation_config.json, or of config.json in earlier versions, and ours."""
@@ -57,7 +57,7 @@ class Imported:
 
 
 def read(folder: Path) -> Imported:
-    """Return the run that a folder becomes. Raises DataError for what cannot be imported, by its name and value."""
+    """Return the run that a folder becomes. Raises DataError that names what cannot be imported, and its value."""
     config = read_config(folder)
     layout = layout_of(config)
     recipe = recipe_of(layout, config)
@@ -104,10 +104,10 @@ def layout_of(config: Mapping[str, Any]) -> Layout:
 def read_weights(
     layout: Layout, recipe: Mapping[str, Any], tensors: Mapping[str, Tensor], sizes: Sizes
 ) -> dict[str, Tensor]:
-    """Return our weights of a checkpoint's tensors, by name.
+    """Return our weights by name, converted from a checkpoint's tensors.
 
     Raises:
-        DataError: a tensor is missing, or there is one more than the layout knows.
+        DataError: a tensor is missing, has the wrong shape or is unknown to the layout.
     """
     tied = value_at(recipe, "model.tie_embeddings") not in (False, "none")
     weights: dict[str, Tensor] = {}
@@ -164,7 +164,7 @@ def _vocab_size(config: Mapping[str, Any]) -> int:
 
 
 def _put_vocabulary(layout: Layout, recipe: dict[str, Any], tokenizers: Tokenizers) -> None:
-    """Set what the recipe says of the vocabulary."""
+    """Set the fields of a recipe that depend on the vocabulary."""
     assert layout.tokenizer is not None
     config = tokenizers.source.config
     put_at(recipe, layout.tokenizer, config.model_dump(exclude_unset=True))
@@ -178,7 +178,10 @@ def _put_vocabulary(layout: Layout, recipe: dict[str, Any], tokenizers: Tokenize
 
 
 def with_image(recipe: dict[str, Any], image: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a recipe with what follows from the size of images and patches."""
+    """Set the fields of a recipe that follow from the size of images and patches, and return it.
+
+    Raises DataError if patches do not fill an image.
+    """
     height, side = image["height"], image["patch_size"]
     if height % side:
         raise DataError(f"config.json: image_size is {height}, which is no multiple of patch_size {side}")
@@ -188,7 +191,7 @@ def with_image(recipe: dict[str, Any], image: Mapping[str, Any]) -> dict[str, An
 
 
 def sizes_of(model: Any, tokenizers: Tokenizers | None, image: Mapping[str, Any] | None) -> Sizes:
-    """Return the sizes that forms depend on, of a model's configuration and of what is known of its items."""
+    """Return the sizes that forms depend on, given a model's configuration, tokenizers and image settings."""
     rows: Sequence[int | None] = ()
     if tokenizers is not None:
         own = tokenizers.source
@@ -199,7 +202,7 @@ def sizes_of(model: Any, tokenizers: Tokenizers | None, image: Mapping[str, Any]
 
 
 def _statistics(folder: Path, image: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the content of image.json. Raises DataError for pixels that a run does not make."""
+    """Return the content of image.json. Raises DataError for preprocessing that a run does not do."""
     given = read_json(folder / PREPROCESSOR)
     for name, allowed in PIXELS.items():
         value = given.get(name)
@@ -217,7 +220,7 @@ def _statistics(folder: Path, image: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _labels(config: Mapping[str, Any]) -> list[str]:
-    """Return the labels in their order. Raises DataError for one alone, whose score is a number and no probability."""
+    """Return the labels in their order. Raises DataError for a single label: its model predicts a number."""
     named = config.get("id2label") or {str(number): f"LABEL_{number}" for number in range(config.get("num_labels", 2))}
     labels = [str(named[number]) for number in sorted(named, key=int)]
     if len(labels) == 1:

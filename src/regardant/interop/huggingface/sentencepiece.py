@@ -19,19 +19,19 @@ from regardant.errors import DataError
 SOURCE, TARGET, VOCABULARY = "source.spm", "target.spm", "vocab.json"
 
 PIECE, TRAINER, NORMALISER = 1, 2, 3
-"""Fields of a model."""
+"""Field numbers of a ModelProto."""
 
 UNIGRAM = 1
-"""The number of a unigram model among kinds of models."""
+"""Number of the unigram model in TrainerSpec.ModelType."""
 
 VARINT, EIGHT_BYTES, BYTES, FOUR_BYTES = 0, 1, 2, 5
-"""Types of a field on the wire."""
+"""Wire types of protocol buffers."""
 
 OF_THE_OTHER_SIDE = -1e4
-"""Score of a piece that only the other language has: it is chosen where nothing else spells a character."""
+"""Score of a piece that only the other language has: it is chosen where no other piece spells a character."""
 
 LANGUAGE = re.compile(r">>.+<<")
-"""A piece that names the language to translate to."""
+"""Pattern of a piece that names the target language."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Model:
     scores: dict[str, float]
     """Scores by piece."""
     characters: bytes
-    """The compiled table of normalised characters. Empty: there is none."""
+    """Compiled table of the normaliser (precompiled_charsmap). Empty: there is none."""
 
 
 def has_sentence_pieces(folder: Path) -> bool:
@@ -50,7 +50,7 @@ def has_sentence_pieces(folder: Path) -> bool:
 
 
 def read_backends(folder: Path) -> tuple[hf.Tokenizer, hf.Tokenizer]:
-    """Return the tokenizers of source and target, which share their ids. Raises DataError."""
+    """Return the tokenizers of source and target, which share their ids. Raises DataError for a damaged file."""
     try:
         ids: dict[str, int] = json.loads((folder / VOCABULARY).read_text(encoding="utf-8"))
         pieces = sorted(ids, key=ids.__getitem__)
@@ -63,7 +63,7 @@ def read_backends(folder: Path) -> tuple[hf.Tokenizer, hf.Tokenizer]:
 
 
 def read_model(path: Path) -> Model:
-    """Return what is needed of a .spm file. Raises DataError for another file, and for another model than unigram."""
+    """Return the used contents of a .spm file. Raises DataError for a damaged file, and a model that is not unigram."""
     scores: dict[str, float] = {}
     characters, kind = b"", UNIGRAM
     try:
@@ -85,7 +85,7 @@ def read_model(path: Path) -> Model:
 
 
 def _backend(model: Model, pieces: list[str]) -> hf.Tokenizer:
-    """Return a tokenizer of the library that finds the same pieces. The ids of pieces are their places."""
+    """Return a tokenizer of the `tokenizers` library that finds the same pieces, with their indices as ids."""
     vocabulary = [(piece, model.scores.get(piece, OF_THE_OTHER_SIDE)) for piece in pieces]
     backend = hf.Tokenizer(models.Unigram(vocabulary, unk_id=pieces.index("<unk>")))
     steps: list[normalizers.Normalizer] = [normalizers.Precompiled(model.characters)] if model.characters else []
@@ -100,7 +100,7 @@ def _backend(model: Model, pieces: list[str]) -> hf.Tokenizer:
 
 
 def _fields(content: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Yield the fields of a message, by number: a varint as a number, anything else as its bytes."""
+    """Yield the number and value of each field of a message: a varint as an int, any other type as its bytes."""
     at = 0
     while at < len(content):
         key, at = _varint(content, at)
@@ -120,7 +120,7 @@ def _fields(content: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 
 def _varint(content: bytes, at: int) -> tuple[int, int]:
-    """Return the number that begins at a byte, and the place after it."""
+    """Return the varint at offset `at`, and the offset after it."""
     value = shift = 0
     while True:
         byte = content[at]

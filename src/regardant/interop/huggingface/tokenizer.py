@@ -1,6 +1,6 @@
-"""Tokenizers of a folder: which of its tokens are special, and ours in its files.
+"""Tokenizers of a folder: reading one with the ids of its special tokens, and writing the files of ours.
 
-A table of five ids is all that differs between its tokenizer and the run's: `data.pretrained_tokenizers`.
+The folder's tokenizer differs from the run's by a table of five ids alone: `data.pretrained_tokenizers`.
 """
 
 import json
@@ -31,14 +31,14 @@ NAMES = {
     UNK: ("unk_token",),
     PAD: ("pad_token",),
 }
-"""Their names of our special tokens. A token that has several is the first of ours."""
+"""Their names of our special tokens. One token with several of these names becomes the first of ours in ORDER."""
 
 ORDER = (EOS, SOS, MASK, UNK, PAD)
-"""The order in which tokens are looked for: the end of texts first, since some vocabularies have one special token."""
+"""Order in which special tokens are looked up: EOS first, since some vocabularies have one special token alone."""
 
 
 def read_backend(folder: Path) -> hf.Tokenizer:
-    """Return the tokenizer of a folder. Raises DataError."""
+    """Return the tokenizer of a folder. Raises DataError if tokenizer.json is missing or damaged."""
     path = folder / TOKENIZER
     if not path.is_file():
         raise DataError(f"{folder} has no {TOKENIZER}: save it there with PreTrainedTokenizerFast.save_pretrained")
@@ -51,7 +51,7 @@ def read_backend(folder: Path) -> hf.Tokenizer:
 def special_ids(folder: Path, config: Mapping[str, Any], backend: hf.Tokenizer) -> tuple[int | None, ...]:
     """Return the ids of padding, start, end, unknown and mask; None for one that the vocabulary lacks.
 
-    A decoder that starts with another token than texts do, as Marian's with padding, has that one as its start.
+    The start of an encoder-decoder is its decoder_start_token_id, even if that is another token's, as Marian's padding.
     """
     named = {**read_json(folder / SPECIAL_TOKENS_MAP), **read_json(folder / TOKENIZER_CONFIG)}
     found: dict[int, int] = {}
@@ -68,7 +68,7 @@ def special_ids(folder: Path, config: Mapping[str, Any], backend: hf.Tokenizer) 
 def tokenizer_of(
     folder: Path, config: Mapping[str, Any], backend: hf.Tokenizer, *, vocab_size: int, joint: bool = True
 ) -> PretrainedTokenizer:
-    """Return a tokenizer as a run has it, of a model with so many words."""
+    """Return the tokenizer of a run whose model has `vocab_size` tokens. Raises DataError for an id beyond these."""
     if len(names := backend.get_vocab(with_added_tokens=True)) and (most := max(names.values())) >= vocab_size:
         raise DataError(f"config.json: vocab_size is {vocab_size}, and {TOKENIZER} has the id {most}: restore them")
     special = special_ids(folder, config, backend)
@@ -77,9 +77,9 @@ def tokenizer_of(
 
 
 def files_of(tokenizer: Tokenizer, *, ends: bool) -> Iterator[tuple[str, str]]:
-    """Yield the names of files that describe a tokenizer to transformers, and their content.
+    """Yield the name and the content of each file that describes a tokenizer to transformers.
 
-    ends: whether the model reads texts with EOS after them.
+    ends: append EOS to each text.
 
     Raises:
         RunError: a tokenizer that the library cannot compute by itself.

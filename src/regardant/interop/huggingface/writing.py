@@ -1,9 +1,9 @@
-"""The model of a run as a folder of Hugging Face.
+"""Export of a run's model to a folder of Hugging Face.
 
 FOLDER/config.json, model.safetensors        the model
-FOLDER/tokenizer.json, tokenizer_config.json how text becomes its tokens
-FOLDER/preprocessor_config.json              how images become its pixels
-FOLDER/generation_config.json                how transformers writes texts with it
+FOLDER/tokenizer.json, tokenizer_config.json its tokenizer
+FOLDER/preprocessor_config.json              the preprocessing of its images
+FOLDER/generation_config.json                the search by which transformers writes texts with it
 """
 
 import json
@@ -47,7 +47,10 @@ TEXTS = ("language_modelling", "translation")
 
 
 def export(given: Given, folder: Path) -> None:
-    """Make `folder`. Raises RunError where it holds something, and for a model that no layout can express."""
+    """Export a run to `folder`.
+
+    Raises RunError if the folder is not empty, for a run with two tokenizers and a model that no layout can express.
+    """
     require_empty(folder)
     if given.tokenizers is not None and given.tokenizers.source is not given.tokenizers.target:
         raise RunError("this run has a tokenizer for sources and one for targets, and tokenizer.json holds one alone")
@@ -61,7 +64,7 @@ def export(given: Given, folder: Path) -> None:
 
 
 def layout_for(given: Given) -> tuple[Layout, dict[str, Any]]:
-    """Return the layout that expresses a model, with its config.json. Raises RunError, with every reason."""
+    """Return the layout that expresses a run, and its config.json. Raises RunError, with every reason, if none does."""
     task = given.config.task
     known = [one for one in LAYOUTS if one.task == task and (one.tokenizer is None) == (given.tokenizers is None)]
     if not known:
@@ -94,8 +97,8 @@ def write_weights(layout: Layout, given: Given) -> dict[str, Tensor]:
 
 
 def _expressed(layout: Layout, given: Given) -> tuple[dict[str, Any], list[str]]:
-    """Return the config.json of a run and what of the run it does not say: a run that is imported from it is compared
-    with the one that is given."""
+    """Return the config.json of a run, and the settings of the run that it cannot express. These are found by importing
+    the config.json and comparing the imported run with the given one."""
     document = given.config.model_dump(by_alias=True)
     document["image"] = given.image
     config = config_of(layout, document)
@@ -124,7 +127,7 @@ def _expressed(layout: Layout, given: Given) -> tuple[dict[str, Any], list[str]]
 
 
 def _keep_equal_widths(layout: Layout, document: Mapping[str, Any], again: dict[str, Any]) -> None:
-    """Take the run's own number for one that is reckoned otherwise there, where both mean the same."""
+    """Keep the run's own value of a setting where it and the imported value are written as the same number."""
     for one in layout.settings:
         for path in one.ours:
             own = value_at(document, path)
@@ -147,7 +150,7 @@ def _files(layout: Layout, given: Given, config: dict[str, Any]) -> Iterator[tup
 
 
 def _ids(layout: Layout, tokenizers: Tokenizers) -> dict[str, Any]:
-    """Return the sizes of the vocabulary and its special tokens, as config.json names them."""
+    """Return the sizes of the vocabulary and the ids of its special tokens, by their names in config.json."""
     own = tokenizers.source
     rows = getattr(own, "rows", range(own.vocab_size))
     found: dict[str, Any] = {"vocab_size": sum(theirs is not None for theirs in rows)}
@@ -158,13 +161,13 @@ def _ids(layout: Layout, tokenizers: Tokenizers) -> dict[str, Any]:
     if layout.task == "language_modelling" and rows[SOS] is None:
         named["bos_token_id"] = EOS
     found |= {name: rows[ours] for name, ours in named.items() if rows[ours] is not None}
-    if layout.task == "translation" and rows[PAD] is None:  # a token that pads and starts
+    if layout.task == "translation" and rows[PAD] is None:  # one token both pads and starts targets
         found["pad_token_id"] = rows[SOS]
     return found
 
 
 def _generation(given: Given) -> dict[str, Any]:
-    """Return how transformers searches: as the run does, which never writes special tokens."""
+    """Return generation_config.json with the search of the run, which never writes special tokens."""
     assert given.tokenizers is not None
     own = given.tokenizers.source
     rows, config = getattr(own, "rows", range(own.vocab_size)), given.config.generation

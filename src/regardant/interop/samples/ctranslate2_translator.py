@@ -7,6 +7,7 @@ echo "a dog sleeps ." | python sample.py
 import json
 import sys
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -29,32 +30,39 @@ class Model:
     def answers(self, texts: Sequence[str]) -> list[str]:
         """Return the translation of each text."""
         found = [""] * len(texts)
-        rows = [row for row, text in enumerate(texts) if text.strip()]
-        beams, sources = self.settings["beam_size"], [self.pieces(texts[row]) for row in rows]
+        rows = sorted((row for row, text in enumerate(texts) if text.strip()), key=lambda row: self.limit(texts[row]))
+        for limit, alike in groupby(rows, key=lambda row: self.limit(texts[row])):  # the engine takes one for all
+            chosen = list(alike)
+            for row, translation in zip(chosen, self.translate([texts[row] for row in chosen], limit), strict=True):
+                found[row] = translation
+        return found
+
+    def translate(self, texts: Sequence[str], limit: int) -> list[str]:
+        """Return the translation of each text, of at most `limit` tokens."""
+        beams, sources = self.settings["beam_size"], [self.pieces(text) for text in texts]
         results = self.engine.translate_batch(
             sources,
             beam_size=beams,
-            # Twice as many hypotheses end as there are beams: the likely ones may be among the later.
+            # Twice as many hypotheses end as there are beams: a better one may end later.
             patience=2 if beams > 1 else 1,
             num_hypotheses=2 * beams if beams > 1 else 1,
             return_scores=True,
             length_penalty=self.settings["length_penalty"],
-            max_decoding_length=max((self.limit(texts[row]) for row in rows), default=1),
+            max_decoding_length=limit,
             min_decoding_length=0,
             max_input_length=0,
             suppress_sequences=[[token] for token in self.settings["never"]],
             max_batch_size=1024,
             batch_type="tokens",
         )
-        for row, source, result in zip(rows, sources, results, strict=True):
-            found[row] = self.target.decode([self.known[piece] for piece in self.chosen(source, result)])
-        return found
+        chosen = [self.chosen(source, result) for source, result in zip(sources, results, strict=True)]
+        return [self.target.decode([self.known[piece] for piece in pieces]) for pieces in chosen]
 
     def chosen(self, source: list[str], result: Any) -> list[str]:
-        """Return the hypothesis that the search of the run ends with.
+        """Return the hypothesis that the run's own search would return.
 
-        It stops when as many have ended as there are beams and none of those still being written, as it stands, is
-        better. The engine returns those of a longer search.
+        That search stops when as many hypotheses have ended as there are beams, and no unfinished one has a better
+        score than the best of them. The engine searches longer, so `result` may hold later hypotheses.
         """
         ended = [
             (len(pieces) + 1, score, pieces) for pieces, score in zip(result.hypotheses, result.scores, strict=True)
@@ -69,26 +77,26 @@ class Model:
         return self._best(ended, stop)[2]
 
     def _best(self, ended: list[tuple[int, float, list[str]]], stop: int) -> tuple[int, float, list[str]]:
-        """Return the best of the hypotheses (tokens with the end, score, pieces) that have ended with `stop` tokens."""
+        """Return the best of the hypotheses (length with EOS, score, pieces) of at most `stop` tokens."""
         return max((one for one in ended if one[0] <= stop), key=lambda one: one[1])
 
     def _score(self, log_probabilities: list[float]) -> float:
-        """Return what hypotheses are ranked by."""
+        """Return the length-penalised log-probability, by which hypotheses are ranked."""
         return float(sum(log_probabilities) / len(log_probabilities) ** self.settings["length_penalty"])
 
     def scores(self, texts: Sequence[str], references: Sequence[str]) -> list[Any]:
-        """Return the log-probabilities [T] of the tokens of each reference, its end included."""
+        """Return the log-probabilities [T] of the tokens of each reference, EOS included."""
         targets = [self.target.encode(reference).tokens[:-1] for reference in references]
         results = self.engine.score_batch([self.pieces(text) for text in texts], targets, max_input_length=0)
         return [np.array(result.log_probs) for result in results]
 
     def pieces(self, text: str) -> list[str]:
-        """Return the tokens of a source without its end, which the engine adds. A longer text is cut."""
+        """Return the tokens of a source, cut to the model's length, without EOS, which the engine adds."""
         pieces: list[str] = self.source.encode(text).tokens[:-1]
         return pieces[: self.settings["max_length"] - 1]
 
     def limit(self, text: str) -> int:
-        """Return the most tokens of a translation."""
+        """Return the maximum number of tokens of a translation."""
         length = len(self.pieces(text)) + 1
         limit = int(length * self.settings["max_length_ratio"]) + self.settings["max_length_extra"]
         return int(min(limit, self.settings["max_length"] - 1))

@@ -37,7 +37,7 @@ class Model:
     def answers(self, texts: Sequence[str]) -> list[str]:
         """Return the answer to each text: a label, words for blanks, a continuation, a translation, or a vector.
 
-        A blank text has an empty answer.
+        A blank text has an empty answer, unless a language model continues it.
         """
         if self.task == "language_modelling":
             return [self.continuation(text) for text in texts]
@@ -46,14 +46,14 @@ class Model:
 
     @torch.inference_mode()
     def scores(self, texts: Sequence[str], references: Sequence[str] = ()) -> list[Any]:
-        """Return the scores of each text: [C], or [T, C] for each token. Of texts that are written, the
-        log-probabilities of their tokens."""
+        """Return an array for each text: logits [C], or [T, C] for each token; a vector; or the log-probabilities of
+        the tokens of its reference (translation) or of the text itself (language modelling)."""
         if self.task == "translation":
             return [self.of_pair(*pair) for pair in zip(texts, references, strict=True)]
         return [self.of_text(text) for text in texts]
 
     def of_pair(self, text: str, reference: str) -> Any:
-        """Return the log-probabilities [T] of the tokens of a reference, its end included."""
+        """Return the log-probabilities [T] of the tokens of a reference, EOS included."""
         target = self.tokenizer(text_target=reference, return_tensors="pt")["input_ids"]
         start = torch.tensor([[self.model.config.decoder_start_token_id]])
         read = torch.cat([start, target[:, :-1]], 1)
@@ -61,7 +61,7 @@ class Model:
         return logits.log_softmax(-1)[0].gather(1, target[0, :, None])[:, 0].numpy()
 
     def of_text(self, text: str) -> Any:
-        """Return the scores of a text."""
+        """Return the array of `scores` for a text."""
         read = self.read(text)
         if self.task == "sentence_embedding":
             vectors, real = self.model(**read).last_hidden_state, read["attention_mask"][..., None]
@@ -73,7 +73,7 @@ class Model:
         return known[:-1].gather(1, ids[1:, None])[:, 0].numpy()
 
     def read(self, text: str) -> Any:
-        """Return the tokens of a text. A text longer than the model is cut."""
+        """Return the token ids of a text, cut to the model's length, and their mask."""
         if "mask" in self.settings:
             text = text.replace("[MASK]", self.settings["mask"])
         longest = self.settings["max_length"]
@@ -81,7 +81,7 @@ class Model:
         return {name: read[name] for name in ("input_ids", "attention_mask")}
 
     def translation(self, text: str) -> str:
-        """Return a translation, by the search of generation_config.json, as long as its source allows."""
+        """Return a translation, by the search of generation_config.json, with a limit on its length by the source."""
         read = self.read(text)
         length = read["input_ids"].shape[1]
         limit = int(length * self.settings["max_length_ratio"]) + self.settings["max_length_extra"]
@@ -89,7 +89,7 @@ class Model:
         return str(self.tokenizer.decode(written[0], skip_special_tokens=True))
 
     def continuation(self, text: str) -> str:
-        """Return what follows a text, by the likeliest token at every step. Nothing follows a text without tokens."""
+        """Return a continuation by greedy decoding; empty for a text without tokens, or one that fills the context."""
         read = self.read(text)
         length = read["input_ids"].shape[1]
         count = min(self.settings["max_tokens"], self.settings["max_length"] - length)
@@ -99,7 +99,7 @@ class Model:
         return str(self.tokenizer.decode(written[0, length:], skip_special_tokens=True))
 
     def answer(self, text: str) -> str:
-        """Return the answer that the scores of a text stand for."""
+        """Return the answer to a text, from its scores."""
         scores = self.of_text(text)
         if self.task == "classification":
             return str(self.model.config.id2label[int(scores.argmax())])

@@ -17,7 +17,7 @@ import onnxruntime
 from tokenizers import Tokenizer
 
 BATCH = 32
-"""Sentences that are translated together."""
+"""Sentences of a batch."""
 
 
 class Model:
@@ -46,7 +46,7 @@ class Model:
         return found
 
     def scores(self, texts: Sequence[str], references: Sequence[str]) -> list[Any]:
-        """Return the log-probabilities [T] of the tokens of each reference, its end included."""
+        """Return the log-probabilities [T] of the tokens of each reference, EOS included."""
         found = []
         for text, reference in zip(texts, references, strict=True):
             written = self.target.encode(reference).ids
@@ -57,13 +57,13 @@ class Model:
         return found
 
     def ids(self, text: str) -> list[int]:
-        """Return the tokens of a source, its end included. A text longer than the model is cut."""
+        """Return the token ids of a source, EOS included, cut to the model's length."""
         ids: list[int] = self.source.encode(text).ids
         longest = self.settings["max_length"]
         return ids if len(ids) <= longest else [*ids[: longest - 1], self.settings["end"]]
 
     def encode(self, sources: Sequence[Sequence[int]]) -> dict[str, Any]:
-        """Return what the decoder reads of sources."""
+        """Return the decoder's inputs for a batch of sources: encoded keys and values, and the mask of real tokens."""
         tokens = np.full((len(sources), max(map(len, sources))), self.settings["pad"])
         for row, source in zip(tokens, sources, strict=True):
             row[: len(source)] = source
@@ -71,11 +71,11 @@ class Model:
         return dict(zip(("memory_keys", "memory_values", "real"), memory, strict=True))
 
     def nothing(self, rows: int) -> list[Any]:
-        """Return keys and values of no tokens."""
+        """Return an empty cache: keys and values of no tokens."""
         return [np.zeros((layers, rows, heads, 0, size), np.float32) for layers, heads, size in self.settings["cache"]]
 
     def step(self, tokens: Any, keys: Any, values: Any, memory: dict[str, Any]) -> list[Any]:
-        """Return the scores of what follows each token, and the keys and values of all tokens."""
+        """Return the logits of the token after each of `tokens`, and the keys and values of all tokens."""
         found: list[Any] = self.decoder.run(None, {"tokens": tokens, "keys": keys, "values": values, **memory})
         return found
 
@@ -96,12 +96,12 @@ class Model:
             following = log_softmax(logits[:, -1]).reshape(count, width, -1)
             following[:, :, self.settings["never"]] = -np.inf
             sums = (totals[:, :, None] + following).reshape(count, -1)
-            places = np.argpartition(-sums, 2 * beams, 1)[:, : 2 * beams]
+            places = np.argpartition(-sums, min(2 * beams, sums.shape[1] - 1), 1)[:, : 2 * beams]
             places = np.take_along_axis(places, np.argsort(-np.take_along_axis(sums, places, 1), 1, kind="stable"), 1)
             sums, parents = np.take_along_axis(sums, places, 1), places // following.shape[2]
             newest = places % following.shape[2]
             ends = newest == self.settings["end"]
-            for row, rank in zip(*np.nonzero(ends[:, :beams]), strict=True):  # one that ranks lower is no beam
+            for row, rank in zip(*np.nonzero(ends[:, :beams]), strict=True):  # EOS at a lower rank ends no beam
                 sentence, score = going[row], sums[row, rank] / length**penalty
                 num_ended[sentence] += 1
                 if score > best_score[sentence]:

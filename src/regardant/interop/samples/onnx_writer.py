@@ -1,4 +1,4 @@
-"""Continue the lines of standard input with the ONNX graph of this folder, by the likeliest token at every step.
+"""Continue the lines of standard input with the ONNX graph of this folder, by greedy decoding.
 
 pip install numpy onnxruntime tokenizers
 echo "once upon a time" | python sample.py
@@ -28,7 +28,7 @@ class Model:
         self.graph = onnxruntime.InferenceSession(str(folder / "model.onnx"), options)
 
     def answers(self, texts: Sequence[str]) -> list[str]:
-        """Return what follows each text."""
+        """Return a continuation of each text."""
         return [self.tokenizer.decode(self.continuation(self.tokenizer.encode(text).ids)) for text in texts]
 
     def scores(self, texts: Sequence[str], references: Sequence[str]) -> list[Any]:
@@ -41,8 +41,8 @@ class Model:
         return found
 
     def continuation(self, ids: list[int]) -> list[int]:
-        """Return the tokens after `ids`. A context that is full continues with the newer half of it."""
-        if not ids:  # of a blank line, which nothing follows
+        """Return the ids of a continuation of `ids`. The older half of a full context is dropped."""
+        if not ids:  # an empty line has no continuation
             return []
         longest = self.settings["max_length"]
         written: list[int] = []
@@ -62,11 +62,11 @@ class Model:
         return written
 
     def nothing(self) -> list[Any]:
-        """Return keys and values of no tokens."""
+        """Return an empty cache: keys and values of no tokens."""
         return [np.zeros((layers, 1, heads, 0, size), np.float32) for layers, heads, size in self.settings["cache"]]
 
     def step(self, tokens: Any, keys: Any, values: Any) -> list[Any]:
-        """Return the scores of what follows each token, and the keys and values of all tokens."""
+        """Return the logits of the token after each of `tokens`, and the keys and values of all tokens."""
         found: list[Any] = self.graph.run(None, {"tokens": tokens, "keys": keys, "values": values})
         return found
 

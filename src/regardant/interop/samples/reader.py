@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 
 
 class Model:
-    """A model that reads a text at once: a graph, a tokenizer and what its answers are called."""
+    """A model that reads a text in one pass: a graph, a tokenizer and settings such as the labels."""
 
     def __init__(self, folder: Path, threads: int = 0) -> None:
         self.settings = json.loads((folder / "settings.json").read_text(encoding="utf-8"))
@@ -36,7 +36,7 @@ class Model:
         return [self.graph(np.array([self.ids(text)]))[0] for text in texts]
 
     def ids(self, text: str) -> list[int]:
-        """Return the tokens of a text. A text longer than the model is cut."""
+        """Return the token ids of a text, cut to the model's length."""
         if self.settings["task"] == "tagging":
             ids = [token for token, _ in self.words(text)]
         else:
@@ -45,7 +45,7 @@ class Model:
         return ids if len(ids) <= longest else [*ids[: longest - len(after)], *after]
 
     def words(self, text: str) -> list[tuple[int, bool]]:
-        """Return the tokens of a text whose words are read one by one, and which of them begin a word."""
+        """Return the token ids of a text, tokenised word by word, each with True if it begins a word."""
         found: list[tuple[int, bool]] = []
         for word in text.split():
             before, space = (self.settings["before"], self.settings["space"]) if found else ("", [])
@@ -55,7 +55,7 @@ class Model:
         return found
 
     def answer(self, text: str, scores: Any) -> str:
-        """Return the answer that scores stand for."""
+        """Return the answer to a text, from its scores."""
         task, labels = self.settings["task"], self.settings["labels"]
         if task == "classification":
             return str(labels[int(scores.argmax())])

@@ -1,4 +1,4 @@
-"""Vectors to answers: one head, one file. A head is known by being imported."""
+"""Heads, which turn vectors into scores: one file each. Importing a head registers it."""
 
 from regardant.models.heads.base import IGNORED, Head, HeadBuilder, HeadConfig, Loss
 from regardant.models.heads.element_class import ElementClass, ElementClassConfig

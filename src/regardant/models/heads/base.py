@@ -1,4 +1,4 @@
-"""The promise of a head: vectors to answers, and the loss of given answers.
+"""Interface of heads: vectors to scores, and the loss of targets.
 
 Shape legend: B batch, T elements, M size of a vector.
 """
@@ -13,17 +13,17 @@ from regardant.models.heads.pooling import Pooling
 from regardant.models.vectors import Vectors
 
 IGNORED = -100
-"""Target that counts nothing, as in `torch.nn.functional.cross_entropy`: padding, or an element without a label."""
+"""Target that the loss ignores, as in `torch.nn.functional.cross_entropy`: padding, or an element without a label."""
 
 
 class Loss(NamedTuple):
     """Sums over targets, so that the mean over several batches, or ranks, is exact."""
 
     total: Tensor
-    """Minimised loss, summed over the targets, in nats or squared units. Differentiable."""
+    """Minimised loss, summed over the targets: cross-entropy in nats, or errors of forecasts. Differentiable."""
     plain: Tensor
-    """The same without smoothing and other additions: what validation reports."""
-    count: Tensor  # type: ignore[assignment]  # in the place of tuple.count
+    """Loss without label smoothing and additional terms, as validation reports it."""
+    count: Tensor  # type: ignore[assignment]  # shadows tuple.count
     """Number of targets."""
     state: tuple[Tensor, ...] | None = None
     """The state after the last element, without a gradient. None: the model carries no state."""
@@ -33,31 +33,31 @@ class Head(nn.Module):
     """Base of all heads."""
 
     pooling: Pooling | None = None
-    """The vector of a sequence that the head reads. None: the vectors of all elements."""
+    """Pooling to the one vector of a sequence that the head reads. None: it reads the vectors of all elements."""
 
     reads_order: bool = False
-    """True if the head tells the vectors of a sequence apart by their place."""
+    """True if the head distinguishes the vectors of a sequence by their position."""
 
     compares_inputs: ClassVar[bool] = False
     """True if the head reads two vectors [B, 2, M], one for each input of a dual encoder."""
 
     ignored: ClassVar[int] = IGNORED
-    """The target of an element that counts nothing."""
+    """Target that the loss ignores."""
 
     divisible: ClassVar[bool] = True
-    """True if the loss is a sum over batch elements. A contrastive loss is not: its batches cannot be divided."""
+    """True if the loss is a sum over batch elements. False for a contrastive loss, whose batches cannot be divided."""
 
     @property
     def reads_class_token(self) -> bool:
-        """True if the first vector has to be that of a class token."""
+        """True if the first vector must be that of a class token."""
         return self.pooling == "class_token"
 
     def scores(self, vectors: Vectors) -> Tensor:
-        """Return the answers' scores, before any softmax."""
+        """Return the scores, before any softmax."""
         raise NotImplementedError
 
     def loss(self, vectors: Vectors, targets: Tensor) -> Loss:
-        """Return the loss of the targets. Padding counts nothing."""
+        """Return the loss of the targets. Padding is ignored."""
         raise NotImplementedError
 
     def embedding(self) -> nn.Parameter:
@@ -73,9 +73,9 @@ class HeadConfig(Variants):
     """Configuration of a head. A subclass with a `kind` adds a head."""
 
     def build(self, d_model: int, num_outputs: int) -> Head:
-        """Return the head over vectors of d_model, for so many answers: words, classes, labels, numbers."""
+        """Return the head over vectors of d_model, with `num_outputs` words, classes, labels or channels."""
         raise NotImplementedError
 
 
 HeadBuilder = Callable[[int], Head]
-"""d_model to a head. The builder knows the number of words, classes or channels."""
+"""Function from d_model to the head. The builder knows the number of words, classes or channels."""

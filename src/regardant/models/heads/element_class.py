@@ -23,11 +23,11 @@ class ElementClassConfig(HeadConfig):
     kind: Literal["element_class"] = "element_class"
 
     class_token: bool = False
-    """Whether the model reads a class token before the elements, as that of an encoder which is taken over. It is not
-    labelled."""
+    """True if the model reads a class token before the elements, such as that of a pretrained encoder. The class token
+    is not labelled."""
 
     dropout: float = Field(0.1, ge=0, lt=1)
-    """Chance that a number of an element's vector is zeroed."""
+    """Probability that a number of an element's vector is zeroed."""
 
     label_smoothing: float = Field(0.0, ge=0, lt=1)
     """Share of the target distribution spread over all classes."""
@@ -37,7 +37,7 @@ class ElementClassConfig(HeadConfig):
 
 
 class ElementClass(Head):
-    """Scores every class for each element."""
+    """Head that scores every class for each element."""
 
     def __init__(self, config: ElementClassConfig, d_model: int, num_classes: int) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class ElementClass(Head):
         return logits
 
     def loss(self, vectors: Vectors, targets: Tensor) -> Loss:
-        """Return the cross-entropy of the classes [B, T]. Padding and targets that are IGNORED count nothing."""
+        """Return the cross-entropy of the classes [B, T]. Padding and IGNORED targets are left out."""
         if vectors.real is not None:
             targets = targets.masked_fill(~vectors.real[:, -targets.shape[1] :], IGNORED)
         targets = targets.flatten()

@@ -19,7 +19,7 @@ from regardant.models.vectors import Vectors
 
 
 class ForecastConfig(HeadConfig):
-    """Values of a series, in as many channels as it has."""
+    """Next values of a series, in all of its channels."""
 
     kind: Literal["forecast"] = "forecast"
 
@@ -29,7 +29,7 @@ class ForecastConfig(HeadConfig):
 
     pooling: Pooling | Literal["flatten"] = "last"
     """The vector that a horizon is forecast from: that of the `last` element, the `mean` or `max` of all, that of a
-    `class_token`, or the vectors of all elements side by side (`flatten`)."""
+    `class_token` or of the `first` element, or the vectors of all elements side by side (`flatten`)."""
 
     elements: int | None = Field(None, gt=0)
     """Number of vectors that `flatten` reads. The task forecasting sets it."""
@@ -47,14 +47,14 @@ class ForecastConfig(HeadConfig):
 
     @model_validator(mode="after")
     def flatten_has_a_horizon(self) -> "ForecastConfig":
-        """Refuse to read all elements for a step from each of them."""
+        """Refuse pooling flatten without a horizon."""
         if self.pooling == "flatten" and self.horizon is None:
             raise ValueError("pooling flatten reads all elements for one horizon: set horizon")
         return self
 
     @property
     def num_steps(self) -> int | None:
-        """The horizon in steps. None: one step from each element. Raises ValueError if it is not chosen yet."""
+        """The horizon in steps. None: one step from each element. Raises ValueError for a horizon still `auto`."""
         if self.horizon == "auto":
             raise ValueError("horizon auto is chosen by the task forecasting alone: set a number of steps")
         return self.horizon
@@ -64,7 +64,7 @@ class ForecastConfig(HeadConfig):
 
 
 class Forecast(Head):
-    """Forecasts the mean or the quantiles of every value."""
+    """Head that forecasts the mean or the quantiles of every value."""
 
     quantiles: Tensor
     """[Q]"""
@@ -95,7 +95,7 @@ class Forecast(Head):
     def loss(self, vectors: Vectors, targets: Tensor) -> Loss:
         """Return the squared errors or pinball losses of the values [B, T or H, C].
 
-        A value that is missing (NaN) counts nothing, nor does one of an element that is padding.
+        Missing values (NaN) and values of padding are left out.
         """
         known = ~targets.isnan()
         if self.horizon is None and vectors.real is not None:
@@ -106,7 +106,7 @@ class Forecast(Head):
         return Loss(total, total.detach(), known.sum())
 
     def _read(self, vectors: Vectors) -> Tensor:
-        """Return the vectors to forecast from: [B, M], or [B, T, M] for a step from each."""
+        """Return the vectors to forecast from: [B, M] for a horizon, [B, T, M] for one step from each element."""
         if self.elements is not None:
             if vectors.real is not None or vectors.values.shape[1] != self.elements:
                 raise ValueError(

@@ -26,12 +26,12 @@ LARGEST_SCALE = 100.0
 
 
 class MatchConfig(HeadConfig):
-    """The partner of each item, among those of the same batch. For a dual encoder."""
+    """Contrastive matching of each item with its partner in the batch, for a dual encoder."""
 
     kind: Literal["match"] = "match"
 
     temperature: float = Field(0.07, ge=1 / LARGEST_SCALE)
-    """The first value of the temperature that similarities are divided by. It is learned."""
+    """Initial value of the learned temperature that similarities are divided by."""
 
     def build(self, d_model: int, num_outputs: int) -> "Match":
         """Return the head; it has as many scores as the batch has items, whatever `num_outputs` is."""
@@ -39,7 +39,7 @@ class MatchConfig(HeadConfig):
 
 
 class Match(Head):
-    """Scores every pair of a batch. Its loss compares the rows of a batch, which so cannot be divided."""
+    """Head that scores every pair of a batch. Its loss contrasts all pairs, so that a batch cannot be divided."""
 
     compares_inputs = True
     divisible = False
@@ -53,13 +53,13 @@ class Match(Head):
     def scale(self) -> Tensor:
         """1 / temperature, at most LARGEST_SCALE."""
         limited = self.log_scale.clamp(max=math.log(LARGEST_SCALE))
-        # The gradient passes the limit, or a temperature at the limit could not rise again.
+        # The gradient passes the clamp (straight-through): otherwise a temperature at the limit could not rise again.
         return (self.log_scale + (limited - self.log_scale).detach()).exp()
 
     def scores(self, vectors: Vectors) -> Tensor:
         """Return the scores [B, B] of pairs of the first input (row) and the second (column), from vectors [B, 2, M].
 
-        The product is a cosine, divided by the temperature.
+        A score is the cosine similarity divided by the temperature.
         """
         with exact(vectors.values):  # a score of 100 in bfloat16 is off by a half
             first, second = F.normalize(vectors.values.float(), dim=-1).unbind(1)

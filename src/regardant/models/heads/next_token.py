@@ -38,10 +38,10 @@ class TransformConfig(Config):
 
 
 class WordScoresConfig(Config):
-    """How the words of a vocabulary are scored: by a matrix, and what an imported model has beside it."""
+    """Scoring of the words of a vocabulary: by a matrix, and by the additional layers of an imported model."""
 
     bias: bool = False
-    """Whether a learned number is added to the score of each word."""
+    """True if a learned bias is added to the score of each word."""
 
     scale: float = Field(1.0, gt=0)
     """Factor on vectors before they are scored."""
@@ -50,7 +50,7 @@ class WordScoresConfig(Config):
     """A dense layer, an activation and a norm before words are scored (BERT). Empty: there are none."""
 
     absent: tuple[Annotated[int, Field(ge=0)], ...] = ()
-    """Ids without a word, as special tokens that an imported model lacks: their probability is 0."""
+    """Ids without a word, such as special tokens that an imported model lacks: their probability is 0."""
 
 
 class NextTokenConfig(WordScoresConfig, HeadConfig):
@@ -83,7 +83,7 @@ class Transform(nn.Module):
 
 
 class NextToken(Head):
-    """A score for every word of the vocabulary. Its matrix may be the embedding's, tied by reference."""
+    """Head that scores every word of the vocabulary. Its matrix may be tied to an embedding."""
 
     ignored = PAD
 
@@ -113,7 +113,7 @@ class NextToken(Head):
 
     @property
     def added(self) -> Tensor | None:
-        """The numbers [V] that are added to the scores. None: there are none."""
+        """Sum of the bias and the offsets of absent words [V], added to the scores. None: there are neither."""
         bias: Tensor | None = getattr(self, "bias", None)
         offsets: Tensor | None = getattr(self, "offsets", None)
         return offsets if bias is None else bias if offsets is None else bias + offsets
@@ -121,25 +121,25 @@ class NextToken(Head):
     def scores(self, vectors: Vectors) -> Tensor:
         """Return logits [B, T, V]."""
         values = self.read(vectors.values)
-        bias = self.added  # made anew at each step, while linear's layouts know a bias by its identity
+        bias = self.added  # a new tensor at each step, but `linear` caches layouts by the identity of a bias
         logits = linear(values, self.weight) if bias is None else linear(values, self.weight) + bias
         shown: Tensor = self.logits(logits)
         return shown
 
     def read(self, values: Float[Tensor, "*B M"]) -> Float[Tensor, "*B M"]:
-        """Return vectors as the matrix reads them: transformed and scaled."""
+        """Return the transformed and scaled vectors that the matrix multiplies."""
         values = self.transform(values)
         return values if self.words.scale == 1 else values * self.words.scale
 
     def loss(self, vectors: Vectors, targets: Tensor) -> Loss:
-        """Return the cross-entropy of the targets [B, T] that are not PAD, without ever holding all logits."""
+        """Return the cross-entropy of the targets [B, T] that are not PAD, without materialising all logits."""
         values, device = vectors.values, vectors.values.device.type
         if torch.is_autocast_enabled(device):
             values = values.to(torch.get_autocast_dtype(device))
         values, targets = values.flatten(0, -2), targets.flatten()
         if device != "cpu":
             return self.loss_without_waiting(self.read(values), targets)
-        places = (targets != PAD).nonzero().squeeze(1)  # picked by a mask, its gradient takes three times as long
+        places = (targets != PAD).nonzero().squeeze(1)  # the gradient of a boolean mask takes three times as long
         if len(places) < len(targets):
             values, targets = values.index_select(0, places), targets.index_select(0, places)
         values, weight = self._with_bias(self.read(values))
@@ -147,10 +147,10 @@ class NextToken(Head):
         return Loss(total, plain, torch.tensor(len(places)))
 
     def loss_without_waiting(self, values: Float[Tensor, "N M"], targets: Int[Tensor, " N"]) -> Loss:
-        """Return the same on an accelerator, which would have to be waited for to learn how many targets are real.
+        """Return the same loss on an accelerator, without a synchronisation to count the targets that are not PAD.
 
-        Padding becomes a vector of zeros, for which all words are equally likely whatever the weights: what it adds
-        is known beforehand, and subtracted.
+        Padding becomes a vector of zeros, for which all words are equally likely whatever the weights: its loss is
+        known in advance, and subtracted.
         """
         real = targets != PAD
         blank, uncertainty = (~real).sum(), math.log(len(self.weight))
@@ -161,7 +161,7 @@ class NextToken(Head):
         return Loss(total, plain - blank * uncertainty, real.sum())
 
     def _with_bias(self, values: Float[Tensor, "N M"]) -> tuple[Tensor, Tensor]:
-        """Return vectors and matrix, a bias as one more column of both. It costs a copy of the matrix."""
+        """Return vectors and matrix, with the bias as one more column of both, which copies the matrix."""
         if (bias := self.added) is None:
             return values, self.weight
         return F.pad(values, (0, 1), value=1.0), torch.cat([self.weight, bias[:, None]], 1)
@@ -176,5 +176,5 @@ def next_token(
     z_loss: float = 0.0,
     words: WordScoresConfig = WordScoresConfig(),  # noqa: B008  # frozen
 ) -> HeadBuilder:
-    """Return the builder of a head over a vocabulary of this size."""
+    """Return the builder of a head over a vocabulary of `vocab_size` words."""
     return lambda d_model: NextToken(d_model, vocab_size, label_smoothing, z_loss, words)

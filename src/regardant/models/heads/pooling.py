@@ -1,4 +1,4 @@
-"""One vector for a whole sequence.
+"""Pooling of a sequence to one vector.
 
 Shape legend: B batch, T elements, M d_model.
 """
@@ -11,7 +11,7 @@ from torch import Tensor
 from regardant.models.vectors import Vectors
 
 Pooling = Literal["mean", "max", "class_token", "first", "last"]
-"""The mean or the maximum of the elements' vectors; the vector of a class token before them (Devlin et al. 2019;
+"""Mean or maximum of the elements' vectors; vector of a class token before them (Devlin et al. 2019;
 Dosovitskiy et al. 2021); the vector of the first element, which in texts of an imported model is a class token; or that
 of the last element, which stands before the padding."""
 

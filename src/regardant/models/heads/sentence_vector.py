@@ -16,7 +16,7 @@ from regardant.models.vectors import Vectors
 
 
 class SentenceVectorConfig(HeadConfig):
-    """One vector of length 1 for the whole sentence."""
+    """One unit vector for the whole sentence."""
 
     kind: Literal["sentence_vector"] = "sentence_vector"
 
@@ -30,14 +30,14 @@ class SentenceVectorConfig(HeadConfig):
 
 
 class SentenceVector(Head):
-    """Pools the vectors of a sentence. It has no loss: its model is imported."""
+    """Head that pools the vectors of a sentence. It has no loss: its model is imported."""
 
     def __init__(self, pooling: Pooling) -> None:
         super().__init__()
         self.pooling: Pooling = pooling
 
     def scores(self, vectors: Vectors) -> Tensor:
-        """Return vectors [B, M] of length 1."""
+        """Return unit vectors [B, M]."""
         return F.normalize(pool(vectors, self.pooling), dim=-1)
 
     def loss(self, vectors: Vectors, targets: Tensor) -> Loss:

@@ -26,10 +26,10 @@ class SequenceClassConfig(HeadConfig):
     that of the `first` or `last` element."""
 
     transform: bool = False
-    """Whether a dense layer and tanh come before classes are scored (BERT's pooler)."""
+    """True if a dense layer and tanh precede the output layer (BERT's pooler)."""
 
     dropout: float = Field(0.1, ge=0, lt=1)
-    """Chance that a number of this vector is zeroed."""
+    """Probability that a number of the sequence's vector is zeroed."""
 
     label_smoothing: float = Field(0.0, ge=0, lt=1)
     """Share of the target distribution spread over all classes."""
@@ -39,7 +39,7 @@ class SequenceClassConfig(HeadConfig):
 
 
 class SequenceClass(Head):
-    """Scores every class for each sequence."""
+    """Head that scores every class for each sequence."""
 
     def __init__(self, config: SequenceClassConfig, d_model: int, num_classes: int) -> None:
         super().__init__()

@@ -22,8 +22,8 @@ class SpanConfig(HeadConfig):
     kind: Literal["span"] = "span"
 
     no_answer: bool = False
-    """Whether there may be no span. A class token then stands before the elements: it is number 0, and the span from 0
-    to 0 means no answer."""
+    """True if there may be no span. A class token then precedes the elements as number 0, and the span from 0 to 0
+    means no answer."""
 
     def build(self, d_model: int, num_outputs: int) -> "Span":
         """Return the head; it has two scores for each element, whatever `num_outputs` is."""
@@ -31,11 +31,11 @@ class SpanConfig(HeadConfig):
 
 
 class Span(Head):
-    """Scores every element as the first and as the last one of the span."""
+    """Head that scores every element as the first and as the last one of the span."""
 
     threshold: Tensor
-    """Score of a span less that of no answer, in nats, above which the span is the answer (section 4.3). A number that
-    is kept with the weights; only of a head with `no_answer`."""
+    """Margin in nats by which the score of a span must exceed that of no answer (section 4.3). A scalar that is saved
+    with the weights; only heads with `no_answer` have one."""
 
     def __init__(self, config: SpanConfig, d_model: int) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class Span(Head):
     def loss(self, vectors: Vectors, targets: Tensor) -> Loss:
         """Return the cross-entropy of starts and ends [B, 2], summed. A span counts once.
 
-        A span of which either end is IGNORED, such as one that was cut off, counts nothing.
+        A span with an IGNORED end, such as one that was cut off, is left out.
         """
         ignored = (targets == IGNORED).any(1)
         targets = targets.masked_fill(ignored[:, None], IGNORED)

@@ -30,7 +30,7 @@ from regardant.positions.none import NoPositions
 
 
 class StateDecoder(SequenceDecoder):
-    """A recurrent stack over vectors. It begins with their state, or with zeros, and gives the state after the last."""
+    """Recurrent stack over vectors. It starts from the state of its input, or from zeros, and returns the last."""
 
     def __init__(
         self, cell: Cell, input_size: int, hidden_size: int, num_layers: int, dropout: float, output_size: int
@@ -46,7 +46,7 @@ class StateDecoder(SequenceDecoder):
         return replace(x, values=self._answers(states), state=last)
 
     def start(self, memory: Vectors | None, beam_size: int, max_length: int) -> RecurrentState:
-        """Return the state before the first token; its rows are those of the first step."""
+        """Return the state before the first token, empty until the first step, which determines the number of rows."""
         return RecurrentState(DecoderMemory(()))
 
     def step(self, x: Float[Tensor, "N T M"], state: RecurrentState) -> Float[Tensor, "N T O"]:
@@ -62,7 +62,7 @@ class StateDecoder(SequenceDecoder):
 
 
 class RecurrentLanguageModel(DecoderOnly):
-    """Reads a text token by token and scores the next from its state."""
+    """Recurrent model that reads a text token by token and scores the next token."""
 
     decoder: StateDecoder
 
@@ -87,7 +87,7 @@ class RecurrentLanguageModelConfig(CausalConfig):
     carries_state: ClassVar[bool] = True
 
     max_length: int = Field(256, gt=1)
-    """Tokens of a window of training, through which gradients go back. The state goes further: see
+    """Tokens of a training window, through which gradients go back. The state can be carried further: see
     training.carry_state."""
 
     cell: Cell = "lstm"
@@ -103,10 +103,11 @@ class RecurrentLanguageModelConfig(CausalConfig):
     """Number of layers."""
 
     dropout: float = Field(0.0, ge=0, lt=1)
-    """Chance that a value is zeroed: of embeddings, between layers, before the output."""
+    """Probability that a value is zeroed: of embeddings, between layers, before the output."""
 
     tie_embeddings: Literal["all", "none"] = "all"
-    """One matrix for input and output, or two. With one, states of another size than embeddings are projected."""
+    """Weight tying. all: input and output share one matrix, and states of another size than embeddings are projected.
+    none: they have two."""
 
     def build(self, text: RepresentationBuilder, head: HeadBuilder) -> RecurrentLanguageModel:
         tied = self.tie_embeddings == "all"

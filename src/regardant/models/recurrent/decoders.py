@@ -37,7 +37,7 @@ class RecurrentShape:
     bptt: int | None
     """Target tokens that gradients go back (truncated back-propagation through time). None: all."""
     encoder_size: int | None = None
-    """Size of an encoder's state. None: that of a decoder's."""
+    """Size of an encoder's state. None: hidden_size."""
 
     @property
     def source_size(self) -> int:
@@ -80,11 +80,11 @@ class DecoderMemory:
 
 @dataclass
 class RecurrentState:
-    """Implements `models.base.DecodingState`."""
+    """Decoding state (`models.base.DecodingState`) of a recurrent decoder."""
 
     memory: DecoderMemory
     beam_size: int = 1
-    """Beams of a sentence, so far."""
+    """Current number of beams of a sentence."""
 
     @property
     def length(self) -> int:
@@ -104,7 +104,7 @@ class RecurrentState:
 
 
 class RecurrentDecoder(SequenceDecoder):
-    """Base of recurrent decoders. Write `advance`; override `run` if steps do not depend on each other's outputs."""
+    """Base of recurrent decoders. Implement `advance`; override `run` if no step depends on the output of another."""
 
     def __init__(self, shape: RecurrentShape, extra: int) -> None:
         super().__init__()
@@ -159,7 +159,7 @@ class RecurrentDecoder(SequenceDecoder):
 
 
 class SutskeverConfig(RecurrentDecoderConfig):
-    """The encoder's last state is the decoder's first (Sutskever et al. 2014)."""
+    """Decoder whose first state is the encoder's last (Sutskever et al. 2014)."""
 
     kind: Literal["sutskever"] = "sutskever"
 
@@ -168,7 +168,7 @@ class SutskeverConfig(RecurrentDecoderConfig):
 
 
 class SutskeverDecoder(RecurrentDecoder):
-    """Sutskever et al. 2014, https://arxiv.org/abs/1409.3215: the source enters by the first state alone."""
+    """Sutskever et al. 2014, https://arxiv.org/abs/1409.3215: the source enters only through the first state."""
 
     def __init__(self, shape: RecurrentShape) -> None:
         super().__init__(shape, extra=0)
@@ -182,7 +182,7 @@ class SutskeverDecoder(RecurrentDecoder):
 
 
 class ChoConfig(RecurrentDecoderConfig):
-    """The encoder's last state is read at every step as the context (Cho et al. 2014)."""
+    """Decoder that reads the encoder's last state at every step as the context (Cho et al. 2014)."""
 
     kind: Literal["cho"] = "cho"
 
@@ -217,12 +217,12 @@ class ChoDecoder(RecurrentDecoder):
 
 
 class BahdanauConfig(RecurrentDecoderConfig):
-    """The state before a step attends to the source, and the step reads the context (Bahdanau et al. 2015)."""
+    """Decoder that attends with the state before a step, which then reads the context (Bahdanau et al. 2015)."""
 
     kind: Literal["bahdanau"] = "bahdanau"
 
     attention: AttentionConfig = AdditiveConfig()
-    """The attention of a state to the source. Both are projected."""
+    """Attention from a state to the source. Both are projected."""
 
     def build(self, shape: RecurrentShape) -> "BahdanauDecoder":
         return BahdanauDecoder(shape, self)
@@ -247,12 +247,12 @@ class BahdanauDecoder(RecurrentDecoder):
 
 
 class LuongConfig(RecurrentDecoderConfig):
-    """The state after a step attends to the source; state and context give the next token (Luong et al. 2015)."""
+    """Decoder that attends with the state after a step; state and context give the next token (Luong et al. 2015)."""
 
     kind: Literal["luong"] = "luong"
 
     attention: AttentionConfig = ScaledDotProductConfig(scaled=False)
-    """The attention of a state to the source. Not projected: dot (the default), `general`, `location`, `window`
+    """Attention from a state to the source. Not projected: dot (the default), `general`, `location`, `window`
     (local-m), `local_predictive` (local-p). Projected: `additive` (concat)."""
 
     input_feeding: bool = True
@@ -308,6 +308,6 @@ def _state(read: Vectors) -> State:
 
 
 def _cut(memory: DecoderMemory) -> DecoderMemory:
-    """Return the memory without a gradient."""
+    """Return the memory, detached from the graph of gradients."""
     attentional = None if memory.attentional is None else memory.attentional.detach()
     return replace(memory, state=map_state(memory.state, Tensor.detach), attentional=attentional)

@@ -14,7 +14,7 @@ from regardant.models.vectors import Vectors
 
 
 class StateEncoder(SequenceEncoder, RecurrentEncoder):
-    """Recurrent encoder over vectors. It returns the states of all elements, and the last ones of every layer."""
+    """Recurrent encoder over vectors. It returns the states of all elements, and the last state of every layer."""
 
     def forward(self, x: Vectors) -> Vectors:
         """Return the states [B, S, R] of all elements. Padding is not read."""
@@ -38,13 +38,13 @@ class RecurrentStackConfig(Config):
     """Number of layers."""
 
     bidirectional: bool = True
-    """Read from both sides."""
+    """Read in both directions."""
 
     combine: Combine = "concatenate"
-    """Both directions: half of hidden_size each side by side, or all of it each and added."""
+    """Combination of both directions: concatenate (hidden_size / 2 each) or add (hidden_size each)."""
 
     dropout: float = Field(0.3, ge=0, lt=1)
-    """Chance that a value is zeroed: of embeddings, between layers, before the output of a decoder."""
+    """Probability that a value is zeroed: of embeddings, between layers, before the output of a decoder."""
 
     @model_validator(mode="after")
     def directions_share(self) -> "RecurrentStackConfig":

@@ -27,7 +27,7 @@ from regardant.positions.none import NoneConfig, NoPositions
 
 
 class AnnotationEncoder(SequenceEncoder):
-    """The vectors of the source as they are, with their mean as the first state of a decoder of `num_layers`.
+    """Encoder that returns the source's vectors unchanged, and from their mean the first state of `num_layers` layers.
 
     Xu et al. 2015, "Show, attend and tell", https://arxiv.org/abs/1502.03044, section 3.1.2: here one linear map of the
     mean for each part of the state, and the decoder's tanh.
@@ -40,7 +40,7 @@ class AnnotationEncoder(SequenceEncoder):
         self.first = Linear(size, self.parts * size)
 
     def forward(self, x: Vectors) -> Vectors:
-        """Return the vectors [B, S, R], and the first state of every layer. Padding is not in the mean."""
+        """Return the vectors [B, S, R], and the first state of every layer. The mean is without padding."""
         parts = self.first(_mean(x)).chunk(self.parts, -1)
         return replace(x, state=tuple(part.expand(self.num_layers, -1, -1) for part in parts))
 
@@ -82,7 +82,7 @@ class RecurrentConfig(RecurrentStackConfig, SequenceToSequenceConfig):
     """Layers of the encoder, and of the decoder."""
 
     decoder: RecurrentDecoderConfig = BahdanauConfig()
-    """Decoder, which reads the source in one of several ways."""
+    """Decoder. Its kind determines how the decoder reads the source."""
 
     bptt: int | None = Field(None, gt=0)
     """Target tokens that gradients go back (truncated back-propagation through time). Empty: all."""
@@ -91,7 +91,8 @@ class RecurrentConfig(RecurrentStackConfig, SequenceToSequenceConfig):
     """Source tokens that gradients go back in an encoder of one direction. Empty: all."""
 
     tie_embeddings: Tied = "all"
-    """One matrix for source, target and output; for target and output; or three. `all` needs a joint vocabulary."""
+    """Weight tying. all: source, target and output share one matrix, which needs a joint vocabulary. target: target and
+    output share one. none: they have three."""
 
     @model_validator(mode="after")
     def encoder_has_size(self) -> "RecurrentConfig":
@@ -133,7 +134,7 @@ class RecurrentConfig(RecurrentStackConfig, SequenceToSequenceConfig):
         return model
 
     def _require_any_order(self, model: RecurrentEncoderDecoder) -> None:
-        """Raise ValueError if the model goes by an order of source elements that they do not have."""
+        """Raise ValueError if the model depends on the order of source elements, which have none."""
         if self.encoder == "recurrent":
             raise ValueError(
                 f"a recurrent network reads elements in order, and a {model.source.unit} has none: set "
@@ -142,7 +143,7 @@ class RecurrentConfig(RecurrentStackConfig, SequenceToSequenceConfig):
         require_keys_in_any_order(model.decoder, model.source)
 
     def build_encoder(self) -> SequenceEncoder:
-        """Return the encoder: the recurrent one, or the source's vectors as they are."""
+        """Return the recurrent encoder, or the one that returns the source's vectors unchanged."""
         if self.encoder == "none":
             return AnnotationEncoder(self.cell, self.hidden_size, self.num_layers)
         encoder = self.state_encoder(self.shape.source_size)

@@ -1,4 +1,4 @@
-"""A recurrent network that reads one input at once, in the place of a Transformer encoder."""
+"""A recurrent encoder of one input, in place of a Transformer encoder."""
 
 from typing import Literal
 
@@ -13,7 +13,7 @@ from regardant.positions.none import NoPositions
 
 
 class RecurrentEncoderConfig(RecurrentStackConfig, EncoderConfig):
-    """Recurrent layers over the elements: an LSTM from both sides by default."""
+    """Recurrent layers over the elements: a bidirectional LSTM by default."""
 
     kind: Literal["recurrent"] = "recurrent"
 

@@ -1,4 +1,4 @@
-"""Items to vectors: one representation, one file."""
+"""Representations, which turn items into vectors: one file each."""
 
 from regardant.models.representations.base import InputShape, Representation, RepresentationBuilder
 from regardant.models.representations.graph import GraphNodes, GraphTensors, graph_nodes

@@ -1,6 +1,6 @@
-"""The promise of a representation: a batch of items to vectors.
+"""Interface of representations: a batch of items to vectors.
 
-Whatever the items are, positions, scale, class token and dropout are the same: a representation writes `embed`.
+Positions, scale, class token and dropout are the same for all kinds of items: a representation implements `embed`.
 
 Shape legend: B batch, T elements of an item, M d_model, P dimensions of a position.
 """
@@ -32,18 +32,18 @@ class InputShape:
     class_token: bool = False
     """True puts a learned vector before all elements, for the head to read."""
     num_heads: int | None = None
-    """Heads of the attention that adds `Vectors.edges` to its scores. None: nothing reads them."""
+    """Number of heads of the attention that adds `Vectors.edges` to its scores. None: nothing reads them."""
     normalisation: NormConfig | None = None
     """Norm of elements with their positions, before dropout. None: there is none."""
 
     @property
     def element_size(self) -> int:
-        """Numbers of an element's own vector: positions may stand beside it."""
+        """Size of an element's own vector: d_model without concatenated positions."""
         return self.d_model - self.positions.concatenated
 
 
 class Representation(nn.Module):
-    """Base of all representations. Write `embed`.
+    """Base of all representations. Subclasses implement `embed`.
 
     Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, sections 3.4 (scale), 3.5 and 5.4 (dropout on the sum).
     """
@@ -67,7 +67,7 @@ class Representation(nn.Module):
         self.scale = math.sqrt(shape.d_model) if shape.scale else 1.0
         self.norm = nn.Identity() if shape.normalisation is None else shape.normalisation.build(shape.d_model)
         self.dropout = Dropout(shape.dropout)
-        self.written = nn.Identity()  # a module, so that inspection can listen to what is written
+        self.written = nn.Identity()  # a module, so that inspection can hook it
         if shape.class_token:
             self.class_token = nn.Parameter(torch.randn(shape.d_model) * shape.d_model**-0.5)
 
@@ -78,8 +78,8 @@ class Representation(nn.Module):
     def forward(self, inputs: Any, start: int = 0) -> Vectors:
         """Return the vectors of items.
 
-        The elements are at positions `start`, `start` + 1, ...; for a scheme of several dimensions at those that
-        `embed` returns, if it does.
+        The elements are at positions `start`, `start` + 1, ...; for a scheme of several dimensions at the positions
+        that `embed` returns, if any.
         """
         embedded = self.embed(inputs)
         values = embedded.values * self.scale
@@ -95,7 +95,7 @@ class Representation(nn.Module):
         return replace(embedded, values=self.written(self.dropout(values) if self.training else values))
 
     def tie(self, weight: nn.Parameter) -> None:
-        """Share one matrix with the head.
+        """Share the embedding matrix with the head.
 
         Raises:
             ValueError: this representation has no matrix that could be shared, or one of another shape.

@@ -1,4 +1,4 @@
-"""Nodes of a graph to vectors: features through one matrix, edges as pairs that may attend to each other.
+"""Nodes of a graph to vectors: a projection of their features, with edges as pairs that may attend to each other.
 
 Velickovic et al. 2018, "Graph attention networks", https://arxiv.org/abs/1710.10903: attention of each node to itself
 and to its neighbours. The graph belongs to the model: an input is a list of its nodes, all of them or a part, with the
@@ -23,7 +23,7 @@ from regardant.models.representations.base import InputShape, Representation, Re
 from regardant.models.vectors import Vectors
 
 PADDING = -1
-"""Number in place of a node behind a list that is shorter than others of its batch."""
+"""Node number of padding at the end of the shorter lists of a batch."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,18 +36,18 @@ class GraphTensors:
     edges: Int[Tensor, "E 2"]
     """Both nodes of each edge."""
     structure: Float[Tensor, "V S"]
-    """Numbers that tell a node's place in the graph; the last ones are parts of eigenvectors."""
+    """Structural numbers, which encode a node's place in the graph; the last ones are components of eigenvectors."""
     num_eigenvectors: int
-    """Number of columns of `structure` whose sign means nothing."""
+    """Number of eigenvectors, the last columns of `structure`, whose signs are arbitrary."""
 
 
 class NodeVectors(Representation):
     """Base of representations of nodes: a projection of their features, and one of their structural numbers.
 
-    In training each eigenvector has a random sign, drawn anew for each row of a batch: the sign means nothing.
+    In training each eigenvector has a random sign, drawn for each batch element: its sign is arbitrary.
 
     Raises:
-        ValueError: positions, which nodes have none of.
+        ValueError: a position scheme is given, and nodes have no order.
     """
 
     unit = "node"
@@ -65,7 +65,7 @@ class NodeVectors(Representation):
         self.projection = nn.Linear(num_features, shape.element_size)
         if num_structural:
             self.structure_projection = nn.Linear(num_structural, shape.element_size, bias=False)
-            self.signs = Dropout(0.5)  # of ones: zeros and twos, which the dropout key repeats in a resumed run
+            self.signs = Dropout(0.5)  # ones become 0 or 2, which the dropout key reproduces in a resumed run
 
     def project(self, features: Float[Tensor, "B T F"], structure: Float[Tensor, "B T S"]) -> Float[Tensor, "B T M"]:
         """Return the vectors of nodes from their features and their structural numbers."""
@@ -75,7 +75,7 @@ class NodeVectors(Representation):
         return values
 
     def with_random_signs(self, structure: Float[Tensor, "B T S"]) -> Float[Tensor, "B T S"]:
-        """Return the structural numbers; in training eigenvectors, which are their last columns, with random signs."""
+        """Return the structural numbers; in training their last columns, the eigenvectors, have random signs."""
         if not (self.training and self.num_eigenvectors):
             return structure
         rows, _, numbers = structure.shape
@@ -87,7 +87,7 @@ class NodeVectors(Representation):
 class GraphNodes(NodeVectors):
     """The nodes of one graph, which belongs to the model.
 
-    In training edges are removed at random, drawn anew for each batch and alike in both directions (Rong et al. 2020,
+    In training edges are removed at random, drawn for each batch, in both directions at once (Rong et al. 2020,
     "DropEdge", https://arxiv.org/abs/1907.10903, section 3).
     """
 
@@ -106,7 +106,7 @@ class GraphNodes(NodeVectors):
         self.feature_dropout, self.edge_dropout = Dropout(feature_dropout), Dropout(edge_dropout)
 
     def embed(self, inputs: Int[Tensor, "B T"]) -> Vectors:
-        """Return the vectors of nodes by number, with the pairs that share an edge."""
+        """Return the vectors of nodes, given by number, with the pairs that share an edge."""
         real = inputs != PADDING
         nodes = inputs.clamp(min=0)
         values = self.project(self.feature_dropout(F.embedding(nodes, self.features)), self.structure[nodes])
@@ -124,5 +124,5 @@ class GraphNodes(NodeVectors):
 
 def graph_nodes(graph: GraphTensors, *, feature_dropout: float, edge_dropout: float) -> RepresentationBuilder:
     """Return the builder of a projection of a graph's nodes. In training a feature is zeroed, and an edge removed, with
-    these chances."""
+    these probabilities."""
     return partial(GraphNodes, graph=graph, feature_dropout=feature_dropout, edge_dropout=edge_dropout)

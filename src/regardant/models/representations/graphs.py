@@ -1,4 +1,4 @@
-"""Small graphs to vectors of their nodes: features through one matrix, distances and edge features as a bias on scores.
+"""Small graphs to vectors of their nodes: a projection of features; distances and edge features as a bias on scores.
 
 The bias by the number of edges between two nodes: Ying et al. 2021, "Do Transformers really perform bad for graph
 representation?", https://arxiv.org/abs/2106.05234, equation 6. Features of an edge give each head a bias on the scores
@@ -28,13 +28,13 @@ class GraphShape:
     features: int
     structure: int
     num_eigenvectors: int
-    """Structural numbers whose sign means nothing: the last ones."""
+    """Number of eigenvectors, the last structural numbers, whose signs are arbitrary."""
     edge_features: int
     most_nodes: int
     reach: int | None
-    """Edges to the furthest node that a node attends to. None: a node attends to all."""
+    """Maximum distance, in edges, of the nodes that a node attends to. None: a node attends to all."""
     distance_bias: int
-    """Distances that have a bias of their own. 0: none."""
+    """Largest distance, in edges, with a bias of its own. 0: distances have no bias."""
 
     @property
     def parts(self) -> list[int]:
@@ -44,7 +44,7 @@ class GraphShape:
 
 
 class SmallGraphs(NodeVectors):
-    """The nodes of several graphs, each graph a row."""
+    """Nodes of several graphs, each graph a batch element."""
 
     def __init__(self, shape: InputShape, graph: GraphShape) -> None:
         sizes = {"num_features": graph.features, "num_structural": graph.structure}
@@ -52,7 +52,7 @@ class SmallGraphs(NodeVectors):
         self.graph = graph
         self.biases_scores = shape.num_heads is not None and bool(graph.distance_bias or graph.edge_features)
         if shape.num_heads is not None and graph.distance_bias:
-            # One for a node itself, one for each distance, one for all that are further away, one for no path.
+            # One for the node itself, one for each distance, one for all larger distances, one for no path.
             self.distance_bias = nn.Parameter(torch.zeros(graph.distance_bias + 3, shape.num_heads))
         if shape.num_heads is not None and graph.edge_features:
             self.edge_bias = nn.Linear(graph.edge_features, shape.num_heads, bias=False)

@@ -1,4 +1,4 @@
-"""Items of several parts to vectors: the elements of all parts in one sequence, each marked by the part it is of.
+"""Items of several parts to vectors: the elements of all parts in one sequence, each marked with its part.
 
 Kim et al. 2021, "ViLT", https://arxiv.org/abs/2102.03334, section 3.1: a learned vector for each modality is added to
 its elements, which have the positions of their own modality; then all stand in one sequence.
@@ -18,11 +18,11 @@ from regardant.positions.none import NoPositions
 
 
 class Blocks:
-    """The inputs of a batch of items of several parts, moved and divided as one tensor would be.
+    """Inputs of a batch of items of several parts, which can be moved to a device and sliced like one tensor.
 
     Args:
         parts: a block [B, ...] for each part, as its own codec collates it.
-        lengths: elements of each part [P] of each row. Empty: they are not known, as after a division.
+        lengths: number of elements of each part [P] of each batch element. Empty: unknown, such as after slicing.
     """
 
     def __init__(self, parts: Sequence[Tensor], lengths: Sequence[Sequence[int]] = ()) -> None:
@@ -36,7 +36,7 @@ class Blocks:
         return Blocks([part[rows] for part in self.parts])
 
     def alone(self, row: int) -> "Blocks":
-        """Return a row as a batch of its own, without the padding that longer rows gave its parts."""
+        """Return one batch element as a batch, without the padding of its parts. Needs `lengths`."""
         longest = [max(of_part) for of_part in zip(*self.lengths, strict=True)]
         parts = [
             part[row : row + 1] if length == most else part[row : row + 1, :length]
@@ -54,23 +54,23 @@ class Blocks:
         return Blocks([part.to(device, non_blocking=non_blocking) for part in self.parts], self.lengths)
 
     def pin_memory(self) -> "Blocks":
-        """Return the blocks in memory that an accelerator reads directly."""
+        """Return the blocks in pinned memory."""
         return Blocks([part.pin_memory() for part in self.parts], self.lengths)
 
 
 class JoinedParts(Representation):
     """The representations of all parts side by side, each with a learned marker added to its elements.
 
-    Each part counts positions of its own that are added to elements or stand beside them. Positions that act in the
-    attention, such as rotary ones, count the elements of all parts together. The padding of all parts is moved to the
-    end of a row, so that it separates no elements.
+    Positions that are added to elements or concatenated with them are counted in each part by itself, those that act
+    in attention, such as rotary ones, over all parts. The padding of all parts is moved to the end of the
+    sequence, so that it separates no elements.
     """
 
     unit = "element"
 
     def __init__(self, shape: InputShape, parts: Mapping[str, RepresentationBuilder]) -> None:
         super().__init__(replace(shape, positions=NoPositions(), scale=False))
-        of_part = replace(shape, dropout=0.0, class_token=False, normalisation=None)  # these follow the joining
+        of_part = replace(shape, dropout=0.0, class_token=False, normalisation=None)  # applied after joining
         self.parts = nn.ModuleDict({name: part(of_part) for name, part in parts.items()})
         self.markers = nn.Parameter(torch.randn(len(parts), shape.d_model) * shape.d_model**-0.5)
 
@@ -78,7 +78,7 @@ class JoinedParts(Representation):
         """Return the vectors of the elements of all parts [B, T, M], in the order of the parts.
 
         Raises:
-            ValueError: a part is a graph, whose pairs or edges another part has not.
+            ValueError: a part has pairs or edges, such as those of a graph.
         """
         found = [part(block) for part, block in zip(self.parts.values(), inputs.parts, strict=True)]
         if any(one.pairs is not None or one.edges is not None for one in found):

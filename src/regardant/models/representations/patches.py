@@ -18,8 +18,7 @@ from regardant.models.vectors import Vectors
 class Patches(Representation):
     """A linear projection of the pixels of each patch.
 
-    `grid` are the rows and columns of training images. Images of other sizes have learned positions that are
-    interpolated.
+    grid: rows and columns of patches of training images. For images of other sizes, learned positions are interpolated.
     """
 
     unit = "patch"
@@ -52,6 +51,6 @@ class Patches(Representation):
 
 
 def patches(patch_size: int, channels: int, grid: tuple[int, int] | None = None) -> RepresentationBuilder:
-    """Return the builder of a projection of square patches of so many pixels a side; `grid` are the rows and columns of
-    them in training images."""
+    """Return the builder of a projection of square patches with a side of `patch_size` pixels; `grid` holds the numbers
+    of their rows and columns in training images."""
     return partial(Patches, patch_size=patch_size, channels=channels, grid=grid)

@@ -18,21 +18,21 @@ from regardant.models.representations.base import InputShape, Representation, Re
 from regardant.models.vectors import Vectors
 
 EPSILON = 1e-5
-"""Added to the variance of a series, so that one that is constant can be divided by its deviation."""
+"""Number added to the variance of a series, so that a constant series can be divided by its standard deviation."""
 
 
 @dataclass(frozen=True)
 class SeriesShape:
-    """Settings of the history that is read of a series."""
+    """Sizes of the history that is read of a series, and of its patches."""
 
     history: int
-    """Steps that are read."""
+    """Steps of the history."""
     patch_length: int
     """Steps of a patch."""
     stride: int
     """Steps from the start of a patch to that of the next."""
     instance_norm: bool = True
-    """True if a series is normalised by its own mean and deviation, which a forecast restores."""
+    """True if a series is normalised by its own mean and standard deviation, which the forecast undoes."""
 
     @property
     def patches(self) -> int:
@@ -45,12 +45,12 @@ class SeriesShape:
         return (self.patches - 1) * self.stride + self.patch_length - self.history
 
     def cut(self, series: Float[Tensor, "B L"]) -> Float[Tensor, "B T P"]:
-        """Return the patches of series. Before its first step, a series has the value of that step."""
+        """Return the patches of series, which are padded with their first value at the start."""
         padded = torch.cat([series[:, :1].expand(-1, self.padding), series], 1)
         return padded.unfold(1, self.patch_length, self.stride)
 
     def normalise(self, series: Float[Tensor, "B L"]) -> tuple[Tensor, Tensor | None]:
-        """Return series with mean 0 and variance 1, and their moments [B, 2]; or as they are, and None."""
+        """Return series of mean 0 and variance 1, and their moments [B, 2]. Without instance_norm: `series`, None."""
         if not self.instance_norm:
             return series, None
         mean = series.mean(1, keepdim=True)

@@ -21,7 +21,7 @@ Subsampling = Literal[2, 4]
 """Log-mel frames that the convolutions merge into one element."""
 
 WIDTH = 3
-"""Frames that a convolution reads together."""
+"""Kernel size of the convolutions in frames."""
 
 
 class SoundFrames(Representation):
@@ -37,15 +37,15 @@ class SoundFrames(Representation):
         self.second = nn.Conv1d(size, size, WIDTH, stride=2, padding=WIDTH // 2)
 
     def embed(self, inputs: Float[Tensor, "B T SK"]) -> Vectors:
-        """Return the vectors of frames, of which each input row holds S side by side. Rows of NaN are padding."""
+        """Return the vectors of frames. Each input row holds S frames side by side; rows of NaN are padding."""
         real = ~inputs[..., 0].isnan()
-        # Of padding, convolutions of stride 1 read one frame: a zero, as past the end of a recording that is alone.
-        # Those of stride 2 read none, since each item has whole elements.
+        # A convolution of stride 1 reads one frame of padding, zeros as past the end of a recording that is alone.
+        # A convolution of stride 2 reads none, since each item has whole elements.
         frames = inputs.nan_to_num(0.0).unflatten(2, (self.subsampling, -1)).flatten(1, 2)
         inner = F.gelu(self.first(frames.mT))
         return Vectors(F.gelu(self.second(inner)).mT, real=real)
 
 
 def sound_frames(num_mels: int, subsampling: Subsampling) -> RepresentationBuilder:
-    """Return the builder of convolutions over frames of so many mel bands."""
+    """Return the builder of convolutions over frames of `num_mels` mel bands."""
     return partial(SoundFrames, num_mels=num_mels, subsampling=subsampling)

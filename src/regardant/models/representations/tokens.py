@@ -37,5 +37,5 @@ class TokenEmbedding(Representation):
 
 
 def tokens(vocab_size: int) -> RepresentationBuilder:
-    """Return the builder of an embedding of so many tokens, padded with PAD."""
+    """Return the builder of an embedding of `vocab_size` tokens, padded with PAD."""
     return partial(TokenEmbedding, vocab_size=vocab_size)

@@ -19,10 +19,10 @@ from regardant.models.representations.base import InputShape, Representation, Re
 from regardant.models.vectors import Vectors
 
 WIDTH = 40
-"""Samples of a filter."""
+"""Samples of a filter (fewer if a block has fewer)."""
 
 STRIDE = 10
-"""Samples between two places of a filter."""
+"""Stride of the filters in samples."""
 
 LEAST_ENERGY = 1e-6
 """Energy of a filter below which a block counts as silent."""
@@ -30,16 +30,16 @@ LEAST_ENERGY = 1e-6
 
 @dataclass(frozen=True)
 class WaveformShape:
-    """How recordings are cut into blocks.
+    """Sizes of the blocks that recordings are cut into.
 
     A period is one block of the coarsest scale, followed by the blocks of finer scales over the same time: a block
-    stands before those that it covers.
+    comes before the finer blocks that it covers.
     """
 
     block: int
     """Samples of a block, at its own scale."""
     scales: Sequence[int]
-    """Original samples for each one of a scale, the coarsest scale first; each is a multiple of the next."""
+    """Decimation factor of each scale, coarsest scale first; each is a multiple of the next."""
 
     @property
     def period(self) -> int:
@@ -48,7 +48,7 @@ class WaveformShape:
 
     @cached_property
     def order(self) -> list[tuple[int, int]]:
-        """(number of the scale, number of its block in the period) for each block of a period [J]."""
+        """Pairs (number of the scale, number of its block in the period), one for each block of a period [J]."""
         starts = [
             (number * scale, place, number)
             for place, scale in enumerate(self.scales)
@@ -57,7 +57,7 @@ class WaveformShape:
         return [(place, number) for _, place, number in sorted(starts)]
 
     def places(self, scale: int) -> list[int]:
-        """Return the places of the blocks of a scale in a period."""
+        """Return the indices in `order` of the blocks of a scale."""
         return [at for at, (place, _) in enumerate(self.order) if place == scale]
 
 

@@ -4,15 +4,15 @@
 import { besideGrid, percent, pooled, rowOf, strongest } from "./weights.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const FONT = "bold 14px system-ui, -apple-system, 'Segoe UI', 'Noto Sans', sans-serif"; // a chosen word turns bold: leave room
+const FONT = "bold 14px system-ui, -apple-system, 'Segoe UI', 'Noto Sans', sans-serif"; // a chosen word turns bold
 const RING = 2.5; // stroke of a gold link
 const LONGEST_LABEL = 18;
-const LEAST_LABEL = 6; // pixels of a cell: smaller words cannot be read
-const FAINTEST = 0.015; // a line below this cannot be seen
-const MOST_CELLS = 4096; // drawn one by one; more of them are painted as pixels
-const MOST_TABLE_CELLS = 10000; // written out; of more the strongest of each row
+const LEAST_LABEL = 6; // smallest cell with a legible word, in pixels
+const FAINTEST = 0.015; // weight below which a line is invisible
+const MOST_CELLS = 4096; // drawn one by one; larger maps are painted as pixels
+const MOST_TABLE_CELLS = 10000; // in full; larger tables have the strongest of each row
 const STRONGEST = 5;
-const MARGINS = 40; // pixels of a page beside its content, on a telephone
+const MARGINS = 40; // pixels beside the content of a page on a phone
 const THUMBNAIL = 64; // rows and columns at most
 const ruler = document.createElement("canvas").getContext("2d");
 
@@ -49,7 +49,7 @@ function canvasOf(width, height, label, ...children) {
   return svg("svg", { viewBox: `0 0 ${w} ${h}`, width: w, height: h, role: "img", "aria-label": label }, ...children);
 }
 
-// Pixels for a drawing that would like so many, beside so many others, on a page of this width.
+// The width of a drawing, at most `pixels`, that the page has room for beside `others` pixels.
 export function roomFor(pixels, others = 0) {
   return Math.min(pixels, document.documentElement.clientWidth - MARGINS - others);
 }
@@ -113,7 +113,7 @@ function pixels(matrix, x, y, cell) {
   return svg("image", { ...place, "image-rendering": "pixelated", href: canvas.toDataURL() });
 }
 
-// A pixel a weight, in the ink of the present colour scheme: paint again when that changes.
+// A canvas of one pixel per weight, in the current colour scheme: paint again when the scheme changes.
 function painted(matrix) {
   const canvas = document.createElement("canvas");
   [canvas.width, canvas.height] = [matrix[0].length, matrix.length];
@@ -131,14 +131,14 @@ function painted(matrix) {
 
 export function drawThumbnail(canvas, matrix) {
   const small = painted(pooled(matrix, THUMBNAIL));
-  const dot = Math.ceil(THUMBNAIL / Math.max(small.width, small.height)) * 2; // crisp, whatever the screen
+  const dot = Math.ceil(THUMBNAIL / Math.max(small.width, small.height)) * 2; // whole pixels, for crisp edges
   [canvas.width, canvas.height] = [small.width * dot, small.height * dot];
   const ink = canvas.getContext("2d");
   ink.imageSmoothingEnabled = false;
   ink.drawImage(small, 0, 0, canvas.width, canvas.height);
 }
 
-// A colour of the page's as it is now.
+// The current value of a CSS colour of the page.
 export function resolved(colour) {
   const probe = document.body.appendChild(html("span"));
   probe.style.color = colour;
@@ -147,7 +147,7 @@ export function resolved(colour) {
   return found;
 }
 
-// Columns' words above, rows' words below, a curve for each pair as opaque as its weight.
+// Column words above, row words below, and a curve for each pair, as opaque as its weight.
 export function lineView(scene, label) {
   const source = scene.source.map(shorten);
   const target = scene.target.map(shorten);
@@ -175,10 +175,10 @@ export function lineView(scene, label) {
   return canvasOf(width, height, label, ...gold, ...curves, ...words, ...answers);
 }
 
-const [GRID, LEAST_SIDE, MOST_SIDE] = [560, 10, 140]; // pixels: of a grid, and of an element on it
+const [GRID, LEAST_SIDE, MOST_SIDE] = [560, 10, 140]; // pixels: width of a grid, least and most of an element
 const DARKEST = 0.75; // opacity of the largest weight: the item stays visible below it
 
-// The item on its grid, with shades as dark as one row's weights, or the mean of all rows, beside the largest of them.
+// The item on its grid, with shades for one row's weights, or the mean of all rows, relative to the largest weight.
 export function gridView(scene, label, row) {
   if (scene.layout.places.length) return graphView(scene, label, row);
   const { rows, columns, picture, aspect } = scene.layout;
@@ -259,7 +259,7 @@ function lineWidth(words) {
   return words.reduce((sum, word) => sum + widthOf(word) + BETWEEN_WORDS, 0);
 }
 
-// The centres of words set over the whole width with equal gaps.
+// The centres of words spread over the whole width with equal gaps.
 function spread(words, width) {
   const gap = BETWEEN_WORDS + (width - lineWidth(words)) / words.length;
   let edge = gap / 2;

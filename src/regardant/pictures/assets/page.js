@@ -1,4 +1,4 @@
-// The page: one section per item, one shown at a time, drawn when first shown. The address holds what is shown.
+// The page: one section per item, one shown at a time, drawn when first shown. The URL hash holds the state.
 
 import { html } from "./drawing.js";
 import { UNITS, attentionView, choice } from "./view.js";
@@ -10,9 +10,9 @@ const sentences = JSON.parse(textOf("sentences")).map((record, s) => ({
   kinds: record.kinds.map((kind, k) => readKind(kind, record.layouts, (layer) => inflate(textOf(`weights-${s}-${k}-${layer}`)))),
 }));
 const main = document.querySelector("main");
-const inFrame = location.protocol === "about:"; // of a notebook, whose address is not ours
+const inFrame = location.protocol === "about:"; // in a notebook, whose URL is not ours to change
 const views = [];
-let shown = 0; // the number of a sentence
+let shown = 0; // index of a sentence
 
 function startOf(sentence) {
   const [kind, layer, head] = sentence.chosen;
@@ -38,7 +38,7 @@ function remember(state) {
   history.replaceState(null, "", `#${new URLSearchParams(written)}`);
 }
 
-// Anybody may write the address: names and numbers that the page does not know leave it as it begins.
+// Anybody may write the URL: unknown names and numbers are replaced by the defaults.
 function recall() {
   const given = new URLSearchParams(location.hash.slice(1));
   const among = (name, count) => (/^\d+$/.test(given.get(name)) && given.get(name) < count ? Number(given.get(name)) : null);
@@ -49,7 +49,7 @@ function recall() {
   const { layers, heads } = sentences[number].kinds[state.kind];
   state.layer = among("layer", layers) ?? state.layer;
   state.head = given.get("head") === "mean" ? MEAN : (among("head", heads) ?? state.head);
-  state.form = given.get("form"); // of a form that there is not, the view shows its first
+  state.form = given.get("form"); // the view replaces an unknown form by its first
   if (UNITS.includes(given.get("unit"))) state.unit = given.get("unit");
   state.word = among("word", Infinity);
   show(number, state);
@@ -71,4 +71,4 @@ if (inFrame && frameElement) {
   const fit = () => (frameElement.style.height = `${Math.ceil(document.body.getBoundingClientRect().height)}px`);
   new ResizeObserver(fit).observe(document.body);
 }
-addEventListener("hashchange", () => location.reload()); // somebody has written another address
+addEventListener("hashchange", () => location.reload()); // the URL was edited

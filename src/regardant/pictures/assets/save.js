@@ -1,4 +1,4 @@
-// A drawing as a file of its own: SVG that brings its rules and colours along.
+// A drawing as a file of its own: SVG with its CSS rules and colours.
 
 import { html, resolved, svg } from "./drawing.js";
 
@@ -18,7 +18,7 @@ export function alone(drawing) {
   return copy;
 }
 
-// What page.css says of the parts of a figure, with the colours that they have now: other programs know no variables.
+// The CSS rules of a figure, with the current colours in place of variables, which other programs do not support.
 function rules() {
   const all = [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules]);
   const ofFigure = all.filter((rule) => rule.selectorText?.startsWith(".figure "));

@@ -7,9 +7,9 @@ import { MEAN, besideGrid, matrixOf, percent, rowOf, sceneOf, strongest } from "
 
 export const FORMS = { Grid: gridView, "Heat map": heatMap, Lines: lineView };
 export const UNITS = ["Words", "Pieces"];
-// The forms of a kind, its own first.
+// The forms in which a kind can be drawn, the default first.
 const formsOf = (kind) => Object.keys(FORMS).filter((form) => form !== "Grid" || kind.sourceLayout);
-// The row that is shown first: that of a class token, which stands beside the grid of the others.
+// The row that is shown first: that of a class token, which is beside the grid of the other elements. Null: no row.
 const firstRow = (kind) => (kind.targetLayout && besideGrid(kind.target, kind.targetLayout) ? 0 : null);
 const darkness = matchMedia("(prefers-color-scheme: dark)");
 
@@ -22,7 +22,7 @@ export function attentionView(sentence, state, changed, { titled = true } = {}) 
   const gold = html("span", {}, html("span", { class: "mark", "aria-hidden": "true" }), "gold link");
   const readout = html("div", { class: "readout", "aria-live": "polite" });
   const table = html("details", { class: "table" }, html("summary", {}, "As a table"));
-  let scene = null; // what is shown now; nothing until its layer is decoded
+  let scene = null; // the current drawing data; null until the layer is decoded
   let asked = 0;
   let queryButtons = []; // of the rows of the scene
   let drawnRow = null; // of the grid
@@ -31,7 +31,7 @@ export function attentionView(sentence, state, changed, { titled = true } = {}) 
     const mine = ++asked;
     const kind = sentence.kinds[state.kind];
     const found = await sceneOf(kind, state.layer, state.head, kind.hasUnits && state.unit === "Words");
-    if (mine !== asked) return; // something else was chosen meanwhile
+    if (mine !== asked) return; // another choice was made meanwhile
     scene = found;
     if (state.word >= scene.target.length) state.word = null;
     writeWords();
@@ -163,14 +163,14 @@ export function attentionView(sentence, state, changed, { titled = true } = {}) 
   return html("section", {}, ...heading, pair, ...note, html("div", { class: "columns" }, stage, side));
 }
 
-// For people layers and heads count from 1, in the state and in the address from 0.
+// Displayed layers and heads count from 1, those of the state and the URL from 0.
 export function nameOf(layer, head) {
   return `layer ${layer + 1}, ${head === MEAN ? "mean of heads" : `head ${head + 1}`}`;
 }
 
 const BLANK = { " ": "␣", "\t": "⇥", "\n": "⏎" };
 
-// White space as signs that can be seen and chosen.
+// White space as visible signs, which can be clicked.
 function visible(word) {
   return word.trim() ? word : [...word].map((letter) => BLANK[letter] ?? "␣").join("");
 }
@@ -184,7 +184,7 @@ function invitation(kind) {
   return html("p", { class: "quiet" }, `Point at ${what}, or walk with the arrow keys, to see where it looks.`);
 }
 
-// The largest weights of a row, or of the mean of all rows.
+// The list of the largest weights of a row, or of the mean of all rows.
 function answerOf(scene, row) {
   const weights = rowOf(scene, row);
   const items = strongest(weights, 5).map((i) => {
@@ -197,7 +197,7 @@ function answerOf(scene, row) {
   return [html("p", {}, html("b", {}, name), ` ${verb}${items.length ? "" : " nothing"}`), html("ol", {}, ...items)];
 }
 
-// Buttons on the grid of an item, over its picture where it has one.
+// Buttons on the grid of an item, over its picture if it has one.
 function itemGrid(layout, title, buttons) {
   const picture = layout.picture ? [html("img", { src: layout.picture, alt: title })] : [];
   const element = html("div", { class: "item-grid" }, ...picture, ...buttons);
@@ -223,8 +223,8 @@ export function choice(label, names, chosen, choose) {
   return html("div", { class: "choice", role: "radiogroup", "aria-label": label }, ...options);
 }
 
-// A thumbnail for the mean and for each head, a row a layer, painted when the row is first seen: its layer is decoded
-// then. Arrow keys choose as they move, as radio buttons do.
+// Thumbnails of the mean and of each head, one row per layer, decoded and painted when the row is first visible. Arrow
+// keys choose as they move, as in radio buttons.
 function headGrid(kind, choose) {
   const columns = [MEAN, ...Array(kind.heads).keys()];
   const places = [...Array(kind.layers).keys()].flatMap((layer) => columns.map((head) => [layer, head]));
@@ -282,12 +282,12 @@ function headGrid(kind, choose) {
 
 let queue = Promise.resolve();
 
-// Work that waits for a frame between one piece and the next, so that the page can always answer.
+// A queue of work that waits for a frame before each piece, so that the page stays responsive.
 function oneByOne(work) {
   queue = queue.then(() => new Promise(requestAnimationFrame)).then(work);
 }
 
-// One tab stop for many buttons; arrows walk among them as they lie, in lines of so many columns.
+// One tab stop for many buttons; arrow keys move between them in a grid of `columns` columns.
 function walkWithArrows(buttons, columns, start) {
   const steps = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns };
   buttons.forEach((button, i) => {

@@ -1,9 +1,9 @@
-// Attention weights as they travel: a byte a weight, a layer [heads, rows, columns] at a time, deflated, in base64.
+// Encoded attention weights: one byte per weight, deflated per layer [heads, rows, columns], in base64.
 
-export const MEAN = -1; // in place of a head: the mean of the layer's heads
+export const MEAN = -1; // index that stands for the mean of the layer's heads
 
-// One kind of attention over an item. `load` promises a layer's bytes; it is called when that layer is first shown.
-// `layouts` are those of the item's record, of which a kind has the numbers.
+// One kind of attention over an item. `load` returns a promise of a layer's bytes; it is called when the layer is first
+// shown. `layouts` are those of the item's record; a kind refers to them by index.
 export function readKind(record, layouts, load) {
   const layers = Array(record.layers);
   return {
@@ -36,7 +36,7 @@ function scene(source, target, gold, matrix) {
   return { source, target, gold, matrix, layout: null, isGold: (column, row) => keys.has(`${column},${row}`) };
 }
 
-// Number of elements that stand beside a grid, before the others: a class token, or none.
+// Number of elements before those of the grid, drawn beside it: a class token, or none.
 export function besideGrid(labels, layout) {
   return labels.length - layout.rows * layout.columns;
 }
@@ -61,7 +61,7 @@ export function matrixOf(kind, bytes, head) {
   });
 }
 
-// Pieces to words: what goes to a word is the sum over its pieces, what comes from a word the mean over its own.
+// Weights of words from weights of pieces: the sum over the pieces of a key, the mean over the pieces of a query.
 function merged(matrix, sourceUnits, targetUnits) {
   let row = 0;
   return targetUnits.map(([, height]) => {
@@ -76,7 +76,7 @@ function merged(matrix, sourceUnits, targetUnits) {
   });
 }
 
-// The largest of every block, so that there are at most so many rows and columns.
+// The maximum of every block, so that at most `most` rows and columns remain.
 export function pooled(matrix, most) {
   const [down, across] = [matrix.length, matrix[0].length].map((length) => Math.ceil(length / most));
   if (down === 1 && across === 1) return matrix;
@@ -89,7 +89,7 @@ export function pooled(matrix, most) {
   });
 }
 
-// Indices of what a row looks at hardest, hardest first, leaving out what rounds to nothing.
+// Indices of the largest weights of a row, in descending order, without weights below `least`.
 export function strongest(weights, count, least = 0.005) {
   const seen = [...weights.keys()].filter((i) => weights[i] >= least);
   return seen.sort((a, b) => weights[b] - weights[a]).slice(0, count);

@@ -1,4 +1,4 @@
-"""Python's part of the lab's page: the lectures' claims, similarities of the reader's lines, SQL, and times here.
+"""Server side of the lab page: the lectures' claims, similarities of lines of text, SQL, and timings on this machine.
 
 The page computes everything else itself (`static/lab/`).
 """
@@ -21,7 +21,7 @@ class Search(BaseModel):
     """Lines, and a query to compare with each of them."""
 
     lines: list[Annotated[str, Field(max_length=MOST_LETTERS)]] = Field(max_length=MOST_LINES)
-    """The keys, and the values too."""
+    """Texts that are both keys and values."""
 
     query: str = Field(max_length=MOST_LETTERS)
     """Text to look for."""
@@ -34,11 +34,11 @@ class Search(BaseModel):
         return lines
 
     by: Literal["words", "letters"] = "words"
-    """Unit that is counted: words, or stretches of letters, which forgive a spelling mistake."""
+    """Unit that is counted: words, or character n-grams, which tolerate spelling mistakes."""
 
 
 class Query(BaseModel):
-    """A question to the database of students."""
+    """A query of the database of students."""
 
     sql: str = Field(max_length=MOST_LETTERS)
     """One SELECT."""
@@ -46,7 +46,7 @@ class Query(BaseModel):
 
 @router.get("/claims")
 def claims() -> list[dict[str, Any]]:
-    """Return what the lectures print and what is true, as `regardant verify` has it; the page measures for itself."""
+    """Return the printed and the true values of the lectures' claims, as in `regardant verify`."""
     return [_told(check.claim) for check in CHECKS]
 
 
@@ -58,13 +58,13 @@ def search(asked: Search) -> dict[str, list[float]]:
 
 @router.get("/students")
 def students() -> dict[str, Any]:
-    """Return the whole database, which is the lecture's."""
+    """Return the whole database of the lecture, with its schema."""
     return {"schema": SCHEMA, "students": [student._asdict() for student in STUDENTS]}
 
 
 @router.post("/sql")
 def sql(asked: Query) -> dict[str, Any]:
-    """Return what the SELECT finds: columns and rows."""
+    """Return the columns and rows that the SELECT finds."""
     return select(asked.sql)
 
 

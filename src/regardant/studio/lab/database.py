@@ -1,4 +1,4 @@
-"""The lecture's database of students, in memory and for reading only, made anew for every question."""
+"""The lecture's database of students, in memory and read-only, created anew for every query."""
 
 import math
 import sqlite3
@@ -37,7 +37,7 @@ ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, 
 
 
 def select(sql: str) -> dict[str, Any]:
-    """Return the columns and rows of one SELECT. Raises DataError with what SQLite says of any other text."""
+    """Return the columns and rows of one SELECT. Raises DataError with SQLite's message for any other text."""
     with closing(sqlite3.connect(":memory:")) as database:
         database.execute(f"CREATE TABLE {SCHEMA}")
         database.executemany("INSERT INTO students VALUES (?, ?, ?, ?, ?)", STUDENTS)

@@ -1,7 +1,7 @@
-"""How alike a query and a line are: the cosine between counts, what is rare counting more.
+"""Similarity of a query and lines of text: the cosine between TF-IDF vectors.
 
 Inverse document frequency as in Manning, Raghavan and Schütze 2008, "Introduction to Information Retrieval", section
-6.2, smoothed so that what stands in every line still counts.
+6.2, smoothed so that a term of every line still counts.
 """
 
 import math
@@ -14,17 +14,17 @@ from zlib import crc32
 MOST_LINES = 5000
 MOST_LETTERS = 2000
 MOST_LETTERS_OF_ALL = 200_000
-"""Most letters of all lines together, which take a second."""
+"""Largest number of characters of all lines together, which take a second."""
 
 WORD = re.compile(r"\w+")
 STRETCHES = (2, 3, 4)
-"""Letters of a stretch."""
+"""Lengths of character n-grams."""
 BUCKETS = 1 << 16
-"""Stretches are told apart by a hash: two of them rarely share one."""
+"""Number of hashes of n-grams: two n-grams rarely share one."""
 
 
 def similarities(query: str, lines: Sequence[str], by: Literal["words", "letters"]) -> list[float]:
-    """Return the cosine of the query with each line, 0 where they share nothing."""
+    """Return the cosine of the query with each line, 0 if they share nothing."""
     count = COUNTS[by]
     counted = [count(line) for line in lines]
     found_in = Counter(feature for one in counted for feature in one)
@@ -37,12 +37,12 @@ def similarities(query: str, lines: Sequence[str], by: Literal["words", "letters
 
 
 def words(text: str) -> Counter[str]:
-    """Return counts of its words, in small letters."""
+    """Return counts of the words of a text, in lower case."""
     return Counter(WORD.findall(text.lower()))
 
 
 def letters(text: str) -> Counter[int]:
-    """Return counts of the hashed stretches of letters of its words, whose ends are letters too."""
+    """Return counts of the hashed character n-grams of the words of a text, with ^ and $ as the ends of a word."""
     stretches = (
         f"^{word}$"[start : start + length]
         for word in WORD.findall(text.lower())

@@ -1,4 +1,4 @@
-"""How long each kind of layer takes here, by length: points for the calculator's lines."""
+"""Seconds of each kind of layer on this machine, by length: points beside the predicted curves of the lab."""
 
 import time
 from collections.abc import Callable
@@ -17,7 +17,7 @@ NUM_HEADS, HEAD_SIZE = 8, 64
 D_MODEL = NUM_HEADS * HEAD_SIZE
 LENGTHS = (128, 256, 512, 1024, 2048, 4096)
 WINDOW, RANK, KERNEL = 64, 64, 5
-"""Settings of the mechanisms, which the page's lines assume too."""
+"""Settings of the mechanisms; the predicted curves of the page assume the same."""
 
 PATIENCE = 0.25
 """Seconds of one call after which longer inputs are left out."""
@@ -32,11 +32,11 @@ MECHANISMS: dict[str, AttentionConfig] = {
 """Mechanisms by the page's names of kinds of layers."""
 
 ONE_AT_A_TIME = Lock()
-"""Two that are measured at once measure each other."""
+"""Lock of a measurement: two at once would slow each other down."""
 
 
 def points() -> list[dict[str, Any]]:
-    """Kind, tokens and seconds: forward, batch 1, 512 numbers a token, the mixing alone, best of three."""
+    """Return kind, tokens and seconds of a forward pass: batch 1, d_model 512, the mixing alone, best of three."""
     with ONE_AT_A_TIME, torch.inference_mode():
         return [{"kind": kind, "n": n, "seconds": seconds} for kind in KINDS for n, seconds in _by_length(KINDS[kind])]
 
@@ -69,7 +69,7 @@ def _attention(config: AttentionConfig) -> Callable[[], Callable[[int], object]]
 
 
 def _layer(layer: Callable[[], nn.Module], *, last: bool) -> Callable[[], Callable[[int], object]]:
-    """last: tokens are the last dimension."""
+    """Return a builder of calls of a layer. `last`: tokens are the last dimension."""
 
     def build() -> Callable[[int], object]:
         built = layer()
@@ -84,4 +84,4 @@ KINDS: dict[str, Callable[[], Callable[[int], object]]] = {
     "recurrent": _layer(lambda: nn.RNN(D_MODEL, D_MODEL, batch_first=True), last=False),
     "convolution": _layer(lambda: nn.Conv1d(D_MODEL, D_MODEL, KERNEL, padding=KERNEL // 2), last=True),
 }
-"""Each builds a call that takes a length."""
+"""Builders by kind of layer; each returns a call that takes a length."""

@@ -1,14 +1,14 @@
-// What pages ask with: fields with labels, tabs, and the run that is looked into.
+// Controls of the pages: labelled fields, tabs, and the list of runs to inspect.
 
 import { ask, html } from "./shell.js";
 
-export const BETWEEN = "\n"; // between the names of runs in an address: a name may hold a comma
+export const BETWEEN = "\n"; // separates the names of runs in the URL: a name may hold a comma
 
 export function field(label, input) {
   return html("label", { class: "field" }, html("span", {}, label), input);
 }
 
-// `labelOf` gives what people read in place of a name.
+// `labelOf` returns the displayed label of a name.
 export function select(names, chosen, choose, labelOf = (name) => name) {
   const options = names.map((name) => html("option", { value: name, ...(name === chosen ? { selected: "" } : {}) }, labelOf(name)));
   const element = html("select", {}, ...options);
@@ -30,7 +30,7 @@ export async function trainedRuns() {
 
 let tabs = 0;
 
-// Panels of which one is shown; `show` is called with its name and element when it is chosen. Arrow keys walk.
+// Tabs with one panel; `show` is called with the name of the chosen tab and the panel. Arrow keys change the tab.
 export function tabbed(names, chosen, show) {
   const group = `tabs-${tabs++}`;
   const panel = html("div", { role: "tabpanel", id: group });
@@ -59,7 +59,7 @@ export function tabbed(names, chosen, show) {
     });
   });
   const element = html("div", {}, html("div", { class: "tabs", role: "tablist" }, ...buttons), panel);
-  // Shows a panel anew: the one that is wanted, or the first. Names that are not offered have no tab.
+  // Shows a tab again: the wanted one, or the first. Only the offered names have a tab.
   const again = (offered = names, wanted = now) => {
     buttons.forEach((one, i) => {
       one.hidden = !offered.includes(names[i]);

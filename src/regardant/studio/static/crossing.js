@@ -1,21 +1,21 @@
-// Which words of a text each word of another one comes from, as lines that are drawn word by word. Words stand in two
-// rows, or in two columns where the page is narrow. Lines that cross others are amber.
+// Source words of each target word, as lines that are drawn word by word. Words are in two rows, or in two columns on a
+// narrow page. Lines that cross others are amber.
 
 import { html, svg } from "./shell.js";
 
-const EVERY = 650; // milliseconds a word
-const REST = 5; // words' time before it begins anew
-const FAINTEST = 0.12; // weight of a line that is drawn
-const CROSSES = 0.4; // weight of a line that counts as a link
-const [SIZE, LEAST_SIZE, GAP, PITCH] = [23, 15, 13, 34]; // pixels: of a letter, between words, between rows of columns
+const EVERY = 650; // milliseconds per word
+const REST = 5; // steps of EVERY before the animation restarts
+const FAINTEST = 0.12; // least weight of a line that is drawn
+const CROSSES = 0.4; // least weight of a line that counts as a link
+const [SIZE, LEAST_SIZE, GAP, PITCH] = [23, 15, 13, 34]; // pixels: font sizes, between words, between rows
 const ruler = document.createElement("canvas").getContext("2d");
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
-// scene: { source, target, matrix }, a row of weights for each word of the target. `moving`: play from the beginning.
+// scene: { source, target, matrix }, with a row of weights for each target word. `moving`: play when first shown.
 export function crossing(scene, label, { moving = false, height = 300, chosen = () => {} } = {}) {
   const figure = html("div", { class: "figure crossing" });
   const amber = crossed(scene);
-  let shown = moving && !still.matches ? 0 : scene.target.length; // number of words that are written
+  let shown = moving && !still.matches ? 0 : scene.target.length; // number of target words written so far
   let [timer, width, picked] = [null, 0, null];
 
   function draw() {
@@ -111,14 +111,14 @@ export function crossing(scene, label, { moving = false, height = 300, chosen = 
   return { element: figure, play, pause, choose, playing: () => timer !== null };
 }
 
-// Links that cross another one: "source,target".
+// The links that cross another one, as "source,target".
 function crossed({ matrix }) {
   const links = matrix.flatMap((weights, row) => [...weights.keys()].filter((i) => weights[i] >= CROSSES).map((i) => [i, row]));
   const both = links.filter(([i, row]) => links.some(([j, other]) => (i - j) * (row - other) < 0));
   return new Set(both.map(String));
 }
 
-// Places of all words: in two rows if they fit, else in two columns.
+// Coordinates of all words: in two rows if they fit, otherwise in two columns.
 function placed({ source, target }, width, height) {
   const wide = (words, size) => words.reduce((sum, word) => sum + widthOf(word, size) + GAP, -GAP);
   const longest = (size) => Math.max(wide(source, size), wide(target, size));

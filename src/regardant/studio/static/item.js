@@ -2,10 +2,10 @@
 
 import { ask, complain, html } from "./shell.js";
 
-const [LONGEST, TEXTS] = [34, 4]; // letters of an example text, and texts that are offered
+const [LONGEST, TEXTS] = [34, 4]; // characters of an example text, and number of texts offered
 const SENTENCE = "The old judge sees the small cat."; // for runs that have no examples
 
-// `show` is called when another item is chosen. `follow` fits the field to a run.
+// `show` is called when another item is chosen. `follow` adapts the field to a run.
 export function itemField(rows, show) {
   const text = html("textarea", { rows, dir: "auto" });
   const name = html("span");
@@ -23,7 +23,7 @@ export function itemField(rows, show) {
   file.addEventListener("change", async () => {
     if (!file.files.length) return;
     try {
-      await following; // a file may be chosen while the page is still asking for examples
+      await following; // a file may be chosen before the examples have arrived
       const query = { run: run.run, name: file.files[0].name };
       choose((await ask("/api/item", { query, file: file.files[0] })).item);
     } catch (error) {
@@ -39,7 +39,7 @@ export function itemField(rows, show) {
 
   const isFile = (item, { suffixes }) => suffixes.some((suffix) => item.toLowerCase().endsWith(suffix));
 
-  // Offers the examples of a run. An item of another kind gives way to the first of them.
+  // Offers the examples of a run. The first one replaces an item that the run cannot read.
   const follow = (next) => (following = offer(next));
 
   async function offer(next) {
@@ -64,7 +64,7 @@ export function itemField(rows, show) {
     return button;
   }
 
-  // What is said where there is no item to ask about.
+  // The message when there is no item.
   const missing = () => (run?.suffixes.length ? "Choose a file, or one of the examples." : "Type a text, or choose one of the examples.");
 
   return { element, examples, text, follow, missing };

@@ -1,4 +1,4 @@
-// Parts of every page: links to the others, light or dark, one line for an error, questions to the server.
+// Parts of every page: links to the others, theme, one line for an error, requests to the server.
 
 import { html, svg } from "./pictures/drawing.js";
 import { saveDrawing } from "./pictures/save.js";
@@ -32,7 +32,7 @@ export function complain(line = "") {
 
 export const NO_ANSWER = "the studio does not answer: is `regardant studio` still running?";
 
-// JSON of the server: GET with a query, or POST with a body or a file. Throws an Error whose message is the server's line.
+// JSON from the server: GET with a query, or POST with a body or a file. Throws an Error with the server's message.
 export async function ask(address, { query, body, file, signal } = {}) {
   const given = Object.entries(query ?? {}).filter(([, value]) => value !== null && value !== undefined);
   const path = given.length ? `${address}?${new URLSearchParams(given)}` : address;
@@ -65,19 +65,19 @@ export function command(line) {
   return html("div", { class: "command" }, html("code", {}, line), button);
 }
 
-// What a page says where it has nothing to show: a line, and the command that changes this.
+// The content of a page with nothing to show: a line, and the command that changes this.
 export function empty(line, ...parts) {
   return html("section", { class: "empty" }, html("p", {}, line), ...parts);
 }
 
-// "Save this picture": `picture` gives the SVG element that is shown now, `name` the file's name without its ending.
+// "Save this picture": `picture` returns the current SVG element, `name` the file name without its extension.
 export function saveButton(picture, name) {
   const button = html("button", { type: "button", class: "save" }, "Save this picture");
   button.addEventListener("click", () => picture() && saveDrawing(picture(), name()));
   return button;
 }
 
-// Auto follows the system. Maps are painted in the colours of the theme, so the page is loaded anew.
+// Auto follows the system. Maps are painted in the colours of the theme, so the page is reloaded.
 function themeButton() {
   const chosen = localStorage.getItem(THEME) ?? "auto";
   if (chosen !== "auto") document.documentElement.dataset.theme = chosen;

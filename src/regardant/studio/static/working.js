@@ -1,12 +1,12 @@
-// While a model is asked, the page says so: in words, with the seconds that have passed and a button that gives up.
+// Progress of a request to a model: a line, the elapsed seconds and a button that cancels.
 
 import { html } from "./shell.js";
 
-const AFTER = 250; // milliseconds: a quicker answer shows nothing
-let runningOf = new WeakMap(); // by element: how to give up
+const AFTER = 250; // milliseconds before progress is shown
+let runningOf = new WeakMap(); // function that cancels, by element
 
-// Runs `work(signal)` for an element that shows its answer. A later call for the same element gives up the earlier one.
-// Returns null where the work was given up.
+// Runs `work(signal)` for an element that shows its answer. A later call for the same element cancels the earlier one.
+// Returns null if the work was cancelled.
 export async function working(element, line, work) {
   runningOf.get(element)?.();
   const control = new AbortController();

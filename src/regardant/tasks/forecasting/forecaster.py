@@ -21,7 +21,7 @@ from regardant.tasks.items.data import EncodedItems
 from regardant.tasks.items.trained import TrainedItems
 
 SHOWN_COLUMNS, SHOWN_STEPS = 8, 3
-"""Columns of an answer line, and values of each."""
+"""Maximum number of columns in an answer line, and number of values of each."""
 
 
 class Forecaster(TrainedItems):
@@ -36,7 +36,7 @@ class Forecaster(TrainedItems):
         return [self._forecast(item) for item in items]
 
     def inspect(self, item: str, **options: Any) -> Inspection:
-        """Return what passes the model while it reads the column of FILE:COLUMN, by default the first one of FILE."""
+        """Return the inspection of the column of FILE:COLUMN, by default the first one of FILE."""
         names = self.codec.parse(item).names
         return super().inspect(item if len(names) == 1 else f"{item}:{names[0]}", **options)
 
@@ -57,7 +57,7 @@ class Forecaster(TrainedItems):
         return score_forecasts(self.answers(split), self.config.head.quantiles).as_dict()
 
     def evaluated(self, name: str, split: EncodedItems) -> dict[str, Any]:
-        """Return the scores of a test set, those of each column, and those of repeating the last values."""
+        """Return the scores of a test set, of each column, and of naive forecasts that repeat the last values."""
         answers, names = self.answers(split), self.codec.statistics.names
         rows = torch.from_numpy(np.concatenate([planned.indices for planned in self.batches(split).plan(0)]))
         forecasts, values = (torch.cat(side) for side in zip(*answers, strict=True))

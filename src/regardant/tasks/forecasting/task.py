@@ -21,7 +21,7 @@ from regardant.tasks.items.prepare import PreparedItems, build, keep_items, seed
 from regardant.training.metrics import Metric
 
 HORIZON = 96
-"""Steps to forecast where a table is long enough."""
+"""Number of steps to forecast if a table is long enough."""
 
 
 class ForecastingConfig(ItemsConfig):
@@ -40,7 +40,7 @@ class ForecastingConfig(ItemsConfig):
     """The series."""
 
     input: SeriesModalityConfig = SeriesModalityConfig()
-    """The history that is read, and its patches."""
+    """The history that the model reads, and its patches."""
 
     head: ForecastConfig = ForecastConfig(horizon="auto", pooling="flatten")
     """The head that forecasts, by default 96 steps, or as many as a short table allows."""
@@ -54,14 +54,15 @@ class ForecastingConfig(ItemsConfig):
 
     @property
     def window(self) -> int:
-        """Steps of a history with its horizon."""
+        """Number of steps of a history with its horizon."""
         assert self.head.num_steps is not None
         return self.input.shape.history + self.head.num_steps
 
     def with_sizes(self, rows: Mapping[str, int], log: Log) -> Self:
-        """Return the configuration with the history and the horizon that are `auto` chosen, by the rows of each split.
+        """Return the configuration with `auto` history and horizon resolved from the number of rows of each split.
 
-        Half of the training rows, and of those to validate and to test on, begin a window at least.
+        The horizon is at most half of the rows of validation and of test, the history at most half of the training
+        rows that a horizon leaves, but at least one patch.
         """
         longest = max(1, min(HORIZON, min(rows["validation"], rows["test"]) // 2))
         head = self.head if self.head.horizon != "auto" else self.head.model_copy(update={"horizon": longest})
@@ -73,7 +74,7 @@ class ForecastingConfig(ItemsConfig):
         return self.model_copy(update={"input": modality, "head": head})
 
     def with_elements(self) -> Self:
-        """Return the configuration with the number of vectors that the head reads."""
+        """Return the configuration with `head.elements`, the number of vectors that pooling `flatten` reads."""
         elements = self.model.num_vectors(self.input.shape.patches) if self.head.pooling == "flatten" else None
         return self.model_copy(update={"head": self.head.model_copy(update={"elements": elements})})
 

@@ -57,7 +57,7 @@ class WindowBatches(ItemBatches):
 
     @property
     def targets_per_epoch(self) -> int:
-        """Values to forecast in an epoch."""
+        """Number of values to forecast in an epoch."""
         return int((self.split.rows - self.codec.shape.history).sum())
 
     def load(self, planned: Planned) -> WindowBatch:
@@ -67,7 +67,7 @@ class WindowBatches(ItemBatches):
 
 
 class ForecastingJob(ItemsJob):
-    """Trains on windows."""
+    """Job that trains on windows."""
 
     def batches_of(self, split: EncodedItems, codec: Codec, *, batch_tokens: int, max_length: int) -> WindowBatches:
         return WindowBatches(split, codec, batch_tokens=batch_tokens, max_length=max_length, seed=self.seed)

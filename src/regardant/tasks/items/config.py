@@ -8,7 +8,7 @@ from regardant.tasks.base import TaskConfig
 
 
 class ItemsConfig(TaskConfig):
-    """Configuration of a task whose model reads one item at once and answers by a head."""
+    """Configuration of a task whose model reads one item at a time and answers by a head."""
 
     input: ModalityConfig = TextModalityConfig()
     """The kind of item."""

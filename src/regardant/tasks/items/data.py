@@ -22,24 +22,24 @@ from regardant.tasks.base import Log
 from regardant.training.checkpoints import write_atomically
 
 MARKER = "splits.json"
-"""Written last: a folder that has it is whole."""
+"""Name of the file that is written last: a folder that has it is complete."""
 
 Targets = Sequence[int] | Sequence[tuple[int, ...]]
 """The target of each item: a number, or several."""
 
 CHUNK = 1000
-"""Items written at a time."""
+"""Number of items written at a time."""
 
 
 @dataclass(frozen=True)
 class ItemBatch:
-    """Inputs of a model by name, and the answers that its head is asked for. A row is an item."""
+    """A batch of items: inputs of a model by name, and targets. A row is an item."""
 
     inputs: Mapping[str, Any]
-    """Blocks of a codec: tensors [B, ...], or what is moved and divided as one."""
+    """Collated items by input: tensors [B, ...], or objects that are moved and sliced like one."""
     targets: Tensor
     count: int
-    """Targets that count."""
+    """Number of targets that are not ignored."""
 
     def to(self, device: torch.device) -> Self:
         """Return the batch on a device."""
@@ -69,7 +69,7 @@ class EncodedItems:
 
     items: Sequence[NDArray[Any]]
     rows: NDArray[np.int64]
-    """[N] rows of each item's array."""
+    """[N] number of rows of each item's array."""
     targets: NDArray[np.int64]
     """[N], or a row of numbers for each item; a task without targets of its own has zeros."""
 
@@ -83,7 +83,7 @@ class EncodedItems:
         return len(self.items)
 
     def first(self, count: int) -> Self:
-        """Return the first items."""
+        """Return the first `count` items."""
         count = min(count, len(self))
         items = [self.items[number] for number in range(count)]
         return type(self)(items, self.rows[:count], self.targets[:count])
@@ -142,7 +142,7 @@ class ItemBatches:
         self.max_length = min(max_length, batch_tokens)
         self.batch_tokens = batch_tokens
         self.augments = False
-        """True for the items of training, which are changed at random in each epoch, if the recipe asks for it."""
+        """True if items are augmented in each epoch, as `augment` or `bpe_dropout` specify: training items alone."""
         self.lengths = np.minimum(codec.lengths(split.rows), self.max_length)
 
     @property
@@ -162,7 +162,7 @@ class ItemBatches:
 
     @property
     def targets_per_epoch(self) -> int:
-        """Targets of an epoch: one an item."""
+        """Number of targets in an epoch: one for each item."""
         return len(self.split)
 
     def plan(self, epoch: int) -> list[Planned]:
@@ -171,7 +171,7 @@ class ItemBatches:
         return [Planned(epoch, number, indices) for number, indices in enumerate(batches)]
 
     def arrays(self, planned: Planned) -> list[NDArray[Any]]:
-        """Return the items of a batch, cut to the model's length."""
+        """Return the items of a batch, augmented if `augments`, and cut to the model's length."""
         numbers = planned.indices.tolist()
         items = [self.split.items[number] for number in numbers]
         if self.augments:
@@ -199,14 +199,14 @@ class ItemBatches:
         return ItemBatch(self.inputs(planned), targets, len(targets))
 
     def padding(self) -> dict[str, float]:
-        """Return the share of padding in the first epoch; empty where all items are of one length."""
+        """Return the share of padding in the first epoch. Empty if all items have the same length."""
         if len(self.lengths) and self.lengths.min() == self.lengths.max():
             return {}
         batches = [planned.indices for planned in self.plan(0)]
         return {"input": padding_share(batches, self.lengths, self.lengths)[0]}
 
     def largest_batches(self) -> list[Planned]:
-        """Return the planned batches of which one takes most memory: of most elements, and of most pairs of them."""
+        """Return the planned batches one of which takes most memory: with most elements or most pairs of them."""
         planned = self.plan(0)
         rows = np.array([len(one.indices) for one in planned])
         longest = np.array([int(self.lengths[one.indices].max()) for one in planned])

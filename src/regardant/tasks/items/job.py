@@ -1,4 +1,4 @@
-"""The job of every task that is items in, answers out: batches, a loss, a validation by the task's metrics."""
+"""Job of tasks that answer items by a head: batches, a loss, and a validation by the task's metrics."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
@@ -18,10 +18,10 @@ Answers = Sequence[tuple[Tensor, Tensor]]
 
 
 class ItemsJob(TaskJob):
-    """Trains on items. `score` turns the answers of a validation into the metrics beside the loss."""
+    """Job that trains on items. `score` returns the metrics of a validation beside the loss."""
 
     validation_factor: ClassVar[int] = 2
-    """Size of a validation batch in training batches, which hold gradients too."""
+    """Size of a validation batch relative to that of a training batch, which holds gradients too."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class ItemsJob(TaskJob):
                 self._answer(self.model, self.validation.load(planned), device)
 
     def validate(self, model: nn.Module, device: torch.device) -> dict[str, float]:
-        """Return the loss a target without smoothing, and the task's metrics, on the validation set."""
+        """Return the loss per target without label smoothing, and the task's metrics, on the validation set."""
         assert isinstance(model, Model)
         total, count, answers = 0.0, 0, []
         for planned in self.validation.plan(0):

@@ -17,7 +17,7 @@ SHOWN = 10
 
 
 def keep_labels(labels: Sequence[str], run: Path, training: TrainingConfig, log: Log) -> None:
-    """Keep the labels in a run folder. Raises ConfigError if a head of other labels is taken over."""
+    """Log the labels and keep them in a run folder. Raises ConfigError if a head of other labels is taken over."""
     log(f"{len(labels)} labels: {', '.join(labels[:SHOWN])}{', ...' if len(labels) > SHOWN else ''}")
     write_atomically(run / LABELS, json.dumps(labels, ensure_ascii=False) + "\n")
     require_same_files((LABELS,), training, run)

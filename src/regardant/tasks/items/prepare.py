@@ -1,4 +1,4 @@
-"""Preparation of a job from a recipe, for every task with items in and answers out."""
+"""Preparation of a job from a recipe, for tasks that answer items by a head."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,17 +18,17 @@ from regardant.tasks.take_over import copy_files, run_of_vocabulary, with_first_
 from regardant.training.config import FirstRun
 
 SHORTEST = 2
-"""Elements that a model must be able to read."""
+"""Minimum number of elements that a model reads."""
 
 FIRST_RUN = FirstRun(epochs=10, least_updates=1, least_minutes=0.5, most_minutes=30.0)
 
 
 @dataclass
 class PreparedItems:
-    """Implements `tasks.base.Prepared`."""
+    """Resolved recipe of a task over items. Implements `tasks.base.Prepared`."""
 
     config: Any
-    """The configuration with everything chosen but the budget."""
+    """Configuration with all settings resolved but the budget."""
     job: ItemsJob
     fingerprints: dict[str, str]
     """Fingerprints of the items, by split."""
@@ -44,7 +44,7 @@ class PreparedItems:
 
 
 def keep_codec(modality: ModalityConfig, items: Sequence[Any], folder: Path, earlier: Path | None) -> Codec:
-    """Keep the codec of a kind of item in a folder: fitted to training items, or that of the folder `earlier`."""
+    """Keep a codec in a folder and return it: fitted to training items, or that of the folder `earlier`."""
     if earlier is not None:
         copy_files(modality.files, earlier, folder)
         return modality.load(folder)
@@ -54,9 +54,9 @@ def keep_codec(modality: ModalityConfig, items: Sequence[Any], folder: Path, ear
 
 
 def of_kind(modality: ModalityConfig, items: Sequence[Labelled], log: Log) -> list[Labelled]:
-    """Return labelled items without files of another kind, which are counted. Raises DataError if none is left.
+    """Return labelled items without files of another kind, whose number is logged. Raises DataError if none is left.
 
-    Where items of the kind are no files, as texts are, all items are returned: the codec says what is wrong with them.
+    If items of the modality are not files, as texts are not, all are returned: the codec reports any fault.
     """
     named = modality.suffixes
     others = [item for item, _ in items if named and isinstance(item, ItemFile) and not _is_of(modality, item)]
@@ -70,7 +70,7 @@ def of_kind(modality: ModalityConfig, items: Sequence[Labelled], log: Log) -> li
 
 
 def readable(modality: ModalityConfig, items: Sequence[Labelled], log: Log) -> list[Labelled]:
-    """Return labelled items without damaged files, which are counted. Raises DataError if all are damaged.
+    """Return labelled items without damaged files, whose number is logged. Raises DataError if all are damaged.
 
     Every file is read once more than training needs.
     """
@@ -98,8 +98,8 @@ def keep_items(
     sets: Mapping[str, Sequence[tuple[Any, int]]],
     log: Log,
 ) -> tuple[Codec, dict[str, EncodedItems], dict[str, str]]:
-    """Fit the codec of `config.modality` to the training items and keep all splits encoded, or open what an earlier
-    start left."""
+    """Fit the codec of `config.modality` to the training items and keep all splits encoded, or open those of an earlier
+    start. Return codec, splits and their fingerprints."""
     folder, modality = run / "data", config.modality
     if not (folder / MARKER).is_file():
         run.mkdir(parents=True, exist_ok=True)
@@ -118,8 +118,11 @@ def keep_items(
 
 
 def with_max_length(config: Any, codec: Codec, train: EncodedItems, log: Log) -> Any:
-    """Return the configuration with a model that reads the longest training item whole, where items of its kind are
-    read so and the recipe leaves `model.max_length` out. One batch holds it in any case."""
+    """Return the configuration with `model.max_length` set to the length of the longest training item, but at most to
+    `training.batch_tokens`.
+
+    Unchanged if the recipe sets `model.max_length`, or the modality does not read items whole.
+    """
     if not config.modality.reads_whole or "max_length" in config.model.model_fields_set:
         return config
     longest = int(codec.lengths(train.rows).max())
@@ -129,7 +132,7 @@ def with_max_length(config: Any, codec: Codec, train: EncodedItems, log: Log) ->
 
 
 def build(config: Any, codec: Codec, num_outputs: int) -> Model:
-    """Return the model of a recipe with fresh weights. Raises ConfigError where its parts do not fit."""
+    """Return the model of a recipe with fresh weights. Raises ConfigError if its parts do not fit."""
     try:
         model = config.model.build(codec.representation(), lambda d_model: config.head.build(d_model, num_outputs))
     except ValueError as error:
@@ -138,10 +141,10 @@ def build(config: Any, codec: Codec, num_outputs: int) -> Model:
 
 
 def seeded(config: Any, codec: Codec, num_outputs: int, run: Path) -> Model:
-    """Return the model with the first weights of a run: fresh ones, and those of the run that it starts from."""
+    """Return the model with the initial weights of a run: drawn from the seed, or the earlier run's if taken over."""
     return with_first_weights(lambda: build(config, codec, num_outputs), config, run)
 
 
 def _is_of(modality: ModalityConfig, file: ItemFile) -> bool:
-    """Files of a table are of the kind of their column."""
+    """Return whether a file is of the modality's kind. A file stored in a table is of the kind of its column."""
     return isinstance(file, StoredFile) or file.suffix.lower() in modality.suffixes

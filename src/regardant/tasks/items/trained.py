@@ -1,4 +1,4 @@
-"""A finished run of a task that is items in, answers out."""
+"""Trained runs of tasks that answer items by a head."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ from regardant.tasks.probe import PROBE_ELEMENTS, PROBE_ROWS, Probe
 from regardant.training.checkpoints import load_into, write_atomically
 
 BATCH_ELEMENTS = 8192
-"""Elements of a batch that is read at once."""
+"""Elements of a batch in prediction and evaluation."""
 
 
 class ReadItem(NamedTuple):
@@ -38,7 +38,7 @@ class ReadItem(NamedTuple):
 
 
 class TrainedItems(Trained):
-    """Base of trained runs over items. Write `answer` and `scored`."""
+    """Base of trained runs over items. A subclass implements `answer`, `scored` and `read`."""
 
     def __init__(self, config: Any, folder: Path, codec: Codec, model: Model, device: torch.device) -> None:
         load_into(model, folder / "model.safetensors")
@@ -59,7 +59,7 @@ class TrainedItems(Trained):
         return self.scored(split)
 
     def read(self, data: Path) -> EncodedItems:
-        """Return the items and targets of a file. Raises DataError."""
+        """Return the items and targets of a file. Raises DataError for a file that cannot be read."""
         raise NotImplementedError
 
     def predict(self, items: Sequence[str], **options: Any) -> list[Prediction]:
@@ -83,7 +83,7 @@ class TrainedItems(Trained):
             return self.model.scores(**sent).float().cpu()
 
     def evaluate(self, data: Sequence[Path] = (), **options: Any) -> dict[str, dict[str, Any]]:
-        """Return scores by name of the test set: the run's own ones, or those in files. All is kept in the run.
+        """Return the scores of the run's own sets, or of files, by name. They are kept in RUN/evaluation.
 
         Raises ConfigError for any option, and for a file with the name of another set.
         """
@@ -97,7 +97,7 @@ class TrainedItems(Trained):
         return scores
 
     def exchange(self, data: Sequence[Path] = ()) -> Exchange | None:
-        """Return the texts of its test set or of a file. None where items are no texts, or there is no data."""
+        """Return texts of the run's test set or of a file, with its answers. None without texts or data."""
         if not isinstance(self.codec, TextCodec) or not (data or (self.folder / "data" / MARKER).is_file()):
             return None
         require_one_file(data)
@@ -105,7 +105,7 @@ class TrainedItems(Trained):
         return self.exchanged(name, split.first(MOST_TEXTS))
 
     def exchanged(self, name: str, split: EncodedItems) -> Exchange | None:
-        """Return the texts of a split, with its answers. None: a run of this task is not exported."""
+        """Return the texts of a split, with the run's answers. None: a run of this task is not exported."""
         return None
 
     def text_scores(self, texts: Sequence[str], references: Sequence[str]) -> list[NDArray[Any]]:
@@ -121,7 +121,7 @@ class TrainedItems(Trained):
         return self._probe(batches, Planned(0, 0, chosen))
 
     def inspect(self, item: str, **options: Any) -> Inspection:
-        """Return what passes the model while it reads an item. Raises DataError, ConfigError for any option."""
+        """Return the inspection of an item. Raises DataError, ConfigError for any option."""
         self.refuse(options, "is inspected")
         (found,) = self.predict([item])
         read = self.inputs_of(found)
@@ -148,7 +148,7 @@ class TrainedItems(Trained):
         return examples_of(self.codec, self._splits()["validation"].items, count, folder)
 
     def encoded_twice(self, count: int) -> list[tuple[Sequence[int], Sequence[int]]]:
-        """Return the tokens of texts, and those of the texts that they spell. Empty where items are no texts."""
+        """Return the kept tokens of texts, and those of the texts decoded from them. Empty if items are not texts."""
         if type(self.codec) is not TextCodec:
             return []
         kept = self._splits()["validation"].first(count).items
@@ -160,7 +160,7 @@ class TrainedItems(Trained):
         ]
 
     def encoded(self, item: str) -> NDArray[Any]:
-        """Return an item of a command line as the codec has it, cut to the model's length. Raises DataError."""
+        """Return an item of a command line, encoded and cut to the model's length. Raises DataError."""
         (whole,) = self.codec.read([item])
         return self.codec.cut(whole, self.max_length)
 
@@ -181,7 +181,7 @@ class TrainedItems(Trained):
         return []
 
     def measure(self, data: Sequence[Path] = (), treebank: Path | None = None) -> Measures:
-        """Return measures of its attention over the first items of the validation set or of a file. They are kept in
+        """Measure attention over the first items of the validation set or of a file. Results are kept in
         RUN/measures."""
         require_one_file(data, treebank)
         name, split = (data[0].name, self._of(data[0])) if data else ("validation", self._splits()["validation"])
@@ -191,21 +191,21 @@ class TrainedItems(Trained):
         return found
 
     def looked_at(self, split: EncodedItems) -> EncodedItems:
-        """Return the items of a split that are probed and measured: all of them, unless an item is too large."""
+        """Return the items of a split to probe and measure: by default all, or smaller ones if an item is too large."""
         return split
 
     @property
     def batch_elements(self) -> int:
-        """Elements of a batch that is read at once: enough for the longest item, which smaller batches would cut."""
+        """Elements of a batch: at least the length of the model, since a smaller batch would cut items."""
         return max(BATCH_ELEMENTS, self.max_length)
 
     def batches(self, split: EncodedItems) -> ItemBatches:
-        """Return the batches by which a split is read."""
+        """Return the batches of a split."""
         budget, length, names = self.batch_elements, self.max_length, self.model.inputs
         return ItemBatches(split, self.codec, batch_tokens=budget, max_length=length, seed=0, names=names)
 
     def answers(self, split: EncodedItems) -> list[tuple[Tensor, Tensor]]:
-        """Return scores and targets of a split, batch by batch."""
+        """Return the head's scores and the targets of a split, batch by batch."""
         batches = self.batches(split)
         loaded: list[ItemBatch] = [batches.load(planned) for planned in batches.plan(0)]
         return [(self.scores(dict(batch.inputs)), batch.targets) for batch in loaded]
@@ -215,7 +215,7 @@ class TrainedItems(Trained):
         refuse_options(f"a run of {self.config.task} {doing}", options)
 
     def _alike(self, encoded: Sequence[NDArray[Any]]) -> Iterator[list[NDArray[Any]]]:
-        """Yield items in their order, as many at once as can be collated."""
+        """Yield consecutive items that can be collated, at most PROBE_ROWS at a time."""
         for _, alike in groupby(encoded, key=lambda one: one.shape if self.codec.equal_shapes else None):
             items = list(alike)
             for start in range(0, len(items), PROBE_ROWS):
@@ -232,7 +232,7 @@ class TrainedItems(Trained):
         return split
 
     def _own_names(self) -> list[str]:
-        """Return the names of its own sets that are evaluated. Empty: it holds no data."""
+        """Return the names of the run's own sets that are evaluated. Empty: the run holds no data."""
         try:
             return list(self._own_sets())
         except RunError:
@@ -254,10 +254,10 @@ def _with_note(found: Prediction, trained: TrainedItems) -> Prediction:
 
 
 def texts_of(codec: TextCodec, split: EncodedItems) -> list[str]:
-    """Return the texts that the tokens of a split spell."""
+    """Return the texts of a split, decoded from its tokens."""
     return [codec.tokenizer.decode(split.items[number].tolist()) for number in range(len(split))]
 
 
 def tokens_of(codec: TextCodec) -> Callable[[Sequence[str], Sequence[str]], int]:
-    """Return what counts the tokens of texts."""
+    """Return a function that counts the tokens of texts."""
     return lambda texts, answers: sum(map(len, codec.tokenizer.encode_batch(list(texts))))

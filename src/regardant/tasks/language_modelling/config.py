@@ -19,7 +19,7 @@ from regardant.training.metrics import Metric
 
 
 class TextTokenizerConfig(TokenizerConfig):
-    """How text becomes tokens. Of these kinds alone every space and every line end comes back."""
+    """Tokenizer of a text to continue. All of its kinds keep every space and every line end."""
 
     kind: Literal["character", "byte", "code", "pretrained"] = "character"
     """Kind of tokens. code: pieces between a character and a word, with their white space. pretrained: those of an
@@ -30,7 +30,7 @@ class TextTokenizerConfig(TokenizerConfig):
 
 
 class TextTrainingConfig(NextTokenTraining):
-    """Budget, batches, optimizer, schedule and what is kept."""
+    """Budget, batches, optimizer, schedule, validation and checkpoints."""
 
     batch_tokens: int = Field(4096, gt=0)
     """Tokens of a batch, in windows of model.max_length."""
@@ -67,10 +67,10 @@ class LanguageModellingConfig(TaskConfig):
     """Head that scores the next token."""
 
     training: TextTrainingConfig
-    """How it learns."""
+    """Settings of training."""
 
     tokenizer: TextTokenizerConfig = TextTokenizerConfig()
-    """How text becomes tokens."""
+    """Tokenizer, which turns text into tokens."""
 
     generation: SamplingConfig = SamplingConfig()
     """Sampling of continuations."""

@@ -1,4 +1,4 @@
-"""Language modelling for the trainer: windows of a text, a loss, a validation on all of the text kept for it."""
+"""Job of language modelling: windows of a text, a loss, and a validation on the whole validation text."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -17,16 +17,16 @@ from regardant.tasks.language_modelling.config import LanguageModellingConfig
 from regardant.tasks.observation import PROBED, entropy_of_heads
 
 PROBED_TOKENS = 4096
-"""Most tokens of the windows whose attention is looked at."""
+"""Maximum number of tokens of the windows whose attention is recorded; at least one window is."""
 
 
 class LanguageModellingJob(TaskJob):
-    """Trains on windows of a text, and validates on all of the text kept for it."""
+    """Job that trains on windows of a text, and validates on the whole validation text."""
 
     unit = "target token"
 
     windows: ClassVar[type[TrainingWindows | TrainingStreams]] = TrainingWindows
-    """The batches of an epoch."""
+    """Class of the training batches."""
 
     def __init__(
         self, config: LanguageModellingConfig, text: EncodedText, model: CausalModel, tokenizer: Tokenizer
@@ -43,7 +43,7 @@ class LanguageModellingJob(TaskJob):
         score_text(self.model, self.text.tokens["validation"][: BATCH_TOKENS + 1], 2, device)
 
     def validate(self, model: nn.Module, device: torch.device) -> dict[str, float]:
-        """Return the loss in nats a token, the perplexity and bits a character of the whole validation text."""
+        """Return the loss in nats per token, the perplexity and the bits per character of the whole validation text."""
         assert isinstance(model, CausalModel)
         tokens, characters = self.text.tokens["validation"], self.text.characters["validation"]
         score = score_text(model, tokens, characters, device, given=self.given)
@@ -64,9 +64,9 @@ class LanguageModellingJob(TaskJob):
 
 
 class StreamJob(LanguageModellingJob):
-    """Language modelling over parallel streams, each window from the state after the one before it.
+    """Job of language modelling over parallel streams, each window from the state after the one before it.
 
-    Implements `training.job.CarriesState`. A window takes the state as it is: gradients end where it begins.
+    Implements `training.job.CarriesState`. The state has no gradient: back-propagation ends at the start of a window.
     """
 
     windows = TrainingStreams
@@ -80,7 +80,7 @@ class StreamJob(LanguageModellingJob):
         """The state of every stream after its last window, [layers, streams, size] each."""
 
     def loss(self, model: nn.Module, batch: StreamBatch, device: torch.device) -> Loss:
-        """Return the loss of a batch and carry the state of its streams on."""
+        """Return the loss of a batch, and keep the state of its streams for the next one."""
         if batch.begins:
             self.state = self.model.first_state(self.batches.num_streams)
         before = tuple(part[:, batch.streams].to(device) for part in self.state)

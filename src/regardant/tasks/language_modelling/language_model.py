@@ -37,10 +37,10 @@ from regardant.tasks.probe import PROBE_ELEMENTS, PROBE_ROWS, Probe
 from regardant.training.checkpoints import load_into, write_atomically
 
 EXAMPLE_TOKENS = 4096
-"""Tokens of the validation text in which examples are looked for."""
+"""Number of validation tokens searched for examples."""
 
 PIECE, PIECES = 64, 50
-"""Tokens of a piece of the test text that an export continues too, and number of pieces."""
+"""Maximum number of tokens of a piece of test text that an export continues too, and of pieces."""
 
 
 class LanguageModel(Trained):
@@ -70,7 +70,7 @@ class LanguageModel(Trained):
         ]
 
     def inspect(self, item: str, **options: Any) -> Inspection:
-        """Return what passes the model while it reads a text. Raises DataError, ConfigError for any option."""
+        """Return the inspection of a text. Raises DataError, ConfigError for any option."""
         refuse_options("a language model is inspected", options)
         ids = self._ids(item)
         batch = {"text": ids[None].to(self.device)}
@@ -88,7 +88,7 @@ class LanguageModel(Trained):
         )
 
     def trace(self, clean: str, corrupted: str) -> Trace:
-        """Return which vectors of a clean text restore its likeliest next token in a corrupted text of as many tokens.
+        """Return which vectors of a clean text restore its likeliest next token in a corrupted text of equal length.
 
         Raises DataError for texts that cannot be compared, RunError for a model without a residual stream.
         """
@@ -125,8 +125,8 @@ class LanguageModel(Trained):
         return [Example(self.tokenizer.decode(ids[: self.config.model.max_length].tolist())) for ids in lines[:count]]
 
     def score(self, text: str) -> TextScore:
-        """Return how probable a text is, given its first token. Raises DataError for a text of less than two, or of no
-        character after the first."""
+        """Return the score of a text, given its first token. Raises DataError for a text of fewer than two tokens, or
+        without a character after the first token."""
         tokens = self.tokenizer.encode_long(text)
         if len(tokens) < 2:
             raise DataError(f"a text of {len(tokens)} tokens cannot be scored: give two at least")
@@ -144,7 +144,7 @@ class LanguageModel(Trained):
         return found
 
     def exchange(self, data: Sequence[Path] = ()) -> Exchange | None:
-        """Return pieces of its test text, or of a file, each to be continued."""
+        """Return pieces of the run's test text, or of a file, with the run's continuations."""
         if not data and not (self.folder / "data" / MARKER).is_file():
             return None
         require_one_file(data)
@@ -161,7 +161,7 @@ class LanguageModel(Trained):
         return Exchange(test, answer, lambda texts, references: [self._log_probabilities(text) for text in texts])
 
     def _ids(self, text: str) -> Tensor:
-        """Return the tokens of a text that is looked at [T]. Raises DataError for one that is blank or too long."""
+        """Return the tokens of a text to inspect [T]. Raises DataError for one that is blank or too long."""
         if not text.strip():
             raise DataError("the text is blank: give a text to look at")
         ids, longest = torch.from_numpy(self.tokenizer.encode_long(text)), self.config.model.max_length
@@ -170,7 +170,7 @@ class LanguageModel(Trained):
         return ids
 
     def _log_probabilities(self, text: str) -> Any:
-        """Return those of the tokens of a text after the first, [T - 1]."""
+        """Return the log-probabilities of the tokens of a text after the first, [T - 1]."""
         before, _ = self.tokenizer.frame
         ids = torch.tensor([[*before, *self.tokenizer.encode(text)][: self.config.model.max_length]])
         with torch.inference_mode():
@@ -183,7 +183,7 @@ class LanguageModel(Trained):
         return name, text.tokens[name]
 
     def evaluate(self, data: Sequence[Path] = (), **options: Any) -> dict[str, dict[str, Any]]:
-        """Return scores by name of the text: the run's own texts, the test's first, or those in files. They are kept in
+        """Return the scores of the run's own texts, the test text first, or of files, by name. They are kept in
         RUN/evaluation.
 
         Raises ConfigError for any option, and for a file with the name of another text.
@@ -196,7 +196,7 @@ class LanguageModel(Trained):
         return scores
 
     def summary(self, name: str, scores: dict[str, Any]) -> Sequence[str]:
-        """Return lines for people."""
+        """Return the scores of a text as lines for people."""
         unknown = f", {scores['unknown']:,} of them unknown" if scores["unknown"] else ""
         return [
             f"{name}: loss {scores['loss']:.4f} nats a token, perplexity {scores['perplexity']:.3f}, "
@@ -214,7 +214,7 @@ class LanguageModel(Trained):
         return sample(self.model, ids.to(self.device), config, samples=samples, seed=seed, layouts=self.layouts)
 
     def _own_names(self) -> list[str]:
-        """Return the names of its own texts that are scored. Empty: it holds no text."""
+        """Return the names of the run's own texts that are scored. Empty: the run holds no text."""
         if not (self.folder / "data" / MARKER).is_file():
             return []
         text = EncodedText.load(self.folder / "data")
@@ -235,7 +235,7 @@ class LanguageModel(Trained):
         return EncodedText.load(self.folder / "data").tokens["validation"]
 
     def _read(self, file: Path) -> tuple[Tokens, int]:
-        """Return the tokens of a file, and how many characters they are."""
+        """Return the tokens and the number of characters of a file. Raises DataError for fewer than two tokens."""
         pieces = list(read_text(file))
         tokens = np.concatenate([self.tokenizer.encode_long(piece) for piece in pieces] or [np.empty(0, np.int64)])
         if len(tokens) < 2:

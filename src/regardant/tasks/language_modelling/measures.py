@@ -11,7 +11,7 @@ from regardant.tasks.measures import SENTENCES, Measures
 from regardant.tasks.probe import Probe
 
 MEASURED_TOKENS = 8192
-"""Most tokens that are read, however long a window is; but one window is read."""
+"""Maximum number of tokens that are read; at least one window is, however long."""
 
 BATCH_TOKENS = 2048
 """Tokens of the windows whose weights are held at once."""

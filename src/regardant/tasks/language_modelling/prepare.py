@@ -20,17 +20,17 @@ from regardant.tasks.take_over import run_of_vocabulary, with_first_weights
 from regardant.training.config import FirstRun
 
 MOST_CHARACTERS, MOST_PIECES = 2**16, 2000
-"""Sizes of a vocabulary that the recipe leaves open: of characters, where rarer ones are unknown, and of pieces."""
+"""Maximum vocabulary sizes if the recipe sets none: of characters, where rarer ones are unknown, and of pieces."""
 
 FIRST_RUN = FirstRun(epochs=10, least_updates=2000, least_minutes=1.0, most_minutes=50.0)
 
 
 @dataclass
 class PreparedText:
-    """Implements `tasks.base.Prepared`."""
+    """Resolved recipe of a language model. Implements `tasks.base.Prepared`."""
 
     config: LanguageModellingConfig
-    """The configuration with everything chosen but the budget."""
+    """Configuration with all settings resolved but the budget."""
     job: LanguageModellingJob
 
     @property
@@ -41,7 +41,7 @@ class PreparedText:
         return self.job.text.fingerprints | shards
 
     def with_speed(self, tokens_per_second: float, log: Log) -> LanguageModellingConfig:
-        """Choose the budget too, from the tokens that this machine trains a second."""
+        """Resolve the budget from the measured training speed."""
         training = self.config.training.with_minutes(FIRST_RUN, self.job.targets_per_epoch, tokens_per_second)
         training = training.replaced(validate_every=self.job.validate_every)
         log(f"validation every {self.job.validate_every:,} updates")
@@ -50,7 +50,7 @@ class PreparedText:
 
 
 def prepare_training(config: LanguageModellingConfig, run: Path, log: Log) -> PreparedText:
-    """Read the text into the run folder, choose what is left open, build the model from the seed."""
+    """Read the text into the run folder, resolve open settings, and build the model from the seed."""
     if not (run / "data" / MARKER).is_file():
         _tokenise(config, run, log)
     text, tokenizer = EncodedText.load(run / "data"), Tokenizers.load(run / "tokenizer.json").target
@@ -64,7 +64,7 @@ def prepare_training(config: LanguageModellingConfig, run: Path, log: Log) -> Pr
 
 
 def build_model(config: LanguageModellingConfig, tokenizer: Tokenizer) -> CausalModel:
-    """Return the model of a recipe with fresh weights. Raises ConfigError where its parts do not fit."""
+    """Return the model of a recipe with fresh weights. Raises ConfigError if its parts do not fit."""
     try:
         size, training = tokenizer.vocab_size, config.training
         head = next_token(size, training.label_smoothing, training.z_loss, config.head)
@@ -74,7 +74,7 @@ def build_model(config: LanguageModellingConfig, tokenizer: Tokenizer) -> Causal
 
 
 def choose_schedule(training: TextTrainingConfig, model: CausalConfig) -> TextTrainingConfig:
-    """Fill in the learning rate that suits the model's width, where the recipe leaves the schedule open."""
+    """Fill in the learning rate that suits the model's width, if the recipe leaves the schedule open."""
     if "schedule" in training.model_fields_set:
         return training
     if isinstance(model, DecoderOnlyConfig):
@@ -92,7 +92,7 @@ def _tokenise(config: LanguageModellingConfig, run: Path, log: Log) -> None:
     if (earlier := run_of_vocabulary(config.training)) is not None:
         log(f"vocabulary of {earlier}")
         tokenizer = Tokenizers.load(earlier / "tokenizer.json").target
-    else:  # from the text that is trained on alone, which comes first
+    else:  # from the training text alone, which comes first
         train = (piece for _, piece in takewhile(lambda part: part[0] == "train", cut(config.data.pieces(), sizes)))
         most = MOST_PIECES if config.tokenizer.kind == "code" else MOST_CHARACTERS
         tokenizer = Tokenizer.train(config.tokenizer, train, most)

@@ -42,7 +42,7 @@ class WindowsBuffer:
         return WindowBatch(torch.from_numpy(chosen.astype(np.int64)))
 
     def count(self, rows: NDArray[np.int64]) -> int:
-        """Return the predicted tokens of a batch."""
+        """Return the number of predicted tokens of a batch."""
         return len(rows) * self._targets(rows)
 
     def _targets(self, rows: NDArray[np.int64]) -> int:
@@ -60,7 +60,7 @@ class StreamedTextJob(StreamedJob, LanguageModellingJob):
 
 
 def stream_of(config: LanguageModellingConfig, tokenizer: Tokenizer) -> Stream[WindowsBuffer]:
-    """Return the stream of a recipe, in the tokens of a tokenizer."""
+    """Return the stream of a recipe, in tokens of the tokenizer."""
     data = config.data
     assert isinstance(data, StreamedTextConfig)
     encode = partial(_encoded, config, tokenizer, data.leave_out())

@@ -11,7 +11,7 @@ from regardant.tasks.language_modelling.prepare import prepare_training
 
 
 class LanguageModelling(Task):
-    """Training of a model that continues a text."""
+    """Language modelling of a text, which the model continues."""
 
     name = "language_modelling"
     config = LanguageModellingConfig

@@ -1,4 +1,4 @@
-"""Activation patching of a language model for people: the vectors that carry its answer."""
+"""Activation patching of a language model as tables and pictures: the vectors that carry its answer."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ from regardant.pictures import Drawing, Matrix, Table, matrix_svg, pdf, png, req
 from regardant.training.checkpoints import write_atomically
 
 FORMATS = (".svg", ".png", ".pdf", ".json")
-"""Formats of a kept trace."""
+"""File formats of a saved trace."""
 
 LEGEND = [
     "Share of the difference of the answer's log-probability that comes back if the",
@@ -87,7 +87,7 @@ class Trace:
         )
 
     def save(self, path: Path) -> None:
-        """Keep it as the file's name says: a picture as .svg, .png or .pdf, or .json. Raises ConfigError."""
+        """Save the trace in the format of the file's suffix: .svg, .png, .pdf or .json. Raises ConfigError."""
         require_format(path)
         if path.suffix == ".json":
             write_atomically(path, json.dumps(self.as_dict(), ensure_ascii=False) + "\n")
@@ -101,7 +101,7 @@ class Trace:
 
 
 def require_format(path: Path) -> None:
-    """Raise ConfigError for a file that a trace cannot be kept as."""
+    """Raise ConfigError for a file in whose format a trace cannot be saved."""
     if path.suffix not in FORMATS:
         raise ConfigError(f"{path} is none of {', '.join(FORMATS)}: give the file a name that ends in one of them")
     if path.suffix == ".pdf":

@@ -1,4 +1,4 @@
-"""Masked language modelling as the trainer sees it: batches whose tokens are masked anew in every epoch."""
+"""Job of masked language modelling: batches whose tokens are masked anew in every epoch."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -28,7 +28,7 @@ class MaskedBatch(ItemBatch):
 
 class MaskedBatches(ItemBatches):
     """The batches of a split. Masks are a pure function of the seed, the epoch and the number of the batch, so that
-    all processes mask alike and a resumed run masks as an uninterrupted one."""
+    all processes mask alike, and a resumed run as an uninterrupted one."""
 
     codec: TextCodec
 
@@ -60,7 +60,7 @@ class MaskedBatches(ItemBatches):
 
 
 class MaskedLanguageModellingJob(ItemsJob):
-    """Validates on one masking of the validation texts, that of epoch 0."""
+    """Job that validates on a fixed masking of the validation texts, that of epoch 0."""
 
     def __init__(self, config: Any, codec: TextCodec, splits: dict[str, EncodedItems], model: Model) -> None:
         self.masking: Masking = config.masking

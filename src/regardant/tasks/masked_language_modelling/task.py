@@ -1,4 +1,4 @@
-"""Masked language modelling as a task: texts in, a model out that fills in blanks.
+"""Masked language modelling as a task: a text with blanks in, the words that fill them out.
 
 Devlin et al. 2019, "BERT", https://arxiv.org/abs/1810.04805.
 """
@@ -35,7 +35,7 @@ BLANK = "[MASK]"
 """The mark of a blank in a text to fill in."""
 
 CANDIDATES = 5
-"""Tokens that a prediction lists for a blank."""
+"""Maximum number of tokens that a prediction lists for a blank."""
 
 
 class MaskedLanguageModellingConfig(ItemsConfig):
@@ -60,7 +60,7 @@ class MaskedLanguageModellingConfig(ItemsConfig):
     """Unit of masking: tokens drawn one by one, whole words, or spans of 1 to 10 words (SpanBERT)."""
 
     head: NextTokenConfig = NextTokenConfig()
-    """The head that names masked tokens."""
+    """The head that predicts masked tokens."""
 
 
 class MaskedLanguageModelling(Task):
@@ -129,7 +129,7 @@ class MaskedLanguageModel(TrainedItems):
         )
 
     def exchanged(self, name: str, split: EncodedItems) -> Exchange:
-        """Return the texts with the middle one of their tokens as a blank."""
+        """Return the texts with their middle token replaced by a blank."""
         before, after = map(len, self.codec.tokenizer.frame)
         texts, expected = [], []
         for number in range(len(split)):
@@ -144,7 +144,7 @@ class MaskedLanguageModel(TrainedItems):
         return Exchange(test, lambda texts: [one.answer for one in self.predict(texts)], self.text_scores)
 
     def text_scores(self, texts: Sequence[str], references: Sequence[str]) -> list[NDArray[Any]]:
-        """Return the scores of the words at each token of a text, by their ids in the tokenizer's file."""
+        """Return the logits at each token of a text, in the order of the ids in the tokenizer's file."""
         rows = rows_of(self.codec.tokenizer)
         known = sorted((theirs, own) for own, theirs in enumerate(rows) if theirs is not None)
         order = [own for _, own in known]

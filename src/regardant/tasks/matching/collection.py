@@ -1,4 +1,4 @@
-"""The second items of a run with which any first item is compared: prompts, or those of all training pairs.
+"""The second items of a run with which first items are compared: prompts, or those of all training pairs.
 
 RUN/collection.json    the items as a command line gives them, their labels, and all labels by number
 
@@ -23,12 +23,12 @@ from regardant.training.checkpoints import write_atomically
 COLLECTION = "collection.json"
 
 ITEMS_AT_ONCE = 256
-"""Items of a collection that are read at once."""
+"""Number of items of a collection in a batch."""
 
 
 @dataclass(frozen=True)
 class Collection:
-    """Second items by number."""
+    """Second items with which first items are compared, by number."""
 
     items: Sequence[str]
     """Distinct items as a command line gives them: texts, or paths of files."""
@@ -60,7 +60,7 @@ class Collection:
             raise RunError(f"{run / COLLECTION} is damaged ({error}): restore it or train again") from error
 
     def save(self, run: Path) -> None:
-        """Keep it in a run folder."""
+        """Keep the collection in a run folder."""
         write_atomically(run / COLLECTION, json.dumps(asdict(self), ensure_ascii=False) + "\n")
 
     def numbers(self, labels: Iterable[str | None]) -> list[int]:

@@ -1,4 +1,4 @@
-"""Matching as the trainer sees it: batches of pairs, a loss that compares them, a validation by retrieval."""
+"""Job of matching: batches of pairs, a loss that compares them, and a validation by retrieval."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from regardant.tasks.matching.pairs import FIRST, SECOND, UNLABELLED, PairBatche
 
 
 class MatchingJob(ItemsJob):
-    """Trains on pairs."""
+    """Job that trains on pairs."""
 
     validation_factor = 1  # the loss of a pair depends on how many others are in its batch
     validation: PairBatches
@@ -40,7 +40,7 @@ class MatchingJob(ItemsJob):
         return PairBatches(split, Reader(codec, max_length), self.second, batch_tokens=batch_tokens, seed=self.seed)
 
     def validate(self, model: nn.Module, device: torch.device) -> dict[str, float]:
-        """Return the loss of a pair, and the retrieval among all validation pairs."""
+        """Return the mean loss of a pair, and the metrics of retrieval among all validation pairs."""
         assert isinstance(model, DualEncoder)
         scores = score_pairs(model, self.validation, self.collection, self.second, device).scores
         return {metric.name: scores[metric.name] for metric in self.metrics if metric.name in scores}
@@ -51,13 +51,13 @@ class ScoredPairs(NamedTuple):
 
     scores: dict[str, float]
     answers: NDArray[np.int64] | None
-    """[N] label that zero-shot classification gives each first item. None: the pairs or the collection have none."""
+    """[N] number of the zero-shot label of each first item. None: the pairs or the collection have no labels."""
 
 
 def score_pairs(
     model: DualEncoder, batches: PairBatches, collection: Collection, second: Reader, device: torch.device
 ) -> ScoredPairs:
-    """Score a split: the loss of a pair, retrieval among all of its items, and zero-shot classification."""
+    """Score a split: the mean loss of a pair, retrieval among all of its items, and zero-shot classification."""
     split, total = batches.split, 0.0
     vectors = torch.zeros(len(split), 2, model.config.size)
     with torch.inference_mode():

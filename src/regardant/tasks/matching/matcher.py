@@ -37,7 +37,7 @@ from regardant.tasks.matching.pairs import (
 from regardant.training.checkpoints import write_atomically
 
 MATCHES = 5
-"""Second items that a prediction lists."""
+"""Maximum number of second items that a prediction lists."""
 
 
 class Matcher(TrainedItems):
@@ -54,14 +54,14 @@ class Matcher(TrainedItems):
 
     @property
     def candidates(self) -> Tensor:
-        """The vectors of the collection [C, M], of length one. They are computed once, but for the time of an
-        intervention in the encoder that reads them."""
+        """Unit vectors of the collection [C, M]. They are computed once, and anew during an intervention in the encoder
+        that reads the collection."""
         if any(module in OBSERVED for module in self.model.tower(SECOND).modules()):
             return self._read_collection()
         return self._kept_candidates
 
     def item_scores(self, encoded: Sequence[NDArray[Any]]) -> Tensor:
-        """Return the cosine of each encoded item with each item of the collection, [N, C]."""
+        """Return the cosine similarity of each encoded item with each item of the collection, [N, C]."""
         with torch.inference_mode():
             items = self.codec.collate(encoded).to(self.device)
             vectors = self.model.tower(FIRST).scores(input=items).float().cpu()
@@ -94,7 +94,7 @@ class Matcher(TrainedItems):
         return {FIRST: ReadItem(self.codec, first, self.units(found, first)), SECOND: partner}
 
     def batches(self, split: EncodedItems) -> PairBatches:
-        """Return batches of the size of those in training, on which the loss depends."""
+        """Return batches of the same size as in training, since the loss depends on the size."""
         assert isinstance(split, PairedItems)
         batch_tokens = self.config.training.batch_tokens
         first = Reader(self.codec, self.max_length)
@@ -104,7 +104,7 @@ class Matcher(TrainedItems):
         return score_pairs(self.model, self.batches(split), self.collection, self.second, self.device).scores
 
     def evaluated(self, name: str, split: EncodedItems) -> dict[str, Any]:
-        """Return the scores of a test set. The label that each first item is given is kept beside them."""
+        """Return the scores of a test set. The label predicted for each first item is kept beside them."""
         found = score_pairs(self.model, self.batches(split), self.collection, self.second, self.device)
         if found.answers is not None:
             classes = self.collection.classes

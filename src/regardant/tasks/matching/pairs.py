@@ -31,11 +31,11 @@ UNLABELLED = -1
 
 
 class Reader(NamedTuple):
-    """How the model reads one kind of item."""
+    """Codec and length limit of one kind of item."""
 
     codec: Codec
     max_length: int
-    """Most elements of an item."""
+    """Maximum number of elements of an item."""
 
     def collate(self, items: Iterable[NDArray[Any]]) -> Tensor:
         """Return a batch of items, cut to the model's length."""
@@ -56,7 +56,7 @@ class PairedItems(EncodedItems):
 
     @property
     def labels(self) -> NDArray[np.int64]:
-        """[N] numbers of labels, UNLABELLED where pairs have none."""
+        """[N] numbers of labels, UNLABELLED for pairs without one."""
         return self.targets
 
     @property
@@ -72,7 +72,7 @@ def pair_up(first: Sequence[NDArray[Any]], second: Sequence[NDArray[Any]], label
 
 
 def number_pairs(*sides: Sequence[NDArray[Any]]) -> list[tuple[int, ...]]:
-    """Return for each pair the number of each of its items among the distinct ones: equal items have one number."""
+    """Return the numbers of the items of each pair, counted over distinct items: equal items have the same number."""
     columns = []
     for side in sides:
         known: dict[bytes, int] = {}
@@ -82,7 +82,7 @@ def number_pairs(*sides: Sequence[NDArray[Any]]) -> list[tuple[int, ...]]:
 
 
 def with_paths(pair: ItemPair, modalities: Mapping[str, ModalityConfig]) -> ItemPair:
-    """Return a pair with paths in the place of the names of files, which the codecs read."""
+    """Return a pair with names of files replaced by paths, which the codecs read."""
     first, second = (
         Path(item) if modality.suffixes and isinstance(item, str) else item
         for item, modality in zip(pair[:2], modalities.values(), strict=True)
@@ -117,7 +117,7 @@ def keep_pairs(
 
 
 def read_pairs(folder: Path) -> tuple[dict[str, PairedItems], dict[str, str]]:
-    """Return the splits that `keep_pairs` wrote below RUN/data, and their fingerprints. Raises RunError."""
+    """Return the splits that `keep_pairs` wrote below RUN/data, and their fingerprints. Raises RunError if damaged."""
     (first, of_first), (second, of_second) = (read_splits(folder / name) for name in (FIRST, SECOND))
     splits = {name: PairedItems(one.items, one.rows, one.targets, second[name]) for name, one in first.items()}
     fingerprints = {f"{split}.{FIRST}": found for split, found in of_first.items()}
@@ -128,7 +128,7 @@ class PairBatches(ItemBatches):
     """The batches of a split, drawn at random and not by length: the loss compares the pairs of a batch, and pairs of
     like lengths are no fair sample.
 
-    All batches of an epoch have equal sizes, to a pair, since the size decides the height of the loss.
+    Sizes of the batches of an epoch differ by at most one pair, since the loss depends on the size.
     """
 
     split: PairedItems
@@ -142,7 +142,7 @@ class PairBatches(ItemBatches):
         self.lengths = np.maximum(self.lengths, self.second.lengths)
         longest = int(self.lengths.max())
         self.rows = batch_tokens // longest
-        """Most pairs of a batch."""
+        """Maximum number of pairs of a batch."""
         if self.rows < 2:
             raise ConfigError(
                 f"training.batch_tokens: given {batch_tokens}, with room for {self.rows} pair of {longest} elements; "
@@ -161,7 +161,7 @@ class PairBatches(ItemBatches):
         return {FIRST: super().labels(planned)["input"], SECOND: self.second.labels(planned)["input"]}
 
     def load(self, planned: Planned) -> ItemBatch:
-        """Return one planned batch. Its targets [B, 2] number the items: equal items have one number."""
+        """Return one planned batch. Its targets [B, 2] number the items: equal items have the same number."""
         targets = torch.from_numpy(self.split.numbers[planned.indices])
         return ItemBatch(self.inputs(planned), targets, len(targets))
 

@@ -1,4 +1,4 @@
-"""Matching as a task: pairs of two kinds of items in, a model out that tells which items belong together.
+"""Matching as a task: an item of one kind in, the items of another kind that belong to it out.
 
 Radford et al. 2021, "Learning transferable visual models from natural language supervision" (CLIP),
 https://arxiv.org/abs/2103.00020.
@@ -30,7 +30,7 @@ from regardant.training.metrics import Metric
 ZERO_SHOT = "zero_shot_accuracy"
 
 OF_LABELS = ("class_recall_at_1", "reverse_class_recall_at_1", ZERO_SHOT)
-"""Metrics that labelled pairs alone have."""
+"""Metrics of labelled pairs alone."""
 
 
 class MatchingTaskConfig(TaskConfig):
@@ -56,7 +56,7 @@ class MatchingTaskConfig(TaskConfig):
     """Pairs of items that belong together."""
 
     first: ModalityConfig = TextModalityConfig()
-    """The kind of the first items, for which second ones are found."""
+    """The kind of the first items, for which matching second items are found."""
 
     second: ModalityConfig = TextModalityConfig()
     """The kind of the second items."""
@@ -78,7 +78,7 @@ class MatchingTaskConfig(TaskConfig):
 
     @property
     def files(self) -> tuple[bool, bool]:
-        """Whether first and second items are files."""
+        """Flags (first, second): True if the items are files."""
         return bool(self.first.suffixes), bool(self.second.suffixes)
 
 
@@ -118,7 +118,7 @@ class Matching(Task):
 
 
 def build_pair_model(config: MatchingTaskConfig, codecs: Mapping[str, Codec]) -> DualEncoder:
-    """Return the model of a recipe with fresh weights. Raises ConfigError where its parts do not fit."""
+    """Return the model of a recipe with fresh weights. Raises ConfigError if its parts do not fit."""
     first, second = (codec.representation() for codec in codecs.values())
     try:
         model = config.model.build(first, second, lambda size: config.head.build(size, 1))

@@ -1,4 +1,4 @@
-"""Node classification as the trainer sees it: one graph an epoch, with the labels of the nodes of a split.
+"""Job of node classification: the whole graph once per epoch, with the labels of the nodes of a split.
 
 Shape legend: N lists of nodes, T nodes of a list, C classes, L labelled nodes.
 """
@@ -20,11 +20,11 @@ from regardant.tasks.items.job import Answers, ItemsJob
 from regardant.tasks.observation import PROBED, entropy_of_heads
 
 MOST_SHOWN = 60
-"""Most nodes of a neighbourhood that is looked at. Its attention is drawn node by node."""
+"""Maximum number of nodes of a neighbourhood that is inspected, whose attention is drawn node by node."""
 
 
 class NodeBatches(ItemBatches):
-    """Lists of nodes with a target [T] each: the class of a node that counts, IGNORED for any other."""
+    """Batches of lists of nodes. Targets [T] of a list are classes of labelled nodes, IGNORED for any other."""
 
     @property
     def targets_per_epoch(self) -> int:
@@ -37,7 +37,7 @@ class NodeBatches(ItemBatches):
 
 
 class NodeClassificationJob(ItemsJob):
-    """Trains on the whole graph at once, and validates on the whole graph with the labels of other nodes."""
+    """Job that trains on the whole graph at once, and validates on it with the labels of other nodes."""
 
     def batches_of(self, split: EncodedItems, codec: Codec, *, batch_tokens: int, max_length: int) -> NodeBatches:
         return NodeBatches(split, codec, batch_tokens=batch_tokens, max_length=max_length, seed=self.seed)
@@ -53,9 +53,9 @@ class NodeClassificationJob(ItemsJob):
         return {"entropy": entropy} if entropy else {}
 
 
-def neighbourhood(codec: GraphCodec, model: Model, node: int) -> NDArray[np.int32]:
-    """Return a node and those that decide its answer, the nearest first: at most MOST_SHOWN, within an edge a layer."""
-    return codec.around(node, getattr(model.config, "num_layers", 0), MOST_SHOWN)
+def neighbourhood(codec: GraphCodec, model: Model, node: int, most: int) -> NDArray[np.int32]:
+    """Return a node and those that its answer depends on, nearest first: within one edge per layer, at most `most`."""
+    return codec.around(node, getattr(model.config, "num_layers", 0), most)
 
 
 def neighbourhoods(codec: GraphCodec, model: Model, targets: NDArray[np.int64], most: int) -> EncodedItems:
@@ -64,7 +64,7 @@ def neighbourhoods(codec: GraphCodec, model: Model, targets: NDArray[np.int64], 
     The class of the first node is the only target of a list. Targets are [N, T] of the longest list.
     """
     nodes = np.flatnonzero(targets[0] != IGNORED)[:most]
-    items = [neighbourhood(codec, model, node) for node in nodes.tolist()]
+    items = [neighbourhood(codec, model, node, MOST_SHOWN) for node in nodes.tolist()]
     rows = np.array([len(one) for one in items], dtype=np.int64)
     found = np.full((len(items), rows.max()), IGNORED)
     found[:, 0] = targets[0, nodes]
@@ -72,7 +72,7 @@ def neighbourhoods(codec: GraphCodec, model: Model, targets: NDArray[np.int64], 
 
 
 def labelled(answers: Answers) -> list[tuple[Tensor, Tensor]]:
-    """Return scores [L, C] and classes [L] of the nodes that count, from those of whole lists."""
+    """Return scores [L, C] and classes [L] of labelled nodes, from those of whole lists."""
     return [(scores[targets != IGNORED], targets[targets != IGNORED]) for scores, targets in answers]
 
 

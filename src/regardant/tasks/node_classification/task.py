@@ -44,7 +44,7 @@ from regardant.training.metrics import Metric
 
 
 class NodeClassificationConfig(ItemsConfig):
-    """Classification of the nodes of a graph of which some are labelled."""
+    """Configuration of a classifier of the nodes of a graph, some of which are labelled."""
 
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric("accuracy", higher_is_better=True),
@@ -59,17 +59,17 @@ class NodeClassificationConfig(ItemsConfig):
     """The graph."""
 
     input: GraphModalityConfig = GraphModalityConfig()
-    """How nodes become vectors."""
+    """The features of nodes that the model reads."""
 
     model: EncoderConfig = EncoderOnlyConfig(max_length=BATCH_ELEMENTS, positions=NoneConfig())
     """The model that reads the graph."""
 
     head: ElementClassConfig = ElementClassConfig()
-    """The head that names the class of each node."""
+    """The head that scores the classes of each node."""
 
 
 class NodeClassification(Task):
-    """Classification of the nodes of a graph of which some are labelled."""
+    """Classification of the nodes of a graph, some of which are labelled."""
 
     name = "node_classification"
     config = NodeClassificationConfig
@@ -113,14 +113,17 @@ class NodeClassifier(Classifier):
         return [self.answer(item, row) for item, row in zip(items, scores[numbers], strict=True)]
 
     def inspect(self, item: str, **options: Any) -> Inspection:
-        """Return what passes the model in the neighbourhood of a node, and the answer from the whole graph."""
+        """Return the inspection of a node's neighbourhood, with the answer from the whole graph."""
         found = super().inspect(item, **options)
         nodes = len(self.encoded(item))
-        cut = " (more are left out)" if nodes == MOST_SHOWN else ""
+        cut = " (more are left out)" if nodes < len(self._around(item, MOST_SHOWN + 1)) else ""
         return replace(found, note=f"{found.note} Nodes: {item.strip()} and the {nodes - 1} nearest{cut}.")
 
     def encoded(self, item: str) -> NDArray[Any]:
-        return neighbourhood(self.codec, self.model, self.codec.parse(item))
+        return self._around(item, MOST_SHOWN)
+
+    def _around(self, item: str, most: int) -> NDArray[Any]:
+        return neighbourhood(self.codec, self.model, self.codec.parse(item), most)
 
     def examples(self, count: int, folder: Path) -> list[Example]:
         """Return the first nodes of the validation set."""

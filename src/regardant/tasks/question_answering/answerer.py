@@ -31,7 +31,7 @@ from regardant.tasks.question_answering.windows import (
 from regardant.training.checkpoints import write_atomically
 
 NO_ANSWER = "[no answer]"
-"""The answer line of a question without an answer."""
+"""Answer in one line of a question without an answer."""
 
 LIKELIEST = 3
 """Number of likeliest starts and ends on a page."""
@@ -44,7 +44,7 @@ class QuestionAnswerer(TrainedItems):
 
     @cached_property
     def shape(self) -> WindowShape:
-        """The windows that the model reads."""
+        """Sizes of the windows that the model reads."""
         return self.config.window_shape
 
     @property
@@ -77,8 +77,8 @@ class QuestionAnswerer(TrainedItems):
         return window
 
     def inspect(self, item: str, **options: Any) -> Inspection:
-        """Return what passes the model while it reads the window with the best span of a question. The details have the
-        scores of each token as start and end, the class token first."""
+        """Return the inspection of the window with the best span of a question. Its details have the scores of each
+        token as start and end, the class token first."""
         found = super().inspect(item, **options)
         with torch.inference_mode():
             scores = self.model.scores(**found.batch)[0].float().cpu()

@@ -1,4 +1,4 @@
-"""Question answering as the trainer sees it: windows with the span of the answer, and a validation of whole answers."""
+"""Job of question answering: windows with the span of the answer, and a validation on whole answers."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from regardant.tasks.question_answering.windows import EncodedQuestions, Questio
 
 
 class QuestionAnsweringJob(ItemsJob):
-    """Trains on windows. A validation chooses the threshold of no answer, which is kept with the weights."""
+    """Job that trains on windows. Each validation chooses the no-answer threshold, which is kept with the weights."""
 
     validation: QuestionBatches
 

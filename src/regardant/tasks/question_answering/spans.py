@@ -33,7 +33,7 @@ class Found:
     start: int
     """First character in the context."""
     end: int
-    """Character in the context after the last one."""
+    """End of the span in the context, excluded, in characters."""
 
 
 def best_spans(scores: Tensor, allowed: Tensor, longest: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -55,7 +55,7 @@ def find_answers(
     """Return the best span of each question, given the scores of all windows in the order of their batches."""
     found: dict[int, Found] = {}
     for planned, (scores, _) in zip(plan, answers, strict=True):
-        places = scores.shape[1] - 1  # of the class token; a model may have cut a window that is one too long for it
+        places = scores.shape[1] - 1  # without the class token, for which a model may have cut a window
         windows = [split.items[index][:places] for index in planned.indices.tolist()]
         allowed = torch.zeros(len(windows), places, dtype=torch.bool)
         for row, window in enumerate(windows):
@@ -70,7 +70,7 @@ def find_answers(
 
 
 def texts_of(found: Sequence[Found], questions: Sequence[ContextQuestion], threshold: float = -math.inf) -> list[str]:
-    """Return the text of each question's best span, empty where its score is not above the threshold."""
+    """Return the text of each question's best span, empty if its score is not above the threshold."""
     return [
         one.context[at.start : at.end] if at.score > threshold else "" for one, at in zip(questions, found, strict=True)
     ]

@@ -26,14 +26,14 @@ from regardant.training.metrics import Metric
 
 
 class AnsweringConfig(Config):
-    """How contexts are read and answers chosen."""
+    """Settings of the windows of long contexts, and of the choice of answers."""
 
     stride: int | None = Field(None, gt=0)
     """Tokens from the start of a window of a long context to that of the next. Empty: half of those that fit beside the
     question. Fewer where an answer of `max_answer_length` tokens would not be whole in any window."""
 
     max_answer_length: int = Field(30, gt=0)
-    """Most tokens of an answer."""
+    """Maximum number of tokens of an answer."""
 
 
 class QuestionAnsweringConfig(ItemsConfig):
@@ -59,7 +59,7 @@ class QuestionAnsweringConfig(ItemsConfig):
     """The head that scores starts and ends."""
 
     answering: AnsweringConfig = AnsweringConfig()
-    """How contexts are read and answers chosen."""
+    """Settings of the windows of long contexts, and of the choice of answers."""
 
     @model_validator(mode="after")
     def windows_are_read_whole(self) -> Self:
@@ -80,7 +80,7 @@ class QuestionAnsweringConfig(ItemsConfig):
 
     @property
     def window_shape(self) -> WindowShape:
-        """The windows that the model reads."""
+        """Sizes of the windows that the model reads."""
         return WindowShape(self.model.max_length, self.answering.max_answer_length, self.answering.stride)
 
 

@@ -30,7 +30,7 @@ class WindowShape:
     """Tokens between the starts of two windows in the context. None: half of those that fit beside the question."""
 
     def starts(self, question: int, context: int) -> list[int]:
-        """Return where the windows of a context begin, given the tokens before the context and those of it.
+        """Return the first context token of each window, given the number of tokens before the context and in it.
 
         Every answer of `max_answer_length` tokens or fewer is whole in a window. Raises DataError for a question that
         leaves no room for one.
@@ -59,7 +59,7 @@ class ContextWindows(Sequence[NDArray[Any]]):
             for number, (question, tokens) in enumerate(sizes)
             for start in shape.starts(question, tokens - question)
         ]
-        """(question, tokens before the context, first token of the context) of each window."""
+        """(number of the question, tokens before the context, index of its first context token) of each window."""
         self.rows = np.array(
             [min(shape.max_length, question + sizes[number][1] - start) for number, question, start in self.places],
             dtype=np.int64,
@@ -83,7 +83,7 @@ class EncodedQuestions(EncodedItems):
     questions: Sequence[ContextQuestion]
     """The questions as they were given."""
     numbers: NDArray[np.int64]
-    """[N] the question of each window."""
+    """[N] number of the question of each window."""
 
     @classmethod
     def of_questions(
@@ -95,7 +95,7 @@ class EncodedQuestions(EncodedItems):
         return cls(windows, windows.rows, np.zeros(len(windows), dtype=np.int64), questions, numbers)
 
     def first(self, count: int) -> Self:
-        """Return the first windows."""
+        """Return the first `count` windows."""
         windows = EncodedItems(self.items, self.rows, self.targets).first(count)
         return replace(self, **vars(windows), numbers=self.numbers[:count])
 
@@ -135,7 +135,7 @@ def keep_questions(folder: Path, sets: dict[str, list[ContextQuestion]]) -> None
 
 
 def read_questions(folder: Path, name: str) -> list[ContextQuestion]:
-    """Return what `keep_questions` kept of a split. Raises RunError for a damaged file."""
+    """Return the questions of a split that `keep_questions` kept. Raises RunError for a damaged file."""
     try:
         lines = _file(folder, name).read_text(encoding="utf-8").split("\n")
         return [ContextQuestion.from_json(line) for line in lines if line]

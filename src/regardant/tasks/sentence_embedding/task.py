@@ -45,7 +45,7 @@ class SentenceEmbeddingConfig(ItemsConfig):
     """Tokenizer, which turns text into tokens."""
 
     head: SentenceVectorConfig = SentenceVectorConfig()
-    """The head that makes one vector of those of all tokens."""
+    """The head that pools the vectors of all tokens into one."""
 
 
 class SentenceEmbedding(Task):
@@ -55,7 +55,7 @@ class SentenceEmbedding(Task):
     config = SentenceEmbeddingConfig
 
     def prepare(self, config: SentenceEmbeddingConfig, run: Path, log: Log) -> PreparedItems:
-        """Raise ConfigError: such a run is imported."""
+        """Raise ConfigError: runs of this task are imported."""
         raise ConfigError(
             "a run of sentence_embedding is imported and not trained: train a classifier from it with "
             "training.from=RUN and training.parts=[input, encoder]"
@@ -71,10 +71,10 @@ class Neighbour(NamedTuple):
     """A text that a search found."""
 
     number: int
-    """Its place among the texts, from 0."""
+    """Index of the text, from 0."""
     text: str
     similarity: float
-    """The cosine of its vector and the query's."""
+    """Cosine similarity of the text's vector and the query's."""
 
 
 class SentenceEncoder(TrainedItems):
@@ -97,7 +97,7 @@ class SentenceEncoder(TrainedItems):
         return [Neighbour(number, texts[number], similarity) for number, similarity in pairs]
 
     def answer(self, item: str, scores: Tensor) -> Prediction:
-        """Return the vector, six digits a number."""
+        """Return the vector as an answer, with six significant digits per number."""
         return Prediction(item, " ".join(f"{number:.6g}" for number in scores.tolist()), {"vector": scores.tolist()})
 
     def exchanged(self, name: str, split: EncodedItems) -> Exchange:
@@ -115,5 +115,5 @@ class SentenceEncoder(TrainedItems):
         raise RunError(f"{self.folder} gives texts vectors, which have no scores: use encode, or train a classifier")
 
     def measure(self, data: Sequence[Path] = (), treebank: Path | None = None) -> Measures:
-        """Raise RunError: heads are measured by a loss."""
+        """Raise RunError: measures of heads need a loss."""
         raise RunError(f"{self.folder} gives texts vectors, without a loss to measure heads by: use inspect")

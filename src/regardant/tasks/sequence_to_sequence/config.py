@@ -1,4 +1,4 @@
-"""The recipe of tasks that answer an item by a text."""
+"""Configuration of tasks that answer an item by a text."""
 
 from collections.abc import Sequence
 from typing import ClassVar, Literal, Self
@@ -32,11 +32,11 @@ TEXT_METRICS = {
         Metric("well_formed", higher_is_better=True),
     )
 }
-"""The directions of the scores that `evaluation.metrics` may name."""
+"""Scores that `evaluation.metrics` may name, with their directions."""
 
 
 class TextAnswerConfig(TaskConfig):
-    """Base of recipes of models that read a source and write a text."""
+    """Base of configurations of models that read a source and write a text."""
 
     inspect_options: ClassVar[tuple[str, ...]] = ("target", "beam_size")
 
@@ -46,23 +46,23 @@ class TextAnswerConfig(TaskConfig):
     """Tokenizer, which turns text into tokens."""
 
     model: SequenceToSequenceConfig = EncoderDecoderConfig()
-    """The model that reads and writes."""
+    """The model that reads a source and writes a text."""
 
     head: WordScoresConfig = WordScoresConfig()
     """The head that scores the next token of the text."""
 
     training: NextTokenTraining
-    """The training."""
+    """Settings of training."""
 
     generation: GenerationConfig = GenerationConfig()
-    """The search for the text."""
+    """Settings of the search for a text."""
 
     evaluation: TranslationMetrics = TranslationMetrics()
     """The comparison of texts with their references."""
 
     @model_validator(mode="after")
     def trees_are_of_whole_tokens(self) -> Self:
-        """Refuse trees of tokens that are parts of brackets."""
+        """Refuse `generation.trees` with a tokenizer that splits brackets or words."""
         if self.generation.trees and self.tokenizer.kind != "whitespace":
             raise ValueError(
                 f"generation.trees needs tokens that are whole brackets and words, and tokenizer.kind is "

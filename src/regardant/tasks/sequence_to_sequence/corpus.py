@@ -1,4 +1,4 @@
-"""Pairs of a source and a text as the trainer takes them."""
+"""Encoded pairs of a source and a text, and their batches."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from regardant.modalities import Codec
 
 @dataclass(frozen=True)
 class Corpus:
-    """Everything that training reads."""
+    """Encoded splits of a run, with their codec and tokenizer."""
 
     codec: Codec
     """The codec of sources."""
@@ -33,7 +33,7 @@ class Corpus:
 
     @property
     def size(self) -> int:
-        """Number of training pairs by which a model is chosen."""
+        """Number of training pairs, from which the size of a model is chosen."""
         return len(self.train)
 
 
@@ -58,7 +58,7 @@ class Batches:
         return int(self.target_lengths.sum())
 
     def thin(self, target_tokens: int) -> None:
-        """Keep a random part of the pairs with at most so many target tokens, but one pair at least."""
+        """Keep a random part of the pairs with at most `target_tokens` in all, but one pair at least."""
         order = np.random.default_rng(self.seed).permutation(len(self.kept))
         count = max(1, int(np.searchsorted(self.target_lengths[order].cumsum(), target_tokens, side="right")))
         chosen = np.sort(order[:count])

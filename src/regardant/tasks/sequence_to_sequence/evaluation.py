@@ -1,4 +1,4 @@
-"""Generated texts against their references."""
+"""Scores of generated texts against their references."""
 
 import math
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from regardant.evaluation.translation import TranslationMetrics, score
 from regardant.tasks.sequence_to_sequence.generator import GeneratedText, TextGenerator
 
 NAMED = ("word_error_rate", "bracket_f1", "well_formed")
-"""Scores that are shown where a recipe names them."""
+"""Scores that are shown only if `evaluation.metrics` names them."""
 
 
 def score_texts(
@@ -22,7 +22,7 @@ def score_texts(
     metrics: TranslationMetrics,
 ) -> dict[str, Any]:
     """Return the scores of texts that were generated for encoded sources: BLEU, chrF, TER, exact match, the perplexity
-    of the references, and what `metrics` names beside them."""
+    of the references, and further scores that `metrics` names."""
     texts = [one.text for one in generated]
     scores = score(texts, references, metrics).as_dict() | {"exact_match": exact_match(texts, references)}
     for name in metrics.metrics:
@@ -52,7 +52,7 @@ def summary_of_texts(name: str, scores: dict[str, Any]) -> list[str]:
 
 
 def _perplexity(generator: TextGenerator, sources: Sequence[NDArray[Any]], references: Sequence[str]) -> float | None:
-    """Return exp of the mean nats a token of the references; None where a pair is longer than the model."""
+    """Return the perplexity of the references per token. None if a pair is longer than the model."""
     targets = generator.tokenizer.encode_batch(list(references))
     if max(generator.lengths(sources, targets)) > generator.max_length:
         return None

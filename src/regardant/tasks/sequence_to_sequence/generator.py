@@ -33,11 +33,11 @@ class Candidate:
     """One proposed text."""
 
     text: str
-    """One line."""
+    """Text in one line."""
     score: float
-    """Log-probability / length ** length_penalty, in nats; the mean over its pieces for a source that was split."""
+    """Log-probability / length ** length_penalty, in nats; the mean over parts for a source that was split."""
     tokens: list[str]
-    """The pieces the text is made of, as the vocabulary writes them."""
+    """Tokens of the text, as the vocabulary writes them."""
 
 
 @dataclass(frozen=True)
@@ -62,12 +62,12 @@ class GeneratedText:
 
     @property
     def score(self) -> float:
-        """Its score."""
+        """Score of the best text."""
         return self.candidates[0].score
 
     @property
     def tokens(self) -> list[str]:
-        """Its pieces."""
+        """Tokens of the best text."""
         return self.candidates[0].tokens
 
     def _repr_html_(self) -> str:
@@ -121,7 +121,7 @@ class TextGenerator:
     def generate_encoded(
         self, names: Sequence[str], items: Sequence[NDArray[Any]], generation: GenerationConfig
     ) -> list[GeneratedText]:
-        """Return the same for encoded items, under their names. An item longer than the model is cut."""
+        """Return a text for each encoded item, with its name as source. An item longer than the model is cut."""
         sources = [self.codec.cut(one, self.max_length) for one in items]
         found = self.searcher.search(sources, [[] for _ in items], generation, self.max_length - 1)
         return [self._answer(name, [hypotheses], []) for name, hypotheses in zip(names, found, strict=True)]
@@ -163,7 +163,7 @@ class TextGenerator:
         return self.scores(*self.encoded(items, targets))
 
     def scores(self, sources: Sequence[NDArray[Any]], targets: Sequence[Sequence[int]]) -> list[float]:
-        """Return the same for encoded sources and texts."""
+        """Return the log-probability of each encoded text given its encoded source, as `score`."""
         lengths = self.lengths(sources, targets)
         scores = [0.0] * len(lengths)
         for rows in batches_of_like_length(lengths, SCORED_TOKENS):
@@ -176,7 +176,7 @@ class TextGenerator:
         return scores
 
     def lengths(self, sources: Sequence[NDArray[Any]], targets: Sequence[Sequence[int]]) -> list[int]:
-        """Return the elements of the longer side of each pair, EOS counted."""
+        """Return the length of the longer side of each pair, EOS included."""
         read = self.codec.lengths(np.array([len(source) for source in sources], dtype=np.int64))
         return [max(int(length), len(ids) + 1) for length, ids in zip(read, targets, strict=True)]
 

@@ -1,4 +1,4 @@
-"""An item and its text in an encoder-decoder: its own text, or one that is given, by teacher forcing."""
+"""Inspection of an encoder-decoder over an item and a text: the generated one, or a given one by teacher forcing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ from regardant.tasks.inspection import Elements, Inspection, likeliest, look, sh
 from regardant.tasks.sequence_to_sequence.generator import Candidate, TextGenerator
 
 LIKELIEST = 10
-"""Number of likeliest tokens at every step."""
+"""Number of likeliest tokens at each step."""
 
 
 @dataclass(frozen=True, eq=False)
 class PairInspection(Inspection):
-    """An item, its text, and what passed the places of the model in between."""
+    """An item, its text, and the tensors recorded at the places of the model."""
 
     @property
     def source(self) -> str:
@@ -32,7 +32,7 @@ class PairInspection(Inspection):
 
     @property
     def target(self) -> str:
-        """Its text."""
+        """The text of the item."""
         return self.answer
 
     def as_dict(self) -> dict[str, Any]:
@@ -51,7 +51,7 @@ class PairInspection(Inspection):
 def inspect_pair(
     generator: TextGenerator, item: str, target: str | None, generation: GenerationConfig
 ) -> PairInspection:
-    """Inspect a model over an item and its text, its own one where none is given.
+    """Inspect a model over an item and a text: `target`, or the generated text if that is None.
 
     Raises:
         DataError: a blank item, or one longer than the model.
@@ -94,7 +94,10 @@ def inspect_pair(
 
 
 def beam_search(generator: TextGenerator, item: str, config: GenerationConfig) -> dict[str, Any]:
-    """Return every step of the beam search as a tree: candidates that were kept, that ended, that were dropped."""
+    """Return all steps of a beam search as a tree: candidates that were kept, that ended, and that were dropped.
+
+    Raises DataError for an item longer than the model.
+    """
     (encoded,) = generator.encode([item])
     (length,) = generator.codec.lengths(np.array([len(encoded)])).tolist()
     if length > generator.max_length:
@@ -123,9 +126,10 @@ def beam_search(generator: TextGenerator, item: str, config: GenerationConfig) -
 
 
 def token_by_token(generator: TextGenerator, item: str, target: str, *, forced: bool) -> dict[str, Any]:
-    """Return each token of a text with its probability after those before it, its rank, and the likeliest tokens.
+    """Return each token of a text with its probability given those before it, its rank, and the likeliest tokens.
 
-    forced: the text was given (teacher forcing); else it is what greedy search wrote, which never writes some tokens.
+    forced: True if the text was given (teacher forcing). False: greedy search wrote it, so that ranks leave out tokens
+        that search never writes.
     """
     batch, tokenizer = generator.pairs([item], [target]), generator.tokenizer
     with torch.inference_mode():

@@ -1,8 +1,8 @@
-"""Items with a text each, as the trainer takes them: read once, encoded, kept in the run folder.
+"""Items with a text each: read once, encoded, and kept in the run folder.
 
 RUN/data/tokens/NAME           encoded pairs of a split
-RUN/data/NAME.pairs.jsonl      their sources, as far as they are texts, and their targets
-RUN/target_tokenizer.json      the vocabulary of the targets
+RUN/data/NAME.pairs.jsonl      the names of their sources, and their targets
+RUN/target_tokenizer.json      the tokenizer of the targets
 """
 
 import hashlib
@@ -26,13 +26,13 @@ from regardant.tasks.take_over import copy_files, run_of_vocabulary
 from regardant.training.checkpoints import write_atomically
 
 MARKER = "splits.json"
-"""Written last: a folder that has it is whole."""
+"""Name of the file that is written last: a folder that has it is complete."""
 
 TARGET_TOKENIZER = "target_tokenizer.json"
 
 
 def read_items(config: SequenceToSequenceTaskConfig, run: Path, log: Log) -> Corpus:
-    """Read and encode into RUN/data, or open what an earlier start left there."""
+    """Read and encode items into RUN/data, or open those that an earlier start left there."""
     folder = run / "data"
     if not (folder / MARKER).is_file():
         _keep(config, run, log)
@@ -52,7 +52,7 @@ def read_items(config: SequenceToSequenceTaskConfig, run: Path, log: Log) -> Cor
 
 
 def load_target_tokenizer(run: Path) -> Tokenizer:
-    """Return the vocabulary of a run's targets. Raises DataError."""
+    """Return the tokenizer of a run's targets. Raises DataError."""
     return Tokenizers.load(run / TARGET_TOKENIZER).target
 
 

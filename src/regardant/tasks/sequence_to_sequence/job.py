@@ -1,4 +1,4 @@
-"""The job of tasks that answer an item by a text: batches, a loss, and a validation on decoded text."""
+"""Job of tasks that answer an item by a text: batches, a loss, and a validation on decoded text."""
 
 import math
 from typing import Any
@@ -20,11 +20,12 @@ DECODING_COST = 3.0
 """Cost of validating a token, with its greedy decoding, in training tokens: 2.6 on Multi30k and two cores."""
 
 VALIDATION_TOKENS = 8192
-"""Most tokens of a validation batch, and at most twice those of a training batch, which holds gradients too."""
+"""Maximum number of tokens of a validation batch. It also has at most twice those of a training batch, which holds
+gradients too."""
 
 
 class SequenceToSequenceJob(TaskJob):
-    """Trains on pairs, and validates on the texts that greedy decoding writes."""
+    """Job that trains on pairs and validates on texts of greedy decoding."""
 
     unit = "target token"
 
@@ -46,7 +47,7 @@ class SequenceToSequenceJob(TaskJob):
         return DECODING_COST * self.validation.targets_per_epoch
 
     def validate(self, model: nn.Module, device: torch.device) -> dict[str, float]:
-        """Return the loss in nats a token without smoothing, the perplexity, and the task's scores of greedy texts."""
+        """Return loss (nats per token, without label smoothing), perplexity, and the scores of greedy decoding."""
         assert isinstance(model, SequenceToSequenceModel)
         greedy = self.config.generation.replaced(beam_size=1, nbest=1, length_penalty=0)
         tokenizer, longest = self.corpus.tokenizer, self.config.model.max_length
@@ -90,9 +91,9 @@ class SequenceToSequenceJob(TaskJob):
         self.validation_is_chosen = True
 
     def bound_validation(self, updates: int) -> int | None:
-        """Leave pairs out if one validation takes more than its share of so many updates; return how many are left.
+        """Leave pairs out if a validation takes more than VALIDATION_SHARE of so many updates. Return the number left.
 
-        None: all are left, or as many as `validate_on` was given.
+        None: none is left out, or `validate_on` has already chosen.
         """
         most = VALIDATION_SHARE * updates * self.targets_per_update / DECODING_COST
         if self.validation_is_chosen or self.validation.targets_per_epoch <= most:

@@ -24,23 +24,23 @@ from regardant.tasks.take_over import with_first_weights
 from regardant.training.config import FirstRun, NextTokenTraining, TrainingConfig
 
 LEARNING_RATES = {"tiny": 4e-3, "small": 1.5e-3, "base": 7e-4, "big": 5e-4, "recurrent": 2e-3, "one_to_one": 2e-3}
-"""The peak that suits a preset's width, or a kind of model: wider models take smaller steps."""
+"""Peak learning rate by preset, or by kind of model: wider models take smaller steps."""
 
 SMALL_BATCH = 2048
-"""Tokens of a batch for the model that `auto` chooses for a small corpus, of which each pass has few updates."""
+"""Tokens of a batch if preset `auto` chooses the model for a small corpus, so that an epoch has enough updates."""
 
 LONGEST_WARMUP = 1000
-"""Updates; a short run takes a quarter of its own."""
+"""Maximum number of warm-up updates. A short run warms up for a quarter of its updates."""
 
 FIRST_RUN = FirstRun(epochs=40, least_updates=3000, least_minutes=1.0, most_minutes=50.0)
 
 
 @dataclass
 class PreparedPairs:
-    """Implements `tasks.base.Prepared`."""
+    """Resolved recipe of a task over pairs. Implements `tasks.base.Prepared`."""
 
     config: Any
-    """The configuration with everything chosen but the settings that depend on the speed of the machine."""
+    """Configuration with all settings resolved but those that depend on the training speed."""
     job: SequenceToSequenceJob
 
     @property
@@ -49,7 +49,7 @@ class PreparedPairs:
         return self.job.corpus.fingerprints
 
     def with_speed(self, tokens_per_second: float, log: Log) -> Any:
-        """Choose budget, schedule and validation too, from the target tokens that this machine trains a second."""
+        """Resolve budget, schedule and validation from the measured training speed, in target tokens."""
         job = self.job
         training = self.config.training.with_minutes(FIRST_RUN, job.targets_per_epoch, tokens_per_second)
         updates = training.updates(job.updates_per_epoch, job.targets_per_update / tokens_per_second)
@@ -69,7 +69,7 @@ def prepare(
     log: Log,
     job_of: Callable[[Any, Any, SequenceToSequenceModel], SequenceToSequenceJob] = SequenceToSequenceJob,
 ) -> PreparedPairs:
-    """Choose what is left open, build the model from the seed, load what it takes over."""
+    """Resolve open settings, build the model from the seed, and load the weights that it takes over."""
     tokenizer = choose_vocab_size(config.tokenizer, vocabulary_sizes(corpus))
     model_config = choose_model(config.model, corpus.size)
     training = choose_batches(config.training, config.model, model_config)
@@ -85,7 +85,7 @@ def prepare(
 
 
 def build_model(config: TextAnswerConfig, codec: Codec, vocab_size: int) -> SequenceToSequenceModel:
-    """Return the model of a recipe with fresh weights. Raises ConfigError where its parts do not fit."""
+    """Return the model of a recipe with fresh weights. Raises ConfigError if its parts do not fit."""
     try:
         head = next_token(vocab_size, config.training.label_smoothing, config.training.z_loss, config.head)
         return config.model.build(codec.representation(), tokens(vocab_size), head)
@@ -94,7 +94,7 @@ def build_model(config: TextAnswerConfig, codec: Codec, vocab_size: int) -> Sequ
 
 
 def vocabulary_sizes(corpus: Corpus) -> list[int]:
-    """Return the sizes of the vocabularies that were learned, the smallest first."""
+    """Return the sizes of the learned vocabularies, the smallest first."""
     sizes = {corpus.tokenizer.vocab_size}
     if isinstance(corpus.codec, TextCodec):
         sizes.add(corpus.codec.tokenizer.vocab_size)
@@ -129,24 +129,24 @@ def describe_training(training: TrainingConfig) -> str:
 
 
 def vocab_size_for(num_words: int) -> int:
-    """Return a vocabulary size that grows with the root of the corpus: rarer pieces than that are not learned."""
+    """Return a vocabulary size that grows with the square root of the corpus, so that no piece is too rare to learn."""
     return int(min(32_000, max(300, 8 * math.sqrt(num_words))) // 100 * 100)
 
 
 def count_words(texts: Iterable[str]) -> int:
-    """Return the number of words between spaces."""
+    """Return the number of words between white space."""
     return sum(len(text.split()) for text in texts)
 
 
 def choose_vocab_size(config: TokenizerConfig, learned: list[int]) -> TokenizerConfig:
-    """Fill in the size that was learned where the recipe leaves it open."""
+    """Fill in the learned vocabulary size if the recipe leaves the size open."""
     if config.vocab_size is not None or config.kind == "byte":
         return config
     return config.model_copy(update={"vocab_size": max(learned)})
 
 
 def choose_model(config: SequenceToSequenceConfig, num_pairs: int) -> SequenceToSequenceConfig:
-    """Fill in preset `auto`: as large as the corpus feeds and, on a CPU, as the patience of its owner allows.
+    """Resolve preset `auto`: a model that suits the size of the corpus, and on a CPU one that trains fast enough.
 
     Its feed-forward networks are gated, and its positions are rotary where all layers have queries and keys.
     """
@@ -168,15 +168,15 @@ def choose_model(config: SequenceToSequenceConfig, num_pairs: int) -> SequenceTo
 def choose_batches(
     training: NextTokenTraining, asked: SequenceToSequenceConfig, chosen: SequenceToSequenceConfig
 ) -> NextTokenTraining:
-    """Fill in batches for a small corpus, if `auto` chose the model for one, where the recipe leaves them open."""
+    """Set `batch_tokens` to SMALL_BATCH if preset `auto` chose tiny and the recipe leaves `batch_tokens` open."""
     if asked is chosen or not isinstance(chosen, EncoderDecoderConfig) or chosen.preset != "tiny":
         return training
     return training if "batch_tokens" in training.model_fields_set else training.replaced(batch_tokens=SMALL_BATCH)
 
 
 def choose_schedule(training: TrainingConfig, model: SequenceToSequenceConfig, updates: int) -> TrainingConfig:
-    """Fill in the learning rate that suits the model and the length of the run, where the recipe leaves the schedule
-    open."""
+    """Fill in a learning rate that suits the model and a warm-up that suits the length of the run, if the recipe leaves
+    the schedule open."""
     name = model.preset if isinstance(model, EncoderDecoderConfig) else model.kind
     if "schedule" in training.model_fields_set or name is None:
         return training

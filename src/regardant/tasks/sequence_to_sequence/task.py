@@ -15,7 +15,7 @@ from regardant.training.checkpoints import load_into
 
 
 class SequenceToSequence(Task):
-    """Training of a model that writes the text of an item."""
+    """Sequence to sequence from items of any kind to texts."""
 
     name = "sequence_to_sequence"
     config = SequenceToSequenceTaskConfig
@@ -33,8 +33,8 @@ class SequenceToSequence(Task):
 
 
 def choose_tying(config: SequenceToSequenceTaskConfig) -> SequenceToSequenceTaskConfig:
-    """Fill in `model.tie_embeddings` where the recipe leaves it open: target and output, since sources have no words or
-    words of their own. Raises ConfigError for `all`."""
+    """Set `model.tie_embeddings` to `target` if the recipe leaves it open: sources have no vocabulary, or one of their
+    own. Raises ConfigError for `all`."""
     if not config.model.joint:
         return config
     if "tie_embeddings" in config.model.model_fields_set:

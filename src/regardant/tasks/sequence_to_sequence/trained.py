@@ -1,4 +1,4 @@
-"""Finished runs that answer an item by a text."""
+"""Trained runs that answer an item by a text."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -25,13 +25,13 @@ from regardant.tasks.sequence_to_sequence.items import MARKER, load_pairs, name_
 from regardant.training.checkpoints import write_atomically
 
 NBEST = 5
-"""Texts on a page, where the beam has as many."""
+"""Maximum number of texts on a page."""
 
 MEASURED = 32
-"""Pairs that are read at once."""
+"""Number of pairs of a batch when attention is measured."""
 
 MOST_READ = 2000
-"""Pairs of the validation set in which some that fit the model are looked for."""
+"""Maximum number of validation pairs searched for those that fit the model."""
 
 
 class TrainedGenerator(Trained):
@@ -45,7 +45,7 @@ class TrainedGenerator(Trained):
         self.model = generator.model
 
     def generate(self, items: Sequence[str], **generation: Any) -> list[GeneratedText]:
-        """Return a text for each item; `generation` of the recipe says what may be given, as beam_size=5, nbest=3."""
+        """Return a text for each item. Options replace fields of the recipe's `generation`, as beam_size=5, nbest=3."""
         return self.generator.generate(items, self.config.generation.replaced(**generation))
 
     def predict(self, items: Sequence[str], **options: Any) -> list[Prediction]:
@@ -61,7 +61,7 @@ class TrainedGenerator(Trained):
         ]
 
     def inspect(self, item: str, *, target: str | None = None, **generation: Any) -> PairInspection:
-        """Return what passes the model over an item and its text: its own one, if none is given."""
+        """Return the inspection of an item and a text: `target`, or the generated text if that is None."""
         return inspect_pair(self.generator, item, target, self.config.generation.replaced(**generation))
 
     def look(self, item: str, *, target: str | None = None, **options: Any) -> PairInspection:
@@ -118,8 +118,8 @@ class TrainedItemGenerator(TrainedGenerator):
     config: SequenceToSequenceTaskConfig
 
     def measure(self, data: Sequence[Path] = (), treebank: Path | None = None) -> Measures:
-        """Return measures of its attention over the first pairs of the validation set or of a file that the model can
-        read whole. They are kept in RUN/measures."""
+        """Measure attention over the first pairs of the validation set or of a file that fit the model. Results are
+        kept in RUN/measures."""
         require_one_file(data, treebank)
         sources, targets = self._encoded_file(data[0]) if data else self._validation()
         name = data[0].name if data else "validation"
@@ -136,8 +136,7 @@ class TrainedItemGenerator(TrainedGenerator):
         return found
 
     def evaluate(self, data: Sequence[Path] = (), **options: Any) -> dict[str, dict[str, Any]]:
-        """Return scores by name of the test set: the run's own ones, or those in files. All is kept in
-        RUN/evaluation.
+        """Return the scores of the run's own test sets, or of files, by name. They are kept in RUN/evaluation.
 
         Raises ConfigError for a file with the name of another set.
         """
@@ -160,7 +159,7 @@ class TrainedItemGenerator(TrainedGenerator):
         return (self.folder / "data" / MARKER).is_file()
 
     def _own_names(self) -> list[str]:
-        """Return the names of its test sets, or that of its validation set where it has none."""
+        """Return the names of the run's test sets, or that of its validation set if it has none."""
         counts = json.loads((self.folder / "data" / MARKER).read_text(encoding="utf-8"))["pairs"]
         return [name for name in counts if name not in ("train", "validation")] or ["validation"]
 
@@ -189,6 +188,6 @@ class TrainedItemGenerator(TrainedGenerator):
         return sources, self.generator.tokenizer.encode_batch(texts)
 
     def _validation(self) -> tuple[Sequence[NDArray[Any]], Sequence[Sequence[int]]]:
-        """Return encoded sources and targets of the validation set, as many as are looked through."""
+        """Return encoded sources and targets of the first MOST_READ validation pairs."""
         pairs = self.validation_pairs()
         return pairs.encoded(range(min(len(pairs), MOST_READ)))

@@ -1,4 +1,4 @@
-"""Tagging as the trainer sees it: batches whose targets are the labels of words, at their first tokens."""
+"""Job of tagging: batches whose targets are the labels of words, at the first token of each word."""
 
 from functools import cached_property
 
@@ -9,13 +9,13 @@ from regardant.tasks.items.job import ItemsJob
 
 
 class TaggedBatches(ItemBatches):
-    """The batches of a split. Targets are [B, T], IGNORED where no word begins."""
+    """The batches of a split. Targets are [B, T], IGNORED at tokens that begin no word."""
 
     codec: WordsCodec
 
     @cached_property
     def words(self) -> int:
-        """Words that the model reads: those that begin before its length."""
+        """Number of words that the model reads: those that begin within its length."""
         return sum(
             int(first_tokens(self.split.items[number][: self.max_length]).sum()) for number in range(len(self.split))
         )
@@ -31,7 +31,7 @@ class TaggedBatches(ItemBatches):
 
 
 class TaggingJob(ItemsJob):
-    """Trains on the labels of words."""
+    """Job that trains on the labels of words."""
 
     def batches_of(self, split: EncodedItems, codec: Codec, *, batch_tokens: int, max_length: int) -> TaggedBatches:
         return TaggedBatches(split, codec, batch_tokens=batch_tokens, max_length=max_length, seed=self.seed)

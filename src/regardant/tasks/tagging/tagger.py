@@ -116,7 +116,7 @@ def _tagged(word: Mapping[str, Any]) -> str:
 
 
 def numbered(text: TaggedText, labels: Sequence[str]) -> LabelledWords:
-    """Return a text with the numbers of its labels. Raises DataError for one that the run does not know."""
+    """Return a text with the numbers of its labels. Raises DataError for a label that the run does not know."""
     numbers = {label: number for number, label in enumerate(labels)}
     for label, line in zip(text.labels, text.lines, strict=True):
         if label not in numbers:

@@ -21,7 +21,7 @@ from regardant.tasks.sequence_to_sequence.config import TextAnswerConfig
 
 
 class AlignmentGuidance(Config):
-    """One head of the cross-attention is taught word alignments beside its work (Garg et al. 2019,
+    """Supervision of one head of the cross-attention by word alignments (Garg et al. 2019,
     https://arxiv.org/abs/1909.02074, section 4.2): the loss is that of the words + weight x that of the alignments."""
 
     weight: float = Field(0.05, gt=0)
@@ -35,7 +35,7 @@ class AlignmentGuidance(Config):
 
 
 Toys = CopyConfig | ReverseConfig | SortConfig | RecallConfig | AdditionConfig | VariableDistanceConfig
-"""Made-up corpora."""
+"""Synthetic corpora."""
 
 
 class TranslationConfig(TextAnswerConfig):
@@ -50,11 +50,11 @@ class TranslationConfig(TextAnswerConfig):
     """Sentence pairs."""
 
     alignment_guidance: AlignmentGuidance | None = None
-    """A head is taught the alignments that data.links gives. By default none is, and none are read."""
+    """Supervision of one attention head by the alignments in data.links. Empty: no head is supervised."""
 
     @model_validator(mode="after")
     def tied_vocabularies_are_joint(self) -> Self:
-        """Raise ValueError where tied embeddings have no joint vocabulary."""
+        """Raise ValueError if tied embeddings have no joint vocabulary."""
         if self.model.joint and not self.tokenizer.joint and self.tokenizer.kind != "pretrained":
             raise ValueError(
                 "model.tie_embeddings is 'all', which needs one vocabulary, but tokenizer.joint is false: "
@@ -71,7 +71,7 @@ class TranslationConfig(TextAnswerConfig):
 
     @model_validator(mode="after")
     def guidance_has_its_links(self) -> Self:
-        """Raise ValueError unless alignments are given where a head is taught them, and nowhere else."""
+        """Raise ValueError if `alignment_guidance` or `data.links` is set alone, or if training hides the weights."""
         links = getattr(self.data, "links", None)
         if self.alignment_guidance is None:
             if links is not None:

@@ -51,7 +51,7 @@ class Translation(Task):
 
 
 def load_translator(config: TranslationConfig, run: Path, device: torch.device) -> Translator:
-    """Return the translator that a run has become. Raises RunError if the run is not whole."""
+    """Return the translator of a run. Raises RunError if the run is incomplete."""
     tokenizers = Tokenizers.load(run / "tokenizer.json")
     model = build_model(config, SentenceCodec(tokenizers.source), tokenizers.target.vocab_size)
     load_into(model, run / "model.safetensors")

@@ -42,10 +42,10 @@ GRAMMAR = "grammar"
 """Kind of data whose language has the lectures' sentences."""
 
 MOST_LINES = 100_000
-"""Training sources whose words are listed, which takes about a second."""
+"""Maximum number of training sources whose words are listed, which takes about a second."""
 
 LINES_AT_ONCE = 1000
-"""Lines that are read of a table at once, which is faster than one by one."""
+"""Number of lines read from a table at a time, which is faster than one by one."""
 
 
 class TrainedTranslator(TrainedGenerator):
@@ -131,7 +131,7 @@ class TrainedTranslator(TrainedGenerator):
         return self.engines.differences(sources)
 
     def exchange(self, data: Sequence[Path] = ()) -> Exchange | None:
-        """Return its first test set, or the pairs in files, without those that are longer than the model."""
+        """Return the run's first test set, or the pairs in files, without those longer than the model."""
         text = self.folder / "data" / "text"
         if not data and not (text / MARKER).is_file():
             return None
@@ -139,13 +139,13 @@ class TrainedTranslator(TrainedGenerator):
         return exchange_of(self.translator, given, self.config)
 
     def validation_text(self) -> dict[str, list[str]]:
-        """Return the validation text by side, `source` and `target`. Empty lists: the run holds none."""
+        """Return the validation text by side, `source` and `target`. Empty lists: the run holds no text."""
         text = self.folder / "data" / "text"
         pairs = Splits.load(text).validation if (text / MARKER).is_file() else {}
         return {side: list(pairs[side]) if pairs else [] for side in ("source", "target")}
 
     def choose_engine(self, log: Log = lambda _: None) -> EngineChoice:
-        """Return the choice of the engine that is named `auto`, made on the validation text when it is first needed."""
+        """Return the choice of the engine for `auto`, made on the validation text at the first call."""
         if self._choice is None:
             try:
                 self._choice = choose_engine(
@@ -156,7 +156,7 @@ class TrainedTranslator(TrainedGenerator):
         return self._choice
 
     def on(self, engine: str) -> Translator:
-        """Return the translator on an engine by its name, or on the chosen one (`auto`). Raises as `Engines.on`."""
+        """Return the translator on an engine by its name; `auto` is the chosen one. Raises errors as `Engines.on`."""
         return self.engines.on(self.choose_engine().engine if engine == "auto" else engine)
 
     def evaluate(
@@ -164,8 +164,8 @@ class TrainedTranslator(TrainedGenerator):
     ) -> dict[str, dict[str, Any]]:
         """Return scores by name of the test set: the run's own sets, or pairs in files. RUN/evaluation keeps them.
 
-        The chosen engine (`auto`) has been compared with torch, and translates alone. Another one is compared now:
-        both translate, and what it writes is kept in a folder with its name.
+        `auto` evaluates the chosen engine alone: its choice compared it with torch. Any other engine is compared with
+        torch now: both translate, and its results are kept in RUN/evaluation/ENGINE.
         """
         given = read_test_set(data) if data else None
         text = self.folder / "data" / "text"
@@ -191,15 +191,23 @@ class TrainedTranslator(TrainedGenerator):
         return {one.name: measure(asked_for, one, of_engine, on_torch=scores[one.name]) for one in tested}
 
     def summary(self, name: str, scores: dict[str, Any]) -> Sequence[str]:
-        """Return lines for people."""
+        """Return the scores of a test set as lines for people."""
         return summary(name, scores)
 
     def show_lecture_sentences(self, log: Log) -> Path:
-        """Translate the lectures' two sentences and draw the cross-attention, with the gold links over it."""
+        """Translate the lectures' two sentences and draw the cross-attention, with the gold links over it.
+
+        Return the path of the page, RUN/report.html.
+        """
         kept = self.folder / "evaluation" / "test.json"
         if not kept.is_file():
             self.evaluate()
         scores = json.loads(kept.read_text(encoding="utf-8"))
+        if "alignment" not in scores:
+            raise RunError(
+                f"{self.folder} has no alignment to draw: its model needs cross-attention, and its validation and test "
+                "text links, as the grammar has them"
+            )
         pictures = lecture_pictures(self.translator, self.config.generation, scores)
         for picture, translation in zip(pictures, self.generate([one.title for one in pictures]), strict=True):
             log(f"{picture.title}\n  {translation.text}")

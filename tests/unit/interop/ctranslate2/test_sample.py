@@ -7,6 +7,25 @@ import pytest
 from regardant.interop.samples.ctranslate2_translator import Model
 
 
+class Translator:
+    """An engine that writes as many tokens as it may."""
+
+    def translate_batch(self, sources, *, max_decoding_length, **options):
+        written = ["a"] * (max_decoding_length - 1)
+        return [SimpleNamespace(hypotheses=[written], scores=[-1.0]) for _ in sources]
+
+
+def test_each_text_has_a_limit_of_its_own():
+    model = object.__new__(Model)
+    model.settings = {"beam_size": 1, "length_penalty": 1.0, "max_length_ratio": 2, "max_length_extra": 1}
+    model.settings |= {"max_length": 50, "never": []}
+    model.engine, model.known = Translator(), {"a": 0}
+    model.pieces = str.split
+    model.target = SimpleNamespace(decode=lambda ids: " ".join("a" for _ in ids))
+    found = model.answers(["a b c d", "", "a", "e f g h"])
+    assert [len(text.split()) for text in found] == [10, 0, 4, 10]
+
+
 class Scorer:
     """Log-probabilities of the tokens of hypotheses, as an engine gives them, and how often it was asked."""
 

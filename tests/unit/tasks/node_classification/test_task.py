@@ -233,6 +233,12 @@ def test_a_large_neighbourhood_is_cut_and_says_so(loaded, monkeypatch):
     assert "Nodes: p1 and the 2 nearest (more are left out)." in found.note
 
 
+def test_a_neighbourhood_of_as_many_nodes_as_are_shown_is_whole(loaded, monkeypatch):
+    nodes = len(loaded.inspect("p1").inputs["input"].labels)
+    monkeypatch.setattr("regardant.tasks.node_classification.task.MOST_SHOWN", nodes)
+    assert loaded.inspect("p1").note.endswith(f"Nodes: p1 and the {nodes - 1} nearest.")
+
+
 def test_the_attention_is_measured_and_the_layers_read(loaded):
     found = loaded.measure()
     assert found.title() == "validation: 15 items" and list(found.heads) == ["encoder.self_attention"]

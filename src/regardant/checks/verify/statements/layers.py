@@ -25,7 +25,7 @@ LENGTH, D_MODEL = 6, 16
 
 
 def changed_by(layer: Callable[[Tensor], Tensor], position: int) -> list[int]:
-    """Return the positions, from 0, whose output a change of the input at `position` changes."""
+    """Return the positions, counted from 0, whose output changes with the input at `position`."""
     x = torch.randn(1, LENGTH, D_MODEL)
     other = x.clone()
     other[:, position] = torch.randn(D_MODEL)
@@ -33,7 +33,7 @@ def changed_by(layer: Callable[[Tensor], Tensor], position: int) -> list[int]:
 
 
 def attending(*, causal: bool = False) -> SelfAttention:
-    """Return a layer of self-attention with two heads."""
+    """Return a self-attention layer with two heads."""
     shape = HeadShape(D_MODEL, 2, 2, D_MODEL // 2, D_MODEL // 2)
     return SelfAttention(shape, ScaledDotProductConfig(), NoPositions(), "separate", causal=causal)
 

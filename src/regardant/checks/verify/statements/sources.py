@@ -1,4 +1,4 @@
-"""Statements that a source decides: dates, published scores, what other systems are."""
+"""Statements that a source decides: dates, published scores, designs of other systems."""
 
 from regardant.checks.verify.check import COURSE, MISSAOUI, PITIE, WALKTHROUGH, WANG, Claim
 

@@ -1,4 +1,4 @@
-"""BERT (Devlin et al. 2019, https://arxiv.org/abs/1810.04805) and models of its shape, as MiniLM."""
+"""BERT (Devlin et al. 2019, https://arxiv.org/abs/1810.04805) and models of its shape, such as MiniLM."""
 
 from regardant.interop.huggingface.forms import POSITIONS_AND_TYPES, QUERY_KEY_VALUE, WORDS
 from regardant.interop.huggingface.layouts import ACTIVATIONS, Entry, Layout, linear, setting

@@ -6,7 +6,7 @@ from regardant.interop.huggingface.layouts import ACTIVATIONS, Computed, Entry, 
 from regardant.models.decoder_only import DecoderOnlyConfig
 
 TWO_THIRDS = Computed(read=lambda inner: -(-3 * inner // 2), write=lambda d_ff: 2 * d_ff // 3)
-"""The width inside a gated network: a checkpoint names it, and here it is two thirds of d_ff."""
+"""Inner width of a gated network: given as such by a checkpoint, two thirds of d_ff in our configuration."""
 
 LAYOUTS = (
     Layout(

@@ -17,11 +17,11 @@ INPUT = tuple(
     for one in map(renamed, bert.INPUT)
 )
 
-REQUIRED = {**bert.REQUIRED, "type_vocab_size": (2, 1), "pad_token_id": (1,)}
+REQUIRED = {**bert.REQUIRED, "pad_token_id": (1,)}
 
 
 TRANSFORM = "head.transform.activation"
-"""Activation before words are scored: GELU, whatever hidden_act is."""
+"""Path of the activation before the output projection, which is GELU, whatever hidden_act is."""
 
 LENGTH = bert.LENGTH._replace(values=Computed(read=lambda rows: rows - 2, write=lambda length: length + 2))
 

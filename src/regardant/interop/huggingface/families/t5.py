@@ -5,11 +5,11 @@ from regardant.interop.huggingface.layouts import Computed, Entry, Layout, linea
 from regardant.models.encoder_decoder import EncoderDecoderConfig
 
 SCALE = Computed(read=lambda d_model: d_model**-0.5, write=lambda scale: round(scale**-2))
-"""Factor on vectors before they are scored, from d_model."""
+"""Factor on the vectors before the output projection, from d_model."""
 
 
 def layer(stack: str, number_of_network: int) -> tuple[Entry, ...]:
-    """Return the entries that layers of encoder and decoder share; their networks have other numbers."""
+    """Return the entries that encoder and decoder layers share. number_of_network: index of the feed-forward part."""
     ours, theirs = f"{stack}.layers.{{layer}}", f"{stack}.block.{{layer}}.layer"
     parts = (f"{theirs}.0.SelfAttention.{part}" for part in "qkv")
     network = f"{theirs}.{number_of_network}"

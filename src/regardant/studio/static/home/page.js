@@ -1,11 +1,11 @@
-// A picture that shows at once what a model looks at; where to begin; the reader's runs; the story of attention.
+// A picture of a model's attention, where to begin, the user's runs, and the history of attention.
 
 import { BETWEEN } from "../choosing.js";
 import { crossing } from "../crossing.js";
 import { ask, command, complain, html, shell } from "../shell.js";
 import { LECTURE } from "./lecture.js";
 
-const SHOWN = 6; // runs
+const SHOWN = 6; // largest number of runs
 const STORY = "story/";
 
 const main = shell();
@@ -94,7 +94,7 @@ function showRuns(runs) {
   mine.replaceChildren(title, ...(runs.length ? [html("ul", { class: "own" }, ...first), ...more] : [none]));
 }
 
-// One paper: year, what was new, authors, and the command or the run.
+// One paper: year, contribution, authors, and the command or the run.
 function entry({ year, authors, link: paper, what, recipe, command: line, run }) {
   const said = what || recipe;
   return html(

@@ -1,5 +1,5 @@
-// Curves, bars and maps as SVG, as wide as there is room for. Colours are those of lab.css, and every curve has its name
-// at its end, or above the drawing where that is narrow.
+// Curves, bars and maps as SVG, as wide as the page allows. Colours are those of lab.css. Every curve has its name at
+// its end, or above a narrow drawing.
 
 import { resolved, roomFor } from "../pictures/drawing.js";
 import { svg } from "../shell.js";
@@ -9,10 +9,10 @@ const [NARROWEST, NARROW, WIDEST] = [300, 560, 736];
 const BESIDE = 375; // pixels of the controls beside a drawing, with the gap
 const HEIGHT = 340;
 const [LEFT, TOP, BELOW] = [74, 16, 46];
-const LETTER = 8; // pixels, about
+const LETTER = 8; // approximate width of a character, in pixels
 const LINE = 17; // pixels between names
 const HUES = 6;
-const ENDS_EARLY = 40; // pixels before the end of the axis
+const ENDS_EARLY = 40; // pixels between the end of a curve and that of the axis
 
 const finite = ([x, y], axes) =>
   Number.isFinite(x) && Number.isFinite(y) && (!axes.x.log || x > 0) && (!axes.y.log || y > 0);
@@ -41,7 +41,7 @@ export function lineChart(spec) {
   return drawing(width, HEIGHT, spec.label, [...frame(spec, x, y), ...curves, ...marks(spec.marks ?? [], x, y), ...told]);
 }
 
-// Pixels that a drawing may be wide.
+// The width of a drawing, in pixels.
 const room = () => Math.max(NARROWEST, roomFor(WIDEST, matchMedia("(max-width: 900px)").matches ? 0 : BESIDE));
 
 function drawing(width, height, label, parts) {
@@ -58,7 +58,7 @@ function scale(axis, found, start, end) {
   return { place, ticks: axis.log ? decades(low, high) : even(low, high), low, high, start, end };
 }
 
-// 1, 2 and 5 of each power of ten where there are few powers, else powers alone, and of many some.
+// Ticks of a logarithmic axis: 1, 2 and 5 of each power of ten, only powers if there are many, only some if very many.
 function decades(low, high) {
   const powers = range(Math.ceil(Math.log10(high)) - Math.floor(Math.log10(low)) + 1, Math.floor(Math.log10(low)));
   const every = Math.ceil(powers.length / 8);
@@ -97,7 +97,7 @@ function frame(spec, x, y) {
   const lines = y.ticks.map((tick) =>
     svg("line", { class: "grid", x1: x.start, x2: x.end, y1: y.place(tick), y2: y.place(tick) }),
   );
-  let taken = -Infinity; // where the last number ends: those that would meet it are left out
+  let taken = -Infinity; // end of the last number: numbers that would overlap it are left out
   const below = x.ticks.flatMap((tick) => {
     const half = (LETTER * formatX(tick).length) / 2;
     if (x.place(tick) - half < taken) return [];
@@ -133,7 +133,7 @@ function marks(places, x, y) {
 const clamped = (value, scale) =>
   Math.min(Math.max(value, Math.min(scale.start, scale.end) - 1), Math.max(scale.start, scale.end) + 1);
 
-// A point that is no number breaks the curve.
+// A point that is not finite breaks the curve.
 function curve(series, number, x, y, axes) {
   const place = ([at, value]) => `${x.place(at).toFixed(1)} ${clamped(y.place(value), y).toFixed(1)}`;
   let pen = "M";
@@ -164,7 +164,7 @@ function curve(series, number, x, y, axes) {
   return svg("g", {}, ...(series.dotsOnly ? [] : [line]), ...circles);
 }
 
-// Names at the ends of curves, pushed apart where they would meet.
+// Names at the ends of curves, pushed apart if they would overlap.
 function endNames(spec, x, y) {
   const ends = spec.series.map((series, i) => {
     const last = [...series.points].reverse().find((point) => finite(point, spec));
@@ -175,7 +175,7 @@ function endNames(spec, x, y) {
   shown.forEach((end, i) => (end.y = Math.max(end.y, i ? shown[i - 1].y + LINE : y.end + 4)));
   [...shown].reverse().forEach((end, i, list) => (end.y = Math.min(end.y, i ? list[i - 1].y - LINE : y.start)));
   return shown.flatMap(({ name, hue, at, from, y: to }) => {
-    const early = x.end - from > ENDS_EARLY; // such a curve has its name where it ends
+    const early = x.end - from > ENDS_EARLY; // such a curve is labelled where it ends
     const edge = early ? from : x.end;
     const leader = svg("path", { class: `leader stroke-${hue}`, d: `M${from} ${at}L${edge + 8} ${to}` });
     return [leader, svg("text", { class: `fill-${hue}${early ? " halo" : ""}`, x: edge + 12, y: to + 4.5 }, name)];
@@ -184,7 +184,7 @@ function endNames(spec, x, y) {
 
 const BAR = 15;
 const MOST_LETTERS = 34;
-const OF_NAMES = 0.5; // of the width, at most
+const OF_NAMES = 0.5; // largest share of the width for names
 
 // Horizontal bars from a line at zero. rows: [name, value of each series]; series: names.
 export function barChart({ label, rows, series, most, format = (number) => number.toFixed(3) }) {
@@ -233,7 +233,7 @@ export function barChart({ label, rows, series, most, format = (number) => numbe
   ]);
 }
 
-// Names beside their colours, in as many lines as they need. Returns the parts and the height.
+// A legend of names and colours, in as many lines as needed. Returns the parts and the height.
 function legend(series, left, width) {
   let [x, y] = [left, 5];
   const parts = series.flatMap(({ name, hue, dash, nameless }, i) => {
@@ -250,7 +250,7 @@ function legend(series, left, width) {
   return { parts, height: y + LINE };
 }
 
-// Numbers from -1 to 1 as pixels: blue above zero, amber below. Painted in the colours of the moment.
+// Numbers from -1 to 1 as pixels: blue above zero, amber below. Painted in the current colour scheme.
 export function signedMap({ label, matrix, xName, yName }) {
   const [rows, columns] = [matrix.length, matrix[0].length];
   const [width, height] = [room() - LEFT - 30, Math.max(160, Math.min(420, rows * 6))];
@@ -296,7 +296,7 @@ function painted(matrix) {
   return canvas.toDataURL();
 }
 
-// Red, green and blue of a colour of the page's.
+// Red, green and blue of a CSS colour of the page.
 function channels(colour) {
   const ink = document.createElement("canvas").getContext("2d");
   ink.fillStyle = resolved(colour);
@@ -304,7 +304,7 @@ function channels(colour) {
   return [...ink.getImageData(0, 0, 1, 1).data.slice(0, 3)];
 }
 
-// Pairs of a code as points on circles, before and after a turn.
+// Pairs of a positional code as points on circles, before and after a rotation.
 export function circles({ label, pairs }) {
   const side = Math.min(145, (room() - 8) / 3);
   const across = Math.min(5, Math.floor((room() - 8) / side));

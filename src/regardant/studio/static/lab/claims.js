@@ -1,5 +1,5 @@
-// What the lectures print, what is true, and what this page computes, a claim after the other. The first two come from
-// the server, so that they stand in one place.
+// Printed, true and computed values of the lectures' claims. Printed and true values come from the server, so that they
+// have a single source.
 
 import { ask, complain } from "../shell.js";
 import { html, dataTable, note } from "./controls.js";
@@ -25,7 +25,7 @@ export function claims() {
   return asked;
 }
 
-// The claims of these ids: measured when the reader opens one, for some take a second.
+// The claims of these ids: computed when the reader opens one, since some take a second.
 export function claimList(ids) {
   const list = html(
     "section",
@@ -47,7 +47,7 @@ function claimOf(claim) {
     if (!details.open || body.childElementCount > 1) return;
     const waiting = note("measuring…");
     body.append(waiting);
-    await new Promise((resume) => setTimeout(resume)); // so that the word is seen
+    await new Promise((resume) => setTimeout(resume)); // so that the browser shows the text first
     const found = await ALL[claim.id]();
     waiting.replaceWith(html("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Table, scrolls" }, figures(claim, found)));
   });

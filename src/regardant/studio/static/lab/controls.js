@@ -1,4 +1,4 @@
-// What a bench is made of: sliders, fields, tables and plates. They return elements; a bench keeps the state.
+// Controls of a bench: sliders, fields, tables and plates. They return elements; the bench keeps the state.
 
 import { choice } from "../pictures/view.js";
 import { html, saveButton } from "../shell.js";
@@ -6,9 +6,9 @@ import { html, saveButton } from "../shell.js";
 export { choice, html };
 
 let controls = 0;
-const NOTCHES = 1000; // of a slider that slides along a logarithm
+const NOTCHES = 1000; // steps of a logarithmic slider
 
-// A slider and a field for the exact number. `changed` is called with every number that is within least and most.
+// A slider and a field for the exact number. `changed` is called with every number between least and most.
 export function slider(label, value, { least, most, step = 0.01, log = false }, changed) {
   const id = `control-${controls++}`;
   const bounds = log ? { min: 0, max: NOTCHES, step: 1 } : { min: least, max: most, step };
@@ -45,7 +45,7 @@ export function slider(label, value, { least, most, step = 0.01, log = false }, 
   return { element: html("div", { class: "slider" }, html("label", { for: id }, label), bar, field), set };
 }
 
-// Marks one of a choice's options as chosen.
+// Selects an option of a choice.
 export function pick(group, options, chosen) {
   group.querySelectorAll("input").forEach((input, i) => (input.checked = options[i] === chosen));
 }
@@ -62,7 +62,7 @@ export function button(label, pressed) {
   return element;
 }
 
-// A line of text that the reader writes; rows above 1 make it a field of lines.
+// A text field of one line, or of several if rows is above 1.
 export function textField(label, value, rows, changed) {
   const field =
     rows > 1 ? html("textarea", { rows, spellcheck: "false" }) : html("input", { type: "text", spellcheck: "false" });
@@ -75,7 +75,7 @@ export const group = (title, ...children) => html("fieldset", {}, html("legend",
 export const row = (...children) => html("div", { class: "bar" }, ...children);
 export const note = (...children) => html("p", { class: "note" }, ...children);
 
-// head: names of columns; rows: a name and its cells. A cell may be a number as text or an element.
+// head: column names; rows: a name and its cells. A cell may be a number as text or an element.
 export function dataTable(caption, head, rows, kind = "") {
   const line = (tag, cells) => cells.map((cell) => html(tag, tag === "th" ? { scope: "col" } : {}, cell));
   const body = rows.map(([name, ...cells]) => html("tr", {}, html("th", { scope: "row" }, name), ...line("td", cells)));
@@ -96,7 +96,7 @@ export const numberTable = (caption, head, rows, digits = 4) =>
     rows.map(([name, ...numbers]) => [name, ...numbers.map((number) => number.toFixed(digits))]),
   );
 
-// A picture with its name, a button that saves it and, for who cannot see it, its numbers as a table.
+// A titled picture with a button that saves it and a table of its numbers, for readers who cannot see it.
 export function plate() {
   const title = html("h3");
   const figure = html("div", { class: "figure", tabindex: 0, role: "group", "aria-label": "Picture, scrolls if wide" });
@@ -118,7 +118,7 @@ export function plate() {
   table.addEventListener("toggle", fill);
   const element = html("div", { class: "plate" }, html("div", { class: "bar" }, title, save), figure, table);
 
-  // numbers: a function that makes the table.
+  // makeTable: a function that returns the table; called when the table is opened.
   function show(name, drawing, makeTable) {
     title.textContent = name;
     figure.replaceChildren(drawing);

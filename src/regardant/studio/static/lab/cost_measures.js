@@ -1,4 +1,4 @@
-// The lectures' figures of sizes and costs as this page computes them, in closed forms; see measures.js.
+// The lectures' figures of sizes and costs, computed by this page in closed form; see measures.js.
 
 import {
   FAMILIES,
@@ -94,7 +94,7 @@ function fourLayers() {
 }
 
 function training() {
-  const seconds = 3.14e23 / 28e12; // what stands behind the published dollars: 28 TFLOP/s at 1.5 dollars an hour
+  const seconds = 3.14e23 / 28e12; // the assumptions of the published price: 28 TFLOP/s at 1.5 dollars an hour
   return {
     FLOPs: trainingFlops(size("GPT-3"), 300e9),
     "FLOPs of 175 billion parameters": trainingFlops(175e9, 300e9),

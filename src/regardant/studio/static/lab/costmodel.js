@@ -1,7 +1,7 @@
-// What a model costs, in closed forms. A multiply-add is two FLOPs; the model has n tokens of d numbers, heads, layers
+// The cost of a model, in closed form. A multiply-add is two FLOPs; the model has n tokens of d numbers, heads, layers
 // and a feed-forward network of d_ff.
 
-// Multiply-adds of what mixes tokens in one layer, projections included, and how far apart it leaves two ends.
+// Kinds of layers: multiply-adds of projections and of mixing tokens, numbers kept, and path length between both ends.
 export const KINDS = {
   full: {
     name: "full attention",
@@ -55,19 +55,19 @@ export const KINDS = {
 
 export const feedForward = ({ n, d, d_ff }) => 2 * n * d * d_ff;
 
-// What is counted: the mixing alone, with its projections, or the whole layer.
+// Multiply-adds counted: of the mixing alone, with its projections, or of the whole layer.
 export const PARTS = {
   "the mixing alone": (kind, of) => KINDS[kind].mix(of),
   "with its projections": (kind, of) => KINDS[kind].mix(of) + KINDS[kind].projections(of),
   "the whole layer": (kind, of) => KINDS[kind].mix(of) + KINDS[kind].projections(of) + feedForward(of),
 };
 
-// The length from which on one kind costs more than the other, or null where it never does up to `longest`.
+// The length from which one kind costs more than the other, or null if it never does up to `longest`.
 export function crossover(kind, other, part, of, longest = 2 ** 24) {
   const dearer = (n) => PARTS[part](kind, { ...of, n }) > PARTS[part](other, { ...of, n });
   if (!dearer(longest)) return null;
   if (dearer(1)) return 1;
-  let [low, high] = [1, longest]; // cheaper at low, dearer at high
+  let [low, high] = [1, longest]; // `kind` is cheaper at low, dearer at high
   while (high - low > 1) {
     const middle = Math.floor((low + high) / 2);
     if (dearer(middle)) high = middle;
@@ -76,7 +76,7 @@ export function crossover(kind, other, part, of, longest = 2 ** 24) {
   return high;
 }
 
-// Layers until a token has met n, when a layer adds `reach` tokens and the next one `growth` times as many.
+// Layers until a receptive field has n tokens, if the first adds `reach` and each next one `growth` times as many.
 export function layersToMeet(n, reach, growth) {
   let [met, layers] = [1, 0];
   for (let more = reach; met < n; more *= growth, layers++) met += more;
@@ -91,7 +91,7 @@ export const encoderLayer = (d, d_ff, biases = 1) =>
 export const decoderLayer = (d, d_ff, biases = 1) =>
   encoderLayer(d, d_ff, biases) + attentionParameters(d, biases) + norm(d);
 
-// Parameters of a model. embeddings: how many tables of words an encoder-decoder has, 1 where all are tied.
+// Parameters of a model. embeddings: number of embedding tables of an encoder-decoder, 1 if all are tied.
 export const FAMILIES = {
   "encoder-decoder": ({ d, d_ff, layers, words, embeddings = 1, biases = 1 }) =>
     layers * (encoderLayer(d, d_ff, biases) + decoderLayer(d, d_ff, biases)) + embeddings * words * d,
@@ -154,7 +154,7 @@ export const PRESETS = {
   },
 };
 
-// How many attentions a layer has, encoder and decoder together, and how many of them keep keys and values.
+// Number of attentions per layer, encoder and decoder together, and number of those that cache keys and values.
 export const ATTENTIONS = { "encoder-decoder": 3, "decoder only": 1, "encoder only": 1 };
 export const CACHES = { "encoder-decoder": 2, "decoder only": 1, "encoder only": 0 };
 

@@ -1,4 +1,4 @@
-// What layers and models cost: predicted lines by length, where they cross, presets up to GPT-3, and points measured here.
+// Costs of layers and models: predicted curves by length, their crossings, presets up to GPT-3, and measured times.
 
 import { ask } from "../shell.js";
 import { lineChart, short } from "./charts.js";
@@ -21,7 +21,7 @@ import * as field from "./fields.js";
 import { range, spaced } from "./mathematics.js";
 
 const WHAT = ["FLOPs", "numbers kept", "time here"];
-const AS_MEASURED = { d: 512, heads: 8, window: 64, rank: 64, kernel: 5 }; // what the server measures
+const AS_MEASURED = { d: 512, heads: 8, window: 64, rank: 64, kernel: 5 }; // the settings that the server measures with
 const [SHORTEST, LONGEST] = [16, 131072];
 
 const fields = {
@@ -43,7 +43,7 @@ const fields = {
   what: field.oneOf(WHAT),
 };
 const SIZES = ["n", "d", "d_ff", "heads", "layers", "words"];
-const OF_MODEL = [...SIZES, "family"]; // what a preset sets
+const OF_MODEL = [...SIZES, "family"]; // the fields that a preset sets
 const NAMES = {
   n: "tokens n",
   d: "d_model",
@@ -120,7 +120,7 @@ function crossings(state) {
   return dataTable("Where lines cross, in tokens", ["", "n"], [...own, ...others], "wrapped");
 }
 
-// Predicted seconds of a kind go through its longest measured point: what is left to see is whether the form is right.
+// Predicted seconds of a kind are scaled to its longest measured point, so only the shape of the curve is tested.
 function timeSeries(points) {
   return Object.keys(KINDS).flatMap((kind, hue) => {
     const measured = points.filter((point) => point.kind === kind).map(({ n, seconds }) => [n, seconds]);
@@ -217,7 +217,7 @@ function settingsOfPreset(preset) {
 }
 
 function open(state, remember) {
-  // An address may name a preset and nothing else, or sizes and no preset.
+  // A URL may name only a preset, or sizes without a preset.
   const sized = OF_MODEL.some((name) => state[name] !== fields[name].start);
   if (sized && state.preset === fields.preset.start) state.preset = "my own";
   Object.assign(state, settingsOfPreset(state.preset));

@@ -1,4 +1,4 @@
-// A soft dictionary: words that are misspelt still find their key.
+// A soft dictionary: misspelt words still find their key.
 
 import { choice, group, html, slider, textField } from "./controls.js";
 import * as field from "./fields.js";
@@ -13,7 +13,7 @@ const MEANINGS = {
   bird: "an animal with feathers",
 };
 const MOST_ENTRIES = 12;
-const MOST_LETTERS = 40; // of a word: a common stretch is looked for at every pair of places
+const MOST_LETTERS = 40; // of a word: a common substring is searched at every pair of positions
 
 const fields = {
   looked: field.text("catt", 40),

@@ -1,11 +1,11 @@
-// How true values are written, and what agrees with them. The rules are those of `regardant verify`:
+// The notation of true values, and the values that agree with them. The rules are those of `regardant verify`:
 //   0.227738   within half a unit of the last digit      1.5±0.2   within 0.2
 //   <1e-12     smaller than that      >0.1   larger      sat       this word      a b; c d   a table
 
 const NUMBER = /^[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?$/;
-const HALF_A_UNIT = 0.505; // a true value that was itself rounded may lie right on the edge
+const HALF_A_UNIT = 0.505; // the true value was itself rounded, so a value may lie right on the edge
 
-// A number, a word, a list of them or a list of lists, as rows.
+// Rows of a value: a number, a word, a list of them or a list of lists.
 export function rowsOf(value) {
   if (typeof value === "string") return [value.split(" ")];
   if (!Array.isArray(value)) return [[value]];
@@ -34,13 +34,13 @@ function itemAgrees(item, value) {
   return Math.abs(value - Number(centre)) <= (spread ? Number(spread) : HALF_A_UNIT * unitOf(centre));
 }
 
-// What the last digit counts.
+// The unit of the last digit.
 function unitOf(text) {
   const [mantissa, exponent] = text.split("e");
   return 10 ** (Number(exponent ?? 0) - (mantissa.split(".")[1] ?? "").length);
 }
 
-// As many digits as are true.
+// A value with as many digits as the true value has.
 export function shown(text, value) {
   const rows = trueRows(text);
   return rowsOf(value)

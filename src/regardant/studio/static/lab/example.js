@@ -1,4 +1,4 @@
-// The lectures' worked example: which words a decoder looks at that is about to write "chat" for "cat".
+// The lectures' worked example: the attention of a decoder that is about to write "chat" for "cat".
 
 import { keepTop, norm, cosine, product, scoresOf, softmax } from "./mathematics.js";
 
@@ -27,7 +27,7 @@ export const QUERY = [0.9, 0.1, 0.2, 0.3];
 export const ACTION_QUERY = [0.1, 0.9, 0.1, 0.2];
 export const ACTION_QUERY_IN_PROSE = [0.1, 0.9, 0.1, 0.1];
 
-// Every number on the way from a query to its output. Scores are divided by `divisor`; 0 is its limit, a hard lookup.
+// All numbers from a query to its output. Scores are divided by `divisor`; 0 stands for the limit, a hard lookup.
 export function steps(query, { keys = KEYS, values = VALUES, divisor = 2, top = keys.length } = {}) {
   const scores = scoresOf([query], keys)[0];
   const scaled = divisor === 0 ? scores : scores.map((score) => score / divisor);
@@ -36,7 +36,7 @@ export function steps(query, { keys = KEYS, values = VALUES, divisor = 2, top = 
   return {
     scores,
     scaled,
-    exponentials: kept.map(Math.exp), // of what top-k lost 0
+    exponentials: kept.map(Math.exp), // 0 for scores that top-k masks
     weights,
     output: product([weights], values)[0],
     lengths: keys.map(norm),
@@ -44,7 +44,7 @@ export function steps(query, { keys = KEYS, values = VALUES, divisor = 2, top = 
   };
 }
 
-// The features, largest first.
+// The names of the features, largest first.
 export function bySize(output) {
   const order = output.map((_, i) => i).sort((a, b) => output[b] - output[a]);
   return order.map((i) => FEATURES[i]).join(" ");

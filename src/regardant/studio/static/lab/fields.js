@@ -1,9 +1,9 @@
-// What a bench keeps in the address: each field says how it begins, what it may be, and how it reads as text.
-// An address may be anybody's, so what is not allowed begins as if it were not there.
+// The state that a bench keeps in the URL: each field has a default, bounds, and functions that read and write text.
+// Anybody may write the URL, so an invalid value is replaced by the default.
 
 const isNumber = (text) => /^-?\d+(\.\d+)?(e-?\d+)?$/.test(text);
 
-// step: of its slider; log: it slides along a logarithm.
+// step: step of its slider; log: the slider is logarithmic.
 export function number(start, least, most, { step = 0.01, log = false } = {}) {
   const read = (text) => (isNumber(text) ? Math.min(most, Math.max(least, Number(text))) : start);
   return {
@@ -17,7 +17,7 @@ export function number(start, least, most, { step = 0.01, log = false } = {}) {
   };
 }
 
-// A matrix of numbers, or of one row a vector.
+// A matrix of numbers, or a vector as one row.
 export function numbers(start, least, most, step = 0.01) {
   const read = (text) => {
     const found = text.split(";").map((row) => row.split(","));
@@ -38,7 +38,7 @@ export const oneOf = (options, start = options[0]) => ({
 });
 export const text = (start, most = 4000) => ({ start, read: (given) => given.slice(0, most), write: String });
 
-// The state that an address tells, and the address of a state: only what is not as it begins.
+// readFields returns the state of a URL; writeFields returns the fields of a state that are not at their defaults.
 export function readFields(fields, told) {
   const entries = Object.entries(fields);
   return Object.fromEntries(

@@ -1,4 +1,4 @@
-// A question before each bench: who has guessed sees more. `right` is the number of the true answer.
+// A question before each bench, because readers learn more after a guess. `right` is the index of the true answer.
 
 import { html } from "../shell.js";
 
@@ -53,7 +53,7 @@ const GUESSES = {
   },
 };
 
-// The question of a bench; `show` is called when it is answered or left out.
+// The question of a bench; `show` is called when it is answered or skipped.
 export function guessOf(id, show) {
   const { ask, options, right, because } = GUESSES[id];
   const told = html("p", { class: "answer", "aria-live": "polite", hidden: "" });

@@ -1,4 +1,4 @@
-// Books by their catalogue cards: the lecture's similarities, or those of a query that the reader writes.
+// Books by their catalogue cards, with the lecture's similarities or those of the reader's own query.
 
 import { choice, group, html, slider, textField } from "./controls.js";
 import * as field from "./fields.js";
@@ -25,7 +25,7 @@ const fields = {
   bookTemperature: field.number(1, 0, 3),
 };
 
-// Half for the words of the topic that are in the title, half for the year: what is older loses a fifth a year.
+// Half for the topic words in the title, half for the year: an older book loses a fifth per year.
 function similarity({ title, year }, topic, after) {
   const asked = topic.toLowerCase().match(/\p{L}+/gu) ?? [];
   const words = title.toLowerCase().split(" ");

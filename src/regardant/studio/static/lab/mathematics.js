@@ -1,5 +1,5 @@
-// Attention's arithmetic on plain arrays: a vector is an array of numbers, a matrix an array of rows.
-// Rows of weights are queries and sum to one, or to zero where nothing may be seen.
+// The arithmetic of attention on plain arrays: a vector is an array of numbers, a matrix an array of rows.
+// Rows of weights are queries and sum to one, or to zero if all keys are masked.
 
 export const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
 export const norm = (a) => Math.sqrt(dot(a, a));
@@ -12,14 +12,14 @@ export const transpose = (matrix) => matrix[0].map((_, j) => matrix.map((row) =>
 export const scoresOf = (queries, keys) => queries.map((query) => keys.map((key) => dot(query, key)));
 export const product = (a, b) => scoresOf(a, transpose(b));
 
-// A plain loop: samples take millions of these.
+// A plain loop for speed: sampling computes millions of dot products.
 export function dot(a, b) {
   let total = 0;
   for (let i = 0; i < a.length; i++) total += a[i] * b[i];
   return total;
 }
 
-// 0 where a vector is nothing: it points nowhere.
+// 0 if a vector is zero, which has no direction.
 export function cosine(a, b) {
   const lengths = norm(a) * norm(b);
   return lengths === 0 ? 0 : dot(a, b) / lengths;
@@ -30,7 +30,7 @@ export function variance(numbers) {
   return sum(numbers.map((number) => (number - centre) ** 2)) / (numbers.length - 1);
 }
 
-// Of Gaussian numbers 0.
+// 0 for Gaussian numbers.
 export function excessKurtosis(numbers) {
   const centre = mean(numbers);
   return mean(numbers.map((number) => (number - centre) ** 4)) / variance(numbers) ** 2 - 3;
@@ -41,10 +41,10 @@ export function largestDifference(a, b) {
   return largest(a.flat().map((number, i) => Math.abs(number - others[i])));
 }
 
-// At temperature 0 the limit: the largest score gets all, and what ties for it shares alike.
+// Temperature 0 is the limit: the largest score gets all weight, shared equally in a tie.
 export function softmax(scores, temperature = 1) {
   const most = largest(scores);
-  if (most === -Infinity) return scores.map(() => 0); // nothing may be seen
+  if (most === -Infinity) return scores.map(() => 0); // all keys are masked
   const powers = scores.map((score) =>
     temperature === 0 ? Number(score === most) : Math.exp((score - most) / temperature),
   );
@@ -52,14 +52,14 @@ export function softmax(scores, temperature = 1) {
   return powers.map((power) => power / total);
 }
 
-// Scores below the k-th largest are lost; what ties with it is kept.
+// Scores below the k-th largest are masked; ties with it are kept.
 export function keepTop(scores, k) {
   if (k >= scores.length) return scores;
   const least = [...scores].sort((a, b) => b - a)[k - 1];
   return scores.map((score) => (score >= least ? score : -Infinity));
 }
 
-// mask[i][j]: query i may see key j. The temperature stands in the place of sqrt(d).
+// mask[i][j]: query i may see key j. The temperature replaces sqrt(d).
 export function weightsOf(
   queries,
   keys,
@@ -73,10 +73,10 @@ export function weightsOf(
 
 export const attention = (queries, keys, values, options) => product(weightsOf(queries, keys, options), values);
 
-// In nats: 0 for one key, ln n for n alike.
+// In nats: 0 for a single key, ln n for n equal weights.
 export const entropy = (weights) => -sum(weights.map((weight) => (weight > 0 ? weight * Math.log(weight) : 0)));
 
-// Frobenius, of diag(w) - w wT: how much the weights still answer to the scores.
+// Frobenius norm of diag(w) - w wT, the Jacobian of the weights with respect to the scores.
 export function jacobianNorm(weights) {
   const squares = dot(weights, weights);
   const cubes = sum(weights.map((weight) => weight ** 3));
@@ -85,13 +85,13 @@ export function jacobianNorm(weights) {
 
 export const permuted = (rows, order) => order.map((index) => rows[index]);
 
-// The place of each of these on a line between two, on a logarithmic scale.
+// Numbers from first to last, evenly spaced on a logarithmic scale.
 export function spaced(first, last, count) {
   const step = Math.log(last / first) / (count - 1);
   return range(count).map((i) => first * Math.exp(i * step));
 }
 
-// Up to where a statement holds that is true at `low` and false at `high`, by halving the interval.
+// The largest number for which `holds` is true, by bisection; it is true at `low` and false at `high`.
 export function highest(holds, low = 0.1, high = 2) {
   for (let i = 0; i < 40; i++) {
     const middle = (low + high) / 2;

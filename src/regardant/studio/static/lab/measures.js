@@ -1,5 +1,5 @@
-// Every figure of the lectures' claims as this page computes it, by the names that the claims give them.
-// What is printed and what is true comes from the server, so that it stands in one place.
+// Every figure of the lectures' claims, computed by this page, under the names that the claims use.
+// Printed and true values come from the server, so that they have a single source.
 
 import * as cat from "./example.js";
 import {
@@ -182,7 +182,7 @@ function symmetricScores() {
   };
 }
 
-// Queries, keys and values of the lecture's program, had it set this seed.
+// Queries, keys and values of the lecture's program if run with this seed.
 export function fourWords(seed) {
   const words = [
     [1, 0, 0],
@@ -227,7 +227,7 @@ function underWords() {
   };
 }
 
-// v . tanh(s + h), whose weights mix the states.
+// Additive scores v . tanh(s + h), whose weights mix the states.
 export function additive(v, state, states) {
   const scores = states.map((h) =>
     dot(

@@ -1,4 +1,4 @@
-// A catalogue of movies: keys are attributes, the query is what a viewer likes, a value is what is sent.
+// A catalogue of movies: keys are attributes, the query a viewer's taste, values the content that is sent.
 
 import { group, html, numberTable, plate, slider } from "./controls.js";
 import { barChart } from "./charts.js";
@@ -13,7 +13,7 @@ const MOVIES = [
   { name: "The Last Chase", key: [1, 0.2, 0, 0], value: [1, 0.2, 0.2] },
   { name: "Clowns on Mars", key: [0.2, 1, 0.1, 0.8], value: [0.4, 1, 0.3] },
 ];
-const CONTENT = ["thrill", "laughter", "tears"]; // what is in the file that is sent, which the key need not say
+const CONTENT = ["thrill", "laughter", "tears"]; // content of the file that is sent, which may differ from the key
 
 const fields = {
   likes: field.numbers([[0.7, 0.1, 0, 0.9]], 0, 1),

@@ -1,4 +1,4 @@
-// Search over the reader's own lines, each of which is key and value.
+// Search over the reader's own lines; each line is both key and value.
 
 import { ask } from "../shell.js";
 import { choice, group, html, numberTable, plate, slider, textField } from "./controls.js";
@@ -14,7 +14,7 @@ How attention mixes values by how well keys match a query
 A cat sat on the mat and looked at the river bank`;
 const BY = { words: "words, TF-IDF", letters: "letters, forgives slips" };
 const MOST_SHOWN = 12;
-const PATIENCE = 300; // milliseconds without a key before the server is asked
+const PATIENCE = 300; // milliseconds after the last key press before the request is sent
 
 const fields = {
   lines: field.text(LINES, 20000),
@@ -57,7 +57,7 @@ function open(state, remember) {
       .filter(Boolean);
     try {
       const found = await ask("/api/lab/search", { body: { lines: given, query: state.wanted, by: state.by } });
-      if (mine !== asked) return; // something else is looked for meanwhile
+      if (mine !== asked) return; // a newer search was started meanwhile
       [lines, similarities] = [given, found.similarities];
       draw();
     } catch (error) {

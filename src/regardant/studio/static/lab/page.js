@@ -1,4 +1,4 @@
-// The lab: benches to try the lectures' mathematics on, one shown at a time. What is set is in the address.
+// The lab: benches on which to try the lectures' mathematics, one shown at a time. Settings are in the URL.
 
 import { choice, html } from "./controls.js";
 import { readFields, writeFields } from "./fields.js";
@@ -6,7 +6,7 @@ import { guessOf } from "./guesses.js";
 import { NO_ANSWER, complain, shell } from "../shell.js";
 import { readState, writeState } from "../state.js";
 
-// Titles by name. Each bench is the module of its name, loaded when it is shown: the headings wait for none.
+// Titles by name. Each bench is a module of the same name, loaded when shown, so that headings appear at once.
 const BENCHES = {
   worked: "“cat” to “chat”",
   retrieval: "Attention as retrieval",
@@ -17,17 +17,17 @@ const BENCHES = {
   costs: "Costs",
   examples: "More examples",
 };
-const PATIENCE = 250; // milliseconds: browsers refuse an address that changes with every step of a slider
+const PATIENCE = 250; // milliseconds: browsers reject URL changes at every step of a slider
 
 const main = shell();
 const stage = html("div");
-const opened = new Set(); // benches whose question is answered
+const opened = new Set(); // benches whose question is answered or skipped
 let [waiting, shown] = [null, null];
 
 async function show(name) {
   shown = name;
   const modules = await Promise.all([import(`./${name}.js`), import("./claims.js")]).catch(() => null);
-  if (shown !== name) return; // another one was chosen meanwhile
+  if (shown !== name) return; // another bench was chosen meanwhile
   complain(modules ? "" : NO_ANSWER);
   if (!modules) return;
   const [{ bench }, { claimList }] = modules;
@@ -46,7 +46,7 @@ async function show(name) {
   );
   stage.replaceChildren(element);
   const fill = () => element.append(bench.open(state, remember), claimList(bench.claims));
-  const linked = Object.keys(bench.fields).some((field) => location.hash.includes(`${field}=`)); // somebody's settings
+  const linked = Object.keys(bench.fields).some((field) => location.hash.includes(`${field}=`)); // settings from a link
   if (linked || opened.has(name)) fill();
   else element.append(guessOf(name, () => (opened.add(name), fill())));
 }
@@ -71,4 +71,4 @@ main.append(
 );
 show(first);
 for (const query of ["(prefers-color-scheme: dark)", "(max-width: 900px)"])
-  matchMedia(query).addEventListener("change", () => show(shown)); // maps are painted, and charts as wide as there is room
+  matchMedia(query).addEventListener("change", () => show(shown)); // maps depend on the theme, charts on the width

@@ -1,4 +1,4 @@
-// The lectures' figures of positions and learning rates as this page computes them; see measures.js.
+// The lectures' figures of positions and learning rates, computed by this page; see measures.js.
 
 import { largest, largestDifference, product, range, transpose } from "./mathematics.js";
 import { rate } from "./schedules.js";
@@ -33,7 +33,7 @@ function waves() {
     ),
     "similarity at offsets 0, 1, 2, 5, 10, 50, 99": [0, 1, 2, 5, 10, 50, 99].map((offset) => similarities[0][offset]),
     "similarities of equal offsets differ by": largest(spread),
-    "different codes of 10,000": new Set(table.map((row) => String(row.slice(0, 8)))).size, // whose beginnings differ, differ
+    "different codes of 10,000": new Set(table.map((row) => String(row.slice(0, 8)))).size, // enough to tell them apart
     "largest number": largest(table.map((row) => largest(row.map(Math.abs)))),
   };
 }

@@ -1,4 +1,4 @@
-// Positions: waves, turns, what a distance is worth, and what happens past the length of training.
+// Positions: waves, rotations, the effect of distance, and extrapolation past the training length.
 
 import { circles, lineChart, short, signedMap } from "./charts.js";
 import { choice, dataTable, group, html, note, plate, slider } from "./controls.js";
@@ -27,7 +27,7 @@ const fields = {
   head: field.number(4, 1, 8, { step: 1 }),
 };
 
-const SOME = 8; // of the rows of long tables
+const SOME = 8; // rows shown of a long table
 const evenly = (count, most) => [
   ...new Set(range(Math.min(most, count)).map((i) => Math.round((i * (count - 1)) / (Math.min(most, count) - 1)))),
 ];
@@ -136,7 +136,7 @@ function similarityView({ d, length }) {
   };
 }
 
-// What a key is worth by its distance, with nothing learned, each in shares of its own worth at no distance.
+// The effect of distance on a key, without learned weights, relative to distance 0 of each kind.
 function extrapolationView({ d, trained, head }) {
   const longest = 2 * trained;
   const distances = evenly(longest + 1, 300);

@@ -1,4 +1,4 @@
-// Random numbers that are NumPy's: the same seed gives what numpy.random.RandomState(seed) gives.
+// Random numbers identical to those of numpy.random.RandomState(seed).
 // Matsumoto and Nishimura 1998, the Mersenne Twister; normal numbers by Marsaglia's polar method.
 
 const [LENGTH, MIDDLE] = [624, 397];
@@ -33,7 +33,7 @@ export class RandomState {
     this.next = 0;
   }
 
-  // From 0 to below 1, in 53 bits.
+  // Uniform in [0, 1), with 53 bits.
   uniform() {
     const [high, low] = [this.word() >>> 5, this.word() >>> 6];
     return (high * 67108864 + low) / 9007199254740992;
@@ -64,7 +64,7 @@ export class RandomState {
     return Array.from({ length: rows }, () => this.vector(columns));
   }
 
-  // 0 to count - 1 in some order.
+  // A permutation of 0 to count - 1.
   order(count) {
     const places = Array.from({ length: count }, (_, i) => ({ i, at: this.uniform() }));
     return places.sort((a, b) => a.at - b.at).map((place) => place.i);

@@ -1,4 +1,4 @@
-// Attention told as retrieval: five analogies, one shown at a time.
+// Attention as retrieval: five analogies, one shown at a time.
 
 import { choice, html } from "./controls.js";
 import { dictionary } from "./dictionary.js";

@@ -1,4 +1,4 @@
-// Why scores are divided by sqrt(d): what random vectors say. Long samples let the page breathe between parts.
+// Why scores are divided by sqrt(d), by samples of random vectors. Sampling runs in parts, so that the page can draw.
 
 import {
   bestOf,
@@ -15,7 +15,7 @@ import {
 
 const PATIENCE = 40; // milliseconds of sampling before the page may draw
 
-// Calls `part` so many times and gives the page its turn in between.
+// Calls `part` `count` times and lets the page draw in between.
 export async function inParts(count, part) {
   let since = performance.now();
   for (let i = 0; i < count; i++) {
@@ -26,8 +26,8 @@ export async function inParts(count, part) {
   }
 }
 
-// q . k of Gaussian q and k of d numbers. Of long vectors some queries share some keys: that is almost as good as new
-// ones, and drawing is what takes the time.
+// q . k of Gaussian q and k of d numbers. If d is large, several queries share the same keys: that is almost as good as
+// independent pairs, and drawing random numbers takes most of the time.
 export async function products(random, count, d) {
   const shared = Math.max(1, Math.floor(d / 16));
   const found = [];
@@ -47,9 +47,9 @@ export async function varianceOf(random, dimensions, count) {
 
 export const kurtosisOf = async (random, d, count) => excessKurtosis(await products(random, count, d));
 
-const QUERIES = 10; // that share their keys
+const QUERIES = 10; // that share the same keys
 
-// Means over random queries, of the softmax of their scores as they are and divided by sqrt(d).
+// Means over random queries, for the softmax of their scores undivided and divided by sqrt(d).
 export async function saturation(random, { d, keys = 32, sets = 150 }) {
   const [plain, scaled] = [[], []];
   await inParts(sets, () => {

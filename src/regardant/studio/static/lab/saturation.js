@@ -1,4 +1,4 @@
-// Why scores are divided by sqrt(d_k): random queries and keys of ever more numbers.
+// Why scores are divided by sqrt(d_k): random queries and keys of growing size.
 
 import { barChart, lineChart, short } from "./charts.js";
 import { button, choice, dataTable, group, html, numberTable, plate, slider } from "./controls.js";
@@ -23,7 +23,7 @@ const fields = {
   measure: field.oneOf(Object.keys(MEASURES)),
 };
 
-// One query among random keys: the same numbers, as they are and divided. Returns what is to be said of them.
+// Draws the weights of one query over random keys, undivided and divided. Returns a sentence about them.
 function drawRow(plate, state) {
   const random = new RandomState(state.draw);
   const query = random.vector(state.d);
@@ -76,7 +76,7 @@ function open(state, remember) {
     for (const d of DIMENSIONS) {
       const { plain, scaled } = await saturation(random, { d, keys: state.keyCount, sets: SETS });
       const spread = variance(await products(random, PAIRS, d));
-      if (mine !== asked) return; // other settings meanwhile
+      if (mine !== asked) return; // the settings were changed meanwhile
       found.push({ d, plain: { ...plain, variance: spread }, scaled: { ...scaled, variance: spread / d } });
     }
     known = found;

@@ -9,7 +9,7 @@ export function rate(kind, update, progress, settings) {
   return SCHEDULES[kind](update, progress, settings);
 }
 
-// settings: d_model, factor, warmup, peak, left (the share of the peak that is left at the end).
+// settings: d_model, factor, warmup, peak, left (share of the peak at the end).
 export const SCHEDULES = {
   noam: (update, _, { d_model, factor, warmup }) =>
     factor * d_model ** -0.5 * Math.min(update ** -0.5, update * warmup ** -1.5),

@@ -26,7 +26,7 @@ const fields = {
   order: field.numbers([[2, 0, 4, 1, 3, 5, 6, 7]], 0, MOST - 1, 1),
 };
 
-// Before and after: rows are queries. The words of keys and queries stand beside them.
+// Weights and outputs before and after the shuffle; rows are queries.
 function experiment({ moved, count, seed }, order) {
   const random = new RandomState(seed);
   const [words, others, values] = range(3).map(() => random.matrix(count, SIZE));
@@ -50,7 +50,7 @@ function open(state, remember) {
 
   const order = () => {
     const wanted = [...new Set(state.order[0])].filter((i) => i < state.count);
-    return [...wanted, ...range(state.count).filter((i) => !wanted.includes(i))]; // whatever an address says
+    return [...wanted, ...range(state.count).filter((i) => !wanted.includes(i))]; // valid, whatever the URL holds
   };
 
   function draw() {
@@ -76,10 +76,10 @@ function open(state, remember) {
   function swap(now, i, j) {
     const next = now.with(i, now[j]).with(j, now[i]);
     set({ order: [[...next, ...range(MOST).filter((at) => !next.includes(at))]] });
-    places.children[j].focus(); // walk on with it
+    places.children[j].focus(); // keep the focus on the moved item
   }
 
-  // A button a place: arrow keys and clicks carry what stands there on.
+  // One button per place; arrow keys and clicks move its item.
   function writePlaces(now) {
     const buttons = now.map((index, i) => {
       const one = button(`${i + 1}: was ${index + 1}`, () => i + 1 < now.length && swap(now, i, i + 1));

@@ -1,7 +1,7 @@
-// How alike two words are.
+// Similarity of two words.
 
-// Twice the letters that match over all letters, as Python's difflib has it: the longest common stretch, then the same
-// left and right of it (Ratcliff and Obershelp).
+// Twice the matching letters over all letters, as in Python's difflib: the longest common substring, then the same left
+// and right of it (Ratcliff and Obershelp).
 export function matchingRatio(a, b) {
   const [left, right] = [[...a], [...b]];
   const all = left.length + right.length;
@@ -22,7 +22,7 @@ function matches(a, b) {
   return best.length + matches(a.slice(0, best.i), b.slice(0, best.j)) + matches(a.slice(i), b.slice(j));
 }
 
-// The cosine between counts of neighbouring letters, the ends of a word being letters too.
+// The cosine between counts of character bigrams, with ^ and $ as the ends of a word.
 export function pairsCosine(a, b) {
   const [left, right] = [pairs(a), pairs(b)];
   let common = 0;

@@ -1,4 +1,4 @@
-// Retrieval told three ways: similarities as they are, one best answer, and attention's mixture. Shared by all analogies.
+// Retrieval in three ways: plain similarities, the best answer, and attention's mixture. Shared by all analogies.
 
 import { barChart } from "./charts.js";
 import { dataTable, html, numberTable, plate } from "./controls.js";

@@ -1,4 +1,4 @@
-// The lecture's database of students: what SQL selects beside what attention mixes.
+// The lecture's database of students: selection by SQL beside the mixture of attention.
 
 import { ask } from "../shell.js";
 import { button, choice, dataTable, group, html, note, slider, textField, toggle } from "./controls.js";
@@ -19,7 +19,7 @@ const fields = {
   studentTemperature: field.number(0.1, 0, 3),
 };
 
-// Half for the field, half for a grade above the one that is asked for: the stricter, the steeper.
+// Half for the field, half for a grade above the requested one; strictness makes that half steeper.
 function similarity(student, { cs, gpa, strictness }) {
   const grade = 1 / (1 + Math.exp(-strictness * (student.gpa - gpa)));
   return 0.5 * Number((student.field === "CS") === cs) + 0.5 * grade;

@@ -1,4 +1,4 @@
-// The table of weights that the walk-through of the paper prints for its sentence.
+// The weights that the walk-through of the paper prints for its sentence.
 
 import { largest, largestDifference, range } from "./mathematics.js";
 
@@ -15,7 +15,7 @@ export const TABLE = [
 export const causal = (size) => range(size).map((i) => range(size).map((j) => j <= i));
 export const zeroedAbove = (matrix) => matrix.map((row, i) => row.map((number, j) => (j <= i ? number : 0)));
 
-// log a_ij + log a_jk + log a_ki less the same the other way round: 0 for all i, j, k where scores are symmetric.
+// log a_ij + log a_jk + log a_ki minus the reverse cycle: 0 for all i, j, k if scores are symmetric.
 export function asymmetries(weights) {
   const log = weights.map((row) => row.map(Math.log));
   const off = (i, j) => log[i][j] - log[j][i];
@@ -27,7 +27,7 @@ export function asymmetries(weights) {
 
 export const asymmetry = (weights) => largest(asymmetries(weights).map(({ by }) => Math.abs(by)));
 
-// By how much two equal words are looked at, and look, otherwise.
+// The largest difference between the rows, and between the columns, of two equal words.
 export function apart(weights, one, other) {
   const columns = weights.map((row) => row[one]);
   return Math.max(

@@ -23,20 +23,20 @@ export function turned(of, k, omegas) {
 // PE(p) . PE(p + offset), the same for all p: d/2 at offset 0.
 export const similarity = (offset, omegas) => omegas.reduce((total, w) => total + Math.cos(offset * w), 0);
 
-// exp(-rate offset^2), as alike as sinusoids one position apart.
+// exp(-rate offset^2), equal to the similarity of sinusoids at offset 1.
 export const rbfRate = (omegas) => -Math.log(similarity(1, omegas) / omegas.length);
 export const rbf = (offset, rate) => Math.exp(-rate * offset * offset);
 
 // Slopes 2^(-8/H), 2^(-16/H), ..., 2^-8: Press et al. 2022, https://arxiv.org/abs/2108.12409, section 3.
 export const alibiSlopes = (heads) => range(heads, 1).map((head) => 2 ** ((-8 * head) / heads));
 
-// What is left of q . q when the key stands `offset` away, both turned by where they stand: Su et al. 2021,
+// q . k for k = q at distance `offset`, both rotated by their positions: Su et al. 2021,
 // https://arxiv.org/abs/2104.09864, eq. 34.
 export function rotaryScore(query, offset, size) {
   return dot(query, turned(query, offset, frequencies(size)));
 }
 
-// A place in a grid: half the numbers for its row, half for its column.
+// The code of a cell of a grid: half the numbers for its row, half for its column.
 export function gridCodes(rows, columns, size) {
   const omegas = frequencies(size / 2);
   return range(rows).flatMap((y) => range(columns).map((x) => [...code(y, omegas), ...code(x, omegas)]));

@@ -1,4 +1,4 @@
-// The worked example of the lectures: "cat" to "chat", with every number on the way.
+// The worked example of the lectures: "cat" to "chat", with all intermediate numbers.
 
 import { barChart, lineChart } from "./charts.js";
 import { claims } from "./claims.js";
@@ -29,7 +29,7 @@ const fields = {
 const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 const divisorOf = ({ scaled, d_k, temperature }) => temperature * (scaled ? Math.sqrt(d_k) : 1);
 
-// The preset that is set with everything else as the lectures have it, or null.
+// The preset whose query is set while all other settings are those of the lectures, or null.
 function printed(state) {
   const setting = Object.keys(AS_PRINTED).every((name) => state[name] === AS_PRINTED[name]);
   const known = setting && same(state.keys, KEYS) && same(state.values, VALUES);
@@ -105,7 +105,7 @@ function open(state, remember) {
       draw();
     },
     () => {},
-  ); // said already by the list of claims
+  ); // the list of claims reports the error
   const controls = html(
     "div",
     {},
@@ -134,7 +134,7 @@ function told(state, { weights, output }) {
   return `${how}${ties}. “${WORDS[bestOf(weights)]}” gets most attention. In the output the features by size are: ${order}. They sum to ${sum(output).toFixed(3)}: they are no percentages.`;
 }
 
-// What the lectures print of a preset's numbers, by the figure's name.
+// The printed numbers of a preset, by the name of the figure.
 function lectureOf(state, known) {
   const preset = printed(state);
   const lecture = Object.assign({}, ...(preset?.claim ?? []).map((id) => known.get(id)?.lecture ?? {}));
@@ -190,7 +190,7 @@ function drawOutput(plate, state, { output }, known) {
   );
 }
 
-// The output by what scores are divided by: where it becomes what the lectures say of it.
+// The output by the divisor of the scores.
 function drawTemperatures(plate, state) {
   const at = spaced(0.05, 10, 80);
   const of = (divisor) =>

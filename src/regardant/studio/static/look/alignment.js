@@ -1,4 +1,4 @@
-// Words of both texts and the lines between them; a word that is chosen says where it comes from.
+// Words of both texts and the lines between them; a chosen word shows its source words.
 
 import { crossing } from "../crossing.js";
 import { html } from "../shell.js";

@@ -1,9 +1,9 @@
-// The answer to an item with what is known of it: what changed, probabilities, the next best, words never seen.
+// The answer to an item with its details: changes, probabilities, next best candidates, words not in the training text.
 
 import { html } from "../shell.js";
 import { changedWords } from "./changes.js";
 
-const MOST_SHARES = 5; // written at once
+const MOST_SHARES = 5; // shown at first
 
 export function answerOf(found, before) {
   const plain = found.answer.split(/\s+/).map((word) => ({ word, changed: false }));
@@ -38,7 +38,7 @@ function folded(summary, label, lines) {
   return html("details", {}, html("summary", { class: "quiet" }, summary), html("ol", { class: "candidates", "aria-label": label }, ...lines));
 }
 
-// The first ones in view, the others a click away.
+// The first probabilities, and a button that shows the others.
 function probabilities(shares) {
   const list = html("ol", { class: "candidates shares", "aria-label": "Probabilities" }, ...shares);
   if (shares.length <= MOST_SHARES) return [list];

@@ -1,5 +1,5 @@
-// A beam search as a tree: a column a token, the likeliest above. What was kept is black, what fell out of the beam is
-// faint, what ended is ringed, the best hypothesis bold. A candidate that is chosen shows how it began.
+// A beam search as a tree: one column per token, the likeliest above. Kept candidates are black, dropped ones faint,
+// ended ones ringed, the best hypothesis bold. A chosen candidate shows its prefix.
 
 import { html, svg } from "../shell.js";
 

@@ -1,4 +1,4 @@
-// Which words of a text are new against an earlier one: those that no longest common subsequence has.
+// The words of a text that are new compared with an earlier one: those outside a longest common subsequence.
 
 export function changedWords(before, after) {
   const [old, now] = [before, after].map((text) => text.split(/\s+/).filter(Boolean));

@@ -1,10 +1,10 @@
-// All heads as small pictures, each with what it does in words.
+// Thumbnails of all heads, each with a description of its role.
 
 import { drawThumbnail } from "../pictures/drawing.js";
 import { matrixOf } from "../pictures/weights.js";
 import { html } from "../shell.js";
 
-// kinds: those of an item; roles: for each kind its heads with their words. `choose(kind, layer, head)` opens one.
+// kinds: the item's kinds of attention; roles: the described heads of each kind. `choose(kind, layer, head)` opens one.
 export function gallery(kinds, roles, chosen, choose) {
   const groups = [...kinds.keys()].reverse().flatMap((k) => {
     const kind = kinds[k];

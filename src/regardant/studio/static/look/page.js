@@ -1,4 +1,4 @@
-// An item, the answer of a run and what it looked at: where its words come from, all heads, one head, a comparison.
+// An item, the answer of a run and its attention: alignment, all heads, one head, beam search, comparison.
 
 import { UNITS, attentionView, nameOf } from "../pictures/view.js";
 import { MEAN, inflate, readKind } from "../pictures/weights.js";
@@ -82,10 +82,10 @@ async function show() {
   showSwitches();
   const drawn = Boolean(found.pictures);
   const offered = { [ALIGNMENT]: Boolean(found.alignment), [ATTENTION]: true, [HEADS]: drawn, [BEAM]: found.views.includes("beam search"), [COMPARE]: drawn };
-  tabs.again(TABS.filter((name) => offered[name]), state.tab); // another run begins with its first tab
+  tabs.again(TABS.filter((name) => offered[name]), state.tab); // the first tab after a change of the run
 }
 
-// The head that is shown first: the one that alignments are read from, or the one whose habit says most.
+// The head that is shown first: the one from which alignments are read, or the one with the most telling role.
 function bestHead() {
   const last = found.pictures.kinds.length - 1;
   if (found.alignment) return [last, found.alignment.layer, found.alignment.head];
@@ -101,7 +101,7 @@ function showSwitches() {
     const boxes = found.pictures.places[k].flatMap((name, layer) =>
       [...Array(kind.heads).keys()].map((head) => switchOf(`${name}:${head}`, layer, head, chosen)),
     );
-    return boxes.length ? [html("fieldset", {}, html("legend", {}, kind.kind), ...boxes)] : []; // convolutions have none
+    return boxes.length ? [html("fieldset", {}, html("legend", {}, kind.kind), ...boxes)] : []; // none for convolutions
   });
   const on = button("Switch all on", () => {
     state.off = "";
@@ -123,7 +123,7 @@ function switchOf(name, layer, head, chosen) {
   return html("label", { class: "switch" }, box, nameOf(layer, head));
 }
 
-// The gallery of all heads; a head that is chosen is opened in its tab.
+// The gallery of all heads; a chosen head opens in its tab.
 function heads(chosen) {
   return gallery(found.pictures.kinds, found.roles, chosen, (k, layer, head) => {
     Object.assign(state, { kind: found.pictures.kinds[k].kind, layer: String(layer), head: String(head), word: "", form: "" });

@@ -1,12 +1,12 @@
-// What a head does with one item, in words: where its weight goes, by what most of it can be said.
+// The role of a head on one item, in words: the pattern that explains most of its weight.
 
 import { sceneOf } from "../pictures/weights.js";
 
-const MOST_OF_IT = 0.5; // share of the weight that makes a habit
-const EVEN = 0.93; // entropy beside the largest possible one
+const MOST_OF_IT = 0.5; // least share of the weight of a pattern
+const EVEN = 0.93; // entropy, relative to the largest possible, of an even spread
 const OFFSETS = { "-1": "the $ before", 1: "the $ after", 0: "itself", "-2": "two $s back", 2: "two $s ahead" };
 
-// Every head of a kind with its words: [{ layer, head, says, strength, telling }], the most telling first.
+// The role of every head of a kind: [{ layer, head, says, strength, telling }], in the order of layers and heads.
 export async function rolesOf(kind) {
   const found = [];
   for (let layer = 0; layer < kind.layers; layer++) {
@@ -23,18 +23,18 @@ export function unitOf(kind) {
   return kind.sourceLayout ? "part" : "word";
 }
 
-// The best habit of a matrix: `says` in words, `strength` its share of the weight, `telling` how much it teaches.
+// The strongest pattern of a matrix: `says` in words, `strength` its share of the weight, `telling` its interest.
 export function roleOf({ source, target, matrix, layout }, unit) {
   const own = source.length === target.length && source.every((word, i) => word === target[i]);
   const rows = matrix.map((_, row) => row).filter((row) => matrix[row].some((weight) => weight > 0));
-  const later = rows.length > 1 ? rows.slice(1) : rows; // a first token of a text may look at itself alone
+  const later = rows.length > 1 ? rows.slice(1) : rows; // the first token of a causal text sees only itself
   const mean = (share) => later.reduce((sum, row) => sum + share(matrix[row], row), 0) / Math.max(1, later.length);
   const habits = [];
   if (own) {
     for (const [offset, says] of Object.entries(OFFSETS)) {
       const there = later.filter((row) => row + Number(offset) >= 0 && row + Number(offset) < source.length);
       const share = there.reduce((sum, row) => sum + matrix[row][row + Number(offset)], 0) / Math.max(1, there.length);
-      if (offset !== "0" && layout) continue; // neighbours in a list are none in a picture or a graph
+      if (offset !== "0" && layout) continue; // adjacent elements of the list are not neighbours in a picture or graph
       habits.push({ says: `looks at ${says.replace("$", unit)}`, share, worth: offset === "0" ? 0.5 : 1.2 });
     }
     if (layout?.edges.length) habits.push(neighbours(layout, source, matrix, later));

@@ -4,7 +4,7 @@ import { ask, complain, html } from "../shell.js";
 
 const SHOWN = 400;
 
-// `add` is called with a word that is clicked.
+// `add` is called with the clicked word.
 export function vocabulary(add) {
   const filter = html("input", { type: "text", placeholder: "begins with …", "aria-label": "Words that begin with" });
   const list = html("p", { class: "words", tabindex: 0, role: "group", "aria-label": "Words, scrolls" });

@@ -1,4 +1,4 @@
-// An address that is no page of the studio.
+// The page for an unknown address.
 
 import { empty, html, shell } from "../shell.js";
 

@@ -2,7 +2,7 @@
 
 import { resolved } from "../pictures/drawing.js";
 
-// Okabe and Ito's colours, which stay apart for every eye: on paper, and brighter at night.
+// Okabe and Ito's colours, which colour-blind readers can tell apart: for light pages, and brighter for dark ones.
 const COLOURS = [
   "light-dark(#0072b2, #56b4e9)",
   "light-dark(#d55e00, #e69f00)",
@@ -12,12 +12,12 @@ const COLOURS = [
   "light-dark(#3a8fc0, #a9c8ff)",
 ];
 const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
-const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "x", "star"]; // of runs: told apart without colour
-const MARKS = 12; // on a curve at most
+const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "x", "star"]; // of runs: distinct without colour
+const MARKS = 12; // largest number of markers on a curve
 const NOT_DRAWN = new Set(["event", "update", "time", "took", "epoch", "progress", "loss", "perplexity"]);
 const CONFIG = { displayModeBar: false, responsive: true };
 
-// The library is 4 MB: the page is painted before it is there.
+// The library is 4 MB: the page is painted before it has loaded.
 export const library = new Promise((resolve, reject) => {
   const script = document.createElement("script");
   script.src = "/static/plotly.min.js";
@@ -77,7 +77,7 @@ export function drawChart(element, chart, followed, axis) {
   return Plotly.react(element, known, layoutOf(chart.title, chart.unit, axis, followed.length > 1 || known.length > 1), CONFIG);
 }
 
-// Without the folders that all of them are in.
+// Names without the folders that all of them share.
 function shortened(names) {
   const parts = names.map((name) => name.split("/"));
   let common = 0;
@@ -85,7 +85,7 @@ function shortened(names) {
   return parts.map((one) => one.slice(common).join("/"));
 }
 
-// Entropy of every head over time, a row a head, darker where a head looks at more.
+// Entropy of every head over time, one row per head; darker is higher.
 export function drawEntropy(element, events, kind, axis) {
   const layers = events.at(-1).entropy[kind];
   const heads = layers.flatMap((layer, l) => layer.map((_, h) => [l, h]));
@@ -123,7 +123,7 @@ function layoutOf(title, unit, axis, showlegend) {
     showlegend,
     legend: { orientation: "h", x: 0, y: -0.27, yanchor: "top" },
     hovermode: "closest",
-    uirevision: `${title} ${axis}`, // new points do not undo a zoom
+    uirevision: `${title} ${axis}`, // new points do not reset a zoom
   };
 }
 

@@ -1,8 +1,8 @@
-// The events of runs, read on as training writes them.
+// The events of runs, polled while training writes them.
 
 import { ask } from "../shell.js";
 
-// All events of a run so far; `more` asks for what was written since and says whether there was anything.
+// All events of a run so far; `more` fetches newer events and returns whether there were any.
 export class Following {
   constructor(run) {
     Object.assign(this, { run, events: [], after: 0, file: "" });

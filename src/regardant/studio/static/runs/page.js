@@ -1,4 +1,4 @@
-// Runs, and their curves while they train. What is chosen is in the address.
+// Runs, and their curves while they train. Choices are in the URL.
 
 import { choice } from "../pictures/view.js";
 import { BETWEEN, button, field, select } from "../choosing.js";
@@ -8,8 +8,8 @@ import { AXES, chartsOf, drawChart, drawEntropy, library, saveChart } from "./ch
 import { Following } from "./following.js";
 import { samplesView } from "./samples.js";
 
-const EVERY = 2000; // milliseconds between two questions
-const FEW = 8; // settings that are shown at once
+const EVERY = 2000; // milliseconds between two requests
+const FEW = 8; // settings that are shown unfolded
 const state = readState({ runs: "", axis: "Updates", look: "", kind: "", sample: "0" });
 
 const asked = state.runs.split(BETWEEN).filter(Boolean);
@@ -20,14 +20,14 @@ const verdict = html("section", { class: "verdicts", "aria-label": "Comparison",
 const looks = html("section", { class: "looks", "aria-label": "Heads and samples" });
 const followed = new Map(); // by the name of the run
 const drawn = new Map(); // by title: the element of a chart
-let none = false; // there was no run at the last question
+let none = false; // there was no run at the last request
 let runs = [];
 
 const chosen = () => state.runs.split(BETWEEN).filter((name) => runs.some((run) => run.run === name));
 
 async function refreshList() {
   runs = await ask("/api/runs");
-  if (none && runs.length) location.reload(); // the first run has begun
+  if (none && runs.length) location.reload(); // the first run has started
   none = !runs.length;
   if (!chosen().length && runs.length) state.runs = runs[0].run;
   const rows = runs.map((run) =>
@@ -73,9 +73,9 @@ function set(change) {
   refresh(true);
 }
 
-let failed = false; // the last question had no answer
+let failed = false; // the last request failed
 let working = false;
-let wanted = false; // something else was chosen while the last answer was waited for
+let wanted = false; // the choice changed during the last request
 
 async function refresh(changed = false) {
   wanted ||= changed;
@@ -112,16 +112,16 @@ function draw(shown) {
     if (!drawn.has(chart.title)) drawn.set(chart.title, placeFor(charts, chart.title));
   }
   for (const chart of wanted) {
-    // Drawn when all have their places: the width of a place depends on how many there are.
+    // Drawn after all places exist: the width of a place depends on their number.
     drawChart(drawn.get(chart.title), chart, shown, state.axis);
   }
   drawLooks(shown);
   judge(shown.map(({ run }) => run));
 }
 
-let judged = ""; // the runs whose comparison is shown or asked for, and how far they were
+let judged = ""; // the runs whose comparison is shown or requested, each with its best score
 
-// What differs between the runs, in scores and in settings; a refusal stands in the same place.
+// Differences between the runs in scores and settings, or the error that prevents the comparison.
 async function judge(names) {
   const far = names.map((name) => `${name} ${runs.find(({ run }) => run === name)?.best}`).join(",");
   if (far === judged) return;
@@ -135,11 +135,11 @@ async function judge(names) {
     found = await ask(`/api/verdict?${new URLSearchParams(names.map((name) => ["runs", name]))}`);
   } catch (error) {
     if (far !== judged) return;
-    judged = ""; // asked again when the runs are drawn again
+    judged = ""; // requested again when the runs are drawn again
     verdict.replaceChildren(html("h2", {}, "What differs"), html("p", { class: "note" }, `These runs were not compared: ${error.message}`));
     return;
   }
-  if (far !== judged) return; // other runs were chosen while the answer was waited for
+  if (far !== judged) return; // other runs were chosen during the request
   const settings = Object.entries(found.settings).map(([name, lines]) => settingsOf(name, names[0], lines));
   verdict.replaceChildren(html("h2", {}, "What differs"), ...found.sentences.map((line) => html("p", { class: "says" }, line)), ...settings);
 }
@@ -155,7 +155,7 @@ function settingsOf(name, first, lines) {
   return html("details", { ...(lines.length <= FEW ? { open: "" } : {}) }, summary, html("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Table, scrolls" }, table));
 }
 
-// The units of targets and of the loss: those of the runs' tasks, or neutral words where they differ.
+// The units of targets and of the loss: those of the runs' tasks, or neutral words if they differ.
 function unitsOf(shown) {
   const among = (name, otherwise) => {
     const named = new Set(shown.map(({ run }) => runs.find((one) => one.run === run)?.[name]).filter(Boolean));

@@ -1,5 +1,5 @@
-// Attention of one head, from its input vector to what it writes, with the model's own numbers: as a flow in time for one
-// query, and at once for all.
+// Attention of one head, from its input vector to its output, with the model's own numbers: animated for one query, and
+// at once for all queries.
 
 import { choice } from "../pictures/view.js";
 import { field, select } from "../choosing.js";
@@ -73,7 +73,7 @@ export function fiveSteps(page, panel) {
     );
   }
 
-  // The sum of one component of the query: the largest of its products.
+  // The sum of one component of the query, by its largest products.
   function projectionOf(told) {
     const projected = told.projected;
     if (!projected) return html("p", { class: "quiet" }, `${told.mechanism} takes queries that no single matrix projects.`);
@@ -102,7 +102,7 @@ export function fiveSteps(page, panel) {
     );
   }
 
-  // Each product of query and key as two lengths and an angle.
+  // Each product of query and key as two norms and an angle.
   function anglesOf(told) {
     if (!told.products) return "";
     const cells = (...numbers) => numbers.map((one) => html("td", {}, one.toFixed(4)));

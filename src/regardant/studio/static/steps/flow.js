@@ -1,15 +1,15 @@
-// Attention as one flow in time: a query meets every key, scores become weights, values are mixed. A slider is the time.
+// Attention as an animation: a query meets every key, scores become weights, values are mixed. A slider is the time.
 
 import { html, svg } from "../shell.js";
 import { mixed, scoreAt, stagesOf } from "./storyboard.js";
 import { short } from "./strips.js";
 
-const STAGE = 2600; // milliseconds
+const STAGE = 2600; // milliseconds per stage
 const FRAME = 40;
-const NOTCHES = 100; // of the slider in a stage
+const NOTCHES = 100; // steps of the slider per stage
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
-// `at`: stages that have passed, as the address has it. `moved` is called with it.
+// `at`: number of stages passed, from the URL. `moved` is called with the new number.
 export function flow(told, queries, keys, at, moved) {
   const stages = stagesOf(told, queries, keys);
   const most = Math.max(1e-9, ...told.v.flat().map(Math.abs));
@@ -48,7 +48,7 @@ export function flow(told, queries, keys, at, moved) {
     marks.forEach((mark, i) => mark.setAttribute("aria-current", i === number ? "step" : "false"));
     query.element.style.opacity = Math.max(0.08, passed("project") * 2);
     rows.forEach((row, i) => {
-      const turn = (part_) => Math.min(1, Math.max(0, part_ * rows.length - i)); // rows follow one another
+      const turn = (part_) => Math.min(1, Math.max(0, part_ * rows.length - i)); // one row after the other
       const projected = turn(passed("project"));
       const scored = told.scores ? turn(passed("score")) : 0;
       row.key.style.opacity = row.value.style.opacity = Math.max(0.08, projected);
@@ -117,7 +117,7 @@ function rowOf(told, key, row, mostK, most) {
   return { element, key: k, value, share, score, weight: bar, percent };
 }
 
-// A vector as a strip of cells; every number shows where the pointer is.
+// A vector as a strip of cells; the title of a cell has its number.
 function vector(values, largest, label) {
   const most = largest || Math.max(1e-9, ...values.map(Math.abs));
   const cells = values.map((_, i) => svg("rect", { x: i, y: 0, width: 1, height: 1 }, svg("title", {})));

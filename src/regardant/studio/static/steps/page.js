@@ -1,4 +1,4 @@
-// The inside of a model, one step at a time. The item and all that is chosen are in the address.
+// The inside of a model, one step at a time. The item and all choices are in the URL.
 
 import { field, select, tabbed, trainedRuns } from "../choosing.js";
 import { itemField } from "../item.js";

@@ -1,4 +1,4 @@
-// Names of places in a model as people say them, who count layers from 1.
+// Display names of places in a model, with layers counted from 1.
 
 // "encoder.layers.0.after_feed_forward.norm": "Encoder, layer 1, norm after feed-forward".
 export function readablePlace(place) {

@@ -1,11 +1,11 @@
-// The whole model as boxes in boxes, with what goes in and out of each. A box that is chosen opens or closes.
+// The whole model as nested boxes with their input and output shapes. A click opens or closes a box.
 
 import { button } from "../choosing.js";
 import { working } from "../working.js";
 import { ask, complain, html, saveButton, svg } from "../shell.js";
 
 const [ROW, GAP, INDENT, LETTER] = [34, 4, 12, 7.4];
-const NAMED = 1.3; // size of a name beside that of the rest
+const NAMED = 1.3; // font size of a name relative to the rest
 const WIDTH = Math.min(880, document.documentElement.clientWidth - 40); // pixels
 const OPEN_AT_FIRST = 2; // levels
 
@@ -84,7 +84,7 @@ export function shapes(page, panel) {
 
 const HEAD = "head";
 
-// The last part of a module's name as people read it, who count layers from 1.
+// The display name of a module: the last part of its name, with layers counted from 1.
 function partName(name) {
   const parts = name.split(".");
   const last = parts.at(-1) || "model";
@@ -92,7 +92,7 @@ function partName(name) {
   return last === HEAD ? "head: projection to the answers" : last.replaceAll("_", " ");
 }
 
-// Places of a part and, where it is open, of what is in it; gives where the next one may begin.
+// Places the box of a part and, if it is open, the boxes inside; returns the y of the next box.
 function layOut(part, depth, y, boxes, isOpen) {
   const box = { part, depth, y, open: part.parts.length > 0 && isOpen(part, depth) };
   boxes.push(box);
@@ -105,7 +105,7 @@ function layOut(part, depth, y, boxes, isOpen) {
   return end;
 }
 
-// Name, class and shapes of a module in one line, as far as there is room; the box's title has them in full.
+// Name, class and shapes of a module in one line, cut to the width; the title of the box has them in full.
 function wordsOf(name, kind, passed, x, y, width) {
   const cut = (text, room) => (text.length * LETTER <= room ? text : room < 8 * LETTER ? "" : `${text.slice(0, Math.floor(room / LETTER) - 1)}…`);
   const shown = cut(name, (width - 20) / NAMED);

@@ -1,9 +1,9 @@
-// The stages of attention for one query, in their order, as the mechanism has them: each with its words.
+// The stages of attention for one query, in the order of the mechanism, each with its explanation.
 
 import { short } from "./strips.js";
 
-const MOVED = 1e-5; // difference of two scores that counts
-const SCALED = 0.6; // part of its stage in which scores are scaled; then they are masked
+const MOVED = 1e-5; // difference of two scores that counts as a bias
+const SCALED = 0.6; // share of the stage in which scores are scaled; then they are masked
 
 // told: the answer of /api/steps. Returns [{ id, name, says }].
 export function stagesOf(told, queries, keys) {
@@ -39,7 +39,7 @@ function scaleSays(scale, size) {
     : `Times ${short(scale)}, the scale of this mechanism.`;
 }
 
-// The sum of weighted values after `part` of all rows, from 0 to 1.
+// The sum of weighted values over the first `part` (0 to 1) of all rows.
 export function mixed(told, part) {
   const rows = part * told.weights.length;
   return told.v[0].map((_, i) =>
@@ -47,7 +47,7 @@ export function mixed(told, part) {
   );
 }
 
-// What a row shows as its score at a stage and a part of it, and null where it is masked.
+// The displayed score of a row at a stage and a part of it (0 to 1); null if it is masked.
 export function scoreAt(told, row, stage, part) {
   if (!told.products) return told.scores ? told.scores[row] : null;
   if (stage === "score") return told.products[row];

@@ -1,4 +1,4 @@
-// Vectors at each layer: the length of every place's vectors, and the numbers of one place, element by element.
+// Vectors at each layer: the norms of the vectors at every place, and the numbers of one place, element by element.
 
 import { choice } from "../pictures/view.js";
 import { field, select } from "../choosing.js";
@@ -9,7 +9,7 @@ import { readablePlace } from "./places.js";
 import { short, strips } from "./strips.js";
 import { readable } from "./tokens.js";
 
-const WIDEST = 256; // numbers of a vector that are drawn
+const WIDEST = 256; // largest number of components drawn of a vector
 const ABOUT =
   "How long each word's vector is at every place it passes, from the embedding above to the last layer below. A sublayer adds to the vector, a norm rescales it. Click a place to see all its numbers.";
 const [BINS, WIDTH, HEIGHT, FOOT] = [32, 420, 130, 22];
@@ -85,10 +85,10 @@ function overview(side, chosen, choose) {
   });
 }
 
-// The name of a place without that of its stack, which the drawing names.
+// The name of a place without its stack, which is in the title of the drawing.
 const nameOf = (place) => readablePlace(place).replace(/^(Encoder|Decoder), /, "");
 
-// How often a vector has numbers of each size.
+// A histogram of the numbers of a vector.
 function histogram(values, label) {
   const [least, most] = [Math.min(...values), Math.max(...values)];
   const span = most - least || 1;

@@ -1,11 +1,11 @@
-// Vectors and matrices as strips of cells with their numbers: blue for what is above zero, amber for what is below.
+// Vectors and matrices as strips of cells with their numbers: blue above zero, amber below.
 
 import { svg } from "../shell.js";
 
 const [CELL, NAMES, LETTER] = [26, 164, 8];
-const WITH_NUMBERS = 16; // columns: of more, cells are narrow and numbers are told by pointing
+const WITH_NUMBERS = 16; // columns: with more, cells are narrow and numbers appear on hover
 const LONGEST = 36;
-const DARK = 0.55; // share of the darkest colour on which a number is written in the colour of the page
+const DARK = 0.55; // share of the darkest colour above which a number has the colour of the page
 const ROBUST = 0.97; // share of the numbers below the darkest colour: a few outliers do not wash out the others
 
 export function short(value) {
@@ -13,8 +13,8 @@ export function short(value) {
   return value.toFixed(Math.abs(value) >= 100 ? 0 : 2).replace(/^-(0\.00)$/, "$1");
 }
 
-// rows: [{ name, values, marked }]; all of one length. `columns` names them, where they have names. `robust`: the colours
-// end below the largest numbers.
+// rows: [{ name, values, marked }], all of one length. `columns`: their names, if any. `robust`: outliers do not
+// stretch the colour scale.
 export function strips(rows, label, { columns = [], choose = null, chosen = null, largest = null, robust = false } = {}) {
   const length = Math.max(...rows.map(({ values }) => values.length));
   const wide = length <= WITH_NUMBERS ? 46 : Math.max(5, Math.min(20, Math.floor(900 / length)));

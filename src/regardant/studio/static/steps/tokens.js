@@ -1,4 +1,4 @@
-// Tokens as people read them: without the mark that begins a word.
+// Display names of tokens: without the mark that begins a word.
 
 const MARK = "▁";
 const BLANK = { "\t": "⇥", "\n": "⏎" };

@@ -1,5 +1,5 @@
-// Writing token by token: with a given translation each token is read whatever the model thought (teacher forcing),
-// without one the likeliest token is written and read next (autoregression). Played, or walked with the slider.
+// Decoding token by token: with a given translation its tokens are read, whatever the model predicts (teacher forcing);
+// without one the likeliest token is written and read next (autoregression). Played, or moved with the slider.
 
 import { choice } from "../pictures/view.js";
 import { button } from "../choosing.js";
@@ -8,7 +8,7 @@ import { ask, complain, html, saveButton, svg } from "../shell.js";
 import { readable } from "./tokens.js";
 
 const WAYS = ["By itself", "With the given translation"];
-const EVERY = 900; // milliseconds a token
+const EVERY = 900; // milliseconds per token
 const [ROW, NAMES] = [26, 130];
 const BARS = Math.min(420, document.documentElement.clientWidth - NAMES - 110); // pixels
 
@@ -98,7 +98,7 @@ export function writing(page, panel) {
   return load(WAYS.includes(state.way) ? state.way : WAYS[0]);
 }
 
-// The same with tokens as people read them.
+// The steps with display names of tokens.
 function inWords(told) {
   const texts = readable(told.steps.map(({ token }) => token));
   const plain = (token) => token.replace(/^▁(?=.)/, "");

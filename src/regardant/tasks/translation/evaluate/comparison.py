@@ -1,4 +1,4 @@
-"""Evaluated runs side by side: what each scores on the test sets all share, what it costs, and how it got there."""
+"""Comparison of evaluated runs: scores on the test sets that all share, costs, and curves of validations."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -20,7 +20,7 @@ Sets = Mapping[str, Evaluated]
 """Kept evaluations of a run by name of the test set."""
 
 CURVES = ("loss", "bleu")
-"""Numbers of a validation that are compared."""
+"""Metrics of a validation that are compared."""
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,12 @@ class SharedSet:
     sentences: int
     signatures: Signatures
     decoding: dict[str, str]
-    """How each run's translations were searched for, by its name."""
+    """Beam size and length penalty of each run's translations, by name of the run."""
 
 
 @dataclass(frozen=True)
 class ComparedRun:
-    """One of the runs."""
+    """A run of a comparison."""
 
     folder: Path
     name: str
@@ -48,7 +48,7 @@ class ComparedRun:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Runs, each measured against the first."""
+    """Runs, each compared with the first."""
 
     runs: list[ComparedRun]
     sets: list[SharedSet]
@@ -76,9 +76,9 @@ class Comparison:
 
 
 def compare_runs(plans: Mapping[Path, Mapping[str, Any]], metrics: TranslationMetrics) -> Comparison:
-    """Compare run folders, given the plan each was begun with; all are scored alike, as `metrics` says.
+    """Compare run folders, given the plan of each. All are scored with the same settings, `metrics`.
 
-    Raises RunError where a run was not evaluated, or where no test set is the same for all.
+    Raises RunError if a run was not evaluated, or no test set is the same for all.
     """
     evaluated = {folder: _evaluated(folder) for folder in plans}
     trainings = [read_history(folder, plan, CURVES) for folder, plan in plans.items()]
@@ -101,7 +101,7 @@ def compare_runs(plans: Mapping[Path, Mapping[str, Any]], metrics: TranslationMe
 def shared_sets(evaluated: Mapping[Path, Sets]) -> list[str]:
     """Return the names of the test sets that all runs were evaluated on.
 
-    Raises RunError where there is none, and where sets of one name differ, with the runs and what differs.
+    Raises RunError if there is none, or if sets of one name differ; the message names the runs and the files.
     """
     first, *others = evaluated
     common = [name for name in evaluated[first] if all(name in evaluated[other] for other in others)]
@@ -120,7 +120,7 @@ def shared_sets(evaluated: Mapping[Path, Sets]) -> list[str]:
 
 
 def _differing(evaluated: Mapping[Path, Sets], name: str) -> dict[Path, str]:
-    """Return the runs whose set of that name is not the first run's, with the file that differs."""
+    """Return the runs whose set of that name differs from the first run's, with the file that differs."""
     first, *others = evaluated
     expected, found = evaluated[first][name], {}
     for other in others:

@@ -1,4 +1,4 @@
-"""A comparison for people: a table for each test set, and a page which adds intervals and curves."""
+"""A comparison for people: a table for each test set, and a page that adds intervals and curves."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ NOTHING = "–"
 
 @dataclass(frozen=True)
 class ComparisonReport:
-    """A comparison in its three forms. Implements `tasks.base.Report`."""
+    """A comparison as lines, page and plain values. Implements `tasks.base.Report`."""
 
     comparison: Comparison
     settings: Sequence[Sequence[str]] = ()
@@ -68,7 +68,7 @@ def summary(comparison: Comparison) -> list[str]:
 
 
 def chapters(comparison: Comparison) -> list[Chapter]:
-    """Return the tables, differences and BLEU by length with intervals, validation during training as curves."""
+    """Return the chapters of a page: tables, intervals of differences and of BLEU by length, curves of validations."""
     tests = [
         Chapter(
             title=f"Test set: {one.name}",

@@ -1,8 +1,8 @@
-"""A translator against test sets: scores, and files from which anyone can recompute them.
+"""Evaluation of a translator on test sets: scores, and files from which to recompute them.
 
-FOLDER/NAME.src, .ref, .hyp    a line a sentence
+FOLDER/NAME.src, .ref, .hyp    one sentence per line
 FOLDER/NAME.links              predicted word alignments of source and reference, `0-0 1-2`
-FOLDER/NAME.gold               the gold ones, where the corpus has them
+FOLDER/NAME.gold               the gold ones, if the corpus has any
 FOLDER/NAME.json               the scores
 FOLDER/ENGINE/                 the same, of another engine than torch
 """
@@ -34,14 +34,14 @@ from regardant.tasks.translation.use.translator import Translator
 from regardant.training.checkpoints import write_atomically
 
 PAIRS_TO_CHOOSE_BY = 200
-"""Validation pairs by which the place to read alignments is chosen."""
+"""Number of validation pairs on which the place to read alignments is chosen."""
 
 
 @dataclass(frozen=True)
 class TestSet:
     """Sentences with references, and gold alignments if there are any."""
 
-    __test__ = False  # no test case, whatever its name says to pytest
+    __test__ = False  # keeps pytest from collecting it by its name
 
     name: str
     sources: list[str]
@@ -58,7 +58,7 @@ def test_sets(text: Path, splits: Splits) -> list[TestSet]:
 
 
 def choose_on_validation(translator: Translator, text: Path, splits: Splits) -> AlignmentChoice | None:
-    """Return where to read alignments, or None without gold links of validation pairs or without attention."""
+    """Return the place to read alignments. None without gold links of validation pairs or without cross-attention."""
     if not any(name.endswith("cross_attention.weights") for name in place_names(translator.model)):
         return None
     gold = gold_links(text, "validation")
@@ -79,9 +79,9 @@ def evaluate_translator(
     alignment: AlignmentChoice | None = None,
     on_torch: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Translate, score, and keep everything in `folder`.
+    """Translate a test set, keep its files and scores in `folder`, and return the scores.
 
-    on_torch: the scores of the engine that this one stands in for, to say what it loses.
+    on_torch: scores of torch on the same set, if another engine translates, for the BLEU that it loses.
     """
     start = time.perf_counter()
     translations = translator.generate(tested.sources, generation)
@@ -107,7 +107,7 @@ def evaluate_translator(
         }
         files |= {"links": [format_links(links) for links in predicted], "gold": tested.gold}
     for suffix, lines in files.items():
-        # A cell of a table may hold line breaks; here a line is a sentence.
+        # A cell of a table may hold line breaks, but each line of a file is one sentence.
         text = "".join(LINE_BREAK.sub(" ", line) + "\n" for line in lines)
         write_atomically(folder / f"{tested.name}.{suffix}", text)
     write_atomically(folder / f"{tested.name}.json", json.dumps(scores, indent=2) + "\n")
@@ -115,9 +115,10 @@ def evaluate_translator(
 
 
 def read_test_set(files: Sequence[Path]) -> TestSet:
-    """Read pairs to test on, from a source and a target file or from a table, by the name of the first file.
+    """Return a test set from a source and a target file, or from a table. Its name is that of the first file.
 
-    The table's columns are `source` and `target`, or the two that a .tsv or .csv file without names has.
+    The table's columns are `source` and `target`, or the two of a .tsv or .csv file without names. Raises ConfigError
+    for other files.
     """
     if len(files) > 2:
         raise ConfigError(f"--data was given {len(files)} times: give one table, or a source and a target file")
@@ -143,7 +144,7 @@ def _has_two_nameless_columns(table: Path) -> bool:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """Files of an evaluated test set, a line a sentence, and the scores."""
+    """Texts of an evaluated test set, one for each sentence, and its scores."""
 
     sources: list[str]
     references: list[str]
@@ -152,9 +153,9 @@ class Evaluated:
 
 
 def read_evaluated(run: Path) -> dict[str, Evaluated]:
-    """Return what is kept in RUN/evaluation, by name of the test set, `test` first. Empty where nothing is.
+    """Return the evaluations in RUN/evaluation by name of the test set, `test` first. Empty if there are none.
 
-    Raises RunError where files of a set are missing or do not fit each other.
+    Raises RunError if files of a set are missing, or differ in their number of lines.
     """
     folder = run / "evaluation"
     names = sorted((path.name.removesuffix(".json") for path in folder.glob("*.json")), key=lambda n: (n != "test", n))

@@ -1,4 +1,4 @@
-"""A test set of a translator with its own translations, beside which an export is measured."""
+"""Test set of a translator with its translations, with which an export is compared."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from regardant.tasks.translation.use.translator import Translator
 
 
 def exchange_of(translator: Translator, given: TestSet, config: TranslationConfig) -> Exchange:
-    """Return a test set as far as the model reads its pairs whole."""
+    """Return the pairs of a test set that fit the model, at most MOST_TEXTS, with the translator's answers."""
     sources, targets = translator.tokenizers.source, translator.tokenizers.target
     ids = zip(sources.encode_batch(given.sources), targets.encode_batch(given.references), strict=True)
     fits = [row for row, pair in enumerate(ids) if max(map(len, pair)) < translator.max_length][:MOST_TEXTS]
@@ -37,7 +37,7 @@ def exchange_of(translator: Translator, given: TestSet, config: TranslationConfi
 
 
 def _log_probabilities(translator: Translator, text: str, reference: str) -> Any:
-    """Return those of the tokens of a reference [T], EOS included."""
+    """Return the log-probabilities of the tokens of a reference [T], EOS included."""
     batch = translator.pairs([text], [reference])
     with torch.inference_mode():
         known = translator.model.scores(**batch.inputs).log_softmax(-1)[0]

@@ -1,4 +1,4 @@
-"""The text of a run as the trainer takes it: split, tokenised once, kept in the run folder."""
+"""The corpus of a translation run: split, tokenised once, and kept in the run folder."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ CHUNK = 10_000
 """Sentence pairs tokenised at a time: enough to keep all cores at work, a few megabytes."""
 
 STREAMED_PAIRS = 1_000_000
-"""Pairs that a stream is taken for when a model is chosen: its length is not known."""
+"""Number of pairs that is assumed for a stream when a model is chosen: its length is not known."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class TextCorpus(Corpus):
     splits: Splits
     tokenizers: Tokenizers
     links: TrainingLinks | None
-    """Word alignments of the training pairs, where a head is taught them."""
+    """Word alignments of the training pairs. None without `alignment_guidance`."""
     streamed: bool
-    """Whether the training pairs are the beginning of a stream."""
+    """True if the training pairs are the beginning of a stream."""
 
     @property
     def size(self) -> int:
@@ -46,7 +46,7 @@ class TextCorpus(Corpus):
 
 
 def read_corpus(config: TranslationConfig, run: Path, log: Callable[[str], None]) -> TextCorpus:
-    """Read, clean, split and tokenise into RUN/data, or open what an earlier start left there."""
+    """Read, clean, split and tokenise a corpus into RUN/data, or open the one that an earlier start left there."""
     folder = run / "data"
     text, vocabulary = folder / "text", run / "tokenizer.json"
     if (text / MARKER).is_file():

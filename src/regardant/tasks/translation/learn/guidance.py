@@ -1,4 +1,4 @@
-"""One head of cross-attention learns given word alignments while the model learns to translate.
+"""Supervision of one cross-attention head by given word alignments, while the model learns to translate.
 
     loss = loss of the words - weight x sum over target tokens t and source tokens s of G[t, s] log A[t, s]
 
@@ -44,13 +44,13 @@ class GuidedBatch(PairBatch):
         return type(self)(*(sent(block, device) for block in (self.source, self.target, self.alignment)))
 
     def part(self, number: int, parts: int) -> Self:
-        """See PairBatch."""
+        """Return pairs `number::parts`, the shard of one rank. Empty if there are fewer pairs."""
         rows = slice(number, None, parts)
         return type(self)(self.source[rows], self.target[rows], self.alignment[rows])
 
 
 class Guidance:
-    """Adds the alignments' loss to that of the words. Raises ConfigError for a layer that the model does not have."""
+    """Loss of the alignments, added to that of the words. Raises ConfigError for a layer that the model lacks."""
 
     def __init__(self, config: AlignmentGuidance, corpus: TextCorpus, model: SequenceToSequenceModel) -> None:
         self.config, self.corpus = config, corpus
@@ -78,7 +78,7 @@ class Guidance:
         return GuidedBatch(pairs.source, pairs.target, alignment)
 
     def loss(self, batch: PairBatch, run: Callable[[], Loss]) -> Loss:
-        """Return the loss that `run` gives, with the alignments' added to what is minimised.
+        """Return the loss that `run` returns, with that of the alignments added to its total.
 
         Raises ConfigError for a head that the layer does not have.
         """
@@ -91,7 +91,7 @@ class Guidance:
 
         with self.mechanism.register_forward_hook(listen):
             loss = run()
-        weights = torch.cat(rows, 1).float()  # a recurrent decoder asks step by step
+        weights = torch.cat(rows, 1).float()  # a recurrent decoder attends step by step
         nats = -(batch.alignment * weights.clamp_min(torch.finfo(weights.dtype).tiny).log()).sum()
         return loss._replace(total=loss.total + self.config.weight * nats)
 
@@ -105,7 +105,7 @@ class Guidance:
 
 
 class GuidedJob(SequenceToSequenceJob):
-    """The job of a translator one of whose heads is taught alignments."""
+    """The job of a translator with alignment guidance."""
 
     def __init__(self, config: TranslationConfig, corpus: TextCorpus, model: SequenceToSequenceModel) -> None:
         super().__init__(config, corpus, model)
@@ -121,7 +121,7 @@ class GuidedJob(SequenceToSequenceJob):
 
 
 def token_alignment(links: Set[Link], source_words: Sequence[int], target_words: Sequence[int]) -> NDArray[np.float32]:
-    """Return links of words as the share [T, S] that each target token is to take from each source token.
+    """Return links of words as the target distribution [T, S] of each target token's weight over source tokens.
 
     `source_words` and `target_words` give each token's word, NO_WORD (-1) for none, as `words_of_tokens` does.
     """

@@ -17,7 +17,7 @@ from regardant.tasks.translation.config import TranslationConfig
 from regardant.tasks.translation.learn.corpus import TextCorpus
 
 AT_ONCE = 2048
-"""Pairs that are encoded together. Tokens of all pairs of a buffer at a time would take several times its memory."""
+"""Number of pairs encoded at a time. Tokens of a whole buffer at once would take several times its memory."""
 
 
 class PairsBuffer:
@@ -57,7 +57,7 @@ class PairsBuffer:
         return PairBatch(source, pad([self.targets[row] for row in rows], sos=True))
 
     def count(self, rows: NDArray[np.int64]) -> int:
-        """Return the target tokens of a batch, with EOS."""
+        """Return the number of target tokens of a batch, with EOS."""
         return int(self.target_lengths[rows].sum())
 
 

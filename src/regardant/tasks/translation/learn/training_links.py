@@ -1,7 +1,7 @@
-"""Word alignments of the training pairs, which a head may be taught: kept in the run folder, a line a pair.
+"""Word alignments of the training pairs for alignment guidance, kept in the run folder, one line per pair.
 
-Those of the embedded grammar are its gold ones, in the words of `data.words`; given ones come of an aligner, whose
-words stand between white space.
+Links of the embedded grammar are gold and count the words of `data.words`. Links of a file are those of an aligner and
+count words between white space.
 """
 
 import re
@@ -20,7 +20,7 @@ from regardant.training.checkpoints import write_atomically
 
 @dataclass(frozen=True)
 class TrainingLinks:
-    """A line a training pair, in the order of the split."""
+    """Word alignments of the training pairs, one line per pair in the order of the split."""
 
     lines: list[str]
     """`0-0 1-2`, source first."""
@@ -45,7 +45,7 @@ def read_links(data: Config, splits: Splits, text: Path) -> TrainingLinks:
 
 
 def spans_between_white_space(text: str) -> list[Span]:
-    """Return the spans of an aligner's words."""
+    """Return the spans of an aligner's words, which are divided by white space."""
     return [match.span() for match in re.finditer(r"\S+", text)]
 
 

@@ -1,7 +1,7 @@
 """Word alignments read off a translator's cross-attention, teacher-forced over given translations.
 
-The layer, the head (or the mean of heads), whether a row is taken one step later and how heavy a link must be are
-chosen on validation pairs with gold links; then the choice stands.
+The layer, the head (or the mean of heads), a shift of rows by one step and the threshold of links are chosen on
+validation pairs with gold links, and are fixed for other data.
 
 Shape legend: L layers, H heads, T target tokens with EOS, S source tokens with EOS, V target words, W source words.
 """
@@ -45,9 +45,9 @@ class AlignmentChoice:
     head: int
     """-1: the mean of the layer's heads."""
     shift: bool
-    """Whether a word's row is that of the step which reads it, one after the step which wrote it (Chen et al. 2020)."""
+    """True if a word's row is that of the step that reads it, one after the step that wrote it (Chen et al. 2020)."""
     threshold: float
-    """How much weight the heaviest target word of a source word needs, so that they are linked the other way too."""
+    """Weight above which a source word is also linked to its heaviest target word, see `extract_links`."""
     validation_error_rate: float
 
     def as_dict(self) -> dict[str, Any]:
@@ -90,8 +90,8 @@ def choose_alignment(attention: Sequence[NDArray[Any]], gold: Sequence[Set[Link]
 
 
 def error_rates(attention: Sequence[NDArray[Any]], gold: Sequence[Set[Link]]) -> NDArray[np.float64]:
-    """Return the error rate of each target word's heaviest source word, by shift, layer and head [2, L, H + 1]. The
-    last head is the mean of the others."""
+    """Return the error rate of links from each target word to its heaviest source word, by shift, layer and head
+    [2, L, H + 1]. The last head is the mean of the others."""
     rates = np.empty(attention[0].shape[:3])
     for place in np.ndindex(rates.shape):
         rates[place] = alignment_error_rate([extract_links(pair[place]) for pair in attention], gold)
@@ -99,8 +99,8 @@ def error_rates(attention: Sequence[NDArray[Any]], gold: Sequence[Set[Link]]) ->
 
 
 def links_of_run(translator: Translator, folder: Path, source: str, target: str, num_layers: int) -> dict[str, Any]:
-    """Return links between the words of a pair, read at the place that the run's evaluation has chosen; without an
-    evaluation, in the mean of the last layer's heads."""
+    """Return links between the words of a pair, read at the place that the run's evaluation has chosen. Without such a
+    choice: in the mean of the last layer's heads."""
     choice, chosen = _kept_choice(folder), True
     if choice is None:
         choice, chosen = AlignmentChoice(num_layers - 1, MEAN_OF_HEADS, False, 1.0, 1.0), False
@@ -117,7 +117,7 @@ def links_of_run(translator: Translator, folder: Path, source: str, target: str,
 
 
 def links_by(choice: AlignmentChoice, attention: Sequence[NDArray[Any]]) -> list[set[Link]]:
-    """Return the links of pairs as `word_attention` gives them."""
+    """Return the links of pairs, given their attention from `word_attention`."""
     return [extract_links(pair[int(choice.shift), choice.layer, choice.head], choice.threshold) for pair in attention]
 
 
@@ -133,8 +133,8 @@ def _between_words(weights: NDArray[Any], translator: Translator, source: str, t
 
 
 def words_of_tokens(tokenizer: Tokenizer, text: str, spans: Sequence[Span] | None = None) -> list[int]:
-    """Return the word of every token, EOS last. `spans` are the places of words, if not those of `data.words`."""
-    # Of the text as it was given, as gold links count: normalised, an unknown word is the three words < unk >.
+    """Return the number of each token's word, NO_WORD for EOS. `spans` of words replace those of `data.words`."""
+    # Gold links count the words of the given text. Normalised, an unknown word would be the three words < unk >.
     spans = spans_of_words(text) if spans is None else spans
     return [*word_of_token(tokenizer.locate(text)[1], spans), NO_WORD]
 

@@ -16,18 +16,19 @@ MEAN = -1
 
 
 LEAST_COUNT = 20
-"""Dependents that a relation must have to be shown; JSON has all."""
+"""Minimum number of dependents of a relation in the table; JSON has all relations."""
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far attention orders source tokens as two other explanations do: mean Kendall's tau over target tokens."""
+    """Agreement of attention with two other explanations on the order of source tokens: Kendall's tau, mean over target
+    tokens."""
 
     layer: int
     head: int
     """MEAN: the mean of the layer's heads."""
     rolled: bool
-    """Whether followed on through the encoder by rollout."""
+    """True if attention is followed through the encoder by rollout."""
     gradient: float
     """Agreement with gradient x input."""
     ablation: float
@@ -41,9 +42,9 @@ class TranslatorMeasures(Measures):
     explained: int = 0
     explanations: list[Agreement] = field(default_factory=list)
     gradient_and_ablation: float = math.nan
-    """How far these two agree, with which attention's agreement is to be compared."""
+    """Agreement of gradient x input with leaving one out, with which that of attention is to be compared."""
     alignment: list[list[list[float]]] = field(default_factory=list)
-    """The error rate by shift (0 or 1), layer and head, the last the mean of the others."""
+    """Alignment error rate by shift (0 or 1), layer and head. The last head is the mean of the others."""
     relations: list[RelationScore] = field(default_factory=list)
 
     def tables(self) -> Iterator[Table]:

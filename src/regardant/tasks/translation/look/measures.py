@@ -1,4 +1,4 @@
-"""A translator's attention in numbers, over a run's validation pairs or others: all that `inspection` measures."""
+"""Measures of a translator's attention, over a run's validation pairs or others."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence, Set
@@ -30,15 +30,15 @@ from regardant.tasks.translation.look.measure_tables import CROSS, ENCODER, MEAN
 from regardant.tasks.translation.use.translator import Translator
 
 EXPLAINED = 10
-"""Sentences on which attention is compared with other explanations, each of which costs much."""
+"""Number of pairs on which attention is compared with other explanations, which are costly."""
 
 PARSED = 500
-"""Sentences of a treebank that are read."""
+"""Maximum number of sentences read from a treebank."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """The pairs to measure over, and what is known of them."""
+    """Pairs to measure over, with their gold alignments, if known."""
 
     name: str
     sources: Sequence[str]
@@ -49,7 +49,7 @@ class Measured:
 def measure(
     translator: Translator, pairs: Measured, treebank: Iterable[ParsedSentence] | None = None
 ) -> TranslatorMeasures:
-    """Measure a translator over the first pairs that it has room for, and over sentences of a treebank.
+    """Measure a translator over the first pairs that fit the model, and over sentences of a treebank.
 
     Raises RunError for a model without attention, DataError where no pair or no sentence fits.
     """
@@ -73,7 +73,7 @@ def measure(
 
 
 def _fitting(translator: Translator, pairs: Measured) -> Measured:
-    """Return the first pairs that are not blank and that the model has room for."""
+    """Return the first pairs that are not blank and that fit the model."""
     first, tokenizers = slice(None, 2 * SENTENCES), translator.tokenizers
     read = tokenizers.source.encode_batch(list(pairs.sources[first]))
     written = tokenizers.target.encode_batch(list(pairs.targets[first]))
@@ -108,8 +108,8 @@ def _explain(translator: Translator, pairs: Measured, found: TranslatorMeasures)
 
 
 def _ways(cross: Tensor, rolled: Tensor | None) -> Iterator[tuple[tuple[int, int, bool], Tensor]]:
-    """Yield cross-attention [L, H, T, S] head by head, its mean over heads, and the mean followed through the encoder
-    [S, S]."""
+    """Yield cross-attention [L, H, T, S] head by head, its mean over heads, and that mean followed through the encoder
+    by `rolled` [S, S]."""
     for layer, heads in enumerate(cross.double()):
         for head, weights in enumerate(heads):
             yield (layer, head, False), weights
@@ -128,7 +128,7 @@ def _relate(translator: Translator, treebank: Iterable[ParsedSentence], found: T
 
 
 def probes(translator: Translator, sources: Sequence[str], targets: Sequence[str]) -> Iterator[Probe]:
-    """Yield pairs in batches, as the model takes them by teacher forcing."""
+    """Yield pairs in batches for teacher forcing."""
     for start in range(0, len(sources), BATCH):
         rows = slice(start, start + BATCH)
         yield translator.probe(*translator.encoded(sources[rows], targets[rows], first_line=start + 1))

@@ -14,7 +14,7 @@ from regardant.tasks.translation.use.translator import Translator
 def lecture_pictures(
     translator: Translator, generation: GenerationConfig, scores: dict[str, Any]
 ) -> list[AttentionPicture]:
-    """Translate both sentences; `scores` are those of the run's test set, and say where alignments are read."""
+    """Translate both sentences and return their pictures. `scores` of the run's test set name the head to show."""
     sources = [pair.source for pair in LECTURE_SENTENCES]
     translations = [translation.text for translation in translator.generate(sources, generation)]
     place = scores["alignment"]
@@ -38,7 +38,7 @@ def lecture_pictures(
 
 
 def lecture_page(pictures: Sequence[AttentionPicture], scores: dict[str, Any]) -> str:
-    """Return the page, with the run's scores above."""
+    """Return the page, with the run's scores above the pictures."""
     summary = [
         ("BLEU", f"{scores['bleu']:.1f}"),
         ("chrF", f"{scores['chrf']:.1f}"),
@@ -48,6 +48,6 @@ def lecture_page(pictures: Sequence[AttentionPicture], scores: dict[str, Any]) -
 
 
 def lecture_drawing(picture: AttentionPicture) -> str:
-    """Draw one of them as SVG, as the page shows it first."""
+    """Draw a picture as SVG, with the head that the page shows first."""
     layer, head = picture.chosen if picture.chosen is not None else (0, MEAN_OF_HEADS)
     return heat_map_svg(picture, layer, None if head == MEAN_OF_HEADS else head)

@@ -25,16 +25,16 @@ TRIED = ("ctranslate2-int8", "ctranslate2-int8-patient", "ctranslate2-float32", 
 """Engines beside torch, in the order in which they are preferred."""
 
 BLEU_LOST = 0.1
-"""Most BLEU that an engine may lose on the validation text."""
+"""Maximum BLEU that an engine may lose on the validation text."""
 
 FEWEST, SENTENCES = 100, 500
-"""Fewest validation sentences on which 0.1 BLEU means something, and the most that are translated, which takes some
+"""Minimum number of validation sentences for which 0.1 BLEU is meaningful, and the maximum translated, which takes some
 seconds for a small model."""
 
 
 @dataclass(frozen=True)
 class ComparedEngine:
-    """Translations of an engine beside those of torch."""
+    """Comparison of an engine's translations with those of torch."""
 
     name: str
     identical: float
@@ -46,7 +46,7 @@ class ComparedEngine:
 
     @property
     def passes(self) -> bool:
-        """True if the engine is faster than torch and loses no more than it may."""
+        """True if the engine is faster than torch and loses at most BLEU_LOST."""
         return self.bleu_lost <= BLEU_LOST and self.speedup > 1
 
     def __str__(self) -> str:
@@ -61,7 +61,7 @@ class EngineChoice:
     reason: str
     compared: tuple[ComparedEngine, ...] = ()
     origin: str = ""
-    """Digest of the weights and of the versions of both programs."""
+    """SHA-256 of the weights and of the versions of regardant and ctranslate2."""
 
     def __str__(self) -> str:
         return f"engine {self.engine} ({self.reason})"
@@ -72,7 +72,7 @@ class EngineChoice:
 
     @classmethod
     def load(cls, path: Path, origin: str) -> Self | None:
-        """Return the kept choice. None: there is none for these weights."""
+        """Return the kept choice. None if no choice for these weights and versions is kept."""
         try:
             kept = json.loads(path.read_text(encoding="utf-8"))
             compared = tuple(ComparedEngine(**one) for one in kept.pop("compared"))
@@ -91,8 +91,8 @@ def choose_engine(
 ) -> EngineChoice:
     """Return the kept choice, or compare engines on the validation text (`source`, `target`), and keep the choice.
 
-    The first engine of TRIED that passes is chosen, else torch. Of a run that cannot be written to, the choice is made
-    anew each time. Raises DataError if the text is needed and cannot be read.
+    The first engine of TRIED that passes is chosen, else torch. In a run folder that cannot be written to, the choice
+    is made anew each time. Raises DataError if the text is needed and cannot be read.
     """
     native = engines.on("torch")
     if native.device.type != "cpu":

@@ -1,6 +1,6 @@
-"""Engines that search for a run's translations: torch, or one that its model is exported to.
+"""Engines that decode a run's translations: torch, or one that its model is exported to.
 
-RUN/engines/NAME    an export, made when it is first asked for and again when the weights are others
+RUN/engines/NAME    an export, made at its first use and again when the weights change
 """
 
 from collections.abc import Sequence
@@ -20,11 +20,11 @@ from regardant.tasks.translation.use.translator import Translator
 KNOWN = ("torch", "torch-bfloat16", "ctranslate2")
 
 PATIENT = "-patient"
-"""End of the name of an engine that waits for more hypotheses."""
+"""Suffix of the name of an engine whose beam search waits for more hypotheses to end."""
 
 
 class Engines:
-    """A run's translator by the engine that searches for it."""
+    """Translators of a run by engine."""
 
     def __init__(self, translator: Translator, folder: Path) -> None:
         self.folder = folder
@@ -34,7 +34,7 @@ class Engines:
         """Return a translator on `torch`, `torch-bfloat16` (bfloat16 products), `ctranslate2` (int8 weights),
         `ctranslate2-float32` and the like, or one of these whose search is patient, as `ctranslate2-int8-patient`.
 
-        Raises ConfigError for an engine that there is not or that is not installed, RunError for a model that it
+        Raises ConfigError for an unknown engine or one that is not installed, RunError for a model that the engine
         cannot compute.
         """
         if name not in self.ready:
@@ -50,8 +50,8 @@ class Engines:
         return self.ready[name]
 
     def differences(self, sources: Sequence[NDArray[Any]]) -> dict[str, tuple[float, str]]:
-        """Return by name of an export, as it is in the folder, the largest difference of its log-probability of a token
-        and the model's, over what it writes for encoded sources, and the source."""
+        """Return the largest difference between an export's and the model's log-probability per token, in nats, and the
+        source where it occurs, by name of an export in the folder. Both score the export's greedy translations."""
         native, greedy = self.ready["torch"], GenerationConfig(beam_size=1)
         found = {}
         for folder in sorted(self.folder.glob("ctranslate2-*")):
@@ -82,7 +82,7 @@ class Engines:
         return Translator(native.model, native.tokenizers, native.device, self._searcher(folder, patient=patient))
 
     def _searcher(self, folder: Path, *, patient: bool = False) -> Searcher:
-        """Return what searches with the export in a folder."""
+        """Return a searcher on the export in a folder."""
         from regardant.interop.ctranslate2.search import CTranslate2Searcher  # an extra
         from regardant.interop.ctranslate2.threads import choose_threads
 

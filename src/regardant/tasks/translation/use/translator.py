@@ -1,4 +1,4 @@
-"""A text generator from lines to lines."""
+"""A text generator from texts to texts."""
 
 import torch
 
